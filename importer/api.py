@@ -1,5 +1,6 @@
 """The API endpoints for importing, validating and exporting flags (/api/admin/features-batch)."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -10,14 +11,15 @@ from rest_framework.parsers import BaseParser
 from rest_framework.response import Response
 
 from flagadmin.errors import ValidationError
+from flagadmin.http.error_responses import problems_of
 from flagadmin.http.openapi import refusal
-from flagadmin.http.request_bodies import StrictJSONParser
+from flagadmin.http.request_bodies import StrictJSONParser, parse_json
 from groups.access import Caller
 from groups.authentication import ApiRequest
 from groups.viewsets import ViewSet
 from importer import openapi as schema
 from importer.apply.execute import import_body
-from importer.body.schemas import parse_body
+from importer.body.schemas import parse_body, read_body
 from importer.export import Selection, export_selection
 from importer.isolation import bulk_work, run_isolated
 from importer.models import ImportRun
@@ -93,7 +95,7 @@ class BatchViewSet(ViewSet):
         operation_id="compareImport",
         summary="Say who gets something else after an import, without importing",
         description=schema.COMPARE_DESCRIPTION,
-        request=schema.ImportBody,
+        request=schema.CompareImportBody,
         parameters=[schema.CompareQuery],
         responses={200: CompareResponse, 404: NO_PROJECT},
         examples=[
@@ -107,10 +109,11 @@ class BatchViewSet(ViewSet):
     def compare(self, request: ApiRequest) -> Response:
         query = schema.CompareQuery(data=request.query_params)
         query.is_valid(raise_exception=True)
+        made = dict(query.validated_data)
+        limit, named = made.pop("limit"), sorted(made.keys() & request.query_params.keys())
         body = self._body()
-        return Response(
-            run_isolated(len(body), compare_bytes, body, caller=self.caller, **query.validated_data)
-        )
+        options = {"made": made, "named": named, "limit": limit}
+        return Response(run_isolated(len(body), compare_bytes, body, caller=self.caller, **options))
 
     @extend_schema(
         operation_id="exportFeatures",
@@ -170,11 +173,29 @@ def validate_bytes(body: bytes, *, caller: Caller) -> dict[str, Any]:
 
 @bulk_work
 def compare_bytes(
-    body: bytes, *, caller: Caller, synthetic: int, generated: bool, seed: int, limit: int
+    body: bytes, *, caller: Caller, made: Mapping[str, Any], named: Sequence[str], limit: int
 ) -> dict[str, Any]:
-    plan = plan_import(parse_body(body), caller=caller)
+    """``made``: the contexts if the body gives none; ``named`` are those of its members that the URL names."""
+    document = parse_json(body) if body.strip() else {}
+    contexts = take_contexts(document)
+    if contexts is not None and named:
+        raise ValidationError.at(named[0], "must be left out of the URL if the body has contexts")
+    plan = plan_import(read_body(document), caller=caller)
     plan.check_issues()
-    return comparison_document(plan, caller=caller, users=synthetic, made=generated, seed=seed, limit=limit)
+    return comparison_document(
+        plan, caller=caller, contexts=made if contexts is None else contexts, limit=limit
+    )
+
+
+def take_contexts(document: Any) -> Mapping[str, Any] | None:
+    """Takes `contexts` out of the body of an import, if it has them. Raises ValidationError."""
+    if not isinstance(document, dict) or "contexts" not in document:
+        return None
+    serializer = schema.CompareImportBody(data={"contexts": document.pop("contexts")})
+    if not serializer.is_valid():
+        raise ValidationError.of(problems_of(serializer.errors))
+    contexts: Mapping[str, Any] = serializer.validated_data["contexts"]
+    return contexts
 
 
 def wants_report(request: ApiRequest) -> bool:

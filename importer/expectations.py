@@ -49,12 +49,12 @@ def kept_contexts(plan: Plan) -> dict[str, SavedContext]:
 
 
 def brought_and_not_met(states: Planned, *, caller: Caller) -> list[Checked]:
-    """What only the file expects, and its flags would not give."""
+    """What only the file expects of the project's flags, and they would not give."""
     plan = states.plan
     contexts = [saved for saved in _saved_contexts(plan, _brought).values() if saved.expectations]
     if not contexts:
         return []
-    expected = expectations_of(caller, contexts=contexts, planned=_projects(plan))
+    expected = expectations_of(caller, projects=[plan.project], contexts=contexts, planned=_projects(plan))
     return [one for one in _checked(states, expected, caller) if not one.met]
 
 

@@ -8,7 +8,8 @@ from rest_framework import serializers
 
 from flagadmin.http.fields import Body, ListOf
 from importer.body.schemas import BodyDocument
-from playground.comparison.request import MOST_CONTEXTS, MOST_EXAMPLES
+from playground.comparison.given_contexts import MAX_CONTEXTS, ContextsBody
+from playground.comparison.request import MOST_EXAMPLES
 
 IMPORT_DESCRIPTION = """\
 Creates and overwrites flags of one project in one environment from an export. All flags are imported, or none.
@@ -41,12 +42,14 @@ Evaluates the flags that an import changes, and those that depend on them, as th
 the import, for the same contexts, and says how many get something else, who, and why. Nothing is written.
 
 The contexts are `synthetic` users with ids of their own and values that the rules of the first 200 changed flags name,
-and with `generated` also contexts that meet and miss each of these rules. The same request gives the same contexts.
-Flags times contexts are at most 1,000,000.
+and with `generated` also contexts that meet and miss each of these rules. `contexts` in the body takes what that of
+`POST /api/admin/playground/compare` takes, in place of these parameters: explicit and saved ones, CSV, and `fixed`
+fields of all users. The same request gives the same contexts. Flags times contexts are at most 1,000,000.
 
-The answer is that of `POST /api/admin/playground/compare`, `expectations` included, among which `broken` also has those
-that the body brings with it and would not meet; `flags` has those that change. A body that the import would refuse for
-its contents is refused with 400. Everybody may compare who can read the project.
+The answer is that of `POST /api/admin/playground/compare`: `people` get something else of at least one flag, and
+`expectations` has what the import breaks and meets again, of this project alone; `broken` also has those that the body
+brings with it and would not meet. `flags` has those that change, children included. A body that the import would refuse
+for its contents is refused with 400. Everybody may compare who can read the project.
 """
 EXPORT_DESCRIPTION = """\
 Exports flags as they are in one environment, selected by `tag` (the value of a tag of any type), else by `features`
@@ -94,6 +97,7 @@ VALIDATE_EXAMPLE = {
 
 COMPARE_EXAMPLE = {
     "contexts": 1000,
+    "people": 167,
     "counts": {
         "offToOn": 167,
         "onToOff": 0,
@@ -173,6 +177,21 @@ class ImportBodySchema(OpenApiSerializerExtension):
         return import_schema()
 
 
+class CompareImportBody(ImportBody):
+    """An import, and the contexts to compare it for: ``contexts`` is validated here, the rest as an import is."""
+
+    contexts = ContextsBody(required=False)
+
+
+class CompareImportBodySchema(OpenApiSerializerExtension):
+    target_class = CompareImportBody
+
+    def map_serializer(self, auto_schema: Any, direction: str) -> dict[str, Any]:
+        schema = import_schema()
+        contexts = auto_schema.resolve_serializer(ContextsBody, direction).ref
+        return schema | {"properties": schema["properties"] | {"contexts": contexts}}
+
+
 class ReportEntry(serializers.Serializer[Any]):
     message = serializers.CharField()
     affectedItems = serializers.ListField(child=serializers.CharField())
@@ -187,10 +206,10 @@ class ValidationReport(serializers.Serializer[Any]):
 
 
 class CompareQuery(serializers.Serializer[Any]):
-    """The URL parameters of a comparison."""
+    """The URL parameters of a comparison. Contexts are given here, or with more kinds of them in the body."""
 
     synthetic = serializers.IntegerField(
-        min_value=1, max_value=MOST_CONTEXTS, default=1_000, help_text="Users with ids of their own."
+        min_value=1, max_value=MAX_CONTEXTS, default=1_000, help_text="Users with ids of their own."
     )
     generated = serializers.BooleanField(default=False, help_text="Also contexts made from the rules.")
     seed = serializers.IntegerField(

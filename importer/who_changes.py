@@ -1,6 +1,6 @@
 """Who gets something else after an import: the flags as stored beside the flags as they would be."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.utils import timezone
@@ -10,9 +10,10 @@ from groups.access import Caller
 from importer.expectations import changed_if_imported
 from importer.plan.import_plan import Plan
 from importer.states import Planned, planned_states
-from playground.comparison.answer import EXAMPLES, MOST_GENERATED, check_size, written
+from playground.comparison.answer import EXAMPLES, check_size, written
 from playground.comparison.compare import Comparison
 from playground.comparison.contexts import generated
+from playground.comparison.given_contexts import GivenContexts
 from playground.comparison.table import ContextTable
 from playground.comparison.who_changes import WhoChanges, compared, sampled, users_for
 from playground.engine.context import Context
@@ -44,19 +45,13 @@ def who_changes(plan: Plan, *, flag: str = "", states: Planned | None = None) ->
 
 
 def comparison_document(
-    plan: Plan, *, caller: Caller, users: int, made: bool = False, seed: int = 0, limit: int = EXAMPLES
+    plan: Plan, *, caller: Caller, contexts: Mapping[str, Any], limit: int = EXAMPLES
 ) -> dict[str, Any]:
     """All changed flags, as the playground's comparison answers. Raises ValidationError if there are too many."""
-    states = planned_states(plan)
-    check_size(len(states.names), users + (MOST_GENERATED if made else 0))
-    contexts = sampled(
-        states.documents(states.names[:MOST_RULES]),
-        now=timezone.now(),
-        users=users,
-        made=MOST_GENERATED if made else 0,
-        seed=seed,
-    )
-    table = ContextTable([*contexts.users, *contexts.made])
-    answer = written(Comparison(states.before, states.after, table), states.names, limit=limit)
+    states, given = planned_states(plan), GivenContexts(caller, contexts)
+    check_size(len(states.names), given.most)
+    table = ContextTable(given.make(lambda: states.documents(states.names[:MOST_RULES])))
+    comparison = Comparison(states.before, states.after, table)
+    answer = written(comparison, states.names, saved=given.saved, limit=limit)
     changed = changed_if_imported(states, caller=caller)
     return answer | {"expectations": changes_document(changed)}

@@ -6,20 +6,21 @@ from datetime import datetime
 
 import orjson
 from django.conf import settings
+from django.db.models import Q
 from django.utils import timezone
 
 from flagadmin.errors import Problem, ValidationError, choices
 from flagadmin.server.gc_control import gc_paused
 from groups.access import Caller
 from playground import combinations
-from playground.engine.context import Context
+from playground.engine.context import TOP_LEVEL, Context
 from playground.engine.evaluator import evaluate
 from playground.evaluation_metrics import EVALUATIONS
 from playground.request import PlaygroundRequest
 from playground.response.snapshot import ResponseSnapshot
 from playground.response.writer import render_each, render_features
 from projects.access import environment_problems, unknown_project
-from projects.models import Flag
+from projects.models import ContextField, Flag
 from projects.revision import revisions, revisions_and_environments
 
 
@@ -121,3 +122,9 @@ def _advanced_feature(name: str, project: str, by_environment: Mapping[str, list
     head = orjson.dumps({"name": name, "projectId": project})[:-1]
     lists = b",".join(b"%b:[%b]" % (orjson.dumps(e), b",".join(items)) for e, items in by_environment.items())
     return head + b',"environments":{' + lists + b"}}"
+
+
+def known_fields(projects: Iterable[str]) -> set[str]:
+    """The context fields that these projects can use."""
+    fields = ContextField.objects.filter(Q(project=None) | Q(project__in=list(projects)))
+    return {*TOP_LEVEL, *fields.values_list("name", flat=True)}

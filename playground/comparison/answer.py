@@ -2,21 +2,21 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import reduce
 from itertools import chain, islice
+from operator import or_
 from time import monotonic
 from typing import Any, NamedTuple
-
-from django.utils import timezone
 
 from flagadmin.errors import ValidationError
 from flagadmin.server.gc_control import gc_paused
 from groups.access import Caller
-from playground.comparison.compare import Change, Comparison, Example, FlagComparison, Result, summed
-from playground.comparison.contexts import Rules, generated, synthetic
+from playground.comparison.compare import CHANGES, Change, Comparison, Example, FlagComparison, Result, summed
+from playground.comparison.given_contexts import GivenContexts
 from playground.comparison.past import notes_on, readable_past
 from playground.comparison.payloads import answer_document
 from playground.comparison.planned import PlannedImport
-from playground.comparison.request import check_planned, explicit_contexts, read_planned, read_state
+from playground.comparison.request import check_planned, read_planned, read_state
 from playground.comparison.shares import Answer
 from playground.comparison.states import documents, flags_states, snapshots
 from playground.comparison.table import ContextTable
@@ -25,11 +25,10 @@ from playground.engine.snapshot import Snapshot
 from playground.models import SavedContext
 from playground.queries import active_flags
 from playground.saved_contexts.effects import expectations_changed_by, expected_flags, with_children
-from playground.saved_contexts.queries import named_contexts
 from playground.saved_contexts.report import changes_document
 from projects.definitions import Definitions
+from projects.models import Dependency
 
-MOST_GENERATED = 1_000
 MOST_RESULTS = 1_000_000
 """Flags times contexts of one request."""
 MOST_RULES = 500
@@ -66,7 +65,8 @@ class Asked(NamedTuple):
 def asked(caller: Caller, body: Mapping[str, Any], *, beside: Callable[[], Collection[str]]) -> Asked:
     """Reads what a validated body names. Raises ValidationError with what does not exist, or if it is too much.
 
-    If the body names a flag, and a moment, the states have only that flag, those `beside` it, and their parents.
+    If the body names a flag, and a moment, the states have only that flag, those that depend on it now, those `beside`
+    it, and their parents.
     """
     planned = read_planned(caller, body)
     places = {
@@ -82,25 +82,25 @@ def asked(caller: Caller, body: Mapping[str, Any], *, beside: Callable[[], Colle
     ]
     flag = body.get("flag")
     are_stored = not any(state.draft or state.planned for state in states)
-    few = [flag, *beside()] if flag and moments and are_stored else []
+    given = GivenContexts(caller, body["contexts"])
+    few = [flag, *_dependent_flags(flag, current), *beside()] if flag and moments and are_stored else []
     if 0 < len(few) <= MOST_READ_ALONE:
         (before, after), known = flags_states(current, states, few)
     else:
         if not flag and not moments:  # before flags are compiled, which takes longest if there are too many
-            check_size(active_flags(current), _most_contexts(body["contexts"]))
+            check_size(active_flags(current), given.most)
         (before, after), known = snapshots(current, states), None
     names = _names(flag, before, after)
-    check_size(len(names), _most_contexts(body["contexts"]))
-    saved = named_contexts(caller, body["contexts"].get("saved", ()), "contexts.saved")
+    check_size(len(names), given.most)
 
     def read(flags: Sequence[str]) -> list[Definitions]:
         return known or list(documents(current, states, {*flags, *_parents(flags, (before, after))}))
 
-    contexts = _contexts(body["contexts"], saved, names, read)
+    contexts = given.make(lambda: read(names[:MOST_RULES]))
     notes = [note for moment in moments.values() for note in notes_on(moment)]
     notes += [note for found in planned.values() for note in found.notes]
     notes = list(dict.fromkeys(notes))
-    return Asked(before, after, names, contexts, saved, notes, read, frozenset(current), planned)
+    return Asked(before, after, names, contexts, given.saved, notes, read, frozenset(current), planned)
 
 
 @gc_paused
@@ -109,7 +109,7 @@ def compared(caller: Caller, body: Mapping[str, Any]) -> dict[str, Any]:
     given = asked(caller, body, beside=lambda: expected_flags(caller))
     comparison = Comparison(given.before, given.after, ContextTable(given.contexts))
     limit = body.get("limit", EXAMPLES)
-    answer = written(comparison, given.names, saved=given.saved, unchanged="flag" in body, limit=limit)
+    answer = written(comparison, given.names, saved=given.saved, always=body.get("flag"), limit=limit)
     flags = with_children(given.names, (given.before, given.after))
     states = (given.before, given.after)
     changed = expectations_changed_by(
@@ -124,26 +124,26 @@ def written(
     names: Sequence[str],
     *,
     saved: Sequence[SavedContext] = (),
-    unchanged: bool = False,
+    always: str | None = None,
     limit: int = EXAMPLES,
 ) -> dict[str, Any]:
-    """Compares these flags. `unchanged`: whether the answer also lists those that do not change."""
+    """Compares these flags. The answer lists those that change, and one of them `always`."""
     contexts = comparison.table.contexts
     found = list(_in_time(comparison, names))
-    shown = found if unchanged else [each for each in found if each.changed or each.count(Change.UNKNOWN)]
+    shown = [each for each in found if each.name == always or each.changed or each.count(Change.UNKNOWN)]
     examples = chain.from_iterable(comparison.examples(each, limit) for each in shown)
     return {
         "contexts": len(contexts),
+        "people": count_affected(found),
         "counts": _counts(summed(found)),
         "flags": [_flag(each) for each in shown],
         "examples": [_example(each, contexts, saved) for each in islice(examples, limit)],
     }
 
 
-def _most_contexts(given: Mapping[str, Any]) -> int:
-    explicit = given.get("explicit")
-    contexts = (len(explicit) if isinstance(explicit, list) else 0) + len(given.get("saved", ()))
-    return contexts + given.get("synthetic", 0) + (MOST_GENERATED if given.get("generated") else 0)
+def count_affected(found: Iterable[FlagComparison]) -> int:
+    """The contexts for which at least one of the flags changes."""
+    return reduce(or_, (each.contexts.get(change, 0) for each in found for change in CHANGES), 0).bit_count()
 
 
 def check_size(flags: int, contexts: int) -> None:
@@ -167,31 +167,17 @@ def _in_time(comparison: Comparison, names: Sequence[str]) -> Iterator[FlagCompa
 
 
 def _names(flag: str | None, before: Snapshot, after: Snapshot) -> list[str]:
+    """All flags, or one with those that depend on it."""
     if flag is None:
         return sorted({*before.names, *after.names})
     if flag not in before.positions and flag not in after.positions:
         raise ValidationError.at("flag", f"flag {flag} not found")
-    return [flag]
+    return [flag, *sorted(with_children([flag], (before, after)) - {flag})]
 
 
-def _contexts(
-    given: Mapping[str, Any], saved: Sequence[SavedContext], names: Sequence[str], read: Read
-) -> list[Context]:
-    """The contexts of every kind that the body asks for, one after the other, the saved ones first."""
-    now = timezone.now()
-    contexts = [Context(each.context).at(now) for each in saved]
-    contexts += explicit_contexts(given["explicit"], now) if "explicit" in given else []
-    if given.get("generated") or given.get("synthetic"):
-        rules = Rules(read(names[:MOST_RULES]))
-        if given.get("generated"):
-            contexts += generated(rules, now=now, limit=MOST_GENERATED)
-        if given.get("synthetic"):
-            contexts += synthetic(rules, now=now, count=given["synthetic"], seed=given.get("seed", 0))
-    if not contexts:
-        raise ValidationError.at(
-            "contexts", "must have explicit or saved contexts, generated or synthetic ones"
-        )
-    return contexts
+def _dependent_flags(flag: str, projects: Iterable[str]) -> list[str]:
+    rows = Dependency.objects.filter(parent__name=flag, flag__project__in=list(projects))
+    return list(rows.values_list("flag__name", flat=True))
 
 
 def _parents(names: Iterable[str], compiled: Iterable[Snapshot]) -> set[str]:

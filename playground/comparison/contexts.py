@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from random import Random
 
@@ -11,6 +11,7 @@ from playground.engine.context import Context, PointInTime, time_text
 from projects.definitions import Definitions
 
 Texts = dict[str, str]
+NOTHING: Mapping[str, str] = {}
 MOST_VALUES = 31
 """Values of a field that are combined with those of every other field: a prime, see `_pairwise`."""
 IDENTIFIERS = ("userId", "sessionId")
@@ -75,12 +76,15 @@ def _by_field(goal: StrategyRules) -> dict[str, list[Rule]]:
     return found
 
 
-def generated(states: Iterable[Definitions] | Rules, *, now: PointInTime, limit: int) -> list[Context]:
+def generated(
+    states: Iterable[Definitions] | Rules, *, now: PointInTime, limit: int, fixed: Mapping[str, str] = NOTHING
+) -> list[Context]:
     """Contexts that meet and miss every rule of the flags: each value with all else that a strategy needs, and all
-    pairs of values of two fields."""
+    pairs of values of two fields. All have the ``fixed`` values."""
     rules = states if isinstance(states, Rules) else Rules(states)
     found: dict[tuple[tuple[str, str], ...], Texts] = {}
-    for texts in islice(chain([{}], _one_by_one(rules), _pairwise(rules)), 20 * limit):
+    for made in islice(chain([{}], _one_by_one(rules), _pairwise(rules)), 20 * limit):
+        texts = {**made, **fixed}
         found.setdefault(tuple(sorted(texts.items())), texts)
         if len(found) >= limit:
             break
@@ -89,9 +93,14 @@ def generated(states: Iterable[Definitions] | Rules, *, now: PointInTime, limit:
 
 
 def synthetic(
-    states: Iterable[Definitions] | Rules, *, now: PointInTime, count: int, seed: int = 0
+    states: Iterable[Definitions] | Rules,
+    *,
+    now: PointInTime,
+    count: int,
+    seed: int = 0,
+    fixed: Mapping[str, str] = NOTHING,
 ) -> list[Context]:
-    """Users with identifiers of their own, and with values of other fields that conditions name.
+    """Users with identifiers of their own, with values of other fields that conditions name, and the ``fixed`` ones.
 
     An identifier that a condition names is that of one user, so that as many are on as the rollout says.
     """
@@ -101,9 +110,8 @@ def synthetic(
     listed = int(count * SHARE_LISTED)
     return [
         _context(
-            _sampled(
-                named, rules.sticky, place if place < listed else None, seed * count + place + 1, random
-            ),
+            _sampled(named, rules.sticky, place if place < listed else None, seed * count + place + 1, random)
+            | dict(fixed),
             time,
         )
         for place in range(count)

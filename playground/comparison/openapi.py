@@ -19,16 +19,19 @@ have been deleted since; of deleted projects for admins only. Where flags were c
 `notes` says when; without such changes there are no `notes`. In both states, `currentTime` is now unless given.
 
 `contexts` are given (`explicit`), saved ones by their names (`saved`), made from the rules of the flags so that each is
-met and missed (`generated`), a number of users with ids of their own (`synthetic`), or several of these; the same
-request gives the same contexts. Of more than 500 flags, the first 500 by name have their rules read. At most 10,000
-contexts are explicit and 10,000 synthetic, and flags times contexts are at most 1,000,000.
+met and missed (`generated`), a number of users with ids of their own (`synthetic`), rows of a file (`csv`), or several
+of these; `fixed` fields are those of all that are made. The same request gives the same contexts. Of more than 500
+flags, the first 500 by name have their rules read. At most 10,000 contexts are explicit, 10,000 of a file and 10,000
+synthetic, and flags times contexts are at most 1,000,000.
 
 Nothing is drawn: a result that is random on each call is given with its share of calls, and in `before` and `after` of
 a flag each such context counts with its share. `counts` say for how many contexts a flag goes from off to on
 (`offToOn`), from on to off (`onToOff`), stays on with another `variant`, keeps its variant with another `payload`, has
 other shares (`share`), may change in a way that only an SDK can tell (`unknown`), or stays as it is (`unchanged`).
-Without `flag`, `flags` has those that change. A payload of another type is another one; white space between the tokens
-of JSON does not count. Values of more than 1,000 characters are cut in the answer.
+`people` counts the contexts for which at least one flag changes. With `flag`, that flag and those that depend on it are
+compared (at moments in the past: those that depend on it now); without, all flags of the projects. `flags` has those
+that change, and the one that is named. A payload of another type is another one; white space between the tokens of JSON
+does not count. Values of more than 1,000 characters are cut in the answer.
 
 Where both states are of one environment, `expectations` has what saved contexts expect of these flags and of those that
 depend on them: the first 1,000 that are met before and not after (`broken`), and the other way around (`met`).
@@ -104,6 +107,7 @@ class ChangedExpectations(s.Serializer[Any]):
 
 class CompareResponse(s.Serializer[Any]):
     contexts = s.IntegerField()
+    people = s.IntegerField(help_text="Contexts for which at least one flag changes.")
     counts = Counts()
     flags = ComparedFlag(many=True)
     examples = ComparedExample(many=True)
@@ -134,6 +138,7 @@ PAST_EXAMPLE: dict[str, Any] = {
 }
 RESPONSE_EXAMPLE: dict[str, Any] = {
     "contexts": 2,
+    "people": 1,
     "counts": {
         "offToOn": 1,
         "onToOff": 0,

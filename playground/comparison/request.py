@@ -6,17 +6,16 @@ from datetime import datetime
 from typing import Any
 
 from django.db.models import Q
-from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from flagadmin.errors import Conflict, NotFound, Problem, ValidationError, check_problems
 from flagadmin.http.fields import ListOf
 from groups.access import Caller
+from playground.comparison.given_contexts import ContextsBody
 from playground.comparison.past import Moment
 from playground.comparison.planned import PlannedImport, planned_import
 from playground.comparison.states import State
-from playground.engine.context import Context, PointInTime
-from playground.request import FUTURE, kind_of, read_context
+from playground.request import FUTURE
 from projects.drafts import Draft
 from projects.flags.dependencies import parents_problems
 from projects.flags.dependency_rules import dependency_document
@@ -37,7 +36,6 @@ from projects.strategies.rules import (
 from projects.strategies.serializers import StrategyBody
 from projects.strategies.variant_rules import variants_document, variants_problems
 
-MOST_CONTEXTS = 10_000
 MOST_EXAMPLES = 1_000
 
 
@@ -95,38 +93,6 @@ class StateBody(StrictSerializer):
         return attrs
 
 
-@extend_schema_field(
-    {
-        "type": "array",
-        "maxItems": MOST_CONTEXTS,
-        "items": {"$ref": "#/components/schemas/EvaluationContextRequest"},
-    }
-)
-class ExplicitContexts(serializers.JSONField):
-    """A list of contexts; `explicit_contexts` reads them."""
-
-
-class ContextsBody(StrictSerializer):
-    explicit = ExplicitContexts(required=False, help_text="Contexts as the playground takes them.")
-    generated = serializers.BooleanField(
-        required=False, help_text="Contexts that meet and miss every rule of the flags."
-    )
-    synthetic = serializers.IntegerField(
-        required=False,
-        min_value=1,
-        max_value=MOST_CONTEXTS,
-        help_text="A number of users with their own ids, and values that the rules name in other fields.",
-    )
-    saved = ListOf(
-        child=serializers.CharField(),
-        required=False,
-        help_text="Names of saved contexts; an example has its.",
-    )
-    seed = serializers.IntegerField(
-        required=False, min_value=0, max_value=2**31 - 1, help_text="Other synthetic users; default 0."
-    )
-
-
 class CompareBody(StrictSerializer):
     to = StateBody()
     projects = ListOf(child=serializers.CharField(), required=False, allow_null=True)
@@ -138,24 +104,6 @@ class CompareBody(StrictSerializer):
 
     def get_fields(self) -> dict[str, serializers.Field]:
         return {"from": StateBody(), **super().get_fields()}  # a keyword cannot be an attribute
-
-
-def explicit_contexts(given: Any, now: PointInTime) -> list[Context]:
-    """Contexts as they were sent, read as by the playground. Raises ValidationError."""
-    if not isinstance(given, list):
-        raise ValidationError.at("contexts.explicit", f"must be a list of contexts, not {kind_of(given)}")
-    if len(given) > MOST_CONTEXTS:
-        message = f"must have at most {MOST_CONTEXTS:,} contexts; this has {len(given):,}"
-        raise ValidationError.at("contexts.explicit", message)
-    problems: list[Problem] = []
-    read = []
-    for index, context in enumerate(given):
-        found: list[Problem] = []
-        read.append(read_context({"context": context}, found))
-        place = f"contexts.explicit[{index}]"
-        problems += (replace(each, path=place + each.path.removeprefix("context")) for each in found)
-    check_problems(problems)
-    return [Context(context).at(now) for context in read]
 
 
 def read_planned(caller: Caller, body: Mapping[str, Any]) -> dict[str, PlannedImport]:

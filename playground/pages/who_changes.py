@@ -15,8 +15,9 @@ from flagadmin.errors import NotFound, Problem, ValidationError
 from flagadmin.http.error_responses import problems_of
 from flagadmin.server.gc_control import gc_paused
 from groups.console import ConsolePage
-from playground.comparison.answer import MOST_GENERATED, asked
+from playground.comparison.answer import asked
 from playground.comparison.contexts import generated
+from playground.comparison.given_contexts import MAX_GENERATED
 from playground.comparison.planned import PlannedImport, import_choices
 from playground.comparison.request import CompareBody
 from playground.comparison.who_changes import Contexts, compared, users_for
@@ -99,7 +100,7 @@ class WhoChangesPage(ConsolePage):
             names = [only] if only else given.names  # for the same contexts
 
             def rare(flags: list[str]) -> Sequence[Context]:
-                return generated(given.read(flags), now=timezone.now(), limit=MOST_GENERATED)
+                return generated(given.read(flags), now=timezone.now(), limit=MAX_GENERATED)
 
             found = compared(
                 *(given.before, given.after, Contexts(given.contexts), names),

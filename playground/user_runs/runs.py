@@ -6,21 +6,19 @@ from io import BytesIO
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from flagadmin.db.transactions import streamed, transactional
 from flagadmin.errors import Conflict, NotFound, ValidationError
 from groups.access import Caller
-from playground.engine.context import TOP_LEVEL
 from playground.models import UserRun
-from playground.queries import known_revisions
+from playground.queries import known_fields, known_revisions
 from playground.request import PlaygroundRequest
 from playground.snapshot_cache import snapshot_at
 from playground.user_runs import worker
 from playground.user_runs.file import UserFile
 from playground.user_runs.write import State, chosen_names, write_result
-from projects.models import ContextField
 
 MOST_RUNS = 5
 """Of each caller; a new one replaces the oldest that has ended."""
@@ -114,12 +112,6 @@ def create_run(
     else:
         transaction.on_commit(worker.start)
     return run
-
-
-def known_fields(projects: list[str]) -> set[str]:
-    """The context fields that these projects can use."""
-    fields = ContextField.objects.filter(Q(project=None) | Q(project__in=projects))
-    return {*TOP_LEVEL, *fields.values_list("name", flat=True)}
 
 
 def _make_room(caller: Caller) -> None:

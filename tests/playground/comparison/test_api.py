@@ -54,6 +54,7 @@ def test_the_answer(api, dark):
     }
     assert answered(ask(api, to, flag="dark-theme")) == {
         "contexts": 2,
+        "people": 1,
         "counts": counts,
         "flags": [
             {
