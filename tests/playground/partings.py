@@ -82,17 +82,21 @@ def hashes_beyond_ascii(flag: Definition, context: Context) -> bool:
     return not all(text.isascii() for text in texts)
 
 
-def depends_differently(flag: Definition, found: Recording) -> bool:
-    """Needs a parent to be off, wants a variant of a parent that has none, or one that is not there."""
-    for dependency in flag.get("dependencies") or []:
-        parent = found.definitions.get(dependency["feature"])
-        if dependency.get("enabled") is False or parent is None:
-            return True
-        if dependency.get("variants") and (
-            not parent.get("variants") or "disabled" in dependency["variants"]
-        ):
-            return True
-    return False
+def needs_parent_off(flag: Definition, found: Recording) -> bool:
+    return any(each.get("enabled") is False for each in flag.get("dependencies") or [])
+
+
+def needs_parent_that_is_not_there(flag: Definition, found: Recording) -> bool:
+    return any(each["feature"] not in found.definitions for each in flag.get("dependencies") or [])
+
+
+def needs_variant_that_parent_lacks(flag: Definition, found: Recording) -> bool:
+    """Of a parent that has no variants, or the variant "disabled"."""
+    return any(
+        each.get("variants")
+        and (not found.definitions.get(each["feature"], {}).get("variants") or "disabled" in each["variants"])
+        for each in flag.get("dependencies") or []
+    )
 
 
 class Case(NamedTuple):
@@ -115,21 +119,21 @@ def any_constraint(holds: Callable[[Definition, Context], object]) -> Callable[[
 
 
 PARTINGS: dict[str, Callable[[Case], object]] = {
-    "userWithId is evaluated, as in SDKs": any_strategy(lambda strategy: strategy["name"] == "userWithId"),
-    "disabled strategies never make a result unknown": any_strategy(
-        lambda strategy: strategy.get("disabled")
-    ),
-    "parents count as in SDKs": lambda case: depends_differently(case.flag, case.found),
-    "strategy variants stick and group as their strategy": any_strategy(has_stickiness_of_its_own),
-    "an address is no one to stick to": lambda case: (
+    "parents that must be off": lambda case: needs_parent_off(case.flag, case.found),
+    "variants of a parent": lambda case: needs_variant_that_parent_lacks(case.flag, case.found),
+    "unknown parents": lambda case: needs_parent_that_is_not_there(case.flag, case.found),
+    "missing segments": any_strategy(lambda strategy: 404 in (strategy.get("segments") or [])),
+    "strategy `userWithId`": any_strategy(lambda strategy: strategy["name"] == "userWithId"),
+    "operator `IN_CIDR`": any_constraint(lambda constraint, context: constraint["operator"] == "IN_CIDR"),
+    "numbers, versions and dates": any_constraint(reads_differently),
+    "empty strings": lambda case: has_blank_text(case.flag, case.context, case.found),
+    "non-ASCII identifiers": lambda case: hashes_beyond_ascii(case.flag, case.context),
+    "`userId` among the properties": lambda case: "userId" in case.sent.get("properties", {}),
+    "stickiness of strategy variants": any_strategy(has_stickiness_of_its_own),
+    "`remoteAddress` as stickiness": lambda case: (
         any(variants(case.flag)) and not {"userId", "sessionId"} & case.context.values.keys()
     ),
-    "a property userId is the userId": lambda case: "userId" in case.sent.get("properties", {}),
-    "hashing is over UTF-8": lambda case: hashes_beyond_ascii(case.flag, case.context),
-    "numbers, versions and times are read as in SDKs": any_constraint(reads_differently),
-    "IN_CIDR works": any_constraint(lambda constraint, context: constraint["operator"] == "IN_CIDR"),
-    "an empty text is a text": lambda case: has_blank_text(case.flag, case.context, case.found),
-    "a missing segment fails": any_strategy(lambda strategy: 404 in (strategy.get("segments") or [])),
+    "disabled strategies": any_strategy(lambda strategy: strategy.get("disabled")),
 }
 
 
@@ -150,9 +154,22 @@ class Judged(NamedTuple):
     context: Mapping[str, Any]
     equal: bool
     partings: set[str]
+    is_seen_by_applications: bool
+    """Whether the difference is in what the frontend API answers: the flag's state, and its variant if it is on."""
 
 
 def judged(found: Recording) -> Iterator[Judged]:
     for flag in compared(found):
         rules = partings(flag.name, flag.context, found)
-        yield Judged(found.name, flag.name, flag.context, flag.ours == flag.recorded, rules)
+        seen = frontend_part(flag.ours) != frontend_part(flag.recorded)
+        yield Judged(found.name, flag.name, flag.context, flag.ours == flag.recorded, rules, seen)
+
+
+def frontend_part(feature: Mapping[str, Any]) -> Any:
+    variant = feature["variant"]
+    return feature["isEnabled"] and (variant["name"], variant.get("payload"))
+
+
+def first_parting(flag: Judged) -> str:
+    """The rule that a flag is counted with if several apply: the first in PARTINGS."""
+    return next(rule for rule in PARTINGS if rule in flag.partings)
