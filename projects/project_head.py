@@ -7,9 +7,10 @@ from groups.access import Caller
 from groups.permissions import Permission
 from projects.console import allowed, project_url
 from projects.flags.list_queries import environment_names
+from projects.members.counts import member_counts
 from projects.models import FavouriteProject, Project, ProjectApplication
 from projects.projects.actions import SETTINGS_PERMISSIONS
-from projects.projects.queries import flag_counts, member_counts
+from projects.projects.queries import flag_counts
 
 Tab = tuple[str, str, int | None, bool]
 """Label, URL, count, and whether it is the current one."""

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from flagadmin.audit.models import AuditEvent
 from flagadmin.http.timestamps import iso
-from groups.models import Grant
+from projects.members.counts import count_new_members
 from projects.models import Flag, LifecycleStage, Project, ProjectApplication
 
 Document = dict[str, Any]
@@ -74,12 +74,11 @@ def stats_document(project: Project) -> Document:
     """
     now = timezone.now()
     current, past = now - WINDOW, now - 2 * WINDOW
-    members = Grant.objects.filter(project=project, created_at__gte=current)
     return (
         {"avgTimeToProdCurrentWindow": _days_to_production(project, current)}
         | _flag_changes(project, current, past)
         | _activity(project, current, past)
-        | {"projectMembersAddedCurrentWindow": members.count()}
+        | {"projectMembersAddedCurrentWindow": count_new_members(project, current)}
     )
 
 

@@ -11,12 +11,12 @@ from groups.permissions import BuiltIn
 from projects.access import readable_flags, readable_projects
 from projects.history.queries import readable_events
 from projects.history.serializers import event_record
+from projects.members.counts import member_counts
 from projects.models import FavouriteFlag, Project
 from projects.projects.activity import latest_documents
 from projects.projects.queries import (
     flag_counts,
     health_document,
-    member_counts,
     owners_of,
 )
 

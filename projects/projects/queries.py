@@ -4,7 +4,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from django.db import connection
 from django.db.models import Count, F, Q, QuerySet, Value
 from django.db.models.functions import Concat
 from django.utils import timezone
@@ -16,6 +15,7 @@ from groups.models import ApiToken, Grant
 from groups.permissions import BuiltIn, Permission
 from projects.access import projects_with, readable_projects
 from projects.flags.search_conditions import overdue
+from projects.members.counts import member_counts
 from projects.models import (
     Environment,
     FavouriteProject,
@@ -34,17 +34,6 @@ FLAG_COUNTS = (
     "potentiallyStaleFeatureCount",
 )
 OPEN = "open"  # the only mode: roles alone decide who may read a project
-
-# Users and service accounts with a direct grant or one through a group, each counted once.
-_MEMBERS = """
-SELECT project_id, count(DISTINCT user_id) FROM (
-    SELECT project_id, user_id FROM groups_grant WHERE user_id IS NOT NULL AND project_id = ANY(%(projects)s)
-    UNION ALL
-    SELECT g.project_id, m.user_id
-      FROM groups_grant g JOIN groups_groupmembership m ON m.group_id = g.group_id
-     WHERE g.project_id = ANY(%(projects)s)) AS holders
- GROUP BY 1
-"""
 
 
 def settings_document(project: Project) -> Document:
@@ -158,13 +147,6 @@ def health_document(counts: Mapping[str, int]) -> dict[str, int]:
     """Percentages that add up to 100. Current clients show the unhealthy part as technical debt."""
     healthy = health(counts)
     return {"health": healthy, "technicalDebt": 100 - healthy}
-
-
-def member_counts(ids: Sequence[str]) -> dict[str, int]:
-    """Users with direct access or access through a group, each counted once, by project."""
-    with connection.cursor() as cursor:
-        cursor.execute(_MEMBERS, {"projects": list(ids)})
-        return dict(cursor.fetchall())
 
 
 def owners_of(ids: Sequence[str]) -> dict[str, list[Document]]:

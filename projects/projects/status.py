@@ -11,9 +11,10 @@ from django.utils import timezone
 from flagadmin.audit.models import AuditEvent
 from groups.models import ApiToken
 from projects.flags.lifecycle_queries import STAGE_MEMBERS, count_stages
+from projects.members.counts import member_counts
 from projects.models import Flag, Project, Segment
 from projects.projects.activity import WINDOW
-from projects.projects.queries import flag_counts, health_document, member_counts
+from projects.projects.queries import flag_counts, health_document
 
 Document = dict[str, Any]
 ACTIVITY_KEPT = timedelta(days=365)

@@ -5,7 +5,10 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from groups.models import Grant
+from groups.permissions import BuiltIn
 from projects.models import Flag, FlagLastSeen, LifecycleStage
+from tests.support.cast import make_group
 from tests.support.flags import make_flag
 from tests.support.sdk import make_sdk
 
@@ -76,3 +79,22 @@ def test_days_to_production(api, shop):
         FlagLastSeen.objects.create(flag=flag, environment="production", seen_at=now)
     LifecycleStage.objects.filter(stage="live").update(entered_at=now)
     assert api["viewer"].get(OVERVIEW).json()["stats"]["avgTimeToProdCurrentWindow"] == 3.5
+
+
+def test_a_new_member_counts_once_however_many_roles_it_has(api, people, shop):
+    def added():
+        return api["viewer"].get(OVERVIEW).json()["stats"]["projectMembersAddedCurrentWindow"]
+
+    group = make_group("testers", people["owner"], people["outsider"], people["service"])
+    for role in (BuiltIn.MEMBER, BuiltIn.READER):
+        Grant.objects.create(role_id=role, project=shop, group=group)
+    Grant.objects.create(role_id=BuiltIn.MEMBER, project=shop, user=people["owner"])
+    assert added() == 5  # owner, member, reader, outsider and service
+    long_ago = timezone.now() - timedelta(days=40)
+    Grant.objects.filter(user=people["owner"], role=BuiltIn.OWNER).update(created_at=long_ago)
+    assert added() == 4
+    Grant.objects.filter(group=group).update(created_at=long_ago)
+    assert added() == 4  # outsider and service joined the group now
+    group.memberships.update(joined_at=long_ago)
+    assert added() == 2
+    assert api["viewer"].get(OVERVIEW).json()["members"] == 5
