@@ -22,23 +22,24 @@ MAX_LISTED = 1000
 
 
 def unknown_flag_documents(caller: Caller) -> list[Document]:
-    """Unknown flags by name, with the applications that the caller may read, and their environments. Three queries."""
-    applications = dict(
-        readable_applications(caller)
-        .filter(pk__in=_unknown().values("application_id"))
-        .values_list("pk", "name")
+    """Unknown flags by name, with the applications that the caller may read, and their environments. Four queries."""
+    rows = _unknown().filter(application_id__in=readable_applications(caller).values("pk"))
+    listed = list(rows.order_by("name").values_list("name", flat=True).distinct()[:MAX_LISTED])
+    places = list(
+        rows.filter(name__in=listed).values_list("name", "application_id", "environment", "seen_at")
     )
-    rows = [
+    applications = dict(
+        Application.objects.filter(pk__in={place[1] for place in places}).values_list("pk", "name")
+    )
+    uses = sorted(
         (name, applications[application], environment, seen_at)
-        for name, application, environment, seen_at in _unknown().values_list(
-            "name", "application_id", "environment", "seen_at"
-        )
-        if application in applications
-    ]
-    by_name = {name: list(uses) for name, uses in groupby(sorted(rows), key=itemgetter(0))}
-    listed = list(by_name)[:MAX_LISTED]
+        for name, application, environment, seen_at in places
+        if application in applications  # it may have been deleted since
+    )
     events = _last_events(caller, listed)
-    return [_document(name, by_name[name], events.get(name)) for name in listed]
+    return [
+        _document(name, list(by_name), events.get(name)) for name, by_name in groupby(uses, key=itemgetter(0))
+    ]
 
 
 def unknown_flags_of(application: Application) -> dict[str, list[str]]:
