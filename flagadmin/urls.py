@@ -22,6 +22,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("internal-backstage/impact/metrics", ImpactMetricsView.as_view()),
     path("edge/validate", ValidateTokensView.as_view()),
     path("auth/", include("groups.login.api")),
+    path("invite/", include("groups.sign_up.open_api")),
     path("api/admin/", include("importer.api_urls")),
     path("api/admin/", include("playground.api_urls")),
     path("api/admin/", include("groups.api_urls")),

@@ -8,11 +8,13 @@ from groups.people.inactive_api import InactivePeopleViewSet
 from groups.people.me_api import MeViewSet, PersonalTokenViewSet
 from groups.people.service_accounts_api import ServiceAccountTokenViewSet, ServiceAccountViewSet
 from groups.roles.api import PermissionViewSet, RoleViewSet
+from groups.sign_up.api import InviteLinkViewSet
 
 router = Router()
 router.register("groups", GroupViewSet)
 router.register("roles", RoleViewSet)
 router.register("permissions", PermissionViewSet)
+router.register("invite-link/tokens", InviteLinkViewSet)
 router.register("", MeViewSet)
 router.register("", FeedbackViewSet)
 router.register("user/tokens", PersonalTokenViewSet)

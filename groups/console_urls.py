@@ -17,6 +17,7 @@ from groups.second_factor import login_pages as second_factor_login
 from groups.second_factor import pages as second_factor
 from groups.second_factor import passkey_login_pages, passkey_pages
 from groups.sessions import pages as sessions
+from groups.sign_up import pages as sign_up
 
 
 def account_pages(prefix: str, kind: dict[str, Any]) -> list[URLPattern]:
@@ -41,6 +42,7 @@ urlpatterns = [
     path("login/", login.LoginPage.as_view(), name="login"),
     path("login/", login.LoginPage.as_view(), name="account_login"),  # what allauth calls it
     path("login/link/<str:token>/", login.LoginLinkPage.as_view(), name="login-link"),
+    path("login/invite/<str:token>/", sign_up.SignUpPage.as_view(), name="login-invite"),
     path("login/passkey/", passkey_login_pages.PasskeyLoginPage.as_view(), name="login-passkey"),
     path("login/code/", second_factor_login.SecondFactorPage.as_view(), name="mfa_authenticate"),  # allauth's name
     path("login/sso/", sign_on.StartPage.as_view(), name="sign-on"),
@@ -74,6 +76,10 @@ urlpatterns = [
     *account_pages("access/service-accounts/", SERVICE),
     path("access/service-accounts/<int:user_id>/tokens/new/", service_token_pages.NewServiceToken.as_view(), name="service-account-token-new"),
     path("access/service-accounts/<int:user_id>/tokens/<int:token_id>/revoke/", service_token_pages.RevokeServiceToken.as_view(), name="service-account-token-revoke"),
+
+    path("access/invite-links/", sign_up.InviteLinksPage.as_view(), name="invite-links"),
+    path("access/invite-links/new/", sign_up.NewInviteLinkPage.as_view(), name="invite-link-new"),
+    path("access/invite-links/<str:key>/enabled", sign_up.SetEnabled.as_view(), name="invite-link-enabled"),
 
     path("access/groups/", groups.GroupsPage.as_view(), name="groups"),
     path("access/groups/new/", groups.NewGroupPage.as_view(), name="group-new"),

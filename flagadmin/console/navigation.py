@@ -82,6 +82,7 @@ def all_sections() -> tuple[Section, ...]:
                 Page("Roles", reverse("roles"), of_roles),
                 Page("Groups", reverse("groups"), of_roles),
                 Page("People", reverse("people"), (Permission.ADMIN,)),
+                Page("Invite links", reverse("invite-links"), (Permission.ADMIN,)),
                 Page("Service accounts", reverse("service-accounts"), (Permission.ADMIN,)),
                 Page("API tokens", reverse("tokens")),
             ),

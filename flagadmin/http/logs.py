@@ -29,7 +29,8 @@ _SECRETS = (
         ),
         r"\1…",
     ),
-    (re.compile(r"(/login/link/)[^\s?\"'/]+"), r"\1…"),
+    (re.compile(r"(/login/(?:link|invite)/|/invite/|/invite-link/tokens/)[^\s?\"'/]+"), r"\1…"),
+    (re.compile(r"([?&]token=)[^\s&\"']+"), r"\1…"),
 )
 
 

@@ -5,36 +5,32 @@ The session is the console's: the same throttle, second factor and cookie. Write
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from allauth.account.stages import LoginStageController
 from allauth.mfa.internal.constants import LoginStageKey
-from django.conf import settings
 from django.http import HttpRequest
 from django.urls import path
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from flagadmin.errors import (
     AppError,
     AuthenticationRequired,
     InvalidOperation,
-    NoAccess,
     NotFound,
     ValidationError,
 )
 from flagadmin.http.client_address import client_address
 from flagadmin.http.fields import LONGEST_NAME, Body
 from flagadmin.http.openapi import refusal
-from flagadmin.http.request_bodies import FreedBodies
 from groups.login.actions import check_login
 from groups.login.flow import enter
 from groups.login.invitations import choose_password, invited_user
 from groups.login.passwords import check_passwords_on, problems_of_password
 from groups.models import User
+from groups.open_views import OpenView
 from groups.people.serializers import AccountRecord, PasswordBody, RoleRecord, account_record, role_record
 from groups.second_factor.actions import note_wrong_code
 from groups.second_factor.codes import check_code
@@ -75,31 +71,6 @@ class ChoosePasswordBody(PasswordBody):
 
 class EmailBody(Body):
     email = serializers.CharField(max_length=LONGEST_NAME)
-
-
-class OpenView(FreedBodies, APIView):
-    """Needs no token. Only takes JSON, which browsers do not send for other sites, and refuses their origins."""
-
-    tags = ("Login",)
-    authentication_classes = ()
-    permission_classes = ()
-
-    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        super().initial(request, *args, **kwargs)
-        check_origin(request._request)
-
-    def validated(self, body: type[Body]) -> Any:
-        serializer = body(data=self.request.data)
-        serializer.is_valid(raise_exception=True)
-        return serializer.validated_data
-
-
-def check_origin(request: HttpRequest) -> None:
-    """Raises NoAccess for a request that a page of another site sent: it could log its visitors in or out."""
-    origin = request.headers.get("Origin")
-    own = f"{request.scheme}://{request.get_host()}"
-    if origin is not None and origin not in (own, *settings.CSRF_TRUSTED_ORIGINS):
-        raise NoAccess("Pages of other origins cannot use this.")
 
 
 class SimpleLoginView(OpenView):

@@ -2,6 +2,7 @@
 
 from groups.models.people import Group, GroupMembership, LoginFailure, LoginLink, User
 from groups.models.roles import Grant, Role, RolePermission
+from groups.models.sign_up import InviteLink
 from groups.models.tokens import ApiToken, ApiTokenProject, StartUpKey
 
 __all__ = [
@@ -10,6 +11,7 @@ __all__ = [
     "Grant",
     "Group",
     "GroupMembership",
+    "InviteLink",
     "LoginFailure",
     "LoginLink",
     "Role",

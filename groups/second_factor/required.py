@@ -23,6 +23,7 @@ ALLOWED = {
     "account_login",
     "docs",
     "login",
+    "login-invite",
     "login-link",
     "login-passkey",
     "logout",

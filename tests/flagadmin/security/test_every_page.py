@@ -19,6 +19,7 @@ OPEN = {
     "/edge/validate",
     "/login/",
     "/login/code/",
+    "/login/invite/<str:token>/",
     "/login/passkey/",
     "/login/link/<str:token>/",
     "/login/sso/",

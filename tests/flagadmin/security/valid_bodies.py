@@ -247,6 +247,10 @@ VALID: dict[str, Any] = {
     f"post {_ADMIN}/tag-types": TAG_TYPE | {"name": "area"},
     f"put {_ADMIN}/tag-types/<str:name>": TAG_TYPE,
     f"post {_ADMIN}/tag-types/validate": TAG_TYPE | {"name": "area"},
+    f"post {_ADMIN}/invite-link/tokens": {
+        "name": "Team", "expiresAt": "<in a month>", "rootRole": BuiltIn.EDITOR
+    },
+    f"put {_ADMIN}/invite-link/tokens/<str:token>": {"expiresAt": "<in a month>", "enabled": True},
     f"post {_ADMIN}/maintenance": {"enabled": False},
     f"post {_ADMIN}/ui-config/cors": {"frontendApiOrigins": ["https://app.example.org", "*"]},
     f"post {_ADMIN}/feedback": {"feedbackId": "nps", "neverShow": True},
@@ -264,6 +268,9 @@ VALID: dict[str, Any] = {
     "post /auth/reset/password": {"token": "t", "password": "correct horse"},
     "post /auth/reset/password-email": {"email": "somebody@example.org"},
     "post /auth/reset/validate-password": {"password": "correct horse"},
+    "post /invite/<str:token>/signup": {
+        "username": "ida", "email": "ida@example.org", "name": "Ida", "password": "correct horse battery"
+    },
     "post /api/client/metrics": METRICS,
     "post /api/client/metrics/bulk": BULK,
     "post /api/client/register": REGISTRATION,

@@ -9,7 +9,9 @@ from allauth.mfa.models import Authenticator
 from allauth.usersessions.models import UserSession
 from django.utils import timezone
 
+from groups.access import Caller
 from groups.models import ApiToken, Group, Role, User
+from groups.sign_up.actions import NewInviteLink, create_invite_link
 from importer.models import ImportRun
 from playground.models import SavedContext, UserRun
 from projects.models import (
@@ -56,6 +58,8 @@ PLACES: tuple[tuple[str, str], ...] = (
     (r"feature-types/$", "flag type"),
     (r"tags/$", "tag type"),
     (r"tags/<\w+>/$", "tag value"),
+    (r"(invite-link/tokens|access/invite-links)/$", "invite link"),
+    (r"invite/$", "invite token"),
     (r"api-tokens/$", "token"),
     (r"(user|account)/tokens/$", "personal token"),
     (r"account/sessions/$", "session"),
@@ -164,9 +168,15 @@ def build(shop: Any) -> dict[str, Any]:
     person = make_user("somebody")
     User.objects.filter(pk=person.pk).update(created_at=now - timedelta(days=400))  # not seen since
     make_token("personal", user=person, name="of somebody")
+    invite, invite_token = create_invite_link(
+        NewInviteLink(name="Team", expires_at=now + timedelta(days=30)), caller=Caller.system()
+    )
     ids = dict(ApiToken.objects.values_list("name", "id"))
     return {
         "moment": now.isoformat(),
+        "in a month": (now + timedelta(days=30)).isoformat(),
+        "invite link": invite.key,
+        "invite token": invite_token,
         "project": shop.id,
         "flag": flag.name,
         "form": f"projects/{shop.id}/features/{flag.name}/switch",

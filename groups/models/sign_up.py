@@ -1,0 +1,29 @@
+"""The model of invite links."""
+
+from datetime import datetime
+
+from django.db import models
+
+
+class InviteLink(models.Model):
+    """A link with which anybody who has it can sign up. Its token is stored as a hash; ``key`` is its visible start."""
+
+    id = models.BigAutoField(primary_key=True)
+    name = models.CharField(max_length=255)
+    key = models.CharField(max_length=16, unique=True, editable=False)
+    token_hash = models.CharField(max_length=64, unique=True, editable=False)
+    role = models.ForeignKey("groups.Role", on_delete=models.CASCADE, related_name="+")
+    is_enabled = models.BooleanField("enabled", default=True)
+    expires_at = models.DateTimeField()
+    created_at = models.DateTimeField(auto_now_add=True)
+    created_by = models.CharField(max_length=255, blank=True)
+    users = models.ManyToManyField("groups.User", related_name="+", blank=True)
+
+    class Meta:
+        ordering = ["-created_at", "-id"]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def is_open(self, now: datetime) -> bool:
+        return self.is_enabled and self.expires_at > now

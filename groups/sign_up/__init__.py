@@ -1,0 +1,1 @@
+"""Invite links, and signing up with one."""

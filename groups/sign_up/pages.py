@@ -1,0 +1,187 @@
+"""Pages of invite links: their list, a new one, and signing up with one at /login/invite/TOKEN/."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, time, timedelta
+from typing import Any
+
+from django import forms
+from django.db.models import Count, QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils import timezone
+from django.views import View
+
+from flagadmin.console.lists import Column, Filter, add_problems, curl_for
+from flagadmin.errors import AppError, NotFound
+from groups.console import ActionPage, Crumbs, FormPage, ListPage
+from groups.login.flow import enter
+from groups.login.links import absolute_url
+from groups.login.pages import guarded
+from groups.models import InviteLink, Role
+from groups.one_time_secrets import ShowsSecretOnce
+from groups.permissions import BuiltIn, Permission
+from groups.roles.root_roles import root_roles
+from groups.sign_up import actions
+from groups.sign_up.actions import NewInviteLink
+from groups.sign_up.rules import may_be_given
+
+API = "/api/admin/invite-link/tokens"
+OFFERED_DAYS = 30
+
+
+class InviteLinksPage(ListPage):
+    template_name = "sign_up/invite_links.html"
+    title = "Invite links"
+    csv_name = "invite-links"
+    default_sort = "name"
+    columns = (
+        Column("name", "Name", by=("name",)),
+        Column("role", "Root role", by=("role__name",)),
+        Column("user_count", "Signed up", by=("user_count",), numeric=True),
+        Column("created_by", "Created by", by=("created_by",)),
+        Column("expires_at", "Expires", by=("expires_at",)),
+    )
+
+    def get_filters(self) -> Sequence[Filter]:
+        return (Filter("q", "Name"),)
+
+    def rows(self, values: dict[str, str]) -> QuerySet[Any]:
+        links = actions.invite_links(self.caller).prefetch_related(None)
+        return links.filter(name__icontains=values["q"]).annotate(user_count=Count("users"))
+
+    def curl(self) -> str:
+        return curl_for(self.request, "GET", API)
+
+
+def given_role_choices() -> list[tuple[int, str]]:
+    return [(role.pk, role.name) for role in root_roles() if may_be_given(role)]
+
+
+class InviteLinkForm(forms.Form):
+    name = forms.CharField(max_length=255, help_text="For example who gets the link.")
+    rootRole = forms.TypedChoiceField(
+        label="Root role", coerce=int, help_text="Of everybody who signs up with it. Never Admin."
+    )
+    expiresAt = forms.DateField(
+        label="Expires",
+        help_text="At the end of that day, UTC.",
+        widget=forms.DateInput(attrs={"type": "date"}),
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["rootRole"].choices = given_role_choices()  # type: ignore[attr-defined]
+
+
+class NewInviteLinkPage(ShowsSecretOnce, FormPage):
+    template_name = "people/account_form.html"
+    title = "New invite link"
+    form_class = InviteLinkForm
+
+    def crumbs(self) -> Crumbs:
+        return (("Invite links", reverse("invite-links")),)
+
+    def find(self) -> None:
+        self.caller.check(Permission.ADMIN)
+
+    def get_initial(self) -> dict[str, Any]:
+        day = (timezone.now() + timedelta(days=OFFERED_DAYS)).date()
+        return {"rootRole": BuiltIn.VIEWER.value, "expiresAt": day}
+
+    def submit(self, form: Any) -> str:
+        data = form.cleaned_data
+        new = NewInviteLink(
+            name=data["name"],
+            root_role=data["rootRole"],
+            expires_at=datetime.combine(data["expiresAt"], time.max, UTC),
+        )
+        link, token = actions.create_invite_link(new, caller=self.caller)
+        self.created = {
+            "title": f"Invite link {link.name}",
+            "secret": absolute_url(self.request, reverse("login-invite", args=[token])),
+            "back": reverse("invite-links"),
+            "lead": f"Whoever has it can sign up as {link.role}, until it expires or you revoke it.",
+        }
+        return reverse("invite-links")
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        defaults = {"button": "Create invite link", "cancel": reverse("invite-links")}
+        return super().get_context_data(**{**defaults, **kwargs})
+
+    def curl(self) -> str:
+        expires = f"{timezone.now() + timedelta(days=OFFERED_DAYS):%Y-%m-%dT00:00:00Z}"
+        return curl_for(self.request, "POST", API, {"name": "Team", "expiresAt": expires})
+
+
+class SetEnabled(ActionPage):
+    """Revokes a link, or enables it again."""
+
+    def act(self) -> str:
+        is_enabled = self.request.POST.get("enabled") == "yes"
+        link = actions.update_invite_link(self.kwargs["key"], {"is_enabled": is_enabled}, caller=self.caller)
+        return (
+            f"{link} works again." if is_enabled else f"Revoked {link}. Nobody can sign up with it any more."
+        )
+
+    def back(self) -> str:
+        return reverse("invite-links")
+
+
+class SignUpForm(forms.Form):
+    email = forms.CharField(
+        label="Email address", max_length=255, widget=forms.EmailInput(attrs={"autocomplete": "email"})
+    )
+    username = forms.CharField(
+        label="User name",
+        required=False,
+        max_length=255,
+        help_text="Empty: the email address.",
+        widget=forms.TextInput(attrs={"autocomplete": "username", "autocapitalize": "none"}),
+    )
+    name = forms.CharField(
+        label="Full name",
+        required=False,
+        max_length=255,
+        widget=forms.TextInput(attrs={"autocomplete": "name"}),
+    )
+    password = forms.CharField(
+        max_length=1000,
+        strip=False,
+        help_text="At least 8 characters, not a common password.",
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+    )
+
+
+@guarded
+class SignUpPage(View):
+    """/login/invite/TOKEN/: creates an account and logs in."""
+
+    def get(self, request: HttpRequest, token: str) -> HttpResponse:
+        return self.answer(request, actions.open_invite_link(token), SignUpForm())
+
+    def post(self, request: HttpRequest, token: str) -> HttpResponseBase:
+        link, form, status = actions.open_invite_link(token), SignUpForm(request.POST), 400
+        if form.is_valid():
+            try:
+                user = actions.sign_up(token, **form.cleaned_data)
+            except NotFound:
+                raise
+            except AppError as error:
+                add_problems(form, error)
+                status = error.status
+            else:
+                return enter(request, user, None, how="invite link")
+        return self.answer(request, link, form, status=status)
+
+    def answer(
+        self, request: HttpRequest, link: InviteLink, form: SignUpForm, *, status: int = 200
+    ) -> HttpResponse:
+        role: Role = link.role
+        context = {
+            "title": "Sign up",
+            "lead": f"Your account gets the role {role}. {role.description}",
+            "form": form,
+            "button": "Create account and log in",
+        }
+        return render(request, "login/link.html", context, status=status)

@@ -1,0 +1,27 @@
+"""What an invite link may be."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from flagadmin.errors import Problem
+from groups.models import Role
+from groups.permissions import BuiltIn, Permission
+
+MAX_LIFETIME = timedelta(days=365)
+MAX_USERS = 1_000  # of one link, in case it gets into the wrong hands
+
+
+def problems_of_expiry(expires_at: datetime, *, now: datetime, path: str = "expiresAt") -> Iterator[Problem]:
+    if expires_at <= now:
+        yield Problem(path, "Must be in the future.")
+    elif expires_at > now + MAX_LIFETIME:
+        yield Problem(path, f"At most {MAX_LIFETIME.days} days from now.")
+
+
+def may_be_given(role: Role) -> bool:
+    """Whether a link may give this root role: none that can do everything."""
+    return (
+        role.is_root
+        and role.pk != BuiltIn.ADMIN.value
+        and not role.permissions.filter(permission=Permission.ADMIN.value).exists()
+    )
