@@ -1,0 +1,91 @@
+"""deploy/kubernetes/: the manifests follow Kubernetes' schemas, and fit flagadmin."""
+
+import os
+from typing import Any
+
+import kubernetes_validate
+import pytest
+import yaml
+from django.urls import resolve
+
+from flagadmin import __version__
+from flagadmin.server.worker_processes import SHUTDOWN_TIMEOUT
+from tests.support.paths import ROOT
+
+FOLDER = ROOT / "deploy" / "kubernetes"
+SCHEMAS = ["1.30", "1.37"]  # the versions that README.md beside the folder promises
+
+
+def manifests() -> list[Any]:
+    files = sorted(FOLDER.glob("*.yaml"))
+    return [document for file in files for document in yaml.safe_load_all(file.read_text())]
+
+
+def resources() -> dict[str, Any]:
+    return {each["kind"]: each for each in manifests() if each["kind"] != "Kustomization"}
+
+
+def container() -> Any:
+    [found] = resources()["Deployment"]["spec"]["template"]["spec"]["containers"]
+    return found
+
+
+@pytest.mark.parametrize("version", SCHEMAS)
+def test_kubernetes_accepts_them(version: str) -> None:
+    assert {"Deployment", "Service", "Ingress", "NetworkPolicy", "PodDisruptionBudget"} <= resources().keys()
+    for manifest in resources().values():
+        kubernetes_validate.validate(manifest, version, strict=True)
+
+
+def test_a_mistake_would_be_found() -> None:
+    deployment = resources()["Deployment"]
+    deployment["spec"]["template"]["spec"]["containers"][0]["readinesProbe"] = {}
+    with pytest.raises(kubernetes_validate.ValidationError, match="readinesProbe"):
+        kubernetes_validate.validate(deployment, SCHEMAS[-1], strict=True)
+
+
+def test_kustomize_lists_every_file_and_this_version() -> None:
+    [kustomization] = [each for each in manifests() if each["kind"] == "Kustomization"]
+    assert {*kustomization["resources"], "kustomization.yaml"} == set(os.listdir(FOLDER))
+    [image] = kustomization["images"]
+    assert (image["name"], image["newTag"]) == (container()["image"], __version__)
+
+
+def test_everything_that_selects_pods_selects_these() -> None:
+    found = resources()
+    labels = found["Deployment"]["spec"]["template"]["metadata"]["labels"]
+    assert found["Service"]["spec"]["selector"] == labels
+    for kind, name in (
+        ("Deployment", "selector"),
+        ("PodDisruptionBudget", "selector"),
+        ("NetworkPolicy", "podSelector"),
+    ):
+        assert found[kind]["spec"][name]["matchLabels"] == labels
+
+
+def test_probes_ask_what_exists_as_a_host_that_is_allowed(settings: Any) -> None:
+    for name in ("startupProbe", "livenessProbe", "readinessProbe"):
+        asked = container()[name]["httpGet"]
+        assert resolve(asked["path"])
+        assert asked["httpHeaders"] == [{"name": "Host", "value": "127.0.0.1"}]
+        assert asked["port"] == container()["ports"][0]["name"]
+
+
+def test_a_pod_has_time_to_stop_and_may_do_little() -> None:
+    pod = resources()["Deployment"]["spec"]["template"]["spec"]
+    wait = int(container()["lifecycle"]["preStop"]["exec"]["command"][1])
+    assert pod["terminationGracePeriodSeconds"] > wait + SHUTDOWN_TIMEOUT
+    containerfile = (ROOT / "deploy" / "Containerfile").read_text()
+    assert f"USER {pod['securityContext']['runAsUser']}" in containerfile
+    assert container()["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+
+
+def test_settings_exist() -> None:
+    described = (ROOT / "docs" / "operations.md").read_text()
+    names = [*resources()["ConfigMap"]["data"]]
+    assert names
+    assert all(f"`{name}`" in described for name in names)
