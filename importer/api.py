@@ -11,7 +11,6 @@ from rest_framework.parsers import BaseParser
 from rest_framework.response import Response
 
 from flagadmin.errors import ValidationError
-from flagadmin.http.error_responses import problems_of
 from flagadmin.http.openapi import refusal
 from flagadmin.http.request_bodies import StrictJSONParser, parse_json
 from groups.access import Caller
@@ -26,6 +25,7 @@ from importer.models import ImportRun
 from importer.plan.build import plan_import
 from importer.report.validation import validation_report
 from importer.who_changes import comparison_document
+from playground.comparison.given_contexts import check_contexts
 from playground.comparison.openapi import CompareResponse
 
 EXAMPLE = OpenApiExample("One flag", value=schema.IMPORT_EXAMPLE, request_only=True)
@@ -191,11 +191,7 @@ def take_contexts(document: Any) -> Mapping[str, Any] | None:
     """Takes `contexts` out of the body of an import, if it has them. Raises ValidationError."""
     if not isinstance(document, dict) or "contexts" not in document:
         return None
-    serializer = schema.CompareImportBody(data={"contexts": document.pop("contexts")})
-    if not serializer.is_valid():
-        raise ValidationError.of(problems_of(serializer.errors))
-    contexts: Mapping[str, Any] = serializer.validated_data["contexts"]
-    return contexts
+    return check_contexts(document.pop("contexts"))
 
 
 def wants_report(request: ApiRequest) -> bool:

@@ -33,6 +33,22 @@ def checked_if_imported(plan: Plan, given: Mapping[str, Any], *, caller: Caller)
     return _checked(planned_states(plan), expected, caller)
 
 
+def broken_if_imported(plan: Plan, found: Sequence[Checked], *, caller: Caller) -> list[Checked]:
+    """Those of `checked_if_imported` that are met now, or that only the file expects, and would not be met."""
+    failing = [one for one in found if not one.met]
+    now = check_expectations(caller, [one.expectation for one in failing], reasons=False) if failing else []
+    brought = {
+        (name, one["flag"], one["environment"])
+        for name, saved in _saved_contexts(plan, _brought).items()
+        for one in saved.expectations
+    }
+    return [
+        after
+        for before, after in zip(now, failing, strict=True)
+        if before.met or (after.expectation.saved.name, *after.expectation.place) in brought
+    ]
+
+
 def changed_if_imported(states: Planned, *, caller: Caller) -> list[ChangedExpectation]:
     """The expectations that break or are met again, and those that the file brings and that would not be met."""
     kept = kept_contexts(states.plan)

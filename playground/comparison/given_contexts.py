@@ -4,13 +4,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from io import BytesIO
-from typing import Any
+from typing import Any, cast
 
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from flagadmin.errors import Problem, ValidationError, check_problems
+from flagadmin.http.error_responses import problems_of
 from flagadmin.http.fields import ListOf
 from groups.access import Caller
 from playground.comparison.contexts import Rules, Texts, generated, synthetic
@@ -74,6 +75,14 @@ class ContextsBody(StrictSerializer):
     seed = serializers.IntegerField(
         required=False, min_value=0, max_value=2**31 - 1, help_text="Other synthetic users; default 0."
     )
+
+
+def check_contexts(given: Any) -> Document:
+    """What is given as `contexts` elsewhere than in a comparison's body, validated. Raises ValidationError."""
+    serializer = ContextsBody(data=given)
+    if not serializer.is_valid():
+        raise ValidationError.of(problems_of(serializer.errors, PATH))
+    return cast("Document", serializer.validated_data)
 
 
 class GivenContexts:

@@ -58,6 +58,11 @@ class Expectation:
         return answer_words(self.answer)
 
     @property
+    def place(self) -> tuple[str, str]:
+        """A saved context expects one thing of a flag in an environment."""
+        return self.flag, self.environment
+
+    @property
     def enforced_in(self) -> str | None:
         """The project that enforces it. None: it is only reported."""
         return self.saved.enforcing_project(self.flag)

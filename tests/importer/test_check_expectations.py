@@ -10,6 +10,7 @@ from django.core.management import CommandError, call_command
 
 from playground.models import SavedContext
 from projects.models import Flag
+from tests.support.cast import make_project
 from tests.support.import_bodies import body, strategy, switch
 from tests.support.playground import live_flag
 
@@ -78,6 +79,8 @@ def test_only_a_project_or_an_environment(flag, capsys):
         ("--project", "nowhere"),
         ("--environment", "moon"),
         ("--into", "shop/production"),
+        ("--all",),
+        ("--synthetic", "10"),
         ("--as-if-imported", "/nowhere.json"),
         ("--junit", "/nowhere/there.xml"),
     ],
@@ -112,6 +115,7 @@ def test_as_if_imported(flag, file, capsys):
     persona("Bea", "7", enabled=False)
     assert status() == 1
     assert status("--as-if-imported", str(file)) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "2 expectations met."
     strategies = Flag.objects.get().strategies
     assert strategies.get().name == "userWithId"  # nothing was written
     assert status() == 1
@@ -124,6 +128,74 @@ def test_as_if_imported_breaks_one(flag, file, capsys):
     assert status("--as-if-imported", str(file)) == 1
     assert "Bea" in next(line for line in capsys.readouterr().out.splitlines() if line.startswith("FAIL"))
     assert status("--as-if-imported", str(file), "--into", "shop/development") == 0
+
+
+def test_only_what_the_import_breaks_counts(flag, file, capsys):
+    """In its project and environment; `--all` counts everything."""
+    persona("Bea", "7", enabled=False)  # mended
+    persona("Carl", "9", enabled=True)  # neither now nor then
+    persona("Elsewhere", "7", enabled=True, environment="development")
+    make_project("docs")
+    live_flag("page", "docs")
+    persona("Reader", "7", enabled=False, flag="page")
+    assert status("--as-if-imported", str(file)) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "1 expectation not met now either; --all counts them.",
+        "ok  production  lounge  Bea  expected off",
+        "1 expectation met.",
+    ]
+    assert status("--as-if-imported", str(file), "--all") == 1
+    failed = [line.split()[3] for line in capsys.readouterr().out.splitlines() if line.startswith("FAIL")]
+    assert failed == ["Carl", "Elsewhere", "Reader"]
+
+
+def test_only_some_saved_contexts(flag, file):
+    persona("Ada", "7", enabled=True)
+    persona("Bea", "8", enabled=False)
+    assert status("--as-if-imported", str(file), "--saved", "Bea") == 0
+    assert status("--as-if-imported", str(file), "--saved", "Bea", "--saved", "Ada") == 1
+    assert status("--saved", "Nobody") == 2
+
+
+@pytest.mark.parametrize(
+    ("people", "said"),
+    [
+        (("--synthetic", "200"), "2 of 200 people change (1 %)"),
+        (("--synthetic", "200", "--fixed", "userId=7"), "200 of 200 people change (100 %)"),
+        (("--synthetic", "200", "--fixed", "userId=9"), "0 of 200 people change (0 %)"),
+        (("--contexts", "people.csv"), "1 of 3 people change (33.3 %)"),
+        (("--contexts", "people.json"), "2 of 2 people change (100 %)"),
+    ],
+)
+def test_how_many_people_change(flag, file, people, said, capsys, monkeypatch):
+    monkeypatch.chdir(file.parent)
+    Path("people.csv").write_text("userId\n7\n8\n9\n")
+    Path("people.json").write_text('[{"userId": "7"}, {"userId": "42"}]')
+    assert status("--as-if-imported", str(file), *people) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == f"{said}."
+    assert status("--as-if-imported", str(file), *people, "--at-most", "100") == 0
+    share = float(said.split("(")[1].removesuffix(" %)"))
+    if share:
+        with pytest.raises(CommandError, match=r"people change \(.* %\); at most 0\.5 % may\.") as refused:
+            call_command("check_expectations", "--as-if-imported", str(file), *people, "--at-most", "0.5%")
+        assert refused.value.returncode == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--at-most", "1"),
+        ("--at-most", "1", "--fixed", "country=DE", "--contexts", "people.csv"),
+        ("--fixed", "country=DE"),
+        ("--synthetic", "0"),
+        ("--contexts", "nowhere.csv"),
+        ("--contexts", "people.csv"),
+    ],
+)
+def test_which_people_must_be_clear(flag, file, arguments, monkeypatch):
+    monkeypatch.chdir(file.parent)
+    Path("people.csv").write_text("userId,nosuch\n7,1\n")
+    assert status("--as-if-imported", str(file), *arguments) == 2
 
 
 def test_as_if_imported_elsewhere(flag, file):

@@ -1,18 +1,22 @@
 """Checks what saved contexts expect: ``manage.py check_expectations --environment production``."""
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from flagadmin.errors import AppError
+from flagadmin.errors import AppError, counted
+from flagadmin.http.request_bodies import parse_json
 from groups.access import Caller
 from importer.body.schemas import parse_body
-from importer.expectations import checked_if_imported
+from importer.expectations import broken_if_imported, checked_if_imported
 from importer.management.commands.import_flags import read_bytes
 from importer.plan.build import plan_import
+from importer.plan.import_plan import Plan
+from importer.who_changes import comparison_document
+from playground.comparison.given_contexts import check_contexts
 from playground.saved_contexts.checks import chosen_expectations
 from playground.saved_contexts.expectations import Checked, check_expectations
 from playground.saved_contexts.report import junit, summary, table
@@ -22,8 +26,9 @@ NOT_MET, FAILED = 1, 2
 
 class Command(BaseCommand):
     help = (
-        "Check what saved contexts expect of flags. "
-        "Exit status: 0 if all expectations are met; 1 if some are not; 2 if they could not be checked."
+        "Check what saved contexts expect of flags and, for a file that could be imported, how many people it changes. "
+        "Exit status: 0 if all expectations are met; 1 if some are not, or too many people change; "
+        "2 if that could not be checked."
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -32,52 +37,163 @@ class Command(BaseCommand):
             "--environment", action="append", help="only in this environment; may be repeated"
         )
         parser.add_argument(
+            "--saved", action="append", metavar="NAME", help="only this saved context; may be repeated"
+        )
+        parser.add_argument("--junit", type=Path, metavar="FILE", help="write the results as JUnit XML")
+        imported = parser.add_argument_group("as if a file had been imported")
+        imported.add_argument(
             "--as-if-imported",
             metavar="FILE",
-            help="check the flags as they would be after importing this file (- for standard input); writes nothing",
+            help="check what importing this file would break in its project and environment (- for standard input); "
+            "writes nothing",
         )
-        parser.add_argument(
+        imported.add_argument(
             "--into",
             metavar="PROJECT/ENVIRONMENT",
             help="where the file would be imported; default: the project and environment in it",
         )
-        parser.add_argument("--junit", type=Path, metavar="FILE", help="write the results as JUnit XML")
+        imported.add_argument(
+            "--all",
+            action="store_true",
+            help="check everything, also what is not met now and what is elsewhere",
+        )
+        people = parser.add_argument_group("who changes, with --as-if-imported")
+        people.add_argument(
+            "--at-most",
+            type=_percent,
+            metavar="PERCENT",
+            help="of people who may get another result; more is exit status 1",
+        )
+        people.add_argument("--synthetic", type=int, metavar="NUMBER", help="of users with ids of their own")
+        people.add_argument(
+            "--fixed",
+            action="append",
+            type=_field,
+            metavar="FIELD=VALUE",
+            help="what all of them have, such as country=DE; may be repeated",
+        )
+        people.add_argument(
+            "--contexts", metavar="FILE", help="these people: a JSON list of contexts, or CSV with a header"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            found = self._checked(options)
+            _check_options(options)
+            refusals = list(self._refusals(options))
         except AppError as error:
             for problem in error.details:
                 self.stderr.write(f"{problem.path}: {problem.message}")
             raise CommandError(error.message, returncode=FAILED) from None
+        if refusals:
+            raise CommandError(" ".join(refusals), returncode=NOT_MET)
+
+    def _refusals(self, options: Mapping[str, Any]) -> Iterator[str]:
+        caller = Caller.system()
+        given = {"projects": options["project"], "environments": options["environment"]}
+        if options["saved"]:
+            given["contexts"] = options["saved"]
+        if options["as_if_imported"] is None:
+            yield from self._report(check_expectations(caller, chosen_expectations(caller, given)), options)
+            return
+        plan = _plan(options, caller)
+        yield from self._report(self._if_imported(plan, given, options, caller), options)
+        if contexts := _contexts(options):
+            yield from self._people(plan, contexts, options["at_most"], caller)
+
+    def _report(self, found: Sequence[Checked], options: Mapping[str, Any]) -> Iterator[str]:
         if options["junit"] is not None:
             _write(options["junit"], junit(found))
         for line in table(found):
             self.stdout.write(line)
-        if not all(one.met for one in found):
-            raise CommandError(f"{summary(found)}.", returncode=NOT_MET)
-        self.stdout.write(f"{summary(found)}.")
-
-    def _checked(self, options: dict[str, Any]) -> list[Checked]:
-        caller = Caller.system()
-        given = {"projects": options["project"], "environments": options["environment"]}
-        file, into = options["as_if_imported"], options["into"]
-        if file is None:
-            if into is not None:
-                raise CommandError("--into needs --as-if-imported.", returncode=FAILED)
-            return check_expectations(caller, chosen_expectations(caller, given))
-        return self._if_imported(file, into, given, caller)
+        if all(one.met for one in found):
+            self.stdout.write(f"{summary(found)}.")
+        else:
+            yield f"{summary(found)}."
 
     def _if_imported(
-        self, file: str, into: str | None, given: Mapping[str, Any], caller: Caller
+        self, plan: Plan, given: dict[str, Any], options: Mapping[str, Any], caller: Caller
     ) -> list[Checked]:
-        project, slash, environment = (into or "").partition("/")
-        if into is not None and not (project and slash and environment):
-            raise CommandError(f"--into must be PROJECT/ENVIRONMENT, not {into}.", returncode=FAILED)
-        body = parse_body(_read(file), project=project or None, environment=environment or None)
-        plan = plan_import(body, caller=caller)
-        plan.check()
-        return checked_if_imported(plan, given, caller=caller)
+        """All that is expected, with ``--all``; else what the import's project and environment give, without what they
+        do not give now either."""
+        if options["all"]:
+            return checked_if_imported(plan, given, caller=caller)
+        given["projects"] = given["projects"] or [plan.project]
+        given["environments"] = given["environments"] or [plan.environment]
+        found = checked_if_imported(plan, given, caller=caller)
+        broken = {id(one) for one in broken_if_imported(plan, found, caller=caller)}
+        counting = [one for one in found if one.met or id(one) in broken]
+        if before := len(found) - len(counting):
+            self.stdout.write(f"{counted(before, 'expectation')} not met now either; --all counts them.")
+        return counting
+
+    def _people(
+        self, plan: Plan, contexts: Mapping[str, Any], at_most: float | None, caller: Caller
+    ) -> Iterator[str]:
+        answer = comparison_document(plan, caller=caller, contexts=contexts, limit=0)
+        share = 100 * answer["people"] / answer["contexts"]
+        said = f"{answer['people']:,} of {answer['contexts']:,} people change ({share:.3g} %)"
+        if at_most is not None and share > at_most:
+            yield f"{said}; at most {at_most:.3g} % may."
+        else:
+            self.stdout.write(f"{said}.")
+
+
+def _check_options(options: Mapping[str, Any]) -> None:
+    """Raises CommandError for options that need others."""
+    people = ("at_most", "synthetic", "fixed", "contexts")
+    if options["as_if_imported"] is None:
+        for name in ("into", "all", *people):
+            if options[name] not in (None, False):
+                raise CommandError(f"--{name.replace('_', '-')} needs --as-if-imported.", returncode=FAILED)
+    if any(options[name] is not None for name in people) and not (
+        options["synthetic"] or options["contexts"]
+    ):
+        raise CommandError("Say which people: --synthetic NUMBER or --contexts FILE.", returncode=FAILED)
+    if options["fixed"] and not options["synthetic"]:
+        raise CommandError("--fixed needs --synthetic.", returncode=FAILED)
+
+
+def _plan(options: Mapping[str, Any], caller: Caller) -> Plan:
+    """The plan of an import that could be made. Raises ValidationError, NoAccess."""
+    into = options["into"]
+    project, slash, environment = (into or "").partition("/")
+    if into is not None and not (project and slash and environment):
+        raise CommandError(f"--into must be PROJECT/ENVIRONMENT, not {into}.", returncode=FAILED)
+    body = parse_body(
+        _read(options["as_if_imported"]), project=project or None, environment=environment or None
+    )
+    plan = plan_import(body, caller=caller)
+    plan.check()
+    return plan
+
+
+def _contexts(options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The contexts to compare, as in the body of a comparison. Raises ValidationError."""
+    contexts: dict[str, Any] = {}
+    if options["synthetic"] is not None:
+        contexts["synthetic"] = options["synthetic"]
+        contexts["fixed"] = dict(options["fixed"] or ())
+    if options["contexts"] is not None:
+        content = _read(options["contexts"])
+        if content.lstrip()[:1] in (b"[", b"{"):
+            contexts["explicit"] = parse_json(content)
+        else:
+            contexts["csv"] = content.decode("utf-8-sig", errors="replace")
+    return check_contexts(contexts) if contexts else {}
+
+
+def _percent(text: str) -> float:
+    percent = float(text.removesuffix("%"))
+    if not 0 <= percent <= 100:
+        raise argparse.ArgumentTypeError(f"must be from 0 to 100, not {text}")
+    return percent
+
+
+def _field(text: str) -> tuple[str, str]:
+    field, equals, value = text.partition("=")
+    if not (field and equals):
+        raise argparse.ArgumentTypeError(f"must be FIELD=VALUE, not {text}")
+    return field, value
 
 
 def _read(file: str) -> bytes:

@@ -152,7 +152,12 @@ VALID: dict[str, Any] = {
     },
     f"post {_ADMIN}/features-batch/import": IMPORT,
     f"post {_ADMIN}/features-batch/validate": IMPORT,
-    f"post {_ADMIN}/features-batch/compare": IMPORT,
+    f"post {_ADMIN}/features-batch/compare": IMPORT | {
+        "contexts": {
+            "explicit": [{"userId": "42"}], "csv": "userId\n7\n", "generated": True, "synthetic": 10, "seed": 1,
+            "fixed": {"properties": {"country": "DE"}}, "saved": ["Ada"],
+        },
+    },
     f"post {_ADMIN}/features-batch/export": {
         "environment": "production", "features": ["cart"], "tag": "green", "project": "shop", "downloadFile": True,
     },
