@@ -98,8 +98,9 @@ def past_snapshot(current: Mapping[str, int], environment: str, moment: Moment) 
             documents.flags,
             documents.segments,
             environment=environment,
-            earlier=present.without(then) if present else None,
+            earlier=present,
             unchanged=present.snapshot.sizes if present else (),
+            replaced=then,
         )
         cache.put(key, found, limit=settings.SNAPSHOT_CACHE_BYTES // 8)
     return found
@@ -113,8 +114,9 @@ def past_state(current: Mapping[str, int], environment: str, moment: Moment) -> 
         documents.flags,
         documents.segments,
         environment=environment,
-        earlier=present.snapshot.without(then) if present else None,
+        earlier=present.snapshot if present else None,
         unchanged=present.snapshot.sizes if present else (),
+        replaced=then,
     ).snapshot
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from hashlib import blake2b
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 import orjson
@@ -60,20 +61,21 @@ def recompile(
     environment: str,
     earlier: Snapshot | None = None,
     unchanged: Collection[str] = (),
+    replaced: Collection[str] = (),
 ) -> Compiled:
     """Compiles flags and segments like ``compile_snapshot``, reusing parts of an `earlier` snapshot of the environment.
 
-    The documents of `unchanged` projects need not be given: since that snapshot neither their flags nor the segments
-    these use have changed. Of other projects, flags whose document is as it was are taken over too, and of other flags
-    their strategies if these are as they were.
+    The documents of `unchanged` projects need not be given, except those of the flags that are `replaced`: since that
+    snapshot neither their other flags nor the segments these use have changed. Of all others, flags whose document is
+    as it was are taken over too, and of flags that have changed the strategies that are as they were.
     """
-    compilation = Compilation(environment, earlier, unchanged)
+    compilation = Compilation(environment, earlier, unchanged, replaced)
     added = compilation.add(flags, segments)
     return Compiled(*compilation.finished(), *added)
 
 
 class Digests(NamedTuple):
-    """Of a whole flag and of its strategies, both with the segments they use; empty if JSON cannot hold it."""
+    """Of a whole flag and of each of its strategies, with the segments they use; empty if JSON cannot hold it."""
 
     flag: bytes
     strategies: bytes
@@ -83,7 +85,11 @@ class Compilation:
     """Compiles in steps what ``recompile`` compiles at once, so that not all documents need to be in memory."""
 
     def __init__(
-        self, environment: str, earlier: Snapshot | None = None, unchanged: Collection[str] = ()
+        self,
+        environment: str,
+        earlier: Snapshot | None = None,
+        unchanged: Collection[str] = (),
+        replaced: Collection[str] = (),
     ) -> None:
         self.environment = environment
         self.earlier = earlier
@@ -92,8 +98,10 @@ class Compilation:
         self.segments = list(earlier.segments) if earlier else []
         self.positions = {segment.id: position for position, segment in enumerate(self.segments)}
         known = earlier.flags if earlier else ()
-        self.flags = [flag for flag in known if flag.project in unchanged]
-        self.by_name = {flag.name: flag for flag in known if flag.project not in unchanged}
+        self.by_name = {
+            flag.name: flag for flag in known if flag.project not in unchanged or flag.name in replaced
+        }
+        self.flags = [flag for flag in known if flag.name not in self.by_name]
 
     def add(self, documents: Iterable[Document], segments: Mapping[int, Document]) -> Added:
         """Adds flags, and the segments they use: all that were not given before."""
@@ -145,15 +153,9 @@ class Compilation:
         )
 
     def _flag(self, document: Document, digests: Digests, earlier: CompiledFlag | None) -> CompiledFlag:
-        """Compiles a flag. Its strategies are those of the `earlier` flag of its name if they are as they were."""
+        """Compiles a flag. Strategies of the `earlier` flag of its name that are as they were are taken over."""
         name = text_of(document.get("name"))
-        if earlier is not None and digests.strategies and earlier.strategies_digest == digests.strategies:
-            strategies = earlier.strategies
-        else:
-            strategies = tuple(
-                compile_strategy(strategy, name, self.positions, self.compiler)
-                for strategy in objects_of(document.get("strategies"))
-            )
+        strategies = self._strategies(document, name, digests.strategies, earlier)
         return CompiledFlag(
             name=name,
             project=self.shared(text_of(document.get("project"))),
@@ -168,18 +170,35 @@ class Compilation:
             strategies_digest=digests.strategies,
         )
 
+    def _strategies(
+        self, document: Document, flag: str, digests: bytes, earlier: CompiledFlag | None
+    ) -> tuple[CompiledStrategy, ...]:
+        if earlier is not None and digests and earlier.strategies_digest == digests:
+            return earlier.strategies
+        known: dict[bytes, CompiledStrategy] = {}
+        if earlier is not None and earlier.strategies_digest:
+            known = dict(zip(_cut(earlier.strategies_digest), earlier.strategies, strict=True))
+        return tuple(
+            known.get(digest) or compile_strategy(strategy, flag, self.positions, self.compiler)
+            for strategy, digest in zip_longest(objects_of(document.get("strategies")), _cut(digests))
+        )
+
     def _digests(self, document: Document) -> Digests:
-        strategies = document.get("strategies")
-        parts = [_digest(strategies)]
-        for strategy in objects_of(strategies):
-            for segment in items_of(strategy.get("segments")):
-                position = self.positions.get(text_of(segment))
-                parts.append(MISSING if position is None else self.segments[position].digest)
+        parts = [self._strategy_digest(strategy) for strategy in objects_of(document.get("strategies"))]
         rest = _digest({key: value for key, value in document.items() if key != "strategies"})
         if not (rest and all(parts)):
             return Digests(b"", b"")
-        of_strategies = parts[0] if len(parts) == 1 else _digest_of(b"".join(parts))
+        of_strategies = b"".join(parts)
         return Digests(_digest_of(rest + of_strategies), of_strategies)
+
+    def _strategy_digest(self, document: Document) -> bytes:
+        parts = [_digest(document)]
+        for segment in items_of(document.get("segments")):
+            position = self.positions.get(text_of(segment))
+            parts.append(MISSING if position is None else self.segments[position].digest)
+        if len(parts) == 1:
+            return parts[0]
+        return _digest_of(b"".join(parts)) if all(parts) else b""
 
     def _fault(self, strategies: tuple[CompiledStrategy, ...]) -> str | None:
         for strategy in strategies:
@@ -200,6 +219,10 @@ def _digest(document: object) -> bytes:
         return _digest_of(orjson.dumps(document))
     except TypeError:
         return b""
+
+
+def _cut(digests: bytes) -> list[bytes]:
+    return [digests[place : place + DIGEST] for place in range(0, len(digests), DIGEST)]
 
 
 def _digest_of(text: bytes) -> bytes:

@@ -36,8 +36,8 @@ class Parent:
 class CompiledFlag:
     """A compiled flag in one environment. `fault` says why SDKs cannot read it, None if they can.
 
-    `digest` identifies the document it was compiled from, with those of its segments; `strategies_digest` that of its
-    strategies. Both are empty if JSON cannot hold the document.
+    `digest` identifies the document it was compiled from, with those of its segments; `strategies_digest` those of its
+    strategies, one behind the other. Both are empty if JSON cannot hold the document.
     """
 
     name: str

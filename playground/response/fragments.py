@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from playground.engine.coercion import objects_of, parameters_of, text_of
@@ -82,17 +83,33 @@ PICKED = b',"evaluationStatus":"complete","variant":'
 """Before the variant that a strategy picks."""
 
 
+def same_fragments(
+    flag: CompiledFlag, earlier: CompiledFlag, fragments: FlagFragments
+) -> dict[tuple[int, bool], StrategyFragments]:
+    """The fragments of strategies that the flag has taken over from an earlier one, by their ids, and whether first."""
+    if flag.project != earlier.project:
+        return {}
+    pairs = enumerate(zip(earlier.strategies, fragments.strategies, strict=True))
+    return {(id(strategy), not index): its for index, (strategy, its) in pairs}
+
+
 def flag_fragments(
-    document: Mapping[str, Any], flag: CompiledFlag, environment: str, shared: Shared, shared_bytes: int
+    document: Mapping[str, Any],
+    flag: CompiledFlag,
+    environment: str,
+    shared: Shared,
+    shared_bytes: int,
+    same: Mapping[tuple[int, bool], StrategyFragments] = MappingProxyType({}),
 ) -> FlagFragments:
-    """`shared_bytes` are those that the flag was the first to have when it was compiled."""
+    """`shared_bytes` are those that the flag was the first to have when it was compiled. `same`: see above."""
     before = shared.nbytes
     variants = objects_of(document.get("variants"))
     strategies = objects_of(document.get("strategies"))
     page = f"/projects/{flag.project}/features/{flag.name}/strategies/edit?environmentId={environment}&strategyId="
     names = b',"name":%b,"projectId":%b,"strategies":{"data":[' % (as_json(flag.name), as_json(flag.project))
     fragments = tuple(
-        _strategy_fragments(document, strategy, page, shared, before=b"," if index else names)
+        same.get((id(strategy), not index))
+        or _strategy_fragments(document, strategy, page, shared, before=b"," if index else names)
         for index, (document, strategy) in enumerate(zip(strategies, flag.strategies, strict=True))
     )
     sizes = (

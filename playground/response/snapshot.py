@@ -11,7 +11,13 @@ from typing import Any
 from playground.engine.compilation import Compilation
 from playground.engine.flags import CompiledFlag
 from playground.engine.snapshot import Snapshot
-from playground.response.fragments import FlagFragments, SegmentFragments, flag_fragments, segment_fragments
+from playground.response.fragments import (
+    FlagFragments,
+    SegmentFragments,
+    flag_fragments,
+    same_fragments,
+    segment_fragments,
+)
 from playground.response.layout import Layout
 
 Batch = tuple[Sequence[Mapping[str, Any]], Mapping[int, Mapping[str, Any]]]
@@ -49,16 +55,6 @@ class ResponseSnapshot:
         self.segments = segments
         self.pieces = pieces
 
-    def without(self, names: Collection[str]) -> ResponseSnapshot:
-        """This snapshot without some of its flags."""
-        kept = zip(self.snapshot.flags, self.flags, strict=True)
-        return ResponseSnapshot(
-            self.snapshot.without(names),
-            tuple(fragments for flag, fragments in kept if flag.name not in names),
-            self.segments,
-            self.pieces,
-        )
-
     @cached_property
     def layout(self) -> Layout:
         """Where everything stands in an answer."""
@@ -82,12 +78,19 @@ def compile_playground(
     environment: str,
     earlier: ResponseSnapshot | None = None,
     unchanged: Collection[str] = (),
+    replaced: Collection[str] = (),
 ) -> ResponseSnapshot:
     """Compiles documents, taking over from an `earlier` snapshot what has not changed.
 
     See `playground.engine.compilation.recompile`. `environment` stands in links as it is given here.
     """
-    return compile_batches([(flags, segments)], environment=environment, earlier=earlier, unchanged=unchanged)
+    return compile_batches(
+        [(flags, segments)],
+        environment=environment,
+        earlier=earlier,
+        unchanged=unchanged,
+        replaced=replaced,
+    )
 
 
 def compile_batches(
@@ -96,9 +99,10 @@ def compile_batches(
     environment: str,
     earlier: ResponseSnapshot | None = None,
     unchanged: Collection[str] = (),
+    replaced: Collection[str] = (),
 ) -> ResponseSnapshot:
     """Like ``compile_playground``, of batches of flags and segments, none of which is kept."""
-    compilation = Compilation(environment, earlier.snapshot if earlier else None, unchanged)
+    compilation = Compilation(environment, earlier.snapshot if earlier else None, unchanged, replaced)
     known_flags: dict[int, FlagFragments] = {}
     known_segments: dict[int, SegmentFragments] = {}
     if earlier is not None:  # by identity: what was taken over is the same object
@@ -107,7 +111,11 @@ def compile_batches(
     for flags, segments in batches:
         added = compilation.add(flags, segments)
         for document, flag, nbytes in added.flags:
-            known_flags[id(flag)] = flag_fragments(document, flag, environment, compilation.shared, nbytes)
+            before = compilation.by_name.get(flag.name)
+            same = same_fragments(flag, before, known_flags[id(before)]) if before is not None else {}
+            known_flags[id(flag)] = flag_fragments(
+                document, flag, environment, compilation.shared, nbytes, same
+            )
         for document, segment in added.segments:
             known_segments[id(segment)] = segment_fragments(document, segment, compilation.shared)
     snapshot, same_strategies = compilation.finished()

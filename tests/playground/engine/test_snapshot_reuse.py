@@ -41,6 +41,11 @@ def switched(flag: Document) -> Document:
     return flag | {"enabled": not flag.get("enabled")}
 
 
+def rearranged(flag: Document) -> Document:
+    """The flag without its first strategy, and with the others in another order."""
+    return flag | {"strategies": flag["strategies"][:0:-1]}
+
+
 def rendered(snapshot: ResponseSnapshot, context: Document) -> bytes:
     chance = random.Random(0).random
     return render_features(snapshot, evaluate(snapshot.snapshot, Context(context), now=NOW, random=chance))
@@ -49,14 +54,18 @@ def rendered(snapshot: ResponseSnapshot, context: Document) -> bytes:
 @settings(max_examples=examples(100), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     versions=st.tuples(states(), states(), states()),
-    changes=st.lists(st.tuples(st.integers(0, 5), st.sets(st.sampled_from(PROJECTS))), max_size=5),
+    changes=st.lists(st.tuples(st.integers(0, 8), st.sets(st.sampled_from(PROJECTS))), max_size=5),
     requests=st.lists(contexts(), min_size=1, max_size=3),
 )
 def test_whatever_changes(
     versions: tuple[Document, ...], changes: list[tuple[int, set[str]]], requests: list[Document]
 ) -> None:
     kept = [placed(state, 1000 * number) for number, state in enumerate(versions)]
-    kept += [([switched(flag) for flag in flags], found) for flags, found in kept]
+    kept += [
+        ([change(flag) for flag in flags], found)
+        for flags, found in kept
+        for change in (switched, rearranged)
+    ]
     segments = {key: segment for _, found in kept for key, segment in found.items()}
     now = dict.fromkeys(PROJECTS, 0)  # which version each project is of
     snapshot = compile_playground(kept[0][0], segments, environment="production")
@@ -109,6 +118,41 @@ def test_a_switch_leaves_the_strategies_and_what_is_made_of_them() -> None:
     for user in ("1", "2", "3"):
         context = {"userId": user, "properties": {"country": "NO"}}
         assert rendered(after, context) == rendered(fresh, context) != rendered(before, context)
+
+
+def test_strategies_of_a_replaced_flag_that_are_as_they_were_are_taken_over() -> None:
+    segments = {1: {"id": 1, "name": "north", "constraints": [NORWAY]}}
+    strategies = [
+        rollout("10") | {"id": "a"},
+        rollout("20", NORWAY) | {"id": "b", "variants": [{"name": "red", "weight": 1}]},
+        strategy() | {"id": "c", "segments": [1]},
+    ]
+    flags = [flag(*strategies, name=f"f{n}") | {"project": f"p{n % 2}"} for n in range(4)]
+    before = compile_playground(flags, segments, environment="production")
+    changed = flags[0] | {"strategies": [strategies[2], strategies[1], rollout("11") | {"id": "a"}]}
+    other = {1: segments[1] | {"constraints": []}}
+
+    def after(document: Document, segments: Document) -> ResponseSnapshot:
+        return compile_playground(
+            [document],
+            segments,
+            environment="production",
+            earlier=before,
+            unchanged=PROJECTS,
+            replaced={"f0", "f2"},  # of which f2 is gone
+        )
+
+    old, new = before.snapshot.flags[0].strategies, after(changed, segments).snapshot.flags[0].strategies
+    assert [each in old and any(each is one for one in old) for each in new] == [True, True, False]
+    moved = after(changed | {"project": "p1"}, segments)
+    for snapshot, document in ((after(changed, segments), changed), (moved, changed | {"project": "p1"})):
+        assert [each.name for each in snapshot.snapshot.flags] == ["f0", "f1", "f3"]
+        fresh = compile_playground([document, flags[1], flags[3]], segments, environment="production")
+        for country in ("NO", "SE"):
+            context = {"userId": "1", "properties": {"country": country}}
+            assert rendered(snapshot, context) == rendered(fresh, context)
+    third = after(changed, other).snapshot.flags[0].strategies[0]
+    assert third not in old or third is not old[2]  # its segment is another one
 
 
 def test_other_strategies_are_laid_out_again() -> None:
