@@ -25,11 +25,13 @@ from flagadmin.change_checks import BrokenExpectations
 from flagadmin.db.transactions import transactional
 from flagadmin.errors import AppError, EditConflict, ValidationError, raised_by
 from flagadmin.http.error_responses import problems_of
+from flagadmin.unreadable_values import noting_unreadable_values
 from groups.access import Caller
 from groups.authentication import caller_of
 from groups.save_anyway import ask_to_save_anyway, saving_as_asked
 
 MAX_NEW_ROWS = 50  # rows per inline formset
+MAX_WARNINGS = 5
 
 
 class PrettyJsonField(forms.JSONField):
@@ -174,8 +176,11 @@ class ActionModelAdmin(BoundedFormAdmin, AdminActions, EditConflictAdmin):
         if request.method != "POST":
             return view(request, *args, **kwargs)
         try:
-            with saving_as_asked(request, caller_of(request)):
-                return transactional(view)(request, *args, **kwargs)
+            with saving_as_asked(request, caller_of(request)), noting_unreadable_values(keep=True) as kept:
+                answer = transactional(view)(request, *args, **kwargs)
+            for problem in kept[:MAX_WARNINGS]:
+                messages.warning(request, f"Kept as it is: {problem.message}.")
+            return answer
         except BrokenExpectations as error:
             return ask_to_save_anyway(request, error)
         except AppError as error:

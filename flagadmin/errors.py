@@ -81,7 +81,10 @@ class ValidationError(AppError):
         problems = list(problems)
         count = len(problems) if count is None else count
         if count == 1:
-            return cls.at(problems[0].path, problems[0].message)
+            [problem] = problems
+            return cls(
+                f"{problem.path}: {problem.message}" if problem.path else problem.message, details=problems
+            )
         listed = "Every one is" if count <= MOST_DETAILS else f"The first {MOST_DETAILS} are"
         return cls(
             f"The request has {count:,} problems. {listed} listed in details.", details=problems, count=count

@@ -88,6 +88,7 @@ FLAG_ENVIRONMENT_STRATEGIES_LIMIT = environment.integer(
 STRATEGY_CONSTRAINTS_LIMIT = environment.integer("FLAGADMIN_STRATEGY_CONSTRAINTS", 30, at_least=1)
 STRATEGY_SEGMENTS_LIMIT = environment.integer("FLAGADMIN_STRATEGY_SEGMENTS", 5, at_least=1)
 CONSTRAINT_VALUES_LIMIT = environment.integer("FLAGADMIN_CONSTRAINT_VALUES", 250, at_least=1)
+SEGMENT_VALUES_LIMIT = environment.integer("FLAGADMIN_SEGMENT_VALUES", 1_000, at_least=1)
 CONSTRAINT_VALUE_LENGTH_LIMIT = environment.integer("FLAGADMIN_CONSTRAINT_VALUE_LENGTH", 100, at_least=1)
 # What SDK reports may create in an hour, for each worker (projects/applications/report_limits.py).
 REPORT_APPLICATIONS_LIMIT = environment.integer(

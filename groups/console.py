@@ -26,8 +26,10 @@ from flagadmin.errors import (
     MethodNotAllowed,
     NoAccess,
     NotFound,
+    Problem,
     ValidationError,
 )
+from flagadmin.unreadable_values import FIELD, noting_unreadable_values
 from groups.access import Caller
 from groups.authentication import caller_of
 from groups.login.kept_input import RESTORE, take_input
@@ -45,6 +47,7 @@ class ConsolePage(TemplateResponseMixin, ContextMixin, View):
     title = ""
     restores = False  # whether a POST with do=RESTORE only renders the form with the submitted values
     caller: Caller
+    unreadable: Sequence[Problem] = ()  # values that SDKs cannot read: the form asks whether to keep them
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         try:
@@ -56,7 +59,11 @@ class ConsolePage(TemplateResponseMixin, ContextMixin, View):
             request.method, request.POST = "POST", entered  # type: ignore[assignment]
         check_form_text(request)
         try:
-            with saving_as_asked(request, self.caller):
+            keep = FIELD in request.POST
+            with (
+                saving_as_asked(request, self.caller),
+                noting_unreadable_values(keep=keep) as self.unreadable,
+            ):
                 return super().dispatch(request, *args, **kwargs)
         except BrokenExpectations as error:
             return ask_to_save_anyway(request, error)
@@ -88,6 +95,7 @@ class ConsolePage(TemplateResponseMixin, ContextMixin, View):
                 "crumbs": self.crumbs(),
                 "curl": self.curl(),
                 "caller": self.caller,
+                "unreadable": self.unreadable,
                 **kwargs,
             }
         )

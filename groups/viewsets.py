@@ -23,16 +23,18 @@
 ...     permissions = {"create": Permission.CREATE_TAG_TYPE}
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, ClassVar
 
 from django.core.exceptions import ImproperlyConfigured
 from rest_framework import serializers, viewsets
+from rest_framework.permissions import SAFE_METHODS
 
 from flagadmin.change_checks import overriding
 from flagadmin.http.override import ignores_expectations
 from flagadmin.http.request_bodies import FreedBodies
+from flagadmin.unreadable_values import HEADER, UnreadableValue, header_of, noting_unreadable_values
 from groups.access import Caller
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
@@ -46,6 +48,7 @@ class ViewSet(FreedBodies, viewsets.ViewSet):
     request: ApiRequest
     tags: ClassVar[tuple[str, ...]] = ()
     permissions: ClassVar[Mapping[str, Permission | tuple[Permission, ...] | None]] = {}
+    _kept: Sequence[UnreadableValue] = ()
 
     @classmethod
     def as_view(cls, actions: Any = None, **initkwargs: Any) -> Any:
@@ -69,8 +72,16 @@ class ViewSet(FreedBodies, viewsets.ViewSet):
         if self.action in (None, "metadata"):  # an unsupported method, or OPTIONS
             return
         self.authorise(*args, **kwargs)
+        if request.method not in SAFE_METHODS:
+            self._kept = self._ended.enter_context(noting_unreadable_values(keep=True))
         if ignores_expectations(request):
             self._ended.enter_context(overriding(self.caller))
+
+    def finalize_response(self, request: Any, response: Any, *args: Any, **kwargs: Any) -> Any:
+        response = super().finalize_response(request, response, *args, **kwargs)
+        if self._kept and response.status_code < 400:
+            response[HEADER] = header_of(self._kept)
+        return response
 
     def authorise(self, *args: Any, **kwargs: Any) -> None:
         """Raises NotFound, NoAccess. ``kwargs`` are the URL's parameters."""

@@ -14,7 +14,8 @@ class Limits:
 
     strategies: int = 30
     constraints: int = 30
-    constraint_values: int = 250
+    constraint_values: int = 250  # of a strategy, for each constraint
+    segment_values: int = 1000  # of a segment, for all its constraints together
     value_length: int = 100
     segments: int = 5
     links: int = 10
@@ -26,6 +27,7 @@ class Limits:
             strategies=settings.FLAG_ENVIRONMENT_STRATEGIES_LIMIT,
             constraints=settings.STRATEGY_CONSTRAINTS_LIMIT,
             constraint_values=settings.CONSTRAINT_VALUES_LIMIT,
+            segment_values=settings.SEGMENT_VALUES_LIMIT,
             value_length=settings.CONSTRAINT_VALUE_LENGTH_LIMIT,
             segments=settings.STRATEGY_SEGMENTS_LIMIT,
             links=settings.FLAG_LINKS_LIMIT,

@@ -1,8 +1,10 @@
 """Computes a flag's document after an import from its stored document and its entry in the import body."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
+from flagadmin.errors import Problem
+from flagadmin.unreadable_values import UnreadableValue
 from importer.plan.entries import Entry
 from importer.plan.issues import Issue, IssueKind
 from importer.plan.references import References
@@ -10,7 +12,6 @@ from importer.plan.stored import Document
 from importer.plan.target import Target
 from projects.flags.dependency_rules import dependency_document
 from projects.flags.link_rules import link_problems, normalised_url
-from projects.strategies.constraint_rules import UnreadableValue
 from projects.strategies.rules import strategy_document, strategy_problems
 from projects.strategies.variant_rules import variants_document, variants_problems
 from projects.tag_types.tag_rules import tag_problems
@@ -37,7 +38,7 @@ def desired_document(
         _ensure_strategy(entry, document, target, issues)
     if entry.variants is not None:
         path, given = entry.variants
-        issues += _issues(entry, variants_problems(given, path))
+        issues += _issues(entry, _note_unreadable(entry, variants_problems(given, path), references))
         document["variants"] = variants_document(given, document["variants"])
     if entry.links is not None:
         document["links"] = _links(entry, target, issues)
@@ -114,20 +115,28 @@ def _strategy_issues(
 ) -> Iterator[Issue]:
     if UNKNOWN_SEGMENT in document["segments"]:
         document = {**document, "segments": []}
-    for problem in strategy_problems(
+    problems = strategy_problems(
         document,
         path,
         known_names=references.known,
         limits=target.limits,
         given_variants=given.get("variants", ()),
-    ):
-        if isinstance(problem, UnreadableValue):
-            references.notes.append(f"{entry.name}: {problem.message} ({problem.path}).")
-        elif problem.path == f"{path}.name":
+    )
+    for problem in _note_unreadable(entry, problems, references):
+        if problem.path == f"{path}.name":
             strategy_type = document["name"]
             yield Issue(IssueKind.STRATEGY_TYPE, problem.path, problem.message, entry.name, strategy_type)
         else:
             yield Issue(IssueKind.VALUE, problem.path, problem.message, entry.name)
+
+
+def _note_unreadable(entry: Entry, problems: Iterable[Problem], references: References) -> Iterator[Problem]:
+    """Adds a note for each value that SDKs cannot read. It is imported unchanged."""
+    for problem in problems:
+        if isinstance(problem, UnreadableValue):
+            references.notes.append(f"{entry.name}: {problem.message} ({problem.path}).")
+        else:
+            yield problem
 
 
 def _ensure_strategy(entry: Entry, document: Document, target: Target, issues: list[Issue]) -> None:

@@ -5,13 +5,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from flagadmin.errors import Problem, choices
+from flagadmin.unreadable_values import UnreadableValue
 from importer.plan.entries import Entries
 from importer.plan.issues import Issue, IssueKind
 from importer.plan.target import Target
 from projects.context_fields.rules import context_field_problems
 from projects.models import ContextField, Segment, StrategyType, TagType
 from projects.segments.rules import segment_problems
-from projects.strategies.constraint_rules import UnreadableValue, constraint_document
+from projects.strategies.constraint_rules import constraint_document
 from projects.strategies.known_names import KnownNames, load_known_names
 from projects.tag_types.rules import tag_type_problems
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, tzinfo
 from email.utils import parsedate_to_datetime
 
 from playground.engine.coercion import text_of
@@ -17,18 +17,27 @@ from playground.engine.operators import OPERATORS, problem
 
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", re.ASCII)
 _OTHER_BASE = re.compile(r"0(?:[xX][0-9a-fA-F]{1,13}|[oO][0-7]{1,17}|[bB][01]{1,52})", re.ASCII)
-_EPOCH = re.compile(r"[0-9]{10}(?:[0-9]{3})?", re.ASCII)
-_FORMATS = (
-    "%a %b %d %Y %H:%M:%S GMT%z",
-    "%b %d, %Y",
-    "%B %d, %Y",
-    "%d %b %Y",
-    "%d %B %Y",
-    "%Y/%m/%d",
-    "%m/%d/%Y",
-    "%Y-%m",
-    "%Y",
+_EPOCH = re.compile(r"-?[0-9]{1,15}", re.ASCII)
+_OVERFLOW = re.compile(r"([0-9]{4}-[0-9]{2})-(29|30|31)(.*)", re.ASCII)
+_DAY_NAME = re.compile(r"(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*", re.ASCII | re.IGNORECASE)
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_YEAR, _DAY, _NAME = r"(?P<year>[0-9]{4})", r"(?P<day>[0-9]{1,2})", r"(?P<name>[A-Za-z]{3,9})"
+_MONTH = r"(?P<month>[0-9]{1,2})"
+_TIME = (
+    r"(?: (?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2})(?::(?P<second>[0-9]{2}))?"
+    r"(?: (?P<half>AM|PM))?(?: GMT(?P<zone>[+-][0-9]{4}))?)?"
 )
+# Not by `strptime`, which compiles its formats again and again: a large import may have many odd dates.
+_WRITTEN = [
+    re.compile(day + _TIME)
+    for day in (
+        rf"{_NAME} {_DAY} {_YEAR}",
+        rf"{_DAY} {_NAME} {_YEAR}",
+        rf"{_YEAR}[-/.]{_MONTH}(?:[-/.]{_DAY})?",
+        rf"{_MONTH}/{_DAY}/{_YEAR}",
+        _YEAR,
+    )
+]
 
 
 def suggested_value(operator: str, value: str) -> str | None:
@@ -53,7 +62,7 @@ def _number(text: str) -> str | None:
 
 
 def _date(text: str) -> str | None:
-    """Without a zone a time is in UTC. Ten digits are seconds since 1970, thirteen are milliseconds."""
+    """Without a zone a time is in UTC. Ten digits are seconds since 1970, other numbers are milliseconds."""
     try:
         moment = next(_moments(text), None)
         if moment is None:
@@ -65,16 +74,48 @@ def _date(text: str) -> str | None:
 
 
 def _moments(text: str) -> Iterator[datetime]:
-    if _EPOCH.fullmatch(text):
-        yield datetime.fromtimestamp(int(text[:10]) + int(text[10:] or "0") / 1000, UTC)
-    text = text.partition(" (")[0]  # JavaScript appends the name of the zone
+    iso = text.upper().removeprefix("+00")
     with suppress(ValueError):
-        yield datetime.fromisoformat(text)
-    for form in _FORMATS:
+        yield datetime.fromisoformat(iso)
+    if _EPOCH.fullmatch(text):
+        seconds = int(text) if len(text) == 10 else int(text) / 1000
+        yield datetime.fromtimestamp(0, UTC) + timedelta(seconds=seconds)
+    if "T24:00" in iso:
         with suppress(ValueError):
-            yield datetime.strptime(text, form)  # noqa: DTZ007 - one without a zone is in UTC, see above
+            yield datetime.fromisoformat(iso.replace("T24:00", "T00:00")) + timedelta(days=1)
+    if overflow := _OVERFLOW.fullmatch(iso):  # JavaScript reads 31 June as 1 July
+        month, day, rest = overflow.groups()
+        with suppress(ValueError):
+            yield datetime.fromisoformat(f"{month}-01{rest}") + timedelta(days=int(day) - 1)
+    yield from _written_out(text)
+
+
+def _written_out(text: str) -> Iterator[datetime]:
+    text = text.partition(" (")[0]  # JavaScript appends the name of the zone
+    words = [word for word in text.replace(",", " ").split() if not _DAY_NAME.fullmatch(word)]
+    if words and words[-1] in ("UTC", "GMT", "Z"):
+        words.pop()
+    for form in _WRITTEN:
+        if match := form.fullmatch(" ".join(words)):
+            with suppress(ValueError):
+                yield _moment(match.groupdict())
     with suppress(ValueError):
         yield parsedate_to_datetime(text)
+
+
+def _moment(parts: dict[str, str | None]) -> datetime:
+    """The moment of a match. Raises ValueError if there is none such."""
+    hour = int(parts["hour"] or 0)
+    if parts["half"]:
+        hour = hour % 12 + 12 * (parts["half"] == "PM")
+    name, zone = parts.get("name"), parts["zone"]
+    month = _MONTHS.index(name[:3].lower()) + 1 if name else int(parts.get("month") or 1)
+    day = datetime(int(parts["year"] or 0), month, int(parts.get("day") or 1), tzinfo=_zone(zone))
+    return day.replace(hour=hour, minute=int(parts["minute"] or 0), second=int(parts["second"] or 0))
+
+
+def _zone(text: str | None) -> tzinfo:
+    return datetime.strptime(text, "%z").tzinfo or UTC if text else UTC
 
 
 _SUGGESTED = {"number": _number, "date": _date}

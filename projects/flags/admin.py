@@ -17,7 +17,8 @@ from flagadmin.admin_base import (
     checked_body,
 )
 from flagadmin.audit.models import AuditEvent
-from flagadmin.errors import InvalidOperation, ValidationError, check_problems
+from flagadmin.errors import InvalidOperation, ValidationError
+from flagadmin.unreadable_values import check_values
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.access import access_flag_for_update
@@ -64,7 +65,7 @@ class FlagEnvironmentInline(OfFlag):
 
     def check_values(self, obj: FlagEnvironment, form: forms.ModelForm) -> None:
         obj.variants = checked_body(VariantBody, obj.variants, "variants", many=True)
-        check_problems(variants_problems(obj.variants, "variants"))
+        check_values(variants_problems(obj.variants, "variants"))
 
     def change(self, obj: FlagEnvironment, form: Any, caller: Caller) -> None:
         place = (obj.flag.project_id, obj.flag.name, obj.environment_id)

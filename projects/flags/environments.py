@@ -7,7 +7,7 @@ from flagadmin.audit.events import EventType
 from flagadmin.audit.record import Event, record
 from flagadmin.db.transactions import transactional
 from flagadmin.edit_conflicts import Expected, check_expected
-from flagadmin.errors import check_problems
+from flagadmin.unreadable_values import check_values
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.access import access_flag_for_update, access_flags_for_update, environment_problems
@@ -112,7 +112,7 @@ def edit_variants(
     row = rows.first() or FlagEnvironment(flag=flag, environment_id=environment)
     check_expected(expected, row.variants)
     given = edit(row.variants)
-    check_problems(variants_problems(given, ""))
+    check_values(variants_problems(given, ""))
     before, row.variants = row.variants, variants_document(given, row.variants)
     if row.variants != before:
         row.save()
@@ -145,7 +145,7 @@ def set_variants_in(
         )
     used = ProjectEnvironment.objects.filter(project=project_id).order_by("environment_id")
     places = {f"environments[{index}]": environment for index, environment in enumerate(environments)}
-    check_problems(
+    check_values(
         [
             *environment_problems(places, list(used.values_list("environment_id", flat=True))),
             *variants_problems(given, "variants"),

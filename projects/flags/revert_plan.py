@@ -12,6 +12,7 @@ from flagadmin.audit.events import EventType as E
 from flagadmin.audit.models import AuditEvent
 from flagadmin.db.transactions import consistent_reads
 from flagadmin.errors import Conflict, NotFound, Problem, ValidationError, choices
+from flagadmin.unreadable_values import UnreadableValue
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.access import readable_flags
@@ -31,7 +32,6 @@ from projects.limits import Limits
 from projects.models import Environment, Flag, ProjectEnvironment, Segment
 from projects.models.strategies import time_ordered_id
 from projects.project_scope import hold_segments
-from projects.strategies.constraint_rules import UnreadableValue
 from projects.strategies.known_names import KnownNames, load_known_names
 from projects.strategies.rules import strategy_problems
 

@@ -11,6 +11,7 @@ from flagadmin.audit.record import Event, record
 from flagadmin.db.transactions import transactional
 from flagadmin.edit_conflicts import Expected, check_expected
 from flagadmin.errors import Conflict, NotFound, ValidationError, choices
+from flagadmin.unreadable_values import check_values
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.access import access_environment, access_project_for_update, check_environment
@@ -111,11 +112,8 @@ def checked_strategy(project: Project, given: Mapping[str, Any]) -> Document:
     defaults = StrategyDefaults(flag="", stickiness=project.default_stickiness)
     document = strategy_document(given, defaults)
     hold_segments(document["segments"])
-    problems = strategy_problems(
-        document, "", known_names=load_known_names(project.pk), limits=Limits.from_settings()
-    )
-    if found := list(problems):
-        raise ValidationError.of(found)
+    known = load_known_names(project.pk)
+    check_values(strategy_problems(document, "", known_names=known, limits=Limits.from_settings()))
     return document
 
 

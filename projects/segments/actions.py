@@ -14,6 +14,7 @@ from flagadmin.audit.record import Event, record
 from flagadmin.db.transactions import transactional
 from flagadmin.edit_conflicts import Expected, check_expected
 from flagadmin.errors import Conflict, NotFound, ValidationError, choices
+from flagadmin.unreadable_values import check_values
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.access import check_project, lock_refusing_projects, readable_flags
@@ -167,9 +168,7 @@ def check_segment(segment: Segment) -> None:
     """
     segment.constraints = [constraint_document(constraint) for constraint in segment.constraints]
     legal = legal_values(segment.project_id)
-    problems = segment_problems(segment, legal_values=legal, limits=Limits.from_settings())
-    if found := list(problems):
-        raise ValidationError.of(found)
+    check_values(segment_problems(segment, legal_values=legal, limits=Limits.from_settings()))
 
 
 def _no_segment(segment_id: int) -> NotFound:

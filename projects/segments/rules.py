@@ -1,6 +1,7 @@
 """Validation rules for segments, used by the API, the console, the admin site and the import."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from flagadmin.errors import Problem
 from projects.limits import Limits
@@ -18,6 +19,15 @@ def segment_problems(
         yield Problem("name", "a name is required")
     elif len(segment.name) > LONGEST_SEGMENT_NAME:
         yield Problem("name", f"must have at most {LONGEST_SEGMENT_NAME} characters")
+    count = sum(len(constraint["values"]) for constraint in segment.constraints)
+    if count > limits.segment_values:
+        yield Problem(
+            "constraints", f"must have at most {limits.segment_values:,} values in all, not {count:,}"
+        )
+        return
     yield from constraints_problems(
-        segment.constraints, "constraints", legal_values=legal_values, limits=limits
+        segment.constraints,
+        "constraints",
+        legal_values=legal_values,
+        limits=replace(limits, constraint_values=limits.segment_values),
     )

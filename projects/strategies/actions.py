@@ -11,6 +11,7 @@ from flagadmin.audit.record import Event, record
 from flagadmin.db.transactions import transactional
 from flagadmin.edit_conflicts import Expected, check_expected
 from flagadmin.errors import NotFound, Problem, ValidationError, check_problems
+from flagadmin.unreadable_values import check_values
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.access import access_flag_for_update
@@ -70,7 +71,7 @@ def checked_strategy(
     defaults = StrategyDefaults(flag=flag.name, stickiness=flag.project.default_stickiness)
     document = strategy_document(given, defaults, stored_variants=stored_variants)
     hold_segments(document["segments"])
-    check_problems(
+    check_values(
         strategy_problems(
             document,
             "",

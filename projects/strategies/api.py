@@ -8,10 +8,10 @@ from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
-from flagadmin.errors import check_problems
 from flagadmin.http.etags import ETagMixin
 from flagadmin.http.fields import validated
 from flagadmin.http.json_patch import PatchOperation, patched_object
+from flagadmin.unreadable_values import check_values
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from groups.viewsets import ViewSet
@@ -150,5 +150,5 @@ class ConstraintViewSet(ViewSet):
         problems = constraint_problems(
             constraint, "", legal_values=legal_values(None), limits=Limits.from_settings()
         )
-        check_problems(replace(problem, path=problem.path.removeprefix(".")) for problem in problems)
+        check_values(replace(problem, path=problem.path.removeprefix(".")) for problem in problems)
         return Response(status=204)

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from flagadmin.errors import Problem, choices
+from flagadmin.unreadable_values import UnreadableValue
 from playground.engine.operators import OPERATORS, problem
 from playground.engine.patterns import MAX_LENGTH as MAX_VALUE_LENGTH
 from playground.engine.suggestions import suggested_value
@@ -11,13 +12,6 @@ from projects.limits import Limits
 from projects.text_values import text_of
 
 Document = dict[str, Any]
-
-
-class UnreadableValue(Problem):
-    """A number or date that SDKs cannot parse, although its meaning is clear. The constraint never matches.
-
-    Imports accept it, so that no result changes. The API and the forms reject it.
-    """
 
 
 # Families of operators that match parts or ranges of values. Legal values are whole values and do not apply.
@@ -34,7 +28,7 @@ def constraint_document(given: Mapping[str, Any]) -> Document:
     if given.get("value") is not None:
         document["value"] = text_of(given["value"])
     for switch in ("inverted", "caseInsensitive"):
-        if switch in given:
+        if given.get(switch) is not None:
             document[switch] = bool(given[switch])
     return document
 
@@ -114,7 +108,7 @@ def _value_problems(
     operator: str, value: str, path: str, legal: frozenset[str] | None, field: str
 ) -> Iterator[Problem]:
     if value and (intended := suggested_value(operator, value)):
-        message = f"SDKs cannot read {operator} {value} and never match it; {intended} was probably meant"
+        message = f"SDKs cannot read {operator} {shortened(value)} and never match it; {intended} was probably meant"
         yield UnreadableValue(path, message)
     elif value and (fault := problem(operator, value)):
         yield Problem(path, f"{shortened(value)} {fault}")

@@ -13,11 +13,13 @@ class ConstraintBody(StrictSerializer):
         help_text="One of NOT_IN, IN, STR_ENDS_WITH, STR_STARTS_WITH, STR_CONTAINS, NUM_EQ, NUM_GT, NUM_GTE, NUM_LT, "
         "NUM_LTE, DATE_AFTER, DATE_BEFORE, SEMVER_EQ, SEMVER_GT, SEMVER_LT, SEMVER_GTE, SEMVER_LTE, REGEX, IN_CIDR."
     )
-    caseInsensitive = serializers.BooleanField(required=False, help_text="Default false.")
-    inverted = serializers.BooleanField(required=False, help_text="Default false; negates the result.")
+    caseInsensitive = serializers.BooleanField(required=False, allow_null=True, help_text="Default false.")
+    inverted = serializers.BooleanField(
+        required=False, allow_null=True, help_text="Default false; negates the result."
+    )
     values = ListOf(
         child=TextField(),
-        max_length=max(MOST_ITEMS, settings.CONSTRAINT_VALUES_LIMIT),
+        max_length=max(MOST_ITEMS, settings.CONSTRAINT_VALUES_LIMIT, settings.SEGMENT_VALUES_LIMIT),
         required=False,
         allow_null=True,
         help_text="For operators that take several values.",

@@ -14,6 +14,7 @@ from django.utils.functional import cached_property
 from django.utils.http import url_has_allowed_host_and_scheme
 
 from flagadmin.errors import AppError, NotFound, Problem, ValidationError, check_problems
+from flagadmin.unreadable_values import refused_problems
 from groups.console import ConsolePage
 from groups.permissions import Permission
 from projects.drafts import Drafting
@@ -104,9 +105,10 @@ class StrategyEditor(Drafting, ConsolePage):
         return self.render_to_response(self.get_context_data())
 
     def read(self) -> None:
-        self.document, self.problems = given_strategy(
+        self.document, problems = given_strategy(
             self.request.POST, self.project_id, stored=self.stored, kept=self.kept
         )
+        self.problems = refused_problems(problems)
 
     @property
     def is_deleting(self) -> bool:

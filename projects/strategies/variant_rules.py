@@ -6,7 +6,9 @@ from typing import Any
 import orjson
 
 from flagadmin.errors import Problem, choices
+from flagadmin.unreadable_values import UnreadableValue
 from playground.engine.coercion import objects_of
+from projects.strategies.constraint_rules import shortened
 from projects.strategies.variant_order import variant_order
 
 Document = dict[str, Any]
@@ -140,7 +142,8 @@ def payload_problems(payload: Mapping[str, Any] | None, path: str) -> Iterator[P
     elif kind == "json" and not is_json(value):
         yield Problem(f"{path}.value", "must be valid JSON, because the payload type is json")
     elif kind == "number" and not _is_number(value):
-        yield Problem(f"{path}.value", "must be a number, because the payload type is number")
+        message = f"SDKs cannot read {shortened(value)} as a number, which the payload type announces"
+        yield UnreadableValue(f"{path}.value", message)
 
 
 def is_json(text: str) -> bool:

@@ -10,7 +10,8 @@ from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from flagadmin.audit.models import AuditEvent
 from flagadmin.console.edit_conflicts import EditConflictMixin
 from flagadmin.console.lists import curl_for
-from flagadmin.errors import AppError, EditConflict, NotFound, Problem, check_problems
+from flagadmin.errors import AppError, EditConflict, NotFound, Problem
+from flagadmin.unreadable_values import check_values, refused_problems
 from groups.console import ConsolePage, Crumbs
 from groups.permissions import Permission
 from projects.access import access_flag
@@ -63,7 +64,8 @@ class VariantsPage(Drafting, EditConflictMixin, ConsolePage):
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         self.find()
-        self.variants, self.problems = given_variants(request.POST, self.stored)
+        self.variants, problems = given_variants(request.POST, self.stored)
+        self.problems = refused_problems(problems)
         do = request.POST.get("do", "save")
         if do == "save" and not self.problems:
             return self.save()
@@ -73,7 +75,7 @@ class VariantsPage(Drafting, EditConflictMixin, ConsolePage):
     def edits(self) -> list[FlagEdit]:
         self.find()
         self.variants, self.problems = given_variants(self.request.POST, self.stored)
-        check_problems([*self.problems, *variants_problems(self.variants, "")])
+        check_values([*self.problems, *variants_problems(self.variants, "")])
         name, variants = self.flag.name, variants_document(self.variants, self.stored)
         return [FlagEdit(self.flag.project_id, name, self.environment, Draft(name, {"variants": variants}))]
 
@@ -81,7 +83,7 @@ class VariantsPage(Drafting, EditConflictMixin, ConsolePage):
         place = (self.flag.project_id, self.flag.name, self.environment)
         try:
             if self.needs_confirmation():
-                check_problems(variants_problems(self.variants, ""))
+                check_values(variants_problems(self.variants, ""))
                 self.check_version()
                 self.asking = True
                 return self.render_to_response(self.get_context_data())

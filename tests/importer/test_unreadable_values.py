@@ -1,4 +1,6 @@
-"""Imports accept numbers and dates that SDKs cannot read, with a warning; forms and the API refuse them."""
+"""Numbers, dates and payloads that SDKs cannot read: imports and the API take them unchanged, with a warning."""
+
+import json
 
 import pytest
 
@@ -17,6 +19,15 @@ VALUES = [
     ("DATE_BEFORE", "Jan 1, 2024", "2024-01-01T00:00:00.000Z"),
     ("DATE_BEFORE", "1704067200", "2024-01-01T00:00:00.000Z"),
     ("DATE_BEFORE", "1704067200000", "2024-01-01T00:00:00.000Z"),
+    ("DATE_AFTER", "2022-01-29T10:00Z", "2022-01-29T10:00:00.000Z"),
+    ("DATE_AFTER", "2022-01-29T10:00:00.5+01:00", "2022-01-29T09:00:00.500Z"),
+    ("DATE_AFTER", "2022-01-29t10:00:00z", "2022-01-29T10:00:00.000Z"),
+    ("DATE_AFTER", "2022-01-29T24:00:00Z", "2022-01-30T00:00:00.000Z"),
+    ("DATE_AFTER", "2022-06-31", "2022-07-01T00:00:00.000Z"),
+    ("DATE_AFTER", "2022-1-29", "2022-01-29T00:00:00.000Z"),
+    ("DATE_AFTER", "01/29/2022, 10:00:00 PM", "2022-01-29T22:00:00.000Z"),
+    ("DATE_AFTER", "Saturday, January 29, 2022", "2022-01-29T00:00:00.000Z"),
+    ("DATE_AFTER", "0", "1970-01-01T00:00:00.000Z"),
     ("NUM_GT", ".5", "0.5"),
     ("NUM_LTE", "-.5e1", "-5"),
     ("NUM_EQ", "0x10", "16"),
@@ -73,13 +84,109 @@ def test_in_a_segment_too(api, shop):
 
 
 @pytest.mark.parametrize(("operator", "value", "intended"), VALUES)
-def test_the_api_refuses_them_and_says_what_is_meant(api, shop, operator, value, intended):
+def test_the_api_takes_them_unchanged_and_warns(api, shop, operator, value, intended):
     make_flag("cart")
     path = "/api/admin/projects/shop/features/cart/environments/development/strategies"
     given = {"name": "default", "constraints": [constraint(operator, value)]}
-    refused = api["member"].post(path, given, format="json")
-    assert refused.status_code == 400
-    assert f"{intended} was probably meant" in refused.json()["details"][0]["message"]
+    answer = api["member"].post(path, given, format="json")
+    assert answer.status_code == 200
+    assert answer.json()["constraints"] == given["constraints"] == Strategy.objects.get().constraints
+    [warning] = json.loads(answer["X-Unreadable-Values"])
+    assert warning["path"] == "constraints[0].value"
+    assert f"{intended} was probably meant" in warning["message"]
+    kept = api["member"].put(f"{path}/{answer.json()['id']}", {"title": "x"}, format="json")
+    assert kept.json()["constraints"] == given["constraints"]
+    assert "X-Unreadable-Values" in kept
+
+
+@pytest.mark.parametrize(("operator", "value", "intended"), VALUES)
+def test_the_api_takes_them_in_segments(api, shop, operator, value, intended):
+    given = {"name": "early", "constraints": [constraint(operator, value)]}
+    answer = api["editor"].post("/api/admin/segments", given, format="json")
+    assert (answer.status_code, answer.json()["constraints"]) == (201, given["constraints"])
+    path = f"/api/admin/segments/{answer.json()['id']}"
+    changed = api["editor"].put(path, given | {"name": "late"}, format="json")
+    assert changed.status_code == 204
+    for said in (answer, changed):
+        assert intended in said["X-Unreadable-Values"]
+
+
+def test_readable_values_have_no_header(api, shop):
+    given = {"name": "early", "constraints": [constraint("DATE_AFTER", "2024-01-01T00:00:00Z")]}
+    assert "X-Unreadable-Values" not in api["editor"].post("/api/admin/segments", given, format="json")
+
+
+def test_the_header_is_ascii_and_short(api, shop):
+    values = [constraint("DATE_AFTER", "2024-01-01") | {"contextName": "größe"} for _ in range(30)]
+    many = [{"name": "default", "constraints": values, "title": "ü"}] * 5
+    make_flag("cart")
+    path = "/api/admin/projects/shop/features/cart/environments/development/strategies"
+    answer = api["member"].post(path, many[0], format="json")
+    text = answer["X-Unreadable-Values"]
+    assert text.isascii()
+    assert len(text) <= 4_000
+    assert json.loads(text)[-1]["message"].endswith(" more")
+
+
+def test_a_refused_request_has_no_header_and_stores_nothing(api, shop):
+    given = {
+        "name": "x",
+        "constraints": [constraint("DATE_AFTER", "2024-01-01"), constraint("NUM_GT", "abc")],
+    }
+    answer = api["editor"].post("/api/admin/segments", given, format="json")
+    assert answer.status_code == 400
+    assert [problem["path"] for problem in answer.json()["details"]] == ["constraints[1].value"]
+    assert "X-Unreadable-Values" not in answer
+    assert not Segment.objects.exists()
+
+
+def test_a_validated_constraint_gets_the_warning(api, shop):
+    answer = api["viewer"].post(
+        "/api/admin/constraints/validate", constraint("DATE_AFTER", "2024-01-01"), format="json"
+    )
+    assert answer.status_code == 204
+    assert "2024-01-01T00:00:00.000Z was probably meant" in answer["X-Unreadable-Values"]
+
+
+def test_a_payload_that_is_no_number(api, shop):
+    flag = make_flag("cart")
+    variant = {
+        "name": "a",
+        "weight": 1000,
+        "weightType": "variable",
+        "payload": {"type": "number", "value": "ten"},
+    }
+    path = "/api/admin/projects/shop/features/cart/environments/development/variants"
+    answer = api["member"].put(path, [variant], format="json")
+    assert answer.status_code == 200
+    assert "SDKs cannot read ten as a number" in answer["X-Unreadable-Values"]
+    assert flag.environments.get(environment="development").variants[0]["payload"] == variant["payload"]
+    strategies = [strategy("cart", variants=[variant | {"stickiness": "default"}])]
+    environments = [{"name": "cart", "featureName": "cart", "enabled": True, "variants": [variant]}]
+    given = body("cart", featureStrategies=strategies, featureEnvironments=environments)
+    told = api["admin"].post(f"{IMPORT[:-6]}validate", given, format="json").json()
+    assert told["errors"] == []
+    assert (
+        len([note for each in told["warnings"] for note in each["affectedItems"] if "as a number" in note])
+        == 2
+    )
+    assert api["admin"].post(IMPORT, given, format="json").status_code == 200
+
+
+@pytest.mark.parametrize("switch", ["caseInsensitive", "inverted"])
+def test_a_switch_of_a_constraint_may_be_null(api, shop, switch):
+    given = {"contextName": "userId", "operator": "IN", "values": ["1"], switch: None}
+    answer = api["editor"].post("/api/admin/segments", {"name": "x", "constraints": [given]}, format="json")
+    assert answer.status_code == 201
+    assert switch not in answer.json()["constraints"][0]
+
+
+def test_a_default_strategy_takes_them(api, shop):
+    given = {"name": "flexibleRollout", "constraints": [constraint("DATE_AFTER", "2024-01-01")]}
+    path = "/api/admin/projects/shop/environments/development/default-strategy"
+    answer = api["owner"].post(path, given, format="json")
+    assert answer.status_code == 200
+    assert "X-Unreadable-Values" in answer
 
 
 @pytest.mark.parametrize(

@@ -207,3 +207,38 @@ def test_not_in_an_archived_project(api, shop):
         refused(api["admin"].put(url, body, format="json"), 404, "NotFoundError")
     refused(api["admin"].delete(f"/api/admin/segments/{segment.pk}"), 404, "NotFoundError")
     assert sorted(Segment.objects.values_list("name", "project")) == [("free", None), ("vip", "shop")]
+
+
+@pytest.mark.parametrize(
+    ("counts", "status"), [([1000], 201), ([1001], 400), ([500, 500], 201), ([500, 501], 400)]
+)
+def test_a_segment_has_up_to_1000_values_in_all(api, counts, status):
+    given = [
+        {"contextName": "userId", "operator": "IN", "values": [f"{index}-{n}" for n in range(count)]}
+        for index, count in enumerate(counts)
+    ]
+    answer = api["editor"].post("/api/admin/segments", {"name": "many", "constraints": given}, format="json")
+    assert answer.status_code == status
+    if status == 400:
+        assert "at most 1,000" in answer.content.decode()
+
+
+def test_a_strategys_constraint_has_up_to_250_values(api, shop):
+    make_flag("cart")
+    path = "/api/admin/projects/shop/features/cart/environments/development/strategies"
+    for count, status in ((250, 200), (251, 400)):
+        values = [str(number) for number in range(count)]
+        constraint = {"contextName": "userId", "operator": "IN", "values": values}
+        given = {"name": "default", "constraints": [constraint]}
+        assert api["member"].post(path, given, format="json").status_code == status
+
+
+def test_the_number_of_values_is_a_setting(api, settings):
+    settings.SEGMENT_VALUES_LIMIT = 2
+    constraint = {"contextName": "userId", "operator": "IN", "values": ["1", "2", "3"]}
+    answer = api["editor"].post(
+        "/api/admin/segments", {"name": "x", "constraints": [constraint]}, format="json"
+    )
+    assert answer.json()["details"] == [
+        {"path": "constraints", "message": "must have at most 2 values in all, not 3"}
+    ]

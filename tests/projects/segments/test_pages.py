@@ -125,3 +125,36 @@ def test_who_may_not_is_not_offered_it_and_is_told_why(browse, vip):
 @pytest.mark.parametrize(("address", "status"), [("/segments/999999/", 404), ("/segments/x/", 400)])
 def test_what_is_not_there(browse, vip, address, status):
     assert browse("editor").get(address).status_code == status
+
+
+@pytest.fixture
+def dated(vip):
+    odd = {"contextName": "currentTime", "operator": "DATE_AFTER", "value": "2022-01-29", "values": []}
+    Segment.objects.filter(pk=vip.pk).update(constraints=[odd])
+    return vip
+
+
+def test_a_value_that_sdks_cannot_read_is_saved_when_confirmed(browse, dated):
+    own = {
+        "name": "renamed",
+        "c-0-field": "currentTime",
+        "c-0-operator": "DATE_AFTER",
+        "c-0-value": "2022-01-29",
+    }
+    asked = browse("editor").post(f"/segments/{dated.pk}/", form(**own))
+    assert asked.status_code == 400
+    assert "2022-01-29T00:00:00.000Z was probably meant" in asked.text
+    assert 'name="keep_unreadable"' in asked.text
+    assert 'value="2022-01-29"' in asked.text
+
+    done = browse("editor").post(f"/segments/{dated.pk}/", form(**own, keep_unreadable="yes"))
+    assert done.status_code == 302
+    dated.refresh_from_db()
+    assert (dated.name, dated.constraints[0]["value"]) == ("renamed", "2022-01-29")
+
+
+def test_a_form_without_such_values_asks_nothing(browse, dated):
+    assert "keep_unreadable" not in browse("editor").get("/segments/new").text
+    refused = browse("editor").post("/segments/new", form(name="", keep_unreadable="yes"))
+    assert refused.status_code == 400
+    assert "keep_unreadable" not in refused.text

@@ -320,3 +320,19 @@ def test_another_type_has_its_own_parameters(browse, cart):
     assert 'name="p-IPs"' in page.text
     assert 'name="p-rollout"' not in page.text
     assert Strategy.objects.get(flag=cart).parameters == {"IPs": "10.0.0.1,10.2.0.0/16"}
+
+
+def test_a_value_that_sdks_cannot_read_is_saved_when_confirmed(browse, strategy):
+    odd = {"field": "currentTime", "operator": "DATE_AFTER", "value": "2022-01-29"}
+    variant = {"v": "0", "v-0-name": "a", "v-0-payload-type": "number", "v-0-payload": "x"}
+    asked = browse("member").post(address(strategy), form(odd, **variant))
+    assert asked.status_code == 400
+    assert "2022-01-29T00:00:00.000Z was probably meant" in page_text(asked)
+    assert 'name="keep_unreadable"' in asked.text
+    assert (
+        browse("member").post(address(strategy), form(odd, keep_unreadable="yes", **variant)).status_code
+        == 302
+    )
+    strategy.refresh_from_db()
+    assert strategy.constraints[0]["value"] == "2022-01-29"
+    assert strategy.variants[0]["payload"]["value"] == "x"

@@ -47,7 +47,10 @@ def test_rows_are_added_and_removed_without_saving(browse, place):
     [
         ({"v-0-name": ""}, "a name is required"),
         ({"v-0-name": "a", "v-0-fixed": "on", "v-0-percent": "101"}, "Enter a percentage from 0 to 100."),
-        ({"v-0-name": "a", "v-0-payload-type": "number", "v-0-payload": "x"}, "must be a number"),
+        (
+            {"v-0-name": "a", "v-0-payload-type": "number", "v-0-payload": "x"},
+            "SDKs cannot read x as a number",
+        ),
     ],
 )
 def test_what_is_wrong_is_told_in_its_row(browse, place, sent, problem):
@@ -111,3 +114,13 @@ def test_a_change_in_production_is_asked_about_first(browse, shop):
     row.refresh_from_db()
     assert [variant["name"] for variant in row.variants] == ["new"]
     assert browse("member").post(page, sent).status_code == 302  # nothing changes
+
+
+def test_a_payload_that_sdks_cannot_read_is_saved_when_confirmed(browse, place):
+    sent = {"v": "0", "v-0-name": "a", "v-0-payload-type": "number", "v-0-payload": "x"}
+    asked = browse("member").post(PAGE, sent)
+    assert asked.status_code == 400
+    assert 'name="keep_unreadable"' in asked.text
+    assert browse("member").post(PAGE, sent | {"keep_unreadable": "yes"}).status_code == 302
+    place.refresh_from_db()
+    assert place.variants[0]["payload"] == {"type": "number", "value": "x"}
