@@ -75,10 +75,11 @@ SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if BEHIND_PROXY el
 
 BODY_LIMIT = environment.integer("FLAGADMIN_BODY_LIMIT", 1_000_000, at_least=1_000)  # bytes, inflated
 IMPORT_BODY_LIMIT = environment.integer("FLAGADMIN_IMPORT_BODY_LIMIT", 64_000_000, at_least=1_000)
+COMPARE_BODY_LIMIT = environment.integer("FLAGADMIN_COMPARE_BODY_LIMIT", 16_000_000, at_least=1_000)
 # Larger bodies are imported in a separate process. For smaller ones, starting it would cost more than it saves.
 IMPORT_PROCESS_BYTES = environment.integer("FLAGADMIN_IMPORT_PROCESS_BYTES", 8_000_000, at_least=0)
 # Django's limit applies after BODY_LIMIT and must not be lower.
-DATA_UPLOAD_MAX_MEMORY_SIZE = max(BODY_LIMIT, IMPORT_BODY_LIMIT)
+DATA_UPLOAD_MAX_MEMORY_SIZE = max(BODY_LIMIT, IMPORT_BODY_LIMIT, COMPARE_BODY_LIMIT)
 FILE_UPLOAD_MAX_MEMORY_SIZE = DATA_UPLOAD_MAX_MEMORY_SIZE
 # Limits of an installation and of a flag (projects/limits.py).
 FLAGS_LIMIT = environment.integer("FLAGADMIN_FLAGS_LIMIT", 200_000, at_least=1)  # not counting archived flags
@@ -104,6 +105,7 @@ IMPACT_METRICS_LIMIT = environment.integer("FLAGADMIN_IMPACT_METRICS", 100, at_l
 IMPACT_SERIES_LIMIT = environment.integer("FLAGADMIN_IMPACT_SERIES", 1_000, at_least=1)  # for each metric
 FLAG_LINKS_LIMIT = environment.integer("FLAGADMIN_FLAG_LINKS", 10, at_least=1)
 PLAYGROUND_MAX_EVALUATIONS = environment.integer("FLAGADMIN_PLAYGROUND_MAX_EVALUATIONS", 50_000, at_least=1)
+USER_RESULTS_BYTES = environment.integer("FLAGADMIN_USER_RESULTS_BYTES", 4_000_000_000, at_least=1)
 SNAPSHOT_CACHE_BYTES = environment.integer("FLAGADMIN_SNAPSHOT_CACHE_BYTES", 600_000_000)  # for each worker
 CLIENT_FEATURES_CACHE_BYTES = environment.integer(
     "FLAGADMIN_CLIENT_FEATURES_CACHE_BYTES", 256_000_000

@@ -147,7 +147,7 @@ class ListPage(ConsolePage):
         listing = self.listing()
         if request.GET.get("format") == "csv":
             header = [column.label for column in self.columns]
-            return csv_response(self.csv_name, header, self.csv_lines(listing.all_rows))
+            return csv_response(self.request, self.csv_name, header, self.csv_lines(listing.all_rows))
         return self.render_to_response(self.get_context_data(listing=listing, **kwargs))
 
 

@@ -47,6 +47,7 @@ class ViewSet(FreedBodies, viewsets.ViewSet):
 
     request: ApiRequest
     tags: ClassVar[tuple[str, ...]] = ()
+    body_limit: int | None = None  # bytes; None is the general limit
     permissions: ClassVar[Mapping[str, Permission | tuple[Permission, ...] | None]] = {}
     _kept: Sequence[UnreadableValue] = ()
 

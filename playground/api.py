@@ -3,10 +3,12 @@
 from typing import Any
 
 import orjson
+from django.conf import settings
 from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
+from flagadmin.http.request_bodies import ManyValuesParser
 from groups.authentication import ApiRequest
 from groups.viewsets import ViewSet
 from playground import combinations
@@ -95,7 +97,12 @@ class PlaygroundViewSet(ViewSet):
             ),
         ],
     )
-    @action(detail=False, methods=["post"])
+    @action(
+        detail=False,
+        methods=["post"],
+        body_limit=settings.COMPARE_BODY_LIMIT,
+        parser_classes=[ManyValuesParser],
+    )
     def compare(self, request: ApiRequest) -> Response:
         return Response(compared(self.caller, self.validated(CompareBody)))
 

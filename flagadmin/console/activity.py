@@ -13,7 +13,7 @@ from flagadmin.audit.sentences import sentence
 from flagadmin.console.change_versions import comparison_url, with_versions
 from flagadmin.console.days import FIRST, LAST, DateRange, zone_of
 from flagadmin.console.filter_chips import free_chips, set_chips
-from flagadmin.console.lists import Column, Filter, Listing, curl_for
+from flagadmin.console.lists import SPREADSHEET, Column, Filter, Listing, curl_for
 from flagadmin.errors import ValidationError
 from flagadmin.http.timestamps import iso
 from groups.console import ListPage
@@ -126,7 +126,10 @@ class ActivityPage(ListPage):
         """The parameters that the search keeps, as hidden inputs."""
         given = self.request.GET.lists()
         return [
-            (name, text) for name, values in given if name not in ("q", CURSOR, "format") for text in values
+            (name, text)
+            for name, values in given
+            if name not in ("q", CURSOR, "format", SPREADSHEET)
+            for text in values
         ]
 
     def cursor(self) -> int | None:

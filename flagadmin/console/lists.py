@@ -178,6 +178,10 @@ class Listing(Generic[Row]):
         return self.url(format="csv")
 
     @property
+    def spreadsheet_url(self) -> str:
+        return changed_query(self.given, **{self.page_name: None, "format": "csv", SPREADSHEET: "true"})
+
+    @property
     def previous_url(self) -> str:
         return (
             self.url(**{self.page_name: str(self.page.previous_page_number())})
@@ -192,7 +196,7 @@ class Listing(Generic[Row]):
     @property
     def kept(self) -> Iterator[tuple[str, str]]:
         """The URL parameters that the filter form must submit as hidden inputs."""
-        own = {self.page_name, "format", *(field.name for field, _ in self.filters)}
+        own = {self.page_name, "format", SPREADSHEET, *(field.name for field, _ in self.filters)}
         for name, values in self.given.lists():
             if name not in own:
                 yield from ((name, value) for value in values)
@@ -238,6 +242,10 @@ def changed_query(given: QueryDict, **changed: str | Sequence[str] | None) -> st
 
 # CSV --------------------------------------------------------------------------------------------------------
 
+SPREADSHEET = "spreadsheet"
+"""The parameter that, if it is true, asks for a CSV file in which no text is a formula."""
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+
 
 class _Echo:
     """A file-like object for csv.writer: ``write`` returns the line."""
@@ -246,30 +254,40 @@ class _Echo:
         return line
 
 
-def csv_response(name: str, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> StreamingHttpResponse:
-    """Streams a CSV file. Strings that a spreadsheet would run as a formula are quoted."""
+def csv_response(
+    request: HttpRequest, name: str, header: Sequence[str], rows: Iterable[Sequence[Any]]
+) -> StreamingHttpResponse:
+    """Streams a CSV file with the data as it is, or with ``?spreadsheet=true`` without formulas."""
     return StreamingHttpResponse(
-        _csv_lines(header, rows),
+        _csv_lines(header, rows, for_spreadsheet=is_for_spreadsheet(request)),
         content_type="text/csv; charset=utf-8",
         headers={"Content-Disposition": f'attachment; filename="{name}.csv"'},
     )
 
 
-def _csv_lines(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
+def is_for_spreadsheet(request: HttpRequest) -> bool:
+    return request.GET.get(SPREADSHEET) == "true"
+
+
+def _csv_lines(
+    header: Sequence[str], rows: Iterable[Sequence[Any]], *, for_spreadsheet: bool
+) -> Iterator[str]:
     writer = csv.writer(_Echo())
     yield writer.writerow(header)
     for row in rows:
-        yield writer.writerow([csv_cell(value) for value in row])
+        cells = map(_csv_cell, row)
+        yield writer.writerow(map(quote_formula, cells) if for_spreadsheet else cells)
 
 
-def csv_cell(value: Any) -> Any:
+def _csv_cell(value: Any) -> Any:
     if value is None:
         return ""
-    if isinstance(value, datetime):
-        return value.isoformat(timespec="seconds")
-    if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")):
-        return "'" + value
-    return value
+    return value.isoformat(timespec="seconds") if isinstance(value, datetime) else value
+
+
+def quote_formula(value: Any) -> Any:
+    """A text that a spreadsheet would run as a formula, with an apostrophe before it."""
+    return "'" + value if isinstance(value, str) and value.startswith(_FORMULA_STARTS) else value
 
 
 # The API call of a page -------------------------------------------------------------------------------------

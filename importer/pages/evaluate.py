@@ -64,7 +64,7 @@ class EvaluatePage(ConsolePage):
                 self.run.size, as_if_imported, self.run.id, query, request.GET, link, caller=self.caller
             )
         if answer.header:
-            return csv_response("as-if-imported", answer.header, answer.rows)
+            return csv_response(self.request, "as-if-imported", answer.header, answer.rows)
         used = answer.used_fields & {field.name for field in options.fields}
         return self.render_to_response(
             self.get_context_data(run=self.run, form=make_form(query, options, used=used), answer=answer)

@@ -54,7 +54,7 @@ class RunPage(ConsolePage):
             )
         if form == "csv":
             rows = csv_rows(self.listing, self.run)
-            return csv_response(name, ["Flag", "Action", "Changes"], rows)
+            return csv_response(self.request, name, ["Flag", "Action", "Changes"], rows)
         response = self.render_to_response(self.get_context_data())
         if self.run.state == State.RUNNING:
             response["Refresh"] = "2"

@@ -65,7 +65,7 @@ class WhoChangesPage(ConsolePage):
             self.run.size, if_imported, self.run.id, request.GET, link, part=part, caller=self.caller
         )
         if answer.header:
-            return csv_response("who-changes", answer.header, answer.rows)
+            return csv_response(self.request, "who-changes", answer.header, answer.rows)
         if part:
             self.template_name = "importer/who_changes_part.html"
         return self.render_to_response(self.get_context_data(run=self.run, answer=answer))

@@ -2,11 +2,16 @@
 
 from typing import Any
 
+from django.conf import settings
 from rest_framework import serializers as s
 
+from flagadmin.http.request_bodies import ManyValuesParser
 from playground.openapi import OutcomeField, Payload
 
-DESCRIPTION = """\
+BODY_MB = settings.COMPARE_BODY_LIMIT // 1_000_000
+VALUES = ManyValuesParser.bounds.values
+
+DESCRIPTION = f"""\
 Evaluates flags in two states for the same contexts, and says how many get something else, who, and why.
 
 A state is what is stored in an environment now; what was there at a moment in the past (`at`); or what would be stored
@@ -22,7 +27,7 @@ have been deleted since; of deleted projects for admins only. Where flags were c
 met and missed (`generated`), a number of users with ids of their own (`synthetic`), rows of a file (`csv`), or several
 of these; `fixed` fields are those of all that are made. The same request gives the same contexts. Of more than 500
 flags, the first 500 by name have their rules read. At most 10,000 contexts are explicit, 10,000 of a file and 10,000
-synthetic, and flags times contexts are at most 1,000,000.
+synthetic, and flags times contexts are at most 1,000,000. The body may have {BODY_MB} MB and {VALUES:,} values.
 
 Nothing is drawn: a result that is random on each call is given with its share of calls, and in `before` and `after` of
 a flag each such context counts with its share. `counts` say for how many contexts a flag goes from off to on

@@ -211,7 +211,10 @@ class PlaygroundPage(QueryPage):
         results = Results(evaluation, self.request.GET)
         if self.request.GET.get("format") == "csv":
             return csv_response(
-                "playground", ["Flag", "Project", "Result", "Variant", "Why"], results.csv_rows()
+                self.request,
+                "playground",
+                ["Flag", "Project", "Result", "Variant", "Why"],
+                results.csv_rows(),
             )
         rows = [(row, results.reason(row)) for row in results.listing.rows]
         return self.shown(context, results=results, listing=results.listing, rows=rows)
@@ -219,7 +222,7 @@ class PlaygroundPage(QueryPage):
     def several(self, evaluations: list[Evaluation], context: dict[str, Any]) -> HttpResponseBase:
         matrix = Matrix(evaluations, labels(self.query.columns), self.request.GET)
         if self.request.GET.get("format") == "csv":
-            return csv_response("playground", matrix.csv_header(), matrix.csv_rows())
+            return csv_response(self.request, "playground", matrix.csv_header(), matrix.csv_rows())
         return self.shown(
             context,
             matrix=matrix,
@@ -348,7 +351,7 @@ class ComparePage(QueryPage):
         columns = [column for query in sides.values() for column in query.dated_columns]
         matrix = Matrix(evaluations, labels(columns), request.GET)
         if request.GET.get("format") == "csv":
-            return csv_response("compare", matrix.csv_header(), matrix.csv_rows())
+            return csv_response(self.request, "compare", matrix.csv_header(), matrix.csv_rows())
         return self.shown(context, matrix=matrix, listing=matrix.listing, flag_query=sides["a."].urlencode())
 
     def sides(self, given: QueryDict, options: FormOptions) -> dict[str, PlaygroundQuery]:

@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 from urllib.parse import urlencode
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
@@ -59,11 +60,12 @@ class WhoChangesPage(ConsolePage):
         saved = list(visible_contexts(self.caller).values_list("name", flat=True)[:MOST_OFFERED])
         changes = self.changes(options, saved) if self.is_asked else None
         if changes and request.GET.get("format") == "csv":
-            return csv_response("who-changes", changes.csv_header(), changes.csv_rows())
+            return csv_response(self.request, "who-changes", changes.csv_header(), changes.csv_rows())
         page = self.render_to_response(
             self.get_context_data(
                 form=self.form,
                 environments=options.environments,
+                api_limit=settings.COMPARE_BODY_LIMIT // 1_000_000,
                 imports=[(f"{IMPORT}{pk}", label) for pk, label in import_choices(self.caller)],
                 project_form=self.project_form(options),
                 saved=[(name, name in self.form.saved) for name in saved],

@@ -87,7 +87,11 @@ class UserRunViewSet(ViewSet):
         """Get the progress of a run of users and, once it is done, what they get of each flag."""
         return Response(schema.result_document(self.run))
 
-    @extend_schema(operation_id="getUserRunResult", responses={(200, "text/csv"): OpenApiTypes.STR})
+    @extend_schema(
+        operation_id="getUserRunResult",
+        parameters=schema.RESULT_PARAMETERS,
+        responses={(200, "text/csv"): OpenApiTypes.STR},
+    )
     @action(detail=True, methods=["get"])
     def result(self, request: ApiRequest, run_id: str) -> StreamingHttpResponse:
         """Get the result of a run of users as CSV, a line for each user and flag.

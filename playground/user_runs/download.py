@@ -1,11 +1,16 @@
 """The result of a run as a CSV file to download."""
 
+import codecs
+import csv
 import zlib
 from collections.abc import Iterable, Iterator
+from io import StringIO
+from itertools import islice
 
 from django.http import HttpRequest, StreamingHttpResponse
 from rest_framework.request import Request
 
+from flagadmin.console.lists import is_for_spreadsheet, quote_formula
 from flagadmin.errors import ValidationError
 from flagadmin.http.compression import accepts_gzip
 from playground.models import UserRun
@@ -14,10 +19,14 @@ from playground.user_runs.runs import result_parts
 
 MOST_PLAIN = 50_000_000
 """Bytes of a result that is sent without compression."""
+LINES = 1_000  # that are sent together
 
 
 def csv_download(request: HttpRequest | Request, run: UserRun) -> StreamingHttpResponse:
-    """The result, as it is stored if the client accepts gzip. Raises Conflict, ValidationError."""
+    """The result, as it is stored if the client accepts gzip; ``?spreadsheet=true`` without formulas.
+
+    Raises Conflict, ValidationError.
+    """
     parts: Iterable[bytes] = result_parts(run)
     gzipped = accepts_gzip(request)
     if not gzipped and run.size > MOST_PLAIN:
@@ -25,8 +34,13 @@ def csv_download(request: HttpRequest | Request, run: UserRun) -> StreamingHttpR
             f"The result has {run.size // 1_000_000:,} MB and is only sent compressed. Send Accept-Encoding: gzip "
             "(curl --compressed)."
         )
+    if is_for_spreadsheet(request):
+        parts = _without_formulas(_unpacked(parts))
+        content = _packed(parts) if gzipped else parts
+    else:
+        content = parts if gzipped else _unpacked(parts)
     response = StreamingHttpResponse(
-        parts if gzipped else _unpacked(parts),
+        content,
         content_type="text/csv; charset=utf-8",
         headers={
             "Content-Disposition": f'attachment; filename="users-{run.pk}.csv"',
@@ -41,3 +55,26 @@ def csv_download(request: HttpRequest | Request, run: UserRun) -> StreamingHttpR
 def _unpacked(parts: Iterable[bytes]) -> Iterator[bytes]:
     unpacker = zlib.decompressobj(GZIP)
     return (unpacker.decompress(part) for part in parts)
+
+
+def _packed(parts: Iterable[bytes]) -> Iterator[bytes]:
+    packer = zlib.compressobj(1, wbits=GZIP)
+    for part in parts:
+        yield packer.compress(part)
+    yield packer.flush()
+
+
+def _without_formulas(parts: Iterable[bytes]) -> Iterator[bytes]:
+    rows = csv.reader(_lines(parts))
+    while some := list(islice(rows, LINES)):
+        text = StringIO()
+        csv.writer(text).writerows(map(quote_formula, row) for row in some)
+        yield text.getvalue().encode()
+
+
+def _lines(parts: Iterable[bytes]) -> Iterator[str]:
+    decode = codecs.getincrementaldecoder("utf-8")().decode
+    rest = ""
+    for part in parts:
+        *lines, rest = (rest + decode(part)).split("\n")
+        yield from (f"{line}\n" for line in lines)

@@ -12,7 +12,6 @@ from fractions import Fraction
 from itertools import islice
 from typing import Any, NamedTuple
 
-from flagadmin.console.lists import csv_cell
 from flagadmin.server.gc_control import gc_paused
 from playground.comparison.results import StateResults
 from playground.comparison.shares import Answer, Shares, without_payloads
@@ -22,7 +21,7 @@ from playground.engine.evaluator import Evaluation
 from playground.engine.outcomes import State
 from playground.engine.reasons import Reasons
 from playground.engine.snapshot import Snapshot
-from playground.user_runs.file import User, UserFile
+from playground.user_runs.file import Sample, User, UserFile
 
 CHUNK_RESULTS = 200_000
 CHUNK_ROWS = 4_000
@@ -30,8 +29,8 @@ IDS = ("userId", "sessionId")
 COLUMNS = ("row", *IDS, "flag", "result", "variant", "reason")
 WORDS = {State.ON: "On", State.OFF: "Off", State.UNKNOWN: "Can't tell"}
 GZIP = 31  # window bits of zlib
-_SPECIAL = re.compile(r'^\W|[,"\r\n]').search
-"""What has to be quoted, or may be a formula."""
+_SPECIAL = re.compile(r'[,"\r\n]').search
+"""What has to be quoted."""
 
 
 class Chunk(NamedTuple):
@@ -52,7 +51,7 @@ class UserEvaluation:
         self._heads: dict[tuple[str, Shares], str] = {}
         self._counted: dict[str, dict[Answer, Fraction]] = {name: defaultdict(Fraction) for name in names}
 
-    def chunks(self, file: UserFile) -> Iterator[Chunk]:
+    def chunks(self, file: UserFile | Sample) -> Iterator[Chunk]:
         """Evaluates everybody; memory holds one chunk at a time."""
         packer = zlib.compressobj(1, wbits=GZIP)
         ids = [field for field in IDS if field in file.fields]
@@ -154,7 +153,6 @@ def _percent(share: Fraction | int) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A cell, which no spreadsheet takes for a formula."""
     if _SPECIAL(text) is None:
         return text
-    return '"' + csv_cell(text).replace('"', '""') + '"'
+    return '"' + text.replace('"', '""') + '"'

@@ -5,8 +5,9 @@ Rows are counted as spreadsheets do: the header is row 1.
 
 import csv
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from io import TextIOWrapper
-from itertools import chain
+from itertools import chain, islice
 from typing import IO
 
 from flagadmin.errors import MOST_DETAILS, Problem, ValidationError, check_problems, choices
@@ -97,6 +98,22 @@ class UserFile:
                     yield Problem(f"row {number}, column {column}", message)
         elif time is not None and row[time] and (message := time_problem(row[time])):
             yield Problem(f"row {number}, column {self.columns[time]}", message)
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Some users of a file, evenly spread."""
+
+    fields: list[str]
+    chosen: list[User]
+
+    @classmethod
+    def of(cls, file: UserFile, rows: int, wanted: int) -> "Sample":
+        """About ``wanted`` users of a checked file of so many rows."""
+        return cls(file.fields, list(islice(file.users(), 0, None, max(1, rows // wanted))))
+
+    def users(self) -> Iterator[User]:
+        return iter(self.chosen)
 
 
 def _not_text() -> ValidationError:

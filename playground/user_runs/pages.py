@@ -22,11 +22,13 @@ from playground.pages.query import read_query
 from playground.user_runs import runs
 from playground.user_runs.download import csv_download
 from playground.user_runs.file import MOST_ROWS
+from playground.user_runs.space import max_result_bytes
 from playground.user_runs.worker import KEPT
 
 API = "/api/admin/playground/users"
 PROBLEMS_SHOWN = 20
 MOST_VARIANTS = 8  # of a flag on the page; its CSV has all
+MOST_SPREADSHEET_LINES = 1_048_576
 MARKS = {"waiting": "info", "running": "info", "done": "on", "failed": "warn"}
 
 
@@ -109,6 +111,8 @@ class UsersPage(FormPage):
             most_runs=runs.MOST_RUNS,
             days=KEPT.days,
             limit=settings.IMPORT_BODY_LIMIT // 1_000_000,
+            most_results=runs.MOST_RESULTS,
+            result_limit=max_result_bytes() // 1_000_000,
             **kwargs,
         )
 
@@ -216,7 +220,11 @@ class RunPage(ListPage):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         again = urlencode({"environment": self.run.environment, "flag": self.run.flag})
         return super().get_context_data(
-            run=self.run, again=f"{reverse('users')}?{again}", days=KEPT.days, **kwargs
+            run=self.run,
+            again=f"{reverse('users')}?{again}",
+            days=KEPT.days,
+            fits_spreadsheet=self.run.rows * self.run.flags < MOST_SPREADSHEET_LINES,
+            **kwargs,
         )
 
     def curl(self) -> str:

@@ -18,7 +18,8 @@ from playground.request import PlaygroundRequest
 from playground.snapshot_cache import snapshot_at
 from playground.user_runs import worker
 from playground.user_runs.file import UserFile
-from playground.user_runs.write import State, chosen_names, write_result
+from playground.user_runs.space import check_space
+from playground.user_runs.write import State, chosen_names, evaluation_of, write_result
 
 MOST_RUNS = 5
 """Of each caller; a new one replaces the oldest that has ended."""
@@ -78,7 +79,8 @@ def create_run(
 ) -> UserRun:
     """Checks a file of users and starts its evaluation. ``projects`` None: all that the caller may read.
 
-    Raises ValidationError naming rows and columns, and Conflict if too many runs have not ended.
+    Raises ValidationError naming rows and columns or if the result would be too large, and Conflict if too many runs
+    have not ended or there is no space for the result.
     """
     query = PlaygroundRequest([environment], projects, {}, {})
     current = known_revisions(caller, query, {"environment": environment})
@@ -92,7 +94,10 @@ def create_run(
         )
         raise ValidationError.at("file", message)
     _make_room(caller)
-    at_once = rows * len(names) <= AT_ONCE
+    now, at_once = timezone.now(), rows * len(names) <= AT_ONCE
+    if not at_once:
+        evaluation = evaluation_of(compiled, flag, names, now)
+        check_space(evaluation, UserFile(BytesIO(body)), users=rows, flags=len(names))
     run = UserRun.objects.create(
         state=State.RUNNING if at_once else State.WAITING,
         caller_id=caller.id,
@@ -101,7 +106,7 @@ def create_run(
         environment=environment,
         flag=flag,
         file_name=file_name[:255],
-        created_at=timezone.now(),
+        created_at=now,
         body=gzip.compress(body, 1),
         flags=len(names),
         rows=rows,

@@ -6,16 +6,24 @@ from django.conf import settings
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework import serializers as s
 
+from flagadmin.console.lists import SPREADSHEET
 from flagadmin.http.fields import Body
 from playground.comparison.openapi import CountedAnswer
 from playground.models import UserRun
+from playground.user_runs.space import SHARE
 
-DESCRIPTION = """\
+BODY_MB = settings.IMPORT_BODY_LIMIT // 1_000_000
+RESULTS_MB = settings.USER_RESULTS_BYTES // 1_000_000
+RESULT_MB = RESULTS_MB // SHARE
+
+DESCRIPTION = f"""\
 Evaluates flags for every user of a CSV file, up to 100,000, beside the requests of others.
 
 The columns are context fields: `userId`, `sessionId`, `remoteAddress`, `appName`, `environment`, `currentTime`, a
 context field that exists, or any other as `properties.NAME`. Commas, semicolons or tabs part them; an empty cell is a
-field that is not given. Users times flags are at most 10,000,000.
+field that is not given. The file has at most {BODY_MB:,} MB, and users times flags are at most 10,000,000. The
+compressed result has at most {RESULT_MB:,} MB, all results together at most {RESULTS_MB:,} MB: a larger one is refused
+from an estimate before the run begins (400), and so is one for which there is no space now (409).
 
 The answer has the `id` under which the run's progress and result are found; a short file is evaluated at once.
 `flags` counts what users get of each flag. The result is a CSV with a line for each user and flag: `row` (the header is
@@ -68,6 +76,16 @@ PARAMETERS = [
         description="Only flags of these projects; without it, of all you can read.",
     ),
     OpenApiParameter("flag", str, description="Only this flag."),
+]
+
+
+RESULT_PARAMETERS = [
+    OpenApiParameter(
+        SPREADSHEET,
+        bool,
+        description="Put an apostrophe before text that spreadsheets would run as a formula, such as an id that begins "
+        "with `+`. Without it, ids are as they were sent.",
+    )
 ]
 
 

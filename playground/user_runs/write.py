@@ -2,6 +2,8 @@
 
 import gzip
 import logging
+from collections.abc import Sequence
+from datetime import datetime
 from io import BytesIO
 from typing import IO, Any, cast
 
@@ -16,11 +18,10 @@ from playground.models import UserRun, UserRunPart
 from playground.snapshot_cache import snapshot
 from playground.user_runs.evaluate import UserEvaluation
 from playground.user_runs.file import UserFile
+from playground.user_runs.space import free_bytes, max_result_bytes
 
 log = logging.getLogger("flagadmin.user_runs")
 
-MOST_BYTES = 100_000_000
-"""Of a compressed result."""
 MOST_ATTEMPTS = 3
 State = UserRun.State
 
@@ -35,6 +36,11 @@ def chosen_names(compiled: Snapshot, flag: str) -> list[str]:
     if not compiled.flags:
         raise ValidationError.at("projects", "have no flags to evaluate")
     return [flag] if flag else compiled.names
+
+
+def evaluation_of(compiled: Snapshot, flag: str, names: Sequence[str], at: datetime) -> UserEvaluation:
+    """Evaluates these flags, or only one, as of a moment."""
+    return UserEvaluation(compiled.only(flag) if flag else compiled, names, now=time_text(at))
 
 
 def unfinished() -> QuerySet[UserRun]:
@@ -67,16 +73,15 @@ def evaluate_run(run: UserRun) -> None:
 def write_result(run: UserRun, compiled: Snapshot) -> None:
     """Writes the result, part by part. Raises _Deleted."""
     names = chosen_names(compiled, run.flag)
-    evaluation = UserEvaluation(
-        compiled.only(run.flag) if run.flag else compiled, names, now=time_text(run.created_at)
-    )
-    written = 0
+    evaluation = evaluation_of(compiled, run.flag, names, run.created_at)
+    written, most = 0, min(max_result_bytes(), free_bytes())
     with gzip.open(BytesIO(run.body)) as stream:
         for chunk in evaluation.chunks(UserFile(cast("IO[bytes]", stream))):
             written += len(chunk.data)
-            if written > MOST_BYTES:
+            if written > most:
                 raise ValidationError(
-                    f"The result is larger than {MOST_BYTES // 1_000_000} MB compressed. Choose fewer flags."
+                    f"The result is larger than {most // 1_000_000:,} MB compressed, for which there is space. "
+                    "Choose fewer flags."
                 )
             with transaction.atomic():
                 _update(run, rows_done=F("rows_done") + chunk.rows, size=F("size") + chunk.size)

@@ -4,6 +4,7 @@ from collections import Counter
 from datetime import datetime
 from typing import Any
 
+from django.conf import settings
 from django.utils import timezone
 from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework.response import Response
@@ -88,6 +89,8 @@ def count_impact(
 
 
 class BulkMetricsView(ClientView):
+    body_limit = max(settings.BODY_LIMIT, 4_000_000)  # for all the metrics that one report may have
+
     @extend_schema(
         operation_id="clientBulkMetrics",
         request=wire.BulkMetrics,

@@ -62,7 +62,7 @@ class FlagPage(ConsolePage):
             for count in evaluations.counts
         )
         return csv_response(
-            f"{self.flag.name}-evaluations", ("Environment", "From (UTC)", "On", "Off"), lines
+            self.request, f"{self.flag.name}-evaluations", ("Environment", "From (UTC)", "On", "Off"), lines
         )
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:

@@ -87,11 +87,15 @@ def test_a_changed_query_sets_replaces_and_removes():
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1"])
-def test_csv_runs_no_formula(text):
-    response = csv_response("things", ["Name", "Size"], [[text, -1], [None, 2]])
+@pytest.mark.parametrize(
+    ("query", "apostrophe"), [("", ""), ("?spreadsheet=true", "'"), ("?spreadsheet=x", "")]
+)
+def test_only_csv_for_spreadsheets_runs_no_formula(text, query, apostrophe):
+    request = RequestFactory().get(f"/{query}")
+    response = csv_response(request, "things", ["Name", "Size"], [[text, -1], [None, 2]])
 
     rows = list(csv.reader(io.StringIO(b"".join(response.streaming_content).decode(), newline="")))
-    assert rows == [["Name", "Size"], ["'" + text, "-1"], ["", "2"]]
+    assert rows == [["Name", "Size"], [apostrophe + text, "-1"], ["", "2"]]
 
 
 def test_curl_survives_a_shell():

@@ -166,15 +166,16 @@ def test_a_filter_that_is_not_there_is_refused(browse):
     assert "weather not found. Available: access, flags" in response.text
 
 
-def test_activity_as_csv_runs_no_formula(browse):
+@pytest.mark.parametrize(("query", "project"), [("", "=cmd()"), ("&spreadsheet=true", "'=cmd()")])
+def test_activity_as_csv(browse, query, project):
     happened(EventType.FEATURE_CREATED, project="=cmd()", feature="x")
 
-    response = browse("viewer").get("/activity/?format=csv")
+    response = browse("viewer").get(f"/activity/?format=csv{query}")
 
     rows = list(csv.reader(io.StringIO(b"".join(response.streaming_content).decode())))
     assert response["Content-Disposition"] == 'attachment; filename="activity.csv"'
     assert rows[0] == ["When", "Who", "What", "Project"]
-    assert rows[1][2:] == ["created flag x", "'=cmd()"]
+    assert rows[1][2:] == ["created flag x", project]
 
 
 def test_an_unknown_page_says_so_in_words(browse):

@@ -253,6 +253,28 @@ def test_errors_name_the_place(api, dark, members, path):
     assert path in [detail["path"] for detail in refused(response, 400, "ValidationError")["details"]]
 
 
+def test_as_many_contexts_as_are_advertised(api, dark):
+    """Of 30 properties each: 8 MB."""
+    properties = {f"property-number-{number}": "value" for number in range(30)}
+    contexts = [{"userId": str(number), "properties": properties} for number in range(10_000)]
+    answer = answered(ask(api, drafted(flag="dark-theme", enabled=False), contexts={"explicit": contexts}))
+    assert answer["contexts"] == 10_000
+    contexts.append({})
+    record = refused(ask(api, PRODUCTION, contexts={"explicit": contexts}), 400, "ValidationError")
+    assert record["details"] == [
+        {"path": "contexts.explicit", "message": "must have at most 10,000 items, not 10,001"}
+    ]
+
+
+def test_more_than_a_body_may_have(api, dark, settings):
+    padded = [{"userId": "7", "properties": {"a": "x" * 100_000}}] * (settings.COMPARE_BODY_LIMIT // 100_000)
+    record = refused(ask(api, PRODUCTION, contexts={"explicit": padded}), 413, "PayloadTooLargeError")
+    assert record["message"] == "The body is larger than the 16 MB accepted here."
+    values = [{"properties": dict.fromkeys(map(str, range(101)), "")}] * 10_000
+    record = refused(ask(api, PRODUCTION, contexts={"explicit": values}), 400, "ValidationError")
+    assert record["message"] == "The body must have at most 1,000,000 values."
+
+
 def test_too_many_results(api, shop):
     now = timezone.now()
     Flag.objects.bulk_create(Flag(name=f"f{n}", project=shop, created_at=now) for n in range(101))

@@ -209,3 +209,15 @@ def test_the_flag_page_leads_to_it(browse: Any, flags: None) -> None:
     browser = browse("viewer")
     assert f'href="{URL}?flag=half"' in browser.get("/projects/shop/features/half/").text
     assert "of 10,000 users see a change" in browser.get(f"{URL}?flag=half").text
+
+
+def test_ids_are_as_they_were_sent_but_for_spreadsheets(browse: Any, flags: None) -> None:
+    contexts = json.dumps([{"userId": f"+{number}"} for number in range(20)])
+    given = {"only": "half", "for": "json", "json": contexts, "format": "csv"}
+    as_sent = [row["Context"] for row in rows(ask(browse, **given))]
+    assert as_sent
+    assert all("+" in who for who in as_sent)
+    assert not any("'" in who for who in as_sent)
+    quoted = [row["Context"] for row in rows(ask(browse, **given, spreadsheet="true"))]
+    assert quoted == ["'" + who if who.startswith("+") else who for who in as_sent]
+    assert "spreadsheet=true" in ask(browse, only="half").text

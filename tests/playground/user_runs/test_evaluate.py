@@ -115,6 +115,7 @@ def test_one_flag_with_its_parent():
     assert len(counts) == 1
 
 
-def test_nothing_that_a_spreadsheet_would_run():
-    lines, _ = run(compiled(flag("dark")), "userId\n=1+1\n")
-    assert lines[0]["userId"] == "'=1+1"
+@pytest.mark.parametrize("user", ["=1+1", "+4712345678", "-1", "@ada", "'quoted"])
+def test_ids_come_back_as_they_were_sent(user):
+    lines, _ = run(compiled(flag("dark")), f"userId\n{user}\n")
+    assert lines[0]["userId"] == user

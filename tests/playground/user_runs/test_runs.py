@@ -3,7 +3,7 @@
 import csv
 import gzip
 from datetime import timedelta
-from io import StringIO
+from io import BytesIO, StringIO
 from typing import Any
 
 import pytest
@@ -11,7 +11,10 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.utils import timezone
 
 from playground.models import UserRun, UserRunPart
-from playground.user_runs import download, runs, worker, write
+from playground.snapshot_cache import snapshot
+from playground.user_runs import download, runs, space, worker, write
+from playground.user_runs.evaluate import UserEvaluation
+from playground.user_runs.file import UserFile
 from projects.models import ContextField
 from tests.support.cast import make_project
 from tests.support.page_text import page_text
@@ -165,12 +168,57 @@ def test_a_run_that_always_ends_early_fails(browse, waiting):
     assert "This run failed. This run ended early several times" in page_of(browse, waiting)
 
 
-def test_a_run_says_why_it_failed(api, waiting, monkeypatch):
-    monkeypatch.setattr(write, "MOST_BYTES", 10)
+def test_a_run_says_why_it_failed(api, waiting, settings):
+    settings.USER_RESULTS_BYTES = 10
     worker.work()
     answer = api["viewer"].get(f"{URL}/{waiting.pk}").json()
     assert (answer["state"], answer["problem"][:20]) == ("failed", "The result is larger")
     assert not UserRunPart.objects.exists()
+
+
+def test_a_result_that_would_be_too_large_is_refused_at_once(api, lounge, settings, monkeypatch):
+    monkeypatch.setattr(runs, "AT_ONCE", 0)
+    settings.USER_RESULTS_BYTES = 4 * 500
+    users = "userId,country\n" + "".join(f"{number},NO\n" for number in range(1_000))
+    [problem] = refused(send(api, users), 400, "ValidationError")["details"]
+    assert problem["path"] == "file"
+    assert "1,000 users: their results for 1 flags would take about" in problem["message"]
+    assert "users at once" in problem["message"]
+    assert not UserRun.objects.exists()
+
+
+def test_a_result_without_space_is_refused_at_once(api, waiting, settings):
+    UserRunPart.objects.create(run=waiting, data=bytes(900))
+    settings.USER_RESULTS_BYTES = 1_000
+    assert "there is space for 0.0 MB" in told(send(api), 409)["message"]
+    assert UserRun.objects.count() == 1
+
+
+def test_the_estimate_is_close(lounge):
+    compiled = snapshot(["shop"], "production").snapshot
+    text = ("userId,country\n" + "".join(f"{number},NO\n" for number in range(20_000))).encode()
+
+    def evaluation() -> UserEvaluation:
+        return UserEvaluation(compiled, ["lounge"], now="2026-11-21T09:00:00.000Z")
+
+    estimate = space.estimate_bytes(evaluation(), UserFile(BytesIO(text)), users=20_000, flags=1)
+    written = sum(len(chunk.data) for chunk in evaluation().chunks(UserFile(BytesIO(text))))
+    assert written < estimate < 1.5 * written
+
+
+def test_a_file_for_spreadsheets_runs_no_formula(api, browse, lounge):
+    sent = 'userId,country\n+47,NO\n"=1,\n2",DE\n'
+    run = UserRun.objects.get(pk=created(send(api, sent))["id"])
+    address = f"{URL}/{run.pk}/result"
+    as_sent, quoted = ["+47", "=1,\n2"], ["'+47", "'=1,\n2"]
+    assert [line["userId"] for line in lines(content(api["viewer"].get(address)))] == as_sent
+    answer = content(api["viewer"].get(address, {"spreadsheet": "true"}))
+    assert [line["userId"] for line in lines(answer)] == quoted
+    packed = api["viewer"].get(address, {"spreadsheet": "true"}, headers={"Accept-Encoding": "gzip"})
+    assert gzip.decompress(content(packed)) == answer
+    page = f"/playground/users/{run.pk}/result"
+    assert f"{page}?spreadsheet=true" in browse("viewer").get(f"/playground/users/{run.pk}/").text
+    assert b"'+47" in content(browse("viewer").get(f"{page}?spreadsheet=true"))
 
 
 def test_a_deleted_run_stops(api, waiting, monkeypatch):
