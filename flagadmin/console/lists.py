@@ -48,6 +48,7 @@ from django.core.paginator import Page, Paginator
 from django.db.models import F, QuerySet
 from django.forms import BaseForm
 from django.http import HttpRequest, QueryDict, StreamingHttpResponse
+from rest_framework.request import Request
 
 from flagadmin.errors import AppError, ValidationError, choices
 
@@ -255,7 +256,7 @@ class _Echo:
 
 
 def csv_response(
-    request: HttpRequest, name: str, header: Sequence[str], rows: Iterable[Sequence[Any]]
+    request: HttpRequest | Request, name: str, header: Sequence[str], rows: Iterable[Sequence[Any]]
 ) -> StreamingHttpResponse:
     """Streams a CSV file with the data as it is, or with ``?spreadsheet=true`` without formulas."""
     return StreamingHttpResponse(
@@ -265,7 +266,7 @@ def csv_response(
     )
 
 
-def is_for_spreadsheet(request: HttpRequest) -> bool:
+def is_for_spreadsheet(request: HttpRequest | Request) -> bool:
     return request.GET.get(SPREADSHEET) == "true"
 
 

@@ -35,12 +35,12 @@ def csv_download(request: HttpRequest | Request, run: UserRun) -> StreamingHttpR
             "(curl --compressed)."
         )
     if is_for_spreadsheet(request):
-        parts = _without_formulas(_unpacked(parts))
-        content = _packed(parts) if gzipped else parts
-    else:
-        content = parts if gzipped else _unpacked(parts)
+        quoted = _without_formulas(_unpacked(parts))
+        parts = _packed(quoted) if gzipped else quoted
+    elif not gzipped:
+        parts = _unpacked(parts)
     response = StreamingHttpResponse(
-        content,
+        parts,
         content_type="text/csv; charset=utf-8",
         headers={
             "Content-Disposition": f'attachment; filename="users-{run.pk}.csv"',

@@ -98,4 +98,4 @@ class StatisticsViewSet(ViewSet):
     def csv(self, request: ApiRequest) -> HttpResponseBase:
         """Get the same counts as a CSV file."""
         counts = flatten_statistics(statistics(self.caller))
-        return csv_response("statistics", list(counts), [list(counts.values())])
+        return csv_response(request, "statistics", list(counts), [list(counts.values())])
