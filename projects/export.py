@@ -54,7 +54,7 @@ def export_flags(
     """Flags as configured in an environment, in the reference's export format plus strategies' ``sortOrder``.
 
     Segments are ``{id, name}``, because the reference rejects other members. ``full_segments`` adds their
-    ``constraints``, from which this server's import can create them.
+    ``constraints``, from which this server's import can create them, and the context fields in these.
 
     ``tag`` (a tag value, of any type) takes precedence over ``names``, and ``names`` over ``project``.
     Archived flags are included if ``names`` lists them or ``archived`` is true. Only flags of ``readable``
@@ -115,18 +115,17 @@ def _document(flags: list[tuple[Any, ...]], environment: str, full_segments: boo
         if flag_id in parts.states
     ]
     tags = [_tag(name, *tag) for name, listed in _by_flag(_TAGS, names) for tag in listed]
+    segments = [_segment(*row, full=full_segments) for row in _rows(_SEGMENTS, [sorted(parts.segments)])]
     return {
         "features": [_feature(*row[1:]) for row in flags],
         "featureStrategies": strategies,
         "featureEnvironments": switches,
         "contextFields": [
             _context_field(*row)
-            for row in _rows(_CONTEXT_FIELDS, [sorted(_used_fields(strategies, switches))])
+            for row in _rows(_CONTEXT_FIELDS, [sorted(_used_fields(strategies, switches, segments))])
         ],
         "featureTags": tags,
-        "segments": [
-            _segment(*row, full=full_segments) for row in _rows(_SEGMENTS, [sorted(parts.segments)])
-        ],
+        "segments": segments,
         "tagTypes": [
             _tag_type(*row) for row in _rows(_TAG_TYPES, [sorted({tag["tagType"] for tag in tags})])
         ],
@@ -207,9 +206,16 @@ def _context_field(
     return document if project is None else document | {"project": project}
 
 
-def _used_fields(strategies: list[Document], switches: list[Document]) -> set[str]:
-    """The context fields that constraints, stickiness (of strategies and variants) and overrides use."""
-    used = {constraint["contextName"] for strategy in strategies for constraint in strategy["constraints"]}
+def _used_fields(strategies: list[Document], switches: list[Document], segments: list[Document]) -> set[str]:
+    """The context fields that constraints, stickiness (of strategies and variants) and overrides use.
+
+    Segments count where the export has their constraints.
+    """
+    used = {
+        constraint["contextName"]
+        for listed in (*strategies, *segments)
+        for constraint in listed.get("constraints", ())
+    }
     used |= {
         strategy["parameters"]["stickiness"]
         for strategy in strategies

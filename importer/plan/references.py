@@ -70,6 +70,10 @@ def _context_fields(references: References, listed: Sequence[Any], target: Targe
             references.issues.append(Issue(IssueKind.VALUE, f"{path}.name", message))
         elif name in stored:
             references.issues += _context_field_issues(path, given, stored[name], target)
+            if given.get("stickiness") and not stored[name].stickiness:
+                references.notes.append(
+                    f"Context field {name} is used for stickiness in the file, but not here. It is not changed."
+                )
         else:
             _add_context_field(references, path, given, target)
             if values := _legal_values(given):

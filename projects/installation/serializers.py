@@ -35,6 +35,7 @@ class OriginsBody(Body):
 class ResourceLimits(serializers.Serializer):
     """Only what has a limit here."""
 
+    segmentValues = serializers.IntegerField()
     strategySegments = serializers.IntegerField()
     featureEnvironmentStrategies = serializers.IntegerField()
     constraints = serializers.IntegerField()
@@ -147,6 +148,7 @@ def ui_config(address: str) -> dict[str, Any]:
         "maintenanceMode": is_in_maintenance(),
         "frontendApiOrigins": list(frontend_origins()),
         "resourceLimits": {
+            "segmentValues": limits.segment_values,
             "strategySegments": limits.segments,
             "featureEnvironmentStrategies": limits.strategies,
             "constraints": limits.constraints,

@@ -224,3 +224,34 @@ def test_a_restored_backup_is_the_same(flags: None, api: Any) -> None:
         assert response.status_code == 200, response.content
     restored = project_backup("shop")
     assert without_chance(restored["development"]) == without_chance(backup["development"])
+
+
+def test_a_context_field_that_only_a_segment_uses_moves_with_it(flags: None, api: Any) -> None:
+    field = m.ContextField.objects.create(
+        name="region", stickiness=True, legal_values=[{"value": "north"}], description="Where"
+    )
+    constraint = {"contextName": "region", "operator": "IN", "values": ["north"]}
+    m.Segment.objects.filter(name="vip").update(constraints=[constraint])
+    names_only = export(api["admin"], project="shop")
+    assert "region" not in [each["name"] for each in names_only["contextFields"]]
+    exported = export(api["admin"], "?segments=full", project="shop")
+
+    m.StrategySegment.objects.all().delete()
+    m.Segment.objects.all().delete()
+    field.delete()
+    sent = {"project": "shop", "environment": "development", "data": exported}
+    assert api["admin"].post(IMPORT, sent, format="json").status_code == 200
+    made = m.ContextField.objects.get(name="region")
+    assert (made.stickiness, made.legal_values, made.description) == (True, [{"value": "north"}], "Where")
+
+
+def test_a_stickiness_that_is_missing_here_is_noted(flags: None, api: Any) -> None:
+    m.ContextField.objects.create(name="region")
+    sent = body("one", contextFields=[{"name": "region", "stickiness": True}])
+    told = api["admin"].post(f"{IMPORT[:-6]}validate", sent, format="json").json()
+    notes = [note for each in told["warnings"] for note in each["affectedItems"]]
+    assert any(
+        "Context field region is used for stickiness in the file, but not here" in note for note in notes
+    )
+    assert api["admin"].post(IMPORT, sent, format="json").status_code == 200
+    assert not m.ContextField.objects.get(name="region").stickiness

@@ -92,6 +92,7 @@ def test_ui_config(api, settings):
         False,
     )
     assert config["resourceLimits"]["constraintValues"] == settings.CONSTRAINT_VALUES_LIMIT
+    assert config["resourceLimits"]["segmentValues"] == settings.SEGMENT_VALUES_LIMIT
 
 
 class TestStatistics:
