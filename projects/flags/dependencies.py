@@ -120,12 +120,12 @@ def uses_dependencies(project: Project) -> bool:
     return Dependency.objects.filter(flag__project=project).exists()
 
 
-def parent_variant_names(caller: Caller, project_id: str, name: str) -> list[str]:
+def parent_variant_names(project: Project, name: str) -> list[str]:
     """Sorted names of the variants that a dependency on this flag can require, in any environment.
 
     They are those of the flag and of its strategies; none if there is no such active flag.
     """
-    flags = readable_flags(caller).filter(project_id=project_id, name=name, archived_at=None)
+    flags = Flag.objects.filter(project=project, name=name, archived_at=None)
     lists = [
         *FlagEnvironment.objects.filter(flag__in=flags).values_list("variants", flat=True),
         *Strategy.objects.filter(flag__in=flags).values_list("variants", flat=True),

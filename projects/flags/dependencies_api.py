@@ -6,7 +6,6 @@ from rest_framework.response import Response
 
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
-from groups.viewsets import ViewSet
 from projects.flags import dependencies as actions
 from projects.flags.serializers import ParentRecord
 from projects.viewsets import InProjectViewSet, OnFlagViewSet
@@ -58,7 +57,7 @@ class ParentOptionViewSet(OnFlagViewSet):
         return Response(actions.possible_parents(self.flag))
 
 
-class ParentVariantViewSet(ViewSet):
+class ParentVariantViewSet(InProjectViewSet):
     tags = ("Dependencies",)
 
     @extend_schema(operation_id="listParentVariantOptions", responses={200: NAMES})
@@ -67,7 +66,7 @@ class ParentVariantViewSet(ViewSet):
 
         There are none if there is no such flag: clients ask before one is chosen.
         """
-        return Response(actions.parent_variant_names(self.caller, project_id, name))
+        return Response(actions.parent_variant_names(self.project, name))
 
 
 class ProjectDependencyViewSet(InProjectViewSet):

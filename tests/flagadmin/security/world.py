@@ -41,6 +41,7 @@ PLACES: tuple[tuple[str, str], ...] = (
     (r"features/<\w+>/dependencies/$", "parent"),
     (r"/link/$", "link"),
     (r"environments/project/$", "project"),
+    (r"personal-dashboard/$", "project"),
     (r"environments?/(update/)?$", "environment"),
     (r"projects/(archive/|revive/)?$", "project"),
     (r"archive/features/$", "project"),
