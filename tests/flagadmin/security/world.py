@@ -1,5 +1,6 @@
 """One of everything in project ``shop``, and what stands for it in addresses."""
 
+import hashlib
 import json
 import re
 from datetime import timedelta
@@ -9,9 +10,8 @@ from allauth.mfa.models import Authenticator
 from allauth.usersessions.models import UserSession
 from django.utils import timezone
 
-from groups.access import Caller
-from groups.models import ApiToken, Group, Role, User
-from groups.sign_up.actions import NewInviteLink, create_invite_link
+from groups.models import ApiToken, Group, InviteLink, Role, User
+from groups.permissions import BuiltIn
 from importer.models import ImportRun
 from playground.models import SavedContext, UserRun
 from projects.models import (
@@ -169,15 +169,19 @@ def build(shop: Any) -> dict[str, Any]:
     person = make_user("somebody")
     User.objects.filter(pk=person.pk).update(created_at=now - timedelta(days=400))  # not seen since
     make_token("personal", user=person, name="of somebody")
-    invite, invite_token = create_invite_link(
-        NewInviteLink(name="Team", expires_at=now + timedelta(days=30)), caller=Caller.system()
+    invite = InviteLink.objects.create(
+        name="Team",
+        key="invite",
+        token_hash=hashlib.sha256(b"invite-token").hexdigest(),
+        role_id=BuiltIn.VIEWER.value,
+        expires_at=now + timedelta(days=30),
     )
     ids = dict(ApiToken.objects.values_list("name", "id"))
     return {
         "moment": now.isoformat(),
         "in a month": (now + timedelta(days=30)).isoformat(),
         "invite link": invite.key,
-        "invite token": invite_token,
+        "invite token": "invite-token",
         "project": shop.id,
         "flag": flag.name,
         "form": f"projects/{shop.id}/features/{flag.name}/switch",
