@@ -135,13 +135,8 @@ def read_context(body: Body, problems: list[Problem]) -> Body:
         if key == "properties":
             if value is not None:
                 read[key] = _properties(value, problems)
-        elif isinstance(value, dict | list):
-            hint = "" if key in TOP_LEVEL else "; put nested values into properties as strings"
-            problems.append(Problem(f"context.{key}", f"must be a string, not {kind_of(value)}{hint}"))
-        elif problem := _length_problem(value):
-            problems.append(Problem(f"context.{key}", problem))
-        elif value is not None:
-            read[key] = text_of(value)
+        elif (text := _text(value, "context", key, problems)) is not None:
+            read[key] = text
     problems.extend(_bad_time(read))
     return read
 
@@ -153,12 +148,26 @@ def _properties(value: Any, problems: list[Problem]) -> dict[str, str]:
     if problem := _size_problem(value, MOST_FIELDS):
         problems.append(Problem("context.properties", problem))
         return {}
+    texts: dict[str, str] = {}
     for key, item in value.items():
-        if isinstance(item, dict | list):
-            problems.append(Problem(f"context.properties.{key}", f"must be a string, not {kind_of(item)}"))
-        elif problem := _length_problem(item):
-            problems.append(Problem(f"context.properties.{key}", problem))
-    return {key: text for key, item in value.items() if (text := string_of(item)) is not None}
+        if (text := _text(item, "context.properties", key, problems)) is not None:
+            texts[key] = text
+    return texts
+
+
+def _text(value: Any, place: str, key: str, problems: list[Problem]) -> str | None:
+    """The text of a scalar, None for null; adds what is wrong with it to ``problems``."""
+    if type(value) is str and len(value) <= LONGEST_TEXT:  # most are
+        return text_of(value)
+    if isinstance(value, dict | list):
+        is_own = place == "context" and key not in TOP_LEVEL
+        hint = "; put nested values into properties as strings" if is_own else ""
+        problems.append(Problem(f"{place}.{key}", f"must be a string, not {kind_of(value)}{hint}"))
+        return None
+    if problem := _length_problem(value):
+        problems.append(Problem(f"{place}.{key}", problem))
+        return None
+    return string_of(value)
 
 
 def _size_problem(sent: Sized, most: int) -> str | None:

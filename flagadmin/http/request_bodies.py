@@ -21,6 +21,7 @@ from flagadmin import errors
 from flagadmin.errors import AppError
 from flagadmin.http.error_responses import error_response
 from flagadmin.http.middleware import GetResponse, canonical_path
+from flagadmin.server.gc_control import gc_paused
 
 ORJSON_OPTIONS = orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z | orjson.OPT_NAIVE_UTC
 
@@ -185,7 +186,8 @@ class ManyValuesParser(StrictJSONParser):
 def parse_json(body: bytes) -> Any:
     """Raises ValidationError with the position of the error."""
     try:
-        data = orjson.loads(body)
+        with gc_paused:
+            data = orjson.loads(body)
     except orjson.JSONDecodeError as exc:
         raise errors.ValidationError(f"The body is not valid JSON: {exc}.") from exc
     # PostgreSQL text cannot contain NUL. Checked here, the error can name its path.

@@ -41,6 +41,10 @@ Document = Mapping[str, Any]
 class ExplicitContexts(serializers.JSONField):
     """A list of contexts; `explicit_contexts` reads them."""
 
+    def to_internal_value(self, data: Any) -> Any:
+        """As it was parsed. JSONField would serialise it, to see whether that is possible."""
+        return data
+
 
 @extend_schema_field({"$ref": "#/components/schemas/EvaluationContextRequest"})
 class FixedFields(serializers.JSONField):
@@ -132,11 +136,10 @@ def explicit_contexts(given: Any, now: PointInTime) -> list[Context]:
         raise ValidationError.at(f"{PATH}.explicit", f"must be a list of contexts, not {kind_of(given)}")
     _check_number(len(given), "explicit")
     problems: list[Problem] = []
-    contexts = [
-        Context(_read(context, f"explicit[{index}]", problems)) for index, context in enumerate(given)
-    ]
+    read = [_read(context, f"explicit[{index}]", problems) for index, context in enumerate(given)]
     check_problems(problems)
-    return [context.at(now) for context in contexts]
+    time = time_text(now)
+    return [Context.of_strings(document, now=time) for document in read]
 
 
 def fixed_fields(given: Any) -> Texts:
@@ -164,8 +167,9 @@ def csv_contexts(text: str, caller: Caller, now: datetime) -> list[Context]:
 def _read(context: Any, place: str, problems: list[Problem]) -> dict[str, Any]:
     found: list[Problem] = []
     read = read_context({"context": context}, found)
-    path = f"{PATH}.{place}"
-    problems += (replace(each, path=path + each.path.removeprefix("context")) for each in found)
+    if found:
+        path = f"{PATH}.{place}"
+        problems += (replace(each, path=path + each.path.removeprefix("context")) for each in found)
     return read
 
 

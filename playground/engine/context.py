@@ -17,6 +17,8 @@ TOP_LEVEL = ("userId", "sessionId", "remoteAddress", "environment", "appName", "
 DEFAULTS = {"appName": "playground", "environment": "default"}
 """The values of SDKs if the application does not set them."""
 
+NOTHING: Mapping[str, str] = {}
+
 PointInTime = datetime | int | float
 """A point in time: an aware datetime or milliseconds since 1970 in UTC."""
 
@@ -49,12 +51,32 @@ class Context:
         context.given, context.values = texts, {**DEFAULTS, "currentTime": now, **texts}
         return context
 
+    @classmethod
+    def of_strings(cls, document: Mapping[str, Any], *, now: str) -> Context:
+        """The same as ``Context(document).at(now)``, of a document whose values, and those of its properties, are
+        strings: a comparison has ten thousand."""
+        context = cls.__new__(cls)
+        given = {field: text for field, text in document.items() if field != "properties"}
+        given = {**document.get("properties", NOTHING), **given}
+        if given.get("currentTime") == "":
+            del given["currentTime"]
+        context.given = given
+        defaults = {field: default for field, default in DEFAULTS.items() if field not in document}
+        context.values = {"currentTime": now, **given, **defaults}
+        return context
+
     def at(self, now: PointInTime) -> Context:
         """This context, with `now` as currentTime if it has none."""
         if "currentTime" in self.values:
             return self
         timed = Context.__new__(Context)
-        timed.given, timed.values = self.given, {**self.values, "currentTime": time_text(now)}
+        timed.given, timed.values = (
+            self.given,
+            {
+                **self.values,
+                "currentTime": now if isinstance(now, str) else time_text(now),
+            },
+        )
         return timed
 
     def lookup(self, field: str) -> str | None:
