@@ -24,7 +24,7 @@ CONTENT_TYPE = "text/event-stream"
 KEEP_ALIVE = b":\n\n"
 KEEP_ALIVE_SECONDS = 25
 # Milliseconds: when the clients of a worker that stops connect again, not all at once, and after other ends.
-RECONNECT_SPREAD = (500, 5_000)
+RECONNECT_SPREAD = (500, 2_500)
 RECONNECT = 2_000
 # What a client has not read stays in memory. Beside its largest event, it may be this much.
 UNREAD_BYTES = 4_000_000
