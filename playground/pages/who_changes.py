@@ -18,7 +18,7 @@ from flagadmin.server.gc_control import gc_paused
 from groups.console import ConsolePage
 from playground.comparison.answer import asked
 from playground.comparison.contexts import generated
-from playground.comparison.given_contexts import MAX_GENERATED
+from playground.comparison.given_contexts import MAX_GENERATED, fixed_fields
 from playground.comparison.planned import PlannedImport, import_choices
 from playground.comparison.request import CompareBody
 from playground.comparison.who_changes import Contexts, compared, users_for
@@ -101,8 +101,10 @@ class WhoChangesPage(ConsolePage):
                 raise NotFound(f"Flag {only} not found in these projects.")
             names = [only] if only else given.names  # for the same contexts
 
+            fixed = fixed_fields(self.body["contexts"].get("fixed", {}))
+
             def rare(flags: list[str]) -> Sequence[Context]:
-                return generated(given.read(flags), now=timezone.now(), limit=MAX_GENERATED)
+                return generated(given.read(flags), now=timezone.now(), limit=MAX_GENERATED, fixed=fixed)
 
             found = compared(
                 *(given.before, given.after, Contexts(given.contexts), names),

@@ -32,13 +32,14 @@ PLACES = {
     "to.at": "To, at",
     "contexts.synthetic": "Users",
     "contexts.seed": "Seed",
+    "contexts.fixed": "All have",
     "contexts.saved": "Saved contexts",
 }
 
 
 @dataclass(slots=True)
 class WhoForm:
-    """What was asked. ``users``, ``seed`` and the moments are as entered, "" if not; no moment is now.
+    """What was asked. ``users``, ``seed``, ``fixed`` and the moments are as entered, "" if not; no moment is now.
 
     ``before`` and ``after`` are environments, or imports that are not applied.
     """
@@ -52,6 +53,7 @@ class WhoForm:
     kind: str
     users: str
     seed: str
+    fixed: str
     saved: list[str]
     json: str
     kept: str = ""
@@ -72,6 +74,7 @@ class WhoForm:
             kind=kind if kind in KINDS else USERS,
             users=given.get("users", "").strip(),
             seed=given.get("seed", "").strip(),
+            fixed=given.get("fixed", "").strip(),
             saved=list(dict.fromkeys(filter(None, given.getlist("saved")))),
             json=given.get("json", ""),
             kept=given.get(KEPT, ""),
@@ -89,7 +92,7 @@ class WhoForm:
             pairs += [(place, environment), (f"{place}-at", at)]
         pairs += [*(("project", name) for name in self.projects), ("flag", self.flag), ("for", self.kind)]
         if self.kind == USERS:
-            pairs += [("users", self.users), ("seed", self.seed)]
+            pairs += [("users", self.users), ("seed", self.seed), ("fixed", self.fixed)]
         elif self.kind == SAVED:
             pairs += [("saved", name) for name in self.saved]
         elif self.kind == JSON:
@@ -126,7 +129,20 @@ class WhoForm:
             return {"saved": self.saved or saved}
         if self.kind == JSON:
             return {"explicit": self._explicit()}
-        return {"synthetic": self.users or users, **({"seed": self.seed} if self.seed else {})}
+        return {
+            "synthetic": self.users or users,
+            "fixed": dict(self._fixed_fields()),
+            **({"seed": self.seed} if self.seed else {}),
+        }
+
+    def _fixed_fields(self) -> Iterator[tuple[str, str]]:
+        """Of `country=DE, plan=pro`."""
+        for pair in filter(None, map(str.strip, self.fixed.split(","))):
+            name, equals, value = map(str.strip, pair.partition("="))
+            if not (name and equals):
+                problem = f"must be like country=DE, plan=pro, not {pair[:100]}"
+                self.problems.append(Problem("contexts.fixed", problem))
+            yield name, value
 
     def _explicit(self) -> Any:
         if not self.json:

@@ -95,6 +95,21 @@ def test_the_same_link_gives_the_same_users(browse: Any, flags: None) -> None:
     assert rows(first) == rows(again) != rows(other)
 
 
+def test_values_that_all_sampled_users_have(browse: Any, shop: Any) -> None:
+    place = {"contextName": "country", "operator": "IN", "values": ["DE", "NO"]}
+    for number in (1, 2):
+        live_flag(f"flag-{number}", strategies=[{"name": "default", "constraints": [place]}])
+    assert "<b>400</b> of 400 users see a change" not in ask(browse).text
+    page = ask(browse, fixed="country=DE, plan=pro").text
+    assert "<b>400</b> of 400 users see a change" in page
+    assert 'value="country=DE, plan=pro"' in page
+    assert "fixed=country%3DDE%2C+plan%3Dpro" in page  # of the swapped states
+    assert "users see a change (0 %)" in ask(browse, fixed="country=US").text
+    refused = ask(browse, fixed="country")
+    assert refused.status_code == 400
+    assert "All have: must be like country=DE, plan=pro, not country" in refused.text
+
+
 def test_contexts_made_from_the_rules(browse: Any, flags: None) -> None:
     page = ask(browse, **{"for": "rules"}).text
     assert re.search(r"of \d+ contexts see a change", page)
