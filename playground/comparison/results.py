@@ -21,8 +21,11 @@ from playground.comparison.shares import (
     UNKNOWN,
     ZERO,
     Answer,
+    Met,
     Shares,
-    need_met,
+    both,
+    gives_variant,
+    is_switched,
     plus,
     shares_of,
     under_parents,
@@ -36,7 +39,7 @@ from playground.engine.operators import UNDECIDABLE
 from playground.engine.outcomes import State
 from playground.engine.snapshot import Snapshot
 from playground.engine.strategies import CompiledStrategy, Mode, Rollout
-from playground.engine.variants import CompiledVariants
+from playground.engine.variants import NONE, CompiledVariants
 
 Picks = list[tuple[Mask, Shares]]
 """Sets of contexts with the answers that they get while the flag is on."""
@@ -67,6 +70,7 @@ class StateResults:
         self.table = table
         self._pairs = snapshot.columns.pairs()
         self._alone: dict[str, dict[Shares, Mask]] = {}
+        self._again: dict[str, dict[Shares, Mask]] = {}
 
     def flag(self, name: str) -> CompiledFlag | None:
         position = self.snapshot.positions.get(name)
@@ -172,7 +176,7 @@ class StateResults:
         """The contexts on a path, parted by their variants."""
         parts: list[tuple[Mask, dict[Answer, Fraction]]] = [(mask, {})]
         for index, share in path.passed:
-            variants = flag.strategies[index].variants
+            variants = None if index == NONE else flag.strategies[index].variants
             parts = _joined(parts, self._picks(flag.variants if variants is None else variants), share)
         if path.failed and not flag.strategies:
             parts = _joined(parts, self._picks(flag.variants), path.failed)
@@ -230,27 +234,48 @@ class StateResults:
                     found[under_parents(shares, met, unknown)] |= part
         return dict(found)
 
-    def _parents(self, parents: tuple[Parent, ...]) -> dict[tuple[Fraction, Fraction], Mask]:
+    def _parents(self, parents: tuple[Parent, ...]) -> dict[Met, Mask]:
         """The contexts by the share of calls on which every parent is as the flag needs it, and on which an SDK would
-        have to tell. A parent that is named twice is the same on each call."""
-        needs: dict[str, list[Parent]] = defaultdict(list)
+        have to tell. SDKs evaluate a parent for each dependency, so that chance decides each on its own."""
+        found: dict[Met, Mask] = {(ONE, ZERO): self.table.everyone}
         for parent in parents:
-            needs[parent.name].append(parent)
-        found = {(ONE, ZERO): self.table.everyone}
-        for name, needed in needs.items():
-            flag = self.flag(name)
+            flag = self.flag(parent.name)
             if flag is None or flag.parents:
                 return {(ZERO, ZERO): self.table.everyone}
-            parted: dict[tuple[Fraction, Fraction], Mask] = defaultdict(int)
-            for shares, where in self._without_parents(flag).items():
-                met, unknown = need_met(shares, needed)
-                for (others_met, others_unknown), mask in found.items():
-                    if part := mask & where:
-                        both = others_met * met
-                        possible = (others_met + others_unknown) * (met + unknown)
-                        parted[both, possible - both] |= part
-            found = dict(parted)
+            found = _combined(found, self._parent(flag, parent))
         return found
+
+    def _parent(self, flag: CompiledFlag, parent: Parent) -> dict[Met, Mask]:
+        """The same for one parent. SDKs ask first whether it is on, then evaluate it again for its variant."""
+        switched: dict[Met, Mask] = defaultdict(int)
+        for shares, where in self._without_parents(flag).items():
+            switched[is_switched(shares, parent.enabled)] |= where
+        if not parent.variants or not flag.enabled or flag.fault is not None:
+            return switched
+        given: dict[Met, Mask] = defaultdict(int)
+        for shares, where in self._drawn_again(flag).items():
+            given[gives_variant(shares, parent.variants)] |= where
+        return _combined(switched, given)
+
+    def _drawn_again(self, flag: CompiledFlag) -> dict[Shares, Mask]:
+        """The variants of a flag that is on, with the strategies drawn again: where none passes, its own variants."""
+        if flag.name not in self._again:
+            found: dict[Shares, Mask] = defaultdict(int)
+            for path, mask in self._paths(flag.strategies).items():
+                without = path._replace(passed=(*path.passed, (NONE, path.failed)), failed=ZERO)
+                for shares, part in self._answers(flag, without, mask):
+                    found[shares] |= part
+            self._again[flag.name] = found
+        return self._again[flag.name]
+
+
+def _combined(some: dict[Met, Mask], others: dict[Met, Mask]) -> dict[Met, Mask]:
+    found: dict[Met, Mask] = defaultdict(int)
+    for one, where in some.items():
+        for other, there in others.items():
+            if part := where & there:
+                found[both(one, other)] |= part
+    return found
 
 
 def _answer(variants: CompiledVariants, index: int) -> Answer:

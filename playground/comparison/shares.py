@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from fractions import Fraction
 from typing import NamedTuple
 
-from playground.engine.flags import Parent
 from playground.engine.outcomes import State
 from playground.engine.variants import Payload
 
@@ -29,22 +28,35 @@ ALWAYS_OFF: Shares = ((OFF, ONE),)
 ALWAYS_ON: Shares = ((Answer(State.ON), ONE),)
 
 
-def need_met(shares: Shares, needed: Iterable[Parent]) -> tuple[Fraction, Fraction]:
-    """The share of calls on which a parent is as needed, and on which an SDK would have to tell."""
+Met = tuple[Fraction, Fraction]
+"""The share of calls on which something is as needed, and on which an SDK would have to tell."""
+
+
+def is_switched(shares: Shares, enabled: bool) -> Met:
+    """On how many calls a parent is on, or off."""
+    wanted = State.ON if enabled else State.OFF
+    return _met(shares, lambda answer: answer.state is wanted)
+
+
+def gives_variant(shares: Shares, variants: Collection[str]) -> Met:
+    """On how many calls a parent that is on gives one of these variants, or none: that satisfies any."""
+    return _met(shares, lambda answer: answer.variant in (None, *variants))
+
+
+def both(one: Met, other: Met) -> Met:
+    """Of two that chance decides independently."""
+    met, possible = one[0] * other[0], sum(one) * sum(other)
+    return met, possible - met
+
+
+def _met(shares: Shares, is_met: Callable[[Answer], bool]) -> Met:
     met = unknown = ZERO
     for answer, share in shares:
         if answer.state is State.UNKNOWN:
             unknown += share
-        elif all(_is_met(answer, need) for need in needed):
+        elif is_met(answer):
             met += share
     return met, unknown
-
-
-def _is_met(answer: Answer, need: Parent) -> bool:
-    """As in `engine.dependencies`: a parent that gives no variant satisfies any."""
-    if (answer.state is State.ON) is not need.enabled:
-        return False
-    return not need.variants or answer.variant in (None, *need.variants)
 
 
 def under_parents(shares: Shares, met: Fraction, unknown: Fraction) -> Shares:

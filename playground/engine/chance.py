@@ -5,8 +5,10 @@ Without an identifier, the bucket of a rollout is drawn on each call. An evaluat
 
 from __future__ import annotations
 
+from operator import sub
+
 from playground.engine.evaluator import Evaluation
-from playground.engine.flags import CompiledFlag
+from playground.engine.flags import CompiledFlag, Parent
 from playground.engine.outcomes import (
     BITS,
     VERDICT,
@@ -17,6 +19,7 @@ from playground.engine.outcomes import (
     state_of,
 )
 from playground.engine.strategies import CompiledStrategy
+from playground.engine.variants import NONE, CompiledVariants
 
 ShareOfCalls = float | None
 """The share of calls on which a flag is on; None if every call has the same result."""
@@ -61,7 +64,11 @@ def _draws(evaluation: Evaluation, flag: CompiledFlag) -> bool:
     )
     positions, flags = evaluation.snapshot.positions, evaluation.snapshot.flags
     parents = [flags[positions[parent.name]] for parent in flag.parents if parent.name in positions]
-    return drawn or any(_draws(evaluation, parent) for parent in parents if not parent.parents)
+    return (
+        drawn
+        or any(_draws(evaluation, parent) for parent in parents if not parent.parents)
+        or any(evaluation.values[column] is None for column in evaluation.snapshot.variant_columns(flag))
+    )
 
 
 def _own_share(evaluation: Evaluation, flag: CompiledFlag, outcome: FlagOutcome) -> tuple[float, bool]:
@@ -91,6 +98,38 @@ def _parents_share(evaluation: Evaluation, flag: CompiledFlag, outcome: FlagOutc
         state, on = state_over_calls(evaluation, *evaluation.pair(parent.name))
         if state is State.RANDOM and on is not None:
             share *= on if parent.enabled else 1 - on
-        elif problem is not None:
+        elif problem not in (None, ParentProblem.VARIANT):
             return 0.0
+        share *= variant_share(evaluation, parent)
     return share
+
+
+def variant_share(evaluation: Evaluation, parent: Parent) -> float:
+    """The share of calls on which a parent that is on gives one of the needed variants, or none at all.
+
+    As in ``Evaluation``, its strategies are drawn again for that.
+    """
+    if not parent.variants:
+        return 1.0
+    flag, outcome = evaluation.pair(parent.name)
+    share, left = 0.0, 1.0
+    for strategy, found in zip(flag.strategies, outcome.strategies, strict=True):
+        if not strategy.counts or found[VERDICT] is None:
+            continue
+        drawn = drawn_share(evaluation, strategy, found)
+        passes = float(bool(found[VERDICT])) if drawn is None else drawn
+        share += left * passes * _share_of(strategy.variants or flag.variants, parent, evaluation)
+        left *= 1 - passes
+    return share + left * _share_of(flag.variants, parent, evaluation)
+
+
+def _share_of(variants: CompiledVariants | None, parent: Parent, evaluation: Evaluation) -> float:
+    """The share of calls on which these variants give a needed one, or none."""
+    if variants is None:
+        return 1.0
+    index, place = variants.pick(evaluation.values, lambda: 0.0)
+    if place and evaluation.values[variants.column] is None:
+        weights = map(sub, variants.limits, (0, *variants.limits))
+        named = zip(variants.names, weights, strict=False)
+        return sum(weight for name, weight in named if name in parent.variants) / variants.total
+    return float(index == NONE or variants.names[index] in parent.variants)

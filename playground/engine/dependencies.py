@@ -6,24 +6,31 @@ are never followed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from playground.engine.flags import Parent
-from playground.engine.outcomes import ParentProblem, PlainOutcome, State, Unmet, state_of, variant_name
+from playground.engine.outcomes import ParentProblem, PlainOutcome, State, Unmet, state_of
 from playground.engine.snapshot import Snapshot
 
+VariantOf = Callable[[int], str | None]
+"""The variant that the parent at a position gives its children."""
 
-def unmet_parents(snapshot: Snapshot, outcomes: Sequence[PlainOutcome], position: int) -> tuple[Unmet, ...]:
+
+def unmet_parents(
+    snapshot: Snapshot, outcomes: Sequence[PlainOutcome], position: int, variant_of: VariantOf
+) -> tuple[Unmet, ...]:
     """The parents of the flag at a position that are not in the required state."""
     found = []
     for parent in snapshot.flags[position].parents:
-        problem = _problem(snapshot, outcomes, parent)
+        problem = _problem(snapshot, outcomes, parent, variant_of)
         if problem is not None:
             found.append(Unmet(parent, problem))
     return tuple(found)
 
 
-def _problem(snapshot: Snapshot, outcomes: Sequence[PlainOutcome], parent: Parent) -> ParentProblem | None:
+def _problem(
+    snapshot: Snapshot, outcomes: Sequence[PlainOutcome], parent: Parent, variant_of: VariantOf
+) -> ParentProblem | None:
     position = snapshot.positions.get(parent.name)
     if position is None:
         return ParentProblem.MISSING
@@ -36,6 +43,6 @@ def _problem(snapshot: Snapshot, outcomes: Sequence[PlainOutcome], parent: Paren
     if (state is State.ON) is not parent.enabled:
         return ParentProblem.OFF if parent.enabled else ParentProblem.ON
     # As in SDKs, a parent that gives no variant satisfies any.
-    if parent.variants and variant_name(flag, outcome) not in (None, *parent.variants):
+    if parent.variants and variant_of(position) not in (None, *parent.variants):
         return ParentProblem.VARIANT
     return None

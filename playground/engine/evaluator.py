@@ -33,7 +33,7 @@ class Evaluation:
         self.values = snapshot.values(context)
         self.found = snapshot.batch.run(self.values, random)
         self.outcomes = self._outcomes(random)
-        self._apply_parents()
+        self._apply_parents(random)
 
     def _outcomes(self, random: Random) -> list[PlainOutcome]:
         """Every flag's, as if it had no parents."""
@@ -64,16 +64,42 @@ class Evaluation:
             outcomes.append((passed, on, decided, pick, place, strategies, ()))
         return outcomes
 
-    def _apply_parents(self) -> None:
+    def _apply_parents(self, random: Random) -> None:
         """Takes the parents into account. Parents have none themselves, so one pass is enough."""
+
+        def variant_of(parent: int) -> str | None:
+            return self._variant_for_child(parent, random)
+
         alone = {
-            position: unmet_parents(self.snapshot, self.outcomes, position)
+            position: unmet_parents(self.snapshot, self.outcomes, position, variant_of)
             for position in self.snapshot.children
         }
         for position, unmet in alone.items():
             if unmet:
                 outcome = FlagOutcome(*self.outcomes[position])
                 self.outcomes[position] = outcome._replace(on=False, pick=NONE, unmet=unmet)
+
+    def _variant_for_child(self, position: int, random: Random) -> str | None:
+        """The variant of a parent that is on. SDKs evaluate it for that again, with buckets of their own: what is
+        drawn again can pass other strategies, or none, which leaves the flag's own variants."""
+        flag = self.snapshot.flags[position]
+        if not self.draws_strategy_variants(flag):
+            return variant_name(flag, self.outcomes[position])
+        again = Evaluation(self.snapshot.only(flag.name), self.context, random)
+        flag, outcome = again.pair(flag.name)
+        if outcome.on or flag.variants is None:
+            return variant_name(flag, outcome)
+        index, _ = flag.variants.pick(again.values, random)
+        return None if index == NONE else flag.variants.names[index]
+
+    def draws_strategy_variants(self, flag: CompiledFlag) -> bool:
+        """Whether chance decides which strategy passes, and one of them has variants."""
+        return any(strategy.variants is not None for strategy in flag.strategies) and any(
+            strategy.rollout is not None
+            and strategy.rollout.draws
+            and self.values[strategy.rollout.column] is None
+            for strategy in flag.strategies
+        )
 
     def holds(self, segment: int) -> bool:
         """Whether the segment at a position holds."""

@@ -105,7 +105,19 @@ class Snapshot:
                 for child in self.children
                 if any(self.positions.get(parent.name) in positions for parent in self.flags[child].parents)
             )
+        for child in self.children:
+            for column in self.variant_columns(self.flags[child]):
+                drawing.setdefault(column, set()).add(child)
         return drawing
+
+    def variant_columns(self, flag: CompiledFlag) -> set[int]:
+        """The columns by which the variants are chosen that a flag needs of its parents."""
+        needed = [parent.name for parent in flag.parents if parent.variants and parent.name in self.positions]
+        parents = [self.flags[self.positions[name]] for name in needed]
+        lists = chain.from_iterable(
+            (parent.variants, *(strategy.variants for strategy in parent.strategies)) for parent in parents
+        )
+        return {variants.column for variants in lists if variants is not None and variants.divides}
 
     @cached_property
     def clock(self) -> list[CompiledConstraint]:
