@@ -26,21 +26,22 @@ class Draft:
     segments: Mapping[int, list[Document]] = field(default_factory=dict)
 
     def used_segments(self) -> Iterator[int]:
-        """The segments that it changes or that its strategies use."""
+        """The segments that it changes or that its strategies use, also the one that it may add."""
         yield from self.segments
         for strategy in self.changes.get("strategies", ()):
             yield from strategy["segments"]
+        yield from self.default_strategy.get("segments", ())
 
     def edited(self, document: Document) -> Document:
         """The flag as saving the draft would store it: off if it loses its last enabled strategy, and with the default
-        strategy if it is turned on without one."""
+        strategy if it is turned on without one. A flag that has none, and gets none, stays as it is."""
         if document["name"] != self.flag:
             return document
         edited = {**document, **self.changes}
         if all(strategy.get("disabled") for strategy in edited["strategies"]):
             if self.changes.get("enabled"):
-                edited["strategies"] = [*edited["strategies"], {**self.default_strategy, "disabled": False}]
-            elif "strategies" in self.changes:
+                edited["strategies"] = [*edited["strategies"], self.default_strategy]
+            elif "strategies" in self.changes and document["strategies"]:
                 edited["enabled"] = False
         return edited
 

@@ -60,8 +60,9 @@ class Body(serializers.Serializer):
         kwargs.setdefault("max_length", MOST_ITEMS)
         allow_null = kwargs.pop("allow_null", False)
         made = super().many_init(*args, **kwargs)
-        # DRF would pass it to the items as well.
+        # DRF would pass it to the items as well. Serializers copy their fields from these arguments.
         made.allow_null = allow_null
+        made._kwargs["allow_null"] = allow_null  # type: ignore[attr-defined]
         return made
 
 

@@ -29,6 +29,10 @@ of these; `fixed` fields are those of all that are made. The same request gives 
 flags, the first 500 by name have their rules read. At most 10,000 contexts are explicit, 10,000 of a file and 10,000
 synthetic, and flags times contexts are at most 1,000,000. The body may have {BODY_MB} MB and {VALUES:,} values.
 
+A draft is read as saving its members would store them: a strategy with an `id` keeps what is not given, weights are
+shared out, and a flag that is turned on without a strategy gets the default strategy. What saving would refuse, the
+draft refuses with the same words and the place in the draft. Only permissions are not asked for.
+
 Nothing is drawn: a result that is random on each call is given with its share of calls, and in `before` and `after` of
 a flag each such context counts with its share. `counts` say for how many contexts a flag goes from off to on
 (`offToOn`), from on to off (`onToOff`), stays on with another `variant`, keeps its variant with another `payload`, has

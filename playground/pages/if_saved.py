@@ -9,7 +9,7 @@ from django.shortcuts import render
 from django.urls import Resolver404, resolve, reverse
 from django.utils import timezone
 
-from flagadmin.errors import NotFound, ValidationError
+from flagadmin.errors import Conflict, InvalidOperation, NameExists, NotFound, ValidationError
 from groups.console import ConsolePage
 from playground.comparison.impact import EXAMPLES, MOST_EDITS, MOST_VALUES, Impact, TooManyValues, impacts
 from playground.engine.context import Context
@@ -58,12 +58,15 @@ class IfSavedPage(ConsolePage):
         try:
             edits = page.edits()
         except ValidationError as error:
-            return {"error": error}
+            is_beside_inputs = error.details and page.shown_by == "post"
+            return {"error" if is_beside_inputs else "refusal": error}
+        except (InvalidOperation, Conflict, NameExists) as error:
+            return {"refusal": error}
         examples, most = (EXAMPLES, MOST_VALUES) if beside else (DETAILED, None)
         try:
             found = impacts(edits, now=timezone.now(), examples=examples, most_values=most)
         except TooManyValues as error:
-            return {"too_large": error}
+            return {"refusal": error}
         return {
             "impacts": [
                 ImpactView(

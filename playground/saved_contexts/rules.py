@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 
 from flagadmin.errors import Problem
+from flagadmin.unreadable_values import without_unreadable
 from playground.models import SavedContext
 from playground.request import read_context
 from projects.strategies.variant_rules import payload_problems
@@ -89,7 +90,7 @@ def _payload_problems(one: Mapping[str, Any], path: str) -> Iterator[Problem]:
         yield Problem(path, "a flag that is off gives no payload")
     if len(one["payload"]["value"]) > MAX_PAYLOAD:
         yield Problem(f"{path}.value", f"must have at most {MAX_PAYLOAD:,} characters")
-    yield from payload_problems(one["payload"], path)
+    yield from without_unreadable(payload_problems(one["payload"], path))
 
 
 def _unknown_problems(

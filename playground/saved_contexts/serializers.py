@@ -6,8 +6,8 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers as s
 
 from flagadmin.http.fields import Body, ListOf, NullableText
+from playground.comparison.draft import DraftBody
 from playground.comparison.openapi import SharedAnswer
-from playground.comparison.request import DraftBody
 from playground.openapi import Payload
 from playground.request import MOST_FIELDS
 from playground.saved_contexts.rules import LONGEST_NAME, LONGEST_NOTE

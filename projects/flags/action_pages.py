@@ -6,14 +6,14 @@ from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 
-from flagadmin.errors import ValidationError
+from flagadmin.errors import ValidationError, check_problems
 from groups.console import Crumbs
 from groups.permissions import Permission
 from projects.access import access_flag
 from projects.console import ActionPage, flag_crumbs, flag_url
 from projects.drafts import PRODUCTION, Draft, Drafting, FlagEdit, enabled_places, stored_strategies
 from projects.flags.actions import update_flag
-from projects.flags.dependencies import add_dependency, checked_parent, remove_dependency
+from projects.flags.dependencies import add_dependency, checked_parent, no_parent, remove_dependency
 from projects.flags.links import add_link, remove_link
 from projects.flags.queries import dependency_documents
 from projects.flags.strategy_lines import moved
@@ -22,7 +22,7 @@ from projects.flags.toggle import project_environment
 from projects.models import Environment, Flag, Segment
 from projects.projects.favourites import set_flag_favourite
 from projects.sentences import strategy_summary
-from projects.strategies.actions import order_strategies
+from projects.strategies.actions import order_problems, order_strategies
 
 
 class FlagAction(ActionPage):
@@ -96,9 +96,16 @@ class AsksFirst(Drafting, FlagAction):
         return Environment.objects.filter(name__in=places, type=PRODUCTION).exists()
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        if "confirmed" not in request.POST and self.asks():
+        if "confirmed" not in request.POST and self.may_ask():
             return HttpResponseRedirect(f"{request.path}?{urlencode(self.values())}")
         return super().post(request, *args, **kwargs)
+
+    def may_ask(self) -> bool:
+        """Whether to ask first. What cannot be saved is refused at once."""
+        try:
+            return self.asks()
+        except ValidationError:
+            return False
 
     def values(self) -> list[tuple[str, str]]:
         return [*((name, self.given(name)) for name in self.fields), ("next", self.address())]
@@ -161,9 +168,9 @@ class Parents(AsksFirst):
     def edits(self) -> list[FlagEdit]:
         flag = access_flag(self.caller, *self.place, archived=False)
         parents = self.stored(flag)
-        if self.removes:
-            parents.pop(self.parent(), None)
-        else:
+        if self.removes and parents.pop(self.parent(), None) is None:
+            raise no_parent(flag, self.parent())
+        if not self.removes:
             added = checked_parent(flag, self.wanted(), caller=self.caller)
             parents[added["feature"]] = added
         draft = Draft(flag.name, {"dependencies": [*parents.values()]})
@@ -219,6 +226,9 @@ class Order(AsksFirst):
         """As they would be stored, in their new order."""
         order = self.order()
         stored = stored_strategies(flag, self.given("environment"))
+        check_problems(
+            order_problems(flag, self.given("environment"), order, {each["id"] for each in stored})
+        )
         placed = [each | {"sortOrder": order.get(each["id"], each["sortOrder"])} for each in stored]
         return sorted(placed, key=lambda each: (each["sortOrder"], each["id"]))
 

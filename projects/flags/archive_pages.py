@@ -23,6 +23,7 @@ from projects.access import access_project
 from projects.console import ActionPage, api_path, project_crumbs, project_url
 from projects.drafts import Draft, Drafting, FlagEdit, enabled_places
 from projects.flags.archive import archive_flags, delete_flags, revive_flags
+from projects.flags.bulk_delete import check_no_children
 from projects.flags.list_queries import MOST_MATCHING, matching_flags
 from projects.flags.usage import FlagUser, users_of
 from projects.models import Dependency, Flag, FlagEnvironment, Project
@@ -200,6 +201,7 @@ class ArchivePage(Drafting, SelectedFlags):
         if "dependants" in self.request.POST:
             project_id = self.kwargs["project_id"]
             flags += [row.flag for row in self.dependants(flags) if row.flag.project_id == project_id]
+        check_no_children(flags, "archived")
         return [
             FlagEdit(flags[0].project_id, name, environment, Draft(name, archived=True))
             for name, environment in enabled_places(flags)

@@ -16,7 +16,7 @@ from projects.console import ActionPage, api_path, project_url
 from projects.drafts import Drafting, FlagEdit
 from projects.flags.actions import set_stale
 from projects.flags.archive_pages import MOST_LISTED, SelectedFlags, counted, selected_flags
-from projects.flags.environments import disable_flags, draft_of_switch, enable_flags
+from projects.flags.environments import check_enabling, disable_flags, draft_of_switch, enable_flags
 from projects.flags.flag_cells import PRODUCTION, flag_cells, texts_when_on
 from projects.flags.tags import change_tags_of_many
 from projects.flags.toggle import project_environment
@@ -60,6 +60,8 @@ class TogglePage(Drafting, SelectedFlags):
     def edits(self) -> list[FlagEdit]:
         changing = [flag for flag, _, _ in self.changes(self.flags(self.request.POST))]
         place = project_environment(self.kwargs["project_id"], self.environment)
+        if self.turned == "on":
+            check_enabling(changing, place, caller=self.caller)
         return [
             FlagEdit(
                 flag.project_id,

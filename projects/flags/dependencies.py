@@ -95,8 +95,12 @@ def remove_dependency(project_id: str, name: str, parent: str, *, caller: Caller
     rows = _rows(flag)
     found = [row for row in rows if row.parent.name == parent]
     if not found:
-        raise NotFound(f"{name} does not depend on {parent}.")
+        raise no_parent(flag, parent)
     _remove(flag, found, rows, caller=caller)
+
+
+def no_parent(flag: Flag, parent: str) -> NotFound:
+    return NotFound(f"{flag.name} does not depend on {parent}.")
 
 
 @transactional

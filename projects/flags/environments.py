@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from django.db.models import Count, Q
+
 from flagadmin.audit.events import EventType
 from flagadmin.audit.record import Event, record
 from flagadmin.db.transactions import transactional
@@ -15,7 +17,12 @@ from projects.drafts import Draft
 from projects.flags.queries import strategy_documents
 from projects.flags.toggle import has_enabled_strategy, project_environment, set_switch
 from projects.models import Flag, FlagEnvironment, ProjectEnvironment, Strategy
-from projects.strategies.actions import check_room_for_strategy, checked_strategy, insert_strategy
+from projects.strategies.actions import (
+    check_number_of_strategies,
+    check_room_for_strategy,
+    checked_strategy,
+    insert_strategy,
+)
 from projects.strategies.rules import StrategyDefaults, default_strategy_document
 from projects.strategies.variant_rules import variants_document, variants_problems
 
@@ -73,8 +80,32 @@ def disable_flags(project_id: str, names: Iterable[str], environment: str, *, ca
 
 def draft_of_switch(flag: Flag, place: ProjectEnvironment, enabled: bool) -> Draft:
     """What turning the flag on or off would change, with the strategy that it may get."""
+    return Draft(flag.name, {"enabled": enabled}, added_strategy(flag, place))
+
+
+def added_strategy(flag: Flag, place: ProjectEnvironment) -> dict[str, Any]:
+    """What a flag without an enabled strategy gets when it is turned on."""
     defaults = StrategyDefaults(flag.name, place.project.default_stickiness)
-    return Draft(flag.name, {"enabled": enabled}, default_strategy_document(place.default_strategy, defaults))
+    document = default_strategy_document(place.default_strategy, defaults)
+    return document | {"sortOrder": None, "disabled": False}
+
+
+def check_enabling(flags: Sequence[Flag], place: ProjectEnvironment, *, caller: Caller) -> None:
+    """Raises what turning these flags on would: NoAccess or ValidationError if one needs a strategy and cannot get it.
+
+    The flags are of one project. A few queries, however many they are.
+    """
+    environment = place.environment_id
+    rows = Strategy.objects.filter(flag__in=flags, environment_id=environment).values("flag_id")
+    counted = rows.annotate(number=Count("pk"), enabled=Count("pk", filter=Q(disabled=False)))
+    numbers = {row["flag_id"]: row for row in counted}
+    enabled = {flag_id for flag_id, row in numbers.items() if row["enabled"]}
+    if lacking := [flag for flag in flags if flag.pk not in enabled]:
+        caller.check(Permission.CREATE_FEATURE_STRATEGY, project=place.project_id, environment=environment)
+        checked_strategy(lacking[0], added_strategy(lacking[0], place))
+    for flag in lacking:
+        number = numbers[flag.pk]["number"] if flag.pk in numbers else 0
+        check_number_of_strategies(flag, environment, number)
 
 
 def set_variants(
@@ -190,12 +221,7 @@ def _enable(flag: Flag, place: ProjectEnvironment, *, activate_disabled: bool, c
 def _add_default_strategy(flag: Flag, place: ProjectEnvironment, *, caller: Caller) -> None:
     environment = place.environment_id
     caller.check(Permission.CREATE_FEATURE_STRATEGY, project=flag.project_id, environment=environment)
-    defaults = StrategyDefaults(flag=flag.name, stickiness=place.project.default_stickiness)
-    given = default_strategy_document(place.default_strategy, defaults) | {
-        "sortOrder": None,
-        "disabled": False,
-    }
-    document = checked_strategy(flag, given)
+    document = checked_strategy(flag, added_strategy(flag, place))
     check_room_for_strategy(flag, environment)
     strategy = insert_strategy(flag, environment, document)
     [after] = strategy_documents([strategy])

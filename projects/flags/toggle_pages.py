@@ -13,7 +13,7 @@ from groups.permissions import Permission
 from projects.access import access_flag
 from projects.console import ActionPage, api_path, flag_crumbs, flag_url
 from projects.drafts import Draft, Drafting, FlagEdit
-from projects.flags.environments import disable_flag, draft_of_switch, enable_flag
+from projects.flags.environments import check_enabling, disable_flag, draft_of_switch, enable_flag
 from projects.flags.flag_rows import PRODUCTION
 from projects.flags.queries import strategy_documents
 from projects.flags.toggle import project_environment
@@ -89,17 +89,18 @@ class ToggleFlag(Drafting, ActionPage):
         """Raises NotFound, NoAccess."""
         project_id = self.kwargs["project_id"]
         self.flag = access_flag(self.caller, project_id, self.kwargs["name"], archived=False)
-        project_environment(project_id, self.environment)
+        self.place = project_environment(project_id, self.environment)
         here = {"project": project_id, "environment": self.environment}
         self.caller.check(Permission.UPDATE_FEATURE_ENVIRONMENT, **here)
 
     def edits(self) -> list[FlagEdit]:
         self.find()
+        if self.turned == "on":
+            check_enabling([self.flag], self.place, caller=self.caller)
         return [FlagEdit(self.flag.project_id, self.flag.name, self.environment, self.draft())]
 
     def draft(self) -> Draft:
-        place = project_environment(self.flag.project_id, self.environment)
-        return draft_of_switch(self.flag, place, self.turned == "on")
+        return draft_of_switch(self.flag, self.place, self.turned == "on")
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         """The context of the confirmation page."""

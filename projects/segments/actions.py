@@ -13,7 +13,7 @@ from flagadmin.audit.events import EventType
 from flagadmin.audit.record import Event, record
 from flagadmin.db.transactions import transactional
 from flagadmin.edit_conflicts import Expected, check_expected
-from flagadmin.errors import Conflict, NotFound, ValidationError, choices
+from flagadmin.errors import Conflict, NameExists, NotFound, ValidationError, choices
 from flagadmin.unreadable_values import check_values
 from groups.access import Caller
 from groups.permissions import Permission
@@ -39,7 +39,7 @@ def create_segment(values: Mapping[str, Any], *, caller: Caller) -> Segment:
         check_project(caller, segment.project_id)
     lock_scope(segment.project_id)
     check_segment(segment)
-    with name_is_free(f"A segment named {segment.name} already exists."):
+    with name_is_free(_exists(segment)):
         segment.save(force_insert=True)
     record(_event(EventType.SEGMENT_CREATED, segment, after=segment_document(segment)), actor=caller)
     return segment
@@ -62,16 +62,27 @@ def update_segment(
     check_expected(expected, before)
     for key, value in changes.items():
         setattr(segment, key, value)
-    if segment.project_id != old_project:
-        _check_move(segment, caller)
-    check_segment(segment)
-    with name_is_free(f"A segment named {segment.name} already exists."):
+    check_update(segment, old_project, caller=caller)
+    with name_is_free(_exists(segment)):
         segment.save()
     after = segment_document(segment)
     if after != before:
         event = _event(EventType.SEGMENT_UPDATED, segment, before=before, after=after)
         record(event, actor=caller)
     return segment
+
+
+def check_update(segment: Segment, old_project: str | None, *, caller: Caller) -> None:
+    """Normalizes a changed segment. Raises what storing it would: NoAccess, ValidationError, NameExists."""
+    if segment.project_id != old_project:
+        _check_move(segment, caller)
+    check_segment(segment)
+    if Segment.objects.filter(name=segment.name).exclude(pk=segment.pk).exists():
+        raise NameExists(_exists(segment))
+
+
+def _exists(segment: Segment) -> str:
+    return f"A segment named {segment.name} already exists."
 
 
 def _check_move(segment: Segment, caller: Caller) -> None:

@@ -65,7 +65,7 @@ class EditSegment(Drafting, EditConflictMixin, SegmentForm):
         self.find()
         self.read(self.request)
         self.segment.constraints = stored_constraints(self.segment.constraints)
-        actions.check_segment(self.segment)
+        actions.check_update(self.segment, self.stored.get("project"), caller=self.caller)
         draft = Draft(segments={self.segment.pk: self.segment.constraints})
         names = environments_in_order()
         found = actions.enabled_users(self.segment, self.caller)
@@ -76,7 +76,7 @@ class EditSegment(Drafting, EditConflictMixin, SegmentForm):
         """Asks if other conditions would change flags that are on in a production environment."""
         if "confirmed" in self.request.POST:
             return False
-        actions.check_segment(self.segment)
+        actions.check_update(self.segment, self.stored.get("project"), caller=self.caller)
         if self.segment.constraints == self.stored["constraints"] or not self.production_uses():
             return False
         self.check_version()

@@ -1,7 +1,7 @@
 """Adds, changes, removes and reorders the strategies of a flag in an environment."""
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from django.db.models import Max
@@ -22,7 +22,7 @@ from projects.models import Flag, ProjectEnvironment, Strategy, StrategySegment
 from projects.project_scope import hold_segments
 from projects.strategies.fields import assign
 from projects.strategies.known_names import load_known_names
-from projects.strategies.rules import StrategyDefaults, strategy_document, strategy_problems
+from projects.strategies.rules import StrategyDefaults, merge_strategy, plan_strategy
 
 Document = dict[str, Any]
 
@@ -45,8 +45,14 @@ def add_strategy(
 
 def check_room_for_strategy(flag: Flag, environment: str) -> None:
     """Raises ValidationError if the flag has the maximum number of strategies. The flag must be locked."""
+    number = Strategy.objects.filter(flag=flag, environment_id=environment).count()
+    check_number_of_strategies(flag, environment, number)
+
+
+def check_number_of_strategies(flag: Flag, environment: str, number: int) -> None:
+    """Raises ValidationError if a flag with so many strategies can get no other."""
     limit = Limits.from_settings().strategies
-    if Strategy.objects.filter(flag=flag, environment_id=environment).count() >= limit:
+    if number >= limit:
         raise ValidationError(f"{flag.name} has {limit} strategies in {environment}, the maximum.")
 
 
@@ -69,17 +75,16 @@ def checked_strategy(
 ) -> Document:
     """The document to store for the given values. Raises ValidationError with every problem."""
     defaults = StrategyDefaults(flag=flag.name, stickiness=flag.project.default_stickiness)
-    document = strategy_document(given, defaults, stored_variants=stored_variants)
-    hold_segments(document["segments"])
-    check_values(
-        strategy_problems(
-            document,
-            "",
-            known_names=load_known_names(flag.project_id),
-            limits=Limits.from_settings(),
-            given_variants=given.get("variants") or [],
-        )
+    hold_segments(given.get("segments") or [])
+    document, problems = plan_strategy(
+        given,
+        "",
+        defaults=defaults,
+        known_names=load_known_names(flag.project_id),
+        limits=Limits.from_settings(),
+        stored_variants=stored_variants,
     )
+    check_values(problems)
     return document
 
 
@@ -93,17 +98,16 @@ def update_strategy(
     expected: Expected = None,
     caller: Caller,
 ) -> Document:
-    """Changes the given members of a strategy and returns its document.
+    """Changes the given members of a strategy (``merge_strategy``) and returns its document.
 
-    Ignores null, except for ``title``. Raises the same errors as ``edit_strategy``.
+    Raises the same errors as ``edit_strategy``.
     """
-    changes = {key: value for key, value in given.items() if value is not None or key == "title"}
     return edit_strategy(
         project_id,
         name,
         environment,
         strategy_id,
-        lambda before: before | changes,
+        lambda before: merge_strategy(before, given),
         expected=expected,
         caller=caller,
     )
@@ -188,11 +192,7 @@ def order_strategies(
     permission = Permission.UPDATE_FEATURE_STRATEGY
     flag, _ = _access(project_id, name, environment, permission, caller=caller)
     strategies = {str(s.pk): s for s in Strategy.objects.filter(flag=flag, environment_id=environment)}
-    check_problems(
-        Problem(f"[{index}].id", f"{name} has no strategy {strategy_id} in {environment}")
-        for index, (strategy_id, _) in enumerate(orders)
-        if strategy_id not in strategies
-    )
+    check_problems(order_problems(flag, environment, (key for key, _ in orders), strategies))
     before = _ids_in_order(strategies)
     places = {identifier: strategy.sort_order for identifier, strategy in strategies.items()}
     for strategy_id, place in orders:
@@ -212,6 +212,16 @@ def order_strategies(
             ),
             actor=caller,
         )
+
+
+def order_problems(
+    flag: Flag, environment: str, ids: Iterable[str], stored: Container[str]
+) -> Iterator[Problem]:
+    """Ids in a new order that are of no stored strategy."""
+    for index, strategy_id in enumerate(ids):
+        if strategy_id not in stored:
+            message = f"{flag.name} has no strategy {strategy_id} in {environment}"
+            yield Problem(f"[{index}].id", message)
 
 
 def versioned(document: Document) -> Document:

@@ -25,6 +25,7 @@ from projects.sentences import Summary
 from projects.strategies.actions import (
     access_strategy,
     add_strategy,
+    check_number_of_strategies,
     checked_strategy,
     remove_strategy,
     update_strategy,
@@ -201,6 +202,7 @@ class NewStrategyPage(StrategyPage):
         return StrategyDefaults(flag=self.flag.name, stickiness=self.flag.project.default_stickiness)
 
     def edited(self, strategies: list[Document]) -> list[Document]:
+        check_number_of_strategies(self.flag, self.environment, len(strategies))
         return [*strategies, self.entered() | {"id": ""}]
 
     def stored_document(self) -> Document:

@@ -44,6 +44,32 @@ def strategy_document(
     }
 
 
+def merge_strategy(stored: Mapping[str, Any], given: Mapping[str, Any]) -> Document:
+    """A stored strategy with the given members. Null changes nothing, except ``title``."""
+    return {**stored, **{key: value for key, value in given.items() if value is not None or key == "title"}}
+
+
+def plan_strategy(
+    given: Mapping[str, Any],
+    path: str,
+    *,
+    defaults: StrategyDefaults,
+    known_names: KnownNames,
+    limits: Limits,
+    stored_variants: Sequence[Mapping[str, Any]] = (),
+) -> tuple[Document, list[Problem]]:
+    """The strategy as it would be stored, and what prevents that."""
+    document = strategy_document(given, defaults, stored_variants=stored_variants)
+    problems = strategy_problems(
+        document,
+        path,
+        known_names=known_names,
+        limits=limits,
+        given_variants=given.get("variants") or [],
+    )
+    return document, list(problems)
+
+
 def parameters_document(name: str, given: Mapping[str, Any], defaults: StrategyDefaults) -> Document:
     parameters = {key: text_of(value) if is_scalar(value) else value for key, value in given.items()}
     if name == FLEXIBLE_ROLLOUT:

@@ -112,9 +112,9 @@ def test_all_flags_of_a_project_and_only_those_that_change(api, dark):
 def test_children_change_with_their_parent(api, dark):
     child = live_flag("child")
     Dependency.objects.create(flag=child, parent=dark)
-    found = answered(ask(api, drafted(flag="dark-theme", archived=True), flag="child"))
+    found = answered(ask(api, drafted(flag="dark-theme", enabled=False), flag="child"))
     assert found["counts"]["onToOff"] == 1
-    assert "not among these flags" in found["examples"][0]["after"]["reason"]
+    assert "dark-theme" in found["examples"][0]["after"]["reason"]
 
 
 def test_an_archived_flag_is_gone(api, dark):

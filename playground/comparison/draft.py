@@ -1,0 +1,216 @@
+"""A draft in the body of a request, read as saving it would store it, and refused where saving it would be refused."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from django.db.models import Q
+from rest_framework import serializers
+
+from flagadmin.errors import NotFound, Problem, ValidationError, raised_by
+from flagadmin.unreadable_values import check_values
+from projects.drafts import Draft
+from projects.flags.bulk_delete import check_no_children
+from projects.flags.dependencies import parents_problems
+from projects.flags.dependency_rules import dependency_document
+from projects.flags.environments import added_strategy, stored_variants
+from projects.flags.queries import strategy_documents
+from projects.flags.serializers import ParentRecord, VariantBody
+from projects.flags.toggle import project_environment
+from projects.limits import Limits
+from projects.models import Flag, ProjectEnvironment, Segment, Strategy
+from projects.serializers import StrictSerializer
+from projects.strategies.actions import check_number_of_strategies
+from projects.strategies.constraint_rules import constraint_document, constraints_problems
+from projects.strategies.constraint_serializers import ConstraintBody
+from projects.strategies.known_names import KnownNames, legal_values, load_known_names
+from projects.strategies.rules import StrategyDefaults, merge_strategy, plan_strategy
+from projects.strategies.serializers import StrategyChanges
+from projects.strategies.variant_rules import variants_document, variants_problems
+
+Document = dict[str, Any]
+IN_ENVIRONMENT = {"enabled", "strategies", "variants"}
+"""What a flag has in an environment, which its project must use."""
+NOTHING: Document = {"variants": []}
+
+
+class DraftStrategy(StrategyChanges):
+    id = serializers.UUIDField(
+        required=False,
+        help_text="Of a strategy that the flag has there: members not given stay as stored. Without it, a new one.",
+    )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        attrs = super().validate(attrs)
+        if "id" not in attrs and "name" not in attrs:
+            required = self.fields["name"].error_messages["required"]
+            raise serializers.ValidationError({"name": required})
+        return attrs
+
+
+class DraftSegment(StrictSerializer):
+    id = serializers.IntegerField()
+    constraints = ConstraintBody(many=True)
+
+
+class DraftBody(StrictSerializer):
+    flag = serializers.CharField(required=False, help_text="The flag that the other members change.")
+    enabled = serializers.BooleanField(required=False)
+    archived = serializers.BooleanField(required=False)
+    strategies = DraftStrategy(many=True, required=False, help_text="All strategies, in order.")
+    variants = VariantBody(many=True, required=False, help_text="All variants of the flag.")
+    dependencies = ParentRecord(many=True, required=False, help_text="All parents.")
+    segments = DraftSegment(many=True, required=False, help_text="Segments with other constraints.")
+
+
+class DraftReader:
+    """Reads the draft of a state, whose member of the body is `path`, with the functions that saving uses.
+
+    Whatever it contains must be possible for somebody with every permission: a reader may ask what an edit would do.
+    """
+
+    def __init__(self, environment: str, path: str, projects: Mapping[str, int]) -> None:
+        self.environment = environment
+        self.state = path
+        self.path = f"{path}.draft"
+        self.projects = projects
+        self.limits = Limits.from_settings()
+        self.problems: list[Problem] = []
+        self.known_names: KnownNames | None = None
+
+    def read(self, given: Mapping[str, Any]) -> Draft:
+        """Raises ValidationError with everything that prevents saving."""
+        draft = Draft(segments=self._segments(given.get("segments") or []))
+        name = given.get("flag")
+        if name is not None:
+            draft = self._of_flag(self._flag(name), given, draft)
+        elif given.keys() - {"segments"}:
+            self.problems.append(Problem(f"{self.path}.flag", "is required: the flag that the draft changes"))
+        check_values(self.problems)
+        return draft
+
+    def _flag(self, name: str) -> Flag:
+        rows = Flag.objects.filter(name=name, archived_at=None, project_id__in=list(self.projects))
+        flag = rows.select_related("project").first()
+        if flag is None:
+            raise ValidationError.at(f"{self.path}.flag", f"flag {name} not found")
+        return flag
+
+    def _of_flag(self, flag: Flag, given: Mapping[str, Any], draft: Draft) -> Draft:
+        changes: Document = {}
+        default: Document = {}
+        if given.keys() & IN_ENVIRONMENT and (place := self._place(flag)):
+            rows = Strategy.objects.filter(flag=flag, environment_id=self.environment)
+            stored = {document["id"]: document for document in strategy_documents(rows)}
+            strategies = list(stored.values())
+            if "strategies" in given:
+                strategies = changes["strategies"] = list(self._strategies(flag, given["strategies"], stored))
+            if "variants" in given:
+                changes["variants"] = self._variants(flag, given["variants"])
+            if "enabled" in given:
+                changes["enabled"] = given["enabled"]
+            if given.get("enabled"):
+                default = self._switch(flag, place, strategies)
+        if "dependencies" in given:
+            changes["dependencies"] = self._parents(flag, given["dependencies"])
+        if given.get("archived"):
+            self._check(f"{self.path}.archived", lambda: check_no_children([flag], "archived"))
+        return replace(
+            draft,
+            flag=flag.name,
+            changes=changes,
+            archived=given.get("archived", False),
+            default_strategy=default,
+        )
+
+    def _place(self, flag: Flag) -> ProjectEnvironment | None:
+        """The environment, which the project must use."""
+        try:
+            return project_environment(flag.project_id, self.environment)
+        except NotFound as error:
+            self.problems.append(Problem(f"{self.state}.environment", error.message))
+            return None
+
+    def _switch(self, flag: Flag, place: ProjectEnvironment, strategies: list[Document]) -> Document:
+        """The strategy that turning the flag on adds if none of these is enabled."""
+        path = f"{self.path}.enabled"
+        document, problems = self._plan(flag, added_strategy(flag, place), path)
+        if all(strategy["disabled"] for strategy in strategies):
+            self.problems += (replace(each, path=path) for each in problems)  # the body does not have it
+            self._check(path, lambda: check_number_of_strategies(flag, self.environment, len(strategies)))
+        return document
+
+    def _strategies(
+        self, flag: Flag, given: list[Mapping[str, Any]], stored: Mapping[str, Document]
+    ) -> Iterator[Document]:
+        path = f"{self.path}.strategies"
+        if any("id" not in strategy for strategy in given):
+            self._check(path, lambda: check_number_of_strategies(flag, self.environment, len(given) - 1))
+        seen: set[str] = set()
+        for index, strategy in enumerate(given):
+            place, members = f"{path}[{index}]", dict(strategy)
+            identifier = str(members.pop("id", ""))
+            if identifier and identifier not in stored:
+                message = f"{flag.name} has no strategy {identifier} in {self.environment}"
+                self.problems.append(Problem(f"{place}.id", message))
+                continue
+            if identifier in seen:
+                self.problems.append(
+                    Problem(f"{place}.id", f"strategy {identifier} is listed more than once")
+                )
+            if identifier:
+                seen.add(identifier)
+                members = merge_strategy(stored[identifier], members)
+            document, problems = self._plan(flag, members, place, stored.get(identifier, NOTHING)["variants"])
+            self.problems += problems
+            yield document | {"id": identifier}
+
+    def _plan(
+        self, flag: Flag, given: Mapping[str, Any], path: str, variants: list[Document] | None = None
+    ) -> tuple[Document, list[Problem]]:
+        return plan_strategy(
+            given,
+            path,
+            defaults=StrategyDefaults(flag=flag.name, stickiness=flag.project.default_stickiness),
+            known_names=self._known_names(flag),
+            limits=self.limits,
+            stored_variants=variants or (),
+        )
+
+    def _known_names(self, flag: Flag) -> KnownNames:
+        if self.known_names is None:
+            self.known_names = load_known_names(flag.project_id)
+        return self.known_names
+
+    def _variants(self, flag: Flag, given: list[Mapping[str, Any]]) -> list[Document]:
+        self.problems += variants_problems(given, f"{self.path}.variants")
+        return variants_document(given, stored_variants(flag, self.environment))
+
+    def _parents(self, flag: Flag, given: list[Mapping[str, Any]]) -> list[Document]:
+        among = Flag.objects.filter(project_id__in=list(self.projects))
+        names = [parent["feature"] for parent in given]
+        self.problems += parents_problems(flag, names, among, f"{self.path}.dependencies")
+        return [dependency_document(parent) for parent in given]
+
+    def _segments(self, given: list[Mapping[str, Any]]) -> dict[int, list[Document]]:
+        ids = [segment["id"] for segment in given]
+        readable = Q(project=None) | Q(project_id__in=list(self.projects))
+        rows = dict(Segment.objects.filter(readable, id__in=ids).values_list("id", "project_id"))
+        found: dict[int, list[Document]] = {}
+        for index, segment in enumerate(given):
+            path, key = f"{self.path}.segments[{index}]", segment["id"]
+            if key not in rows:
+                self.problems.append(Problem(f"{path}.id", f"segment {key} not found"))
+                continue
+            if key in found:
+                self.problems.append(Problem(f"{path}.id", f"segment {key} is listed more than once"))
+            constraints = [constraint_document(constraint) for constraint in segment["constraints"]]
+            self.problems += constraints_problems(
+                constraints, f"{path}.constraints", legal_values=legal_values(rows[key]), limits=self.limits
+            )
+            found[key] = constraints
+        return found
+
+    def _check(self, path: str, check: Callable[[], object]) -> None:
+        """Notes what a check of saving raises."""
+        self.problems += (Problem(path, error.message) for error in raised_by(check))
