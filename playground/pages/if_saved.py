@@ -58,15 +58,16 @@ class IfSavedPage(ConsolePage):
         try:
             edits = page.edits()
         except ValidationError as error:
-            is_beside_inputs = error.details and page.shown_by == "post"
-            return {"error" if is_beside_inputs else "refusal": error}
+            if error.details and page.shown_by == "post":  # the form says it beside its inputs
+                return {"error": error}
+            return {"refusals": [problem.message for problem in error.details] or [error.message]}
         except (InvalidOperation, Conflict, NameExists) as error:
-            return {"refusal": error}
+            return {"refusals": [error.message]}
         examples, most = (EXAMPLES, MOST_VALUES) if beside else (DETAILED, None)
         try:
             found = impacts(edits, now=timezone.now(), examples=examples, most_values=most)
         except TooManyValues as error:
-            return {"refusal": error}
+            return {"refusals": [error.message]}
         return {
             "impacts": [
                 ImpactView(

@@ -234,7 +234,7 @@ def test_an_error_in_the_form(browse: Any, flag: Flag) -> None:
             == ("Fix the errors to see who changes.")
             or not wrong
         )
-    assert "Fix the errors" in page(browse, f"{FLAG}parents", {"feature": "nowhere"})
+    assert "flag nowhere not found" in page(browse, f"{FLAG}parents", {"feature": "nowhere"})
     assert "Fix the errors" in page(
         browse, f"{FLAG}variants?environmentId=production", VARIANTS | {"v-0-name": ""}
     )
