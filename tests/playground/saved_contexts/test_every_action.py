@@ -141,6 +141,9 @@ REFUSED: dict[str, Callable[[], Change]] = {
     "projects.flags.environments.enable_flags": turned_on(
         lambda: environments.enable_flags("shop", ["off"], "production", caller=WHO)
     ),
+    "projects.flags.environments.set_variants_in": plain(
+        lambda: environments.set_variants_in("shop", "cart", ["production"], GREEN, caller=WHO)
+    ),
     "projects.flags.move.move_flag": moved_away,
     "projects.flags.revert.revert_flag": reverted,
     "projects.segments.actions.update_segment": plain(
@@ -176,6 +179,7 @@ HARMLESS = {
         projects.flags.lifecycle.complete_flag projects.flags.lifecycle.uncomplete_flag
         projects.flags.links.add_link projects.flags.links.remove_link projects.flags.links.update_link
         projects.flags.tags.change_tags projects.flags.tags.change_tags_of_many
+        projects.installation.actions._write
         projects.projects.actions.update_project projects.projects.favourites.set_flag_favourite
         projects.projects.favourites.set_project_favourite projects.tag_types.actions.create_tag_type
         projects.tag_types.actions.delete_tag_type projects.tag_types.actions.update_tag_type
