@@ -6,6 +6,7 @@ The flags are those of ``bench_engine``. The floor is evaluating every user with
 is 60 s and 300 MB.
 """
 
+import os
 import random
 import resource
 import sys
@@ -14,16 +15,16 @@ from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+import django
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+os.environ["DJANGO_SETTINGS_MODULE"] = "tests.settings"  # no database is used
 from flagadmin.server.gc_control import gc_paused
 from playground.engine.compilation import compile_snapshot
 from playground.engine.context import Context
 from playground.engine.evaluator import Evaluation
 from playground.engine.reasons import Reasons
 from playground.engine.snapshot import Snapshot
-from playground.user_runs.evaluate import UserEvaluation
-from playground.user_runs.file import UserFile
 from tests.benchmarks.bench_engine import make_flag
 
 NOW = "2026-11-21T09:00:00.000Z"
@@ -40,6 +41,8 @@ def user_file(users: int) -> bytes:
 
 
 def floor(snapshot: Snapshot, body: bytes) -> str:
+    from playground.user_runs.file import UserFile
+
     with gc_paused:
         for _, fields in UserFile(BytesIO(body)).users():
             context = Context.of_texts(fields, now=NOW)
@@ -56,6 +59,11 @@ def measured(what: str, work: Callable[[], str]) -> None:
 
 
 def main() -> None:
+    django.setup()
+    from playground.user_runs.evaluate import UserEvaluation
+    from playground.user_runs.file import UserFile
+    from playground.user_runs.space import estimate_bytes
+
     users, flags = (*map(int, sys.argv[1:]), *(100_000, 50)[len(sys.argv) - 1 :])
     snapshot = compile_snapshot([make_flag(index) for index in range(flags)], {}, environment="production")
     body = user_file(users)
@@ -69,7 +77,13 @@ def main() -> None:
         packed, plain = (sum(each) / 1e6 for each in zip(*sizes, strict=True))
         return f"{plain:,.0f} MB of CSV, {packed:,.0f} MB compressed"
 
+    def estimate() -> str:
+        evaluation = UserEvaluation(snapshot, snapshot.names, now=NOW)
+        needed = estimate_bytes(evaluation, UserFile(BytesIO(body)), users=users, flags=flags)
+        return f"{needed / 1e6:,.0f} MB compressed"
+
     measured("checking the file", check)
+    measured("estimating the result", estimate)
     measured("evaluating and writing", evaluate)
     measured("  floor: evaluating with reasons", lambda: floor(snapshot, body))
 
