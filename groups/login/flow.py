@@ -5,9 +5,18 @@ from allauth.account.models import Login
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import resolve_url
+from django.utils.decorators import method_decorator
 from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.cache import never_cache
+from django.views.decorators.csrf import csrf_protect
+from django.views.decorators.debug import sensitive_post_parameters
 
 from groups.models import User
+
+guarded = method_decorator(
+    [sensitive_post_parameters("password"), csrf_protect, never_cache], name="dispatch"
+)
+"""For pages that receive a password."""
 
 
 def enter(request: HttpRequest, user: User, next_url: str | None, *, how: str) -> HttpResponse:

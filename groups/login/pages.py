@@ -7,11 +7,7 @@ from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
-from django.utils.decorators import method_decorator
 from django.views import View
-from django.views.decorators.cache import never_cache
-from django.views.decorators.csrf import csrf_protect
-from django.views.decorators.debug import sensitive_post_parameters
 from django_htmx.http import HttpResponseClientRedirect
 
 from flagadmin.console.lists import add_problems
@@ -19,7 +15,7 @@ from flagadmin.errors import AppError, AuthenticationRequired, NoAccess, TooMany
 from flagadmin.http.client_address import client_address
 from flagadmin.http.error_responses import error_response, is_api
 from groups.login.actions import check_login
-from groups.login.flow import enter, safe_next
+from groups.login.flow import enter, guarded, safe_next
 from groups.login.kept_input import input_of, keep_input, page_of
 from groups.login.links import peek, there_are_people, use_login_link, use_setup_link
 from groups.login.passwords import PASSWORDS_OFF
@@ -29,9 +25,6 @@ SESSION_ENDED = "Your session has ended. Log in in another tab, then try again h
 STALE_FORM = (
     "Your session changed after this form was opened, or another site sent it. Nothing was saved. "
     "Go back, reload the page and submit the form again."
-)
-guarded = method_decorator(
-    [sensitive_post_parameters("password"), csrf_protect, never_cache], name="dispatch"
 )
 
 

@@ -15,9 +15,8 @@ from django.views import View
 from flagadmin.console.lists import Column, Filter, add_problems, curl_for
 from flagadmin.errors import AppError, NotFound
 from groups.console import ActionPage, Crumbs, FormPage, ListPage
-from groups.login.flow import enter
+from groups.login.flow import enter, guarded
 from groups.login.links import absolute_url
-from groups.login.pages import guarded
 from groups.models import InviteLink, Role
 from groups.one_time_secrets import ShowsSecretOnce
 from groups.permissions import BuiltIn, Permission

@@ -13,12 +13,12 @@ import pytest
 from yggdrasil_engine.engine import UnleashEngine
 
 from tests.playground.engine.sdk_differences import NODE, YGGDRASIL, kinds_of
-from tests.playground.engine.test_yggdrasil import certain_results, sdk_results
 from tests.support.documented_tables import rows
 from tests.support.engine import compiled
 from tests.support.node_packages import installed
 from tests.support.odd_flags import OddFlags
 from tests.support.programs import program
+from tests.support.yggdrasil import certain_results, sdk_results
 
 pytestmark = [pytest.mark.processes, pytest.mark.exhaustive]
 

@@ -16,7 +16,7 @@ from flagadmin.oidc_settings import OidcSettings
 from groups.login.sign_on import back_channel
 from groups.models import User
 from groups.sessions.store import PROVIDER_SESSION, sessions_of
-from tests.groups.login.sign_on.test_id_token import public
+from tests.groups.login.sign_on.keys import public
 from tests.support.identity_provider import identity_provider
 
 URL, ISSUER = "/login/sso/logout/", "https://login.example.org"

@@ -8,6 +8,7 @@ from allauth.socialaccount.providers.oauth2.client import OAuth2Error
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from groups.login.sign_on.provider import LEEWAY, verified_claims
+from tests.groups.login.sign_on.keys import public
 
 ISSUER, CLIENT, NONCE = "https://login.example.org", "flagadmin", "n" * 43
 KEY, OTHER = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
@@ -24,10 +25,6 @@ class StandingClock(datetime):
 @pytest.fixture(autouse=True)
 def standing_clock(monkeypatch):
     monkeypatch.setattr(jwt.api_jwt, "datetime", StandingClock)
-
-
-def public(key, **more):
-    return jwt.algorithms.ECAlgorithm.to_jwk(key.public_key(), as_dict=True) | {"kid": "one"} | more
 
 
 def check(claims, *, key=KEY, algorithm="ES256", keys=None, kid="one"):
