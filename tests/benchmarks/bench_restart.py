@@ -1,12 +1,14 @@
 """A restart of the server, as Python's SDK in streaming mode sees it: whose each wait is.
 
-``python -m tests.benchmarks.bench_restart [RESTARTS [CONNECTED]]`` (default: 5 65). The SDK forgets its back-off after it was
-connected for 60 s; with fewer seconds CONNECTED each restart makes it wait longer. The floor is a process that imports
-Django and nothing of flagadmin's.
+``python -m tests.benchmarks.bench_restart [RESTARTS [CONNECTED [kept]]]`` (default: 5 65). The SDK forgets its back-off after
+it was connected for 60 s; with fewer seconds CONNECTED each restart makes it wait longer. With ``kept``, the socket stays open,
+as systemd keeps it: connections wait instead of being refused. The floor is a process that imports Django and nothing of
+flagadmin's.
 """
 
 import logging
 import signal
+import socket
 import statistics
 import subprocess
 import sys
@@ -18,6 +20,7 @@ from typing import Any, NamedTuple
 from UnleashClient import UnleashClient
 from UnleashClient.utils import LOGGER
 
+from tests.support.kept_socket import serve_command
 from tests.support.live_server import (
     Client,
     data_directory,
@@ -54,22 +57,30 @@ class Restart(NamedTuple):
     attempts: int
 
 
-def serve(port: int) -> "subprocess.Popen[bytes]":
-    command = [sys.executable, "manage.py", "serve", "--port", str(port), "--workers", str(WORKERS)]
-    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, process_group=0)
+def serve(port: int, listener: socket.socket | None) -> "subprocess.Popen[bytes]":
+    options, descriptors = ["--port", str(port), "--workers", str(WORKERS)], []
+    command = [sys.executable, "manage.py", "serve", *options]
+    if listener:
+        command, descriptors = serve_command(listener, *options), [listener.fileno()]
+    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, process_group=0, pass_fds=descriptors)
     wait_until(lambda: is_ready(port))
     return server
 
 
 def restarted(
-    server: "subprocess.Popen[bytes]", port: int, attempts: Attempts, change: Callable[[], None], has: Any
+    server: "subprocess.Popen[bytes]",
+    port: int,
+    listener: socket.socket | None,
+    attempts: Attempts,
+    change: Callable[[], None],
+    has: Any,
 ) -> tuple["subprocess.Popen[bytes]", Restart]:
     attempts.times.clear()
     begun = time.monotonic()
     server.send_signal(signal.SIGTERM)
     server.wait()
     stopped = time.monotonic()
-    server = serve(port)
+    server = serve(port, listener)
     ready = time.monotonic()
     change()
     wait_until(has)
@@ -84,14 +95,15 @@ def restarted(
     return server, figures
 
 
-def main(restarts: int = 5, connected: int = 65) -> None:
+def main(restarts: int = 5, connected: int = 65, *, kept: bool = False) -> None:
     with data_directory() as folder, reserved_port() as port:
         from projects.models import Project
         from tests.support.cast import make_token
 
         Project.objects.get_or_create(id="default", defaults={"name": "Default"})
         admin, backend = make_token("admin"), make_token("backend", environment="production")
-        server = serve(port)
+        listener = socket.create_server(("127.0.0.1", port)) if kept else None
+        server = serve(port, listener)
         call(port, admin, "projects/default/features", {"name": "restarts"})
         attempts = Attempts()
         LOGGER.addHandler(attempts)
@@ -118,6 +130,7 @@ def main(restarts: int = 5, connected: int = 65) -> None:
                 server, figures = restarted(
                     server,
                     port,
+                    listener,
                     attempts,
                     lambda to=to: call(port, admin, f"{FLAG}/environments/production/{to}", {}),
                     lambda to=to: sdk.is_enabled("restarts") == (to == "on"),
@@ -147,4 +160,4 @@ def call(port: int, secret: str, path: str, body: Any) -> None:
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    main(*map(int, sys.argv[1:3]), kept=sys.argv[3:] == ["kept"])

@@ -26,6 +26,7 @@ from flagadmin.db.migrate import NewerDatabaseError, migrate
 from flagadmin.db.reachable import check_reachable
 from flagadmin.metrics import processes
 from flagadmin.server import background_tasks, tracing
+from flagadmin.server.activation import ActivationError, passed_socket, serve_on
 from flagadmin.server.open_files import OTHERS, raise_limit
 from flagadmin.server.static_files import collect_static_files
 from flagadmin.server.worker_processes import SHUTDOWN_TIMEOUT
@@ -59,7 +60,14 @@ class Command(BaseCommand):
         parser.add_argument("--workers", type=int, default=2, help="worker processes (2)")
 
     def handle(self, *, host: str, port: int, workers: int, **options: Any) -> None:
-        check_free(host, port)
+        try:
+            listener = passed_socket()
+        except ActivationError as error:
+            raise CommandError(str(error)) from error
+        if listener:
+            host, port = listener.getsockname()[:2]
+        else:
+            check_free(host, port)
         background_tasks.public_url = settings.PUBLIC_URL or local_url(host, port)
         try:
             check_reachable()
@@ -77,7 +85,10 @@ class Command(BaseCommand):
             log.warning(
                 "There are no traces: their packages are not installed (pip install 'flagadmin[tracing]')."
             )
-        self.serve(server(host, port, workers))
+        granian = server(host, port, workers)
+        if listener:
+            serve_on(granian, listener)
+        self.serve(granian)
 
     def serve(self, granian: Any) -> None:
         stop = threading.Event()

@@ -21,6 +21,7 @@ def unit(tmp_path: Path) -> Path:
     assert text.count(installed) == 1
     copy = tmp_path / "flagadmin.service"
     copy.write_text(text.replace(installed, "/bin/true "))
+    (tmp_path / "flagadmin.socket").write_text((ROOT / "deploy" / "flagadmin.socket").read_text())
     return copy
 
 
@@ -32,6 +33,13 @@ def analyze(*arguments: str | Path) -> tuple[int, str]:
 
 def test_systemd_accepts_it(unit: Path) -> None:
     assert analyze("verify", "--man=no", unit) == (0, "")
+
+
+def test_systemd_accepts_its_socket(unit: Path) -> None:
+    socket = unit.with_suffix(".socket")
+    assert analyze("verify", "--man=no", socket) == (0, "")
+    assert "ListenStream=127.0.0.1:8000" in socket.read_text()
+    assert "--host 127.0.0.1 --port 8000" in (ROOT / "deploy" / "flagadmin.service").read_text()
 
 
 def test_it_may_do_little(unit: Path) -> None:
