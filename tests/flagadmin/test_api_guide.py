@@ -17,10 +17,10 @@ from flagadmin.demo.load import create_key, load_demo
 from groups.access import Caller
 from groups.models import Group
 from importer.export import Selection, export_selection
+from tests.support.shown_answers import contains
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "api.md"
 EXAMPLE = re.compile(r"```sh\n(curl .*?)```\n\n(\d{3})(?:, without a body|:\n\n```json\n(.*?)```)", re.DOTALL)
-LEFT_OUT = "…"
 
 
 def request_of(command):
@@ -37,18 +37,6 @@ def request_of(command):
         else:
             path = word.removeprefix("$URL")
     return method or ("GET" if body is None else "POST"), path, body
-
-
-def contains(answer, shown):
-    """Whether an answer has all that is shown: members of objects, and items of lists in their order."""
-    if shown == LEFT_OUT:
-        return True
-    if isinstance(shown, dict) and isinstance(answer, dict):
-        return all(name in answer and contains(answer[name], value) for name, value in shown.items())
-    if isinstance(shown, list) and isinstance(answer, list):
-        rest = iter(answer)
-        return all(any(contains(item, value) for item in rest) for value in shown) and (shown or not answer)
-    return type(answer) is type(shown) and answer == shown
 
 
 @pytest.mark.django_db

@@ -1,0 +1,80 @@
+"""Pages are followed as a reader would: each block is run, in order, against a served demo, and prints what the page shows."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.documentation.blocks import MARK, Step, steps, write_script
+from tests.documentation.not_run import NOT_RUN, RUN
+from tests.support.live_server import PATIENCE, running
+from tests.support.node_packages import installed
+from tests.support.paths import ROOT
+from tests.support.programs import program
+from tests.support.shown_answers import contains
+
+pytestmark = pytest.mark.processes
+
+ADDRESS = "http://127.0.0.1:8000"  # the server's, as the pages have it
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """The variables that a reader has after `make demo`."""
+    data = {
+        "DJANGO_SETTINGS_MODULE": "flagadmin.settings",
+        "FLAGADMIN_DATA_DIR": str(tmp_path_factory.mktemp("demo")),
+        "FLAGADMIN_DATABASE_DURABLE": "0",
+        "FLAGADMIN_LOG_LEVEL": "WARNING",
+    }
+    demo = [sys.executable, "manage.py", "demo", "--no-serve"]
+    printed = subprocess.run(
+        demo, cwd=ROOT, env=os.environ | data, capture_output=True, text=True, check=True
+    )
+    token = printed.stdout.split("API token")[1].split()[0]
+    with running(**data) as port:
+        yield data | {"URL": f"http://127.0.0.1:{port}", "TOKEN": token}
+
+
+@pytest.mark.parametrize("page", RUN)
+def test_every_block_prints_what_the_page_shows(page: str, served: dict[str, str], tmp_path: Path) -> None:
+    run = steps(page, {first_line for name, first_line in NOT_RUN if name == page})
+    assert run
+    environment = os.environ | served | {"HOME": str(tmp_path), "PYTHON": sys.executable}
+    if any(step.block.language == "js" for step in run):
+        environment["NODE"] = program("node")
+        installed("unleash-client"), installed("openfeature")
+    script = write_script(run, tmp_path)
+    for file in tmp_path.iterdir():
+        file.write_text(file.read_text().replace(ADDRESS, served["URL"]))
+    done = subprocess.run(
+        [program("bash"), script],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    printed = read_outputs(done.stdout)
+    assert done.returncode == 0, f"{run[len(printed) - 1].block}\n{printed[-1]}\n{done.stderr}"
+    for step, output in zip(run, printed, strict=True):
+        check_output(step, output)
+
+
+def read_outputs(stdout: str) -> list[str]:
+    return [part.split("\n", 1)[1].strip() for part in stdout.split(f"\n{MARK} ")[1:]]
+
+
+def check_output(step: Step, output: str) -> None:
+    if step.shown is None:
+        return
+    if step.shown.language == "json":
+        shown, answer = json.loads(step.shown.text), json.loads(output)
+        assert contains(answer, shown), f"{step.shown} is not in\n{output}"
+    else:
+        assert output == step.shown.text.strip(), f"{step.block}"
