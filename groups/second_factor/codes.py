@@ -49,6 +49,20 @@ def matching_period(secret: str, code: str, *, after: int, now: datetime) -> int
     return None
 
 
+def people_with_unreadable_codes() -> list[str]:
+    """The names of those whose authenticator app or recovery codes were encrypted with another SECRET_KEY."""
+    factors = Authenticator.objects.exclude(type=Authenticator.Type.WEBAUTHN).select_related("user")
+    return sorted({factor.user.username for factor in factors.order_by("pk") if not _is_readable(factor)})
+
+
+def _is_readable(factor: Authenticator) -> bool:
+    try:
+        decrypt(factor.data["secret" if factor.type == Authenticator.Type.TOTP else "seed"])
+    except SecretKeyChanged:
+        return False
+    return True
+
+
 @transaction.atomic
 def _use_code(user: User, code: str) -> Authenticator | None:
     """Locks the factors, so that a code sent twice at once is accepted once."""

@@ -32,11 +32,13 @@ CREATE DATABASE flagadmin OWNER flagadmin;
 
 
 class Server:
-    """A server that can be killed. ``folder`` has its data."""
+    """A server that can be killed. ``folder`` has its data, ``programs`` those of another version than the bundled."""
 
-    def __init__(self, folder: Path, port: int, account: Account | None) -> None:
+    def __init__(
+        self, folder: Path, port: int, account: Account | None, programs: Path | None = None
+    ) -> None:
         self.folder, self.port, self._account = folder, port, account
-        self._programs = runnable_root(folder.parent, account) / "bin"
+        self._programs = programs or runnable_root(folder.parent, account) / "bin"
         self._process: subprocess.Popen[Any] | None = None
 
     def initialise(self, clients: str = TRUSTING, configuration: str = "") -> None:
@@ -52,7 +54,7 @@ class Server:
         if not password_file.exists():
             password_file.write_text(f"*:*:*:replicator:{PASSWORDS['replicator_password']}\n")
             password_file.chmod(0o600)
-            self._give(password_file)
+            self.own(password_file)
         environment = {
             "PATH": f"{self._programs}:/usr/bin:/bin",
             "PGDATA": str(self.folder),
@@ -103,13 +105,14 @@ class Server:
         folder.mkdir()
         for name, text in files.items():
             (folder / name).write_text(text)
-        self._give(folder, *folder.iterdir())
+        self.own(folder, *folder.iterdir())
 
     def as_its_account(self) -> dict[str, Any]:
         """The arguments of `subprocess.Popen` that run a program as the server's account."""
         return self._account.process_arguments() if self._account else {}
 
-    def _give(self, *paths: Path) -> None:
+    def own(self, *paths: Path) -> None:
+        """Gives files to the server's account."""
         if self._account:
             for path in paths:
                 shutil.chown(path, self._account.uid, self._account.gid)
@@ -126,7 +129,7 @@ class Server:
 
 
 @contextmanager
-def servers(count: int) -> Iterator[list[Server]]:
+def servers(count: int, programs: Path | None = None) -> Iterator[list[Server]]:
     """Servers that have no data yet; killed at the end."""
     # Not below a folder of pytest's: the account that runs the servers for root may not enter those.
     with TemporaryDirectory(prefix="flagadmin-") as made, ExitStack() as ports:
@@ -135,7 +138,7 @@ def servers(count: int) -> Iterator[list[Server]]:
         if account:
             os.chown(folder, account.uid, account.gid)
         made_servers = [
-            Server(folder / f"server-{number}", ports.enter_context(reserved_port()), account)
+            Server(folder / f"server-{number}", ports.enter_context(reserved_port()), account, programs)
             for number in range(count)
         ]
         try:
@@ -146,9 +149,9 @@ def servers(count: int) -> Iterator[list[Server]]:
 
 
 @contextmanager
-def one_server() -> Iterator[Server]:
+def one_server(programs: Path | None = None) -> Iterator[Server]:
     """A running server with an empty database ``flagadmin``."""
-    with servers(1) as [server]:
+    with servers(1, programs) as [server]:
         server.initialise()
         server.start()
         for statement in ONE_SERVER.strip().splitlines():

@@ -1,30 +1,67 @@
-"""`manage.py backup FILE`: writes the whole database to a file."""
+"""`flagadmin backup FILE`: writes the whole database to a file."""
 
-from argparse import ArgumentParser
+from argparse import ArgumentParser, ArgumentTypeError
 from pathlib import Path
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from flagadmin.db.backup import BackupError, backup
+from flagadmin.db.backups.backup import backup, dated_path, remove_old_backups
+from flagadmin.db.backups.check import check_backup
+from flagadmin.db.backups.errors import BackupError
+from flagadmin.db.backups.programs import describe_program, program
 
 
 class Command(BaseCommand):
-    help = "Write the whole database to a file: `backup FILE`. The server may keep running."
+    help = "Write the whole database to a file: `backup FILE`, or to a dated file: `backup FOLDER`. Servers go on."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("file", type=Path)
+        parser.add_argument("path", type=Path, help="a new file, or a folder for a dated file")
         parser.add_argument("--force", action="store_true", help="overwrite an existing file")
+        parser.add_argument(
+            "--keep",
+            type=number_of_backups,
+            metavar="N",
+            help="remove all but the newest N backups of the folder",
+        )
+        parser.add_argument(
+            "--check", action="store_true", help="prove that it can be restored, before old ones are removed"
+        )
 
-    def handle(self, *args: Any, file: Path, force: bool, **options: Any) -> None:
+    def handle(
+        self, *args: Any, path: Path, force: bool, keep: int | None, check: bool, **options: Any
+    ) -> None:
+        file = dated_path(path) if path.is_dir() else path
+        if keep and not path.is_dir():
+            raise CommandError(f"--keep needs a folder; {path} is none.")
         if file.exists() and not force:
             raise CommandError(f"{file} already exists. Choose another file, or add --force.")
         if not file.parent.is_dir():
             raise CommandError(f"Folder {file.parent} not found.")
         try:
-            backup(file)
+            contents = backup(file)
+            self.stdout.write(f"Wrote {file} ({file.stat().st_size / 1e6:.1f} MB): {contents}.")
+            self.stdout.write(f"It was made by {describe_program(program('pg_dump'))}.")
+            if check:
+                self.stdout.write(check_backup(file))
         except BackupError as error:
             raise CommandError(str(error)) from error
+        for removed in remove_old_backups(path, keep=keep) if keep else ():
+            self.stdout.write(f"Removed {removed}.")
         self.stdout.write(
-            f"Wrote {file} ({file.stat().st_size / 1e6:.1f} MB). It contains password hashes: keep it safe."
+            f"It contains password hashes: keep it safe. It does not contain {key_name()}, without which "
+            "second factors cannot be read after a restore: keep that in another safe place."
         )
+
+
+def number_of_backups(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise ArgumentTypeError(f"{text} is not a number of backups: it is 1 or more.")
+    return int(text)
+
+
+def key_name() -> str:
+    kept = settings.DATA_DIR / "secret_key"
+    uses_file = kept.exists() and kept.read_text().strip() == settings.SECRET_KEY
+    return f"the secret key ({kept})" if uses_file else "SECRET_KEY"

@@ -1,4 +1,4 @@
-"""`manage.py restore FILE`: replaces the whole database with a backup."""
+"""`flagadmin restore FILE`: replaces the whole database with a backup."""
 
 from argparse import ArgumentParser
 from pathlib import Path
@@ -6,30 +6,79 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from flagadmin.db.backup import BackupError, check_archive, holds_data, restore
-from flagadmin.db.migrate import migrate
+from flagadmin.db.backups.check import check_backup
+from flagadmin.db.backups.contents import Contents
+from flagadmin.db.backups.database import check_installed, holds_data
+from flagadmin.db.backups.errors import BackupError
+from flagadmin.db.backups.restore import check_archive, renew_revisions, restore
+from flagadmin.db.migrate import NewerDatabaseError, migrate
+from groups.second_factor.codes import people_with_unreadable_codes
+
+NOT_EMPTY = (
+    "The database is not empty, and restoring replaces all of it. Make a backup, then add --force. "
+    "To prove that a backup can be restored, use --check."
+)
+MAX_NAMED_PEOPLE = 10
+OTHER_KEY = (
+    "The second factors of {people} cannot be read: SECRET_KEY is not that of the installation that was backed up. "
+    "Set SECRET_KEY to that one, or name it in SECRET_KEY_FALLBACKS too (of a bundled database, it is in the file "
+    "secret_key of the data directory). If it is lost, run remove_second_factor for each of them."
+)
 
 
 class Command(BaseCommand):
     help = "Replace everything in the database with a backup: `restore FILE`."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("file", type=Path)
+        parser.add_argument("file", type=Path, nargs="?")
         parser.add_argument("--force", action="store_true", help="even if the database is not empty")
+        parser.add_argument(
+            "--check",
+            action="store_true",
+            help="prove that the backup can be restored, in a scratch database; changes nothing",
+        )
+        parser.add_argument(
+            "--recovered",
+            action="store_true",
+            help="without a file, after a recovery of the database by PostgreSQL's own means",
+        )
 
-    def handle(self, *args: Any, file: Path, force: bool, **options: Any) -> None:
-        if not file.is_file():
-            raise CommandError(f"File {file} not found.")
+    def handle(
+        self, *args: Any, file: Path | None, force: bool, check: bool, recovered: bool, **options: Any
+    ) -> None:
+        if (file is None) != recovered or (check and recovered):
+            raise CommandError("Name a file, or use --recovered alone.")
         try:
-            check_archive(file)
-            if holds_data() and not force:
-                raise CommandError(
-                    "The database is not empty, and restoring replaces all of it. "
-                    "Make a backup, then add --force."
-                )
-            restore(file)
-        except BackupError as error:
+            if file is None:
+                check_installed()
+                migrate()
+                renew_revisions()
+                self._report("Recovered")
+            elif check:
+                self.stdout.write(f"{file}: {check_archive_of(file)}.")
+                self.stdout.write(check_backup(file))
+            else:
+                check_archive_of(file)
+                if holds_data() and not force:
+                    raise CommandError(NOT_EMPTY)
+                restore(file)
+                # Migrates a backup of an older version and adds missing seed rows.
+                migrate()
+                self._report(f"Restored {file}")
+        except (BackupError, NewerDatabaseError) as error:
             raise CommandError(str(error)) from error
-        # Migrates a backup of an older version and adds missing seed rows.
-        migrate()
-        self.stdout.write(f"Restored {file}.")
+
+    def _report(self, done: str) -> None:
+        self.stdout.write(f"{done}: {Contents.of_database()}.")
+        if people := people_with_unreadable_codes():
+            more = len(people) - MAX_NAMED_PEOPLE
+            named = ", ".join(people[:MAX_NAMED_PEOPLE]) + (f" and {more} more" if more > 0 else "")
+            self.stderr.write(OTHER_KEY.format(people=named))
+
+
+def check_archive_of(file: Path) -> str:
+    """What the backup says it holds. Raises CommandError if there is no such file, BackupError if it is no backup."""
+    if not file.is_file():
+        raise CommandError(f"File {file} not found.")
+    label = check_archive(file)
+    return str(label) if label else "made before 1.3, so it does not say what it holds"

@@ -11,8 +11,13 @@ import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
-from flagadmin.db import backup as backups
-from flagadmin.db.backup import BackupError
+from flagadmin import __version__
+from flagadmin.db.backups import backup as backups
+from flagadmin.db.backups import programs
+from flagadmin.db.backups import restore as restores
+from flagadmin.db.backups.contents import Contents, read_label, write_label
+from flagadmin.db.backups.database import holds_data
+from flagadmin.db.backups.errors import BackupError
 from tests.support.live_server import PATIENT
 from tests.support.paths import ROOT
 
@@ -111,6 +116,8 @@ def test_there_and_back(tmp_path):
     # Into a fresh installation it needs no --force; the rules of its tables come with it.
     there = run(THERE, tmp_path / "there", file)
     assert there["after"]["counts"] == here["before"]["counts"]
+    # An SDK may know later revisions than the backup: it must not be told that it has the latest flags.
+    assert there["after"]["shop"] > here["latest"] + 100_000
     assert "append_only" in there["append-only"]
     assert there["statistics"] > 0
 
@@ -121,7 +128,7 @@ def test_what_is_no_backup(db, tmp_path):
     with pytest.raises(CommandError, match=r"is not a backup made by"):
         call_command("restore", str(file))
     file.write_bytes(b"PGDMP and then nothing")
-    with pytest.raises(CommandError, match="Cannot read"):
+    with pytest.raises(CommandError, match=r"pg_restore failed\. Nothing was changed"):
         call_command("restore", str(file))
     with pytest.raises(CommandError, match=r"File .* not found"):
         call_command("restore", str(tmp_path / "nosuch"))
@@ -129,30 +136,85 @@ def test_what_is_no_backup(db, tmp_path):
         call_command("backup", str(tmp_path / "nosuch" / "file"))
 
 
+@pytest.mark.parametrize(
+    "options", [{}, {"recovered": True, "file": "x"}, {"recovered": True, "check": True}]
+)
+def test_restore_needs_a_file_or_recovered(options):
+    with pytest.raises(CommandError, match="Name a file, or use --recovered alone"):
+        call_command("restore", **options)
+
+
 def test_a_backup_of_a_newer_version(db, tmp_path, monkeypatch):
     file = tmp_path / "newer.backup"
-    file.write_bytes(backups.MAGIC)
-    listed = b"COPY\n1\tprojects\t0001_initial\t2026\n2\tprojects\t9999_later\t2026\n"
-    monkeypatch.setattr(backups, "_sql_of", lambda *args: listed)
+    file.write_bytes(restores.MAGIC)
+    listed = "COPY\n1\tprojects\t0001_initial\t2026\n2\tprojects\t9999_later\t2026\n"
+    monkeypatch.setattr(restores, "_migrations_of", lambda path: listed)
     with pytest.raises(BackupError, match=r"newer version .*projects\.9999_later"):
-        backups.check_archive(file)
-    monkeypatch.setattr(backups, "_sql_of", lambda *args: b"COPY\n1\tauth\t0001_initial\t2026\n")
+        restores.check_archive(file)
+    monkeypatch.setattr(restores, "_migrations_of", lambda path: "COPY\n1\tauth\t0001_initial\t2026\n")
     with pytest.raises(BackupError, match="another application"):
-        backups.check_archive(file)
+        restores.check_archive(file)
 
 
-def test_client_programs_that_are_missing_or_too_old(db, monkeypatch, tmp_path):
-    monkeypatch.setattr(backups, "is_bundled", lambda: False)
+@pytest.mark.parametrize(
+    "end",
+    [b"", b"\nflagadmin backup: {", b"\nflagadmin backup: {}\n", b'\nflagadmin backup: {"version": 1}\n'],
+)
+def test_a_backup_without_a_readable_label(tmp_path, end):
+    file = tmp_path / "old"
+    file.write_bytes(b"PGDMP" + end)
+    assert read_label(file) is None
+
+
+def test_a_label_says_what_the_backup_holds(tmp_path):
+    file = tmp_path / "new"
+    file.write_bytes(b"PGDMP" * 1000)
+    write_label(file, Contents(flags=2, projects=1, people=3, events=4000))
+    assert str(read_label(file)).startswith(
+        f"flags 2, projects 1, people 3, events 4,000. Made by flagadmin {__version__} at 20"
+    )
+
+
+def test_client_programs_for_a_newer_server(db, monkeypatch, tmp_path):
+    monkeypatch.setattr(programs, "is_bundled", lambda: False)
+    assert programs.describe_program(programs.program("pg_dump")).endswith(", bundled")
+
+    monkeypatch.setattr(programs, "server_version", lambda: 19)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(BackupError, match="pg_dump is not installed"):
-        backups.tool("pg_dump")
-    old = tmp_path / "pg_dump"
-    old.write_text("#!/bin/sh\necho 'pg_dump (PostgreSQL) 12.3'\n")
-    old.chmod(0o755)
-    with pytest.raises(BackupError, match=r"is version 12 and cannot back up a server of version \d+"):
-        backups.backup(tmp_path / "file")
-    assert not (tmp_path / "file").exists()
+    with pytest.raises(BackupError, match=r"pg_dump is not installed.*version 19 or newer"):
+        programs.program("pg_dump")
+    path = tmp_path / "pg_dump"
+    path.write_text("#!/bin/sh\necho 'pg_dump (PostgreSQL) 12.3'\n")
+    path.chmod(0o755)
+    with pytest.raises(BackupError, match="is version 12 and does not work with a server of version 19"):
+        programs.program("pg_dump")
+    path.write_text("#!/bin/sh\necho 'pg_dump (PostgreSQL) 19.1'\n")
+    assert programs.describe_program(programs.program("pg_dump")) == f"pg_dump (PostgreSQL) 19.1, {path}"
+
+
+def test_old_dated_backups_are_removed(tmp_path):
+    names = [f"flagadmin-2026110{day}T030000Z.backup" for day in range(1, 6)]
+    for name in (*names, "mine.backup", ".flagadmin-20261101T030000Z.backup.7.part"):
+        (tmp_path / name).touch()
+    new_draft, old_draft = (
+        tmp_path / ".flagadmin-20261105T030000Z.backup.8.part",
+        tmp_path / ".flagadmin-20261101T030000Z.backup.7.part",
+    )
+    new_draft.touch()
+    os.utime(old_draft, (0, 0))
+    removed = backups.remove_old_backups(tmp_path, keep=2)
+    assert [path.name for path in removed] == names[:3]
+    assert {path.name for path in tmp_path.iterdir()} == {*names[3:], "mine.backup", new_draft.name}
+    assert backups.remove_old_backups(tmp_path, keep=2) == []
+
+
+def test_keep_needs_a_folder_and_a_number(db, tmp_path):
+    with pytest.raises(CommandError, match="--keep needs a folder"):
+        call_command("backup", str(tmp_path / "file"), keep=1)
+    for number in ("0", "-1", "many"):
+        with pytest.raises(CommandError, match="is not a number of backups"):
+            call_command("backup", str(tmp_path), f"--keep={number}")
 
 
 def test_an_empty_database_holds_nothing(db):
-    assert backups.holds_data() is False
+    assert holds_data() is False

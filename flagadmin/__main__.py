@@ -1,0 +1,6 @@
+"""`python -m flagadmin`: the command line."""
+
+from flagadmin.command import main
+
+if __name__ == "__main__":
+    main()

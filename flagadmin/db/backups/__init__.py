@@ -1,0 +1,1 @@
+"""Backs up and restores the whole database: `backup.py`, `restore.py`, and the programs that both run."""

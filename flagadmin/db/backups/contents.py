@@ -1,0 +1,85 @@
+"""What a database or a backup holds: how many flags, projects, people and events.
+
+A backup is an archive of pg_dump with one more line, which pg_restore ignores: what it holds, and who made it.
+"""
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Self
+
+from django.db import connection
+from django.utils import timezone
+
+from flagadmin import __version__
+
+MARK = b"\nflagadmin backup: "
+MAX_LINE_LENGTH = 1000
+COUNTS = {
+    "flags": "SELECT count(*) FROM public.projects_flag",
+    "projects": "SELECT count(*) FROM public.projects_project",
+    "people": "SELECT count(*) FROM public.groups_user WHERE NOT is_service",
+    "events": "SELECT count(*) FROM public.audit_auditevent",
+}
+
+
+@dataclass(frozen=True)
+class Contents:
+    """Archived flags and projects count too."""
+
+    flags: int
+    projects: int
+    people: int
+    events: int
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name} {number:,}" for name, number in asdict(self).items())
+
+    @classmethod
+    def of_database(cls) -> Self:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT " + ", ".join(f"({count})" for count in COUNTS.values()))
+            return cls(*cursor.fetchone())
+
+    def check_sql(self) -> str:
+        """SQL that fails if the database holds anything else."""
+        wrong = " OR ".join(f"({COUNTS[name]}) <> {number}" for name, number in asdict(self).items())
+        message = f"the backup is incomplete: it should hold {self}"
+        return f"DO $$ BEGIN IF {wrong} THEN RAISE EXCEPTION '{message}'; END IF; END $$;\n"
+
+
+@dataclass(frozen=True)
+class Label:
+    """The last line of a backup."""
+
+    made_by: str  # a version of flagadmin
+    made_at: str
+    contents: Contents
+
+    def __str__(self) -> str:
+        return f"{self.contents}. Made by flagadmin {self.made_by} at {self.made_at}"
+
+
+def write_label(path: Path, contents: Contents) -> None:
+    """Completes an archive, and waits until all of it is on the disk."""
+    made_at = timezone.now().isoformat(timespec="seconds")
+    line = json.dumps({"version": __version__, "at": made_at, "holds": asdict(contents)})
+    with path.open("ab") as file:
+        file.write(MARK + line.encode() + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def read_label(path: Path) -> Label | None:
+    """None for backups of versions before 1.3, and archives that somebody made with pg_dump."""
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - MAX_LINE_LENGTH))
+        _, mark, line = file.read().rpartition(MARK)
+    if not mark:
+        return None
+    try:
+        label = json.loads(line)
+        return Label(label["version"], label["at"], Contents(**label["holds"]))
+    except (ValueError, KeyError, TypeError):
+        return None

@@ -1,0 +1,138 @@
+"""Backups go from the bundled database to every supported version of PostgreSQL and back, with no client installed."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from flagadmin.db.bundled import server as bundled
+from tests.support.paths import ROOT
+from tests.support.postgresql_versions import SUPPORTED, programs_of
+from tests.support.programs import program
+from tests.support.replication import ONE_SERVER, Server, one_server, servers
+from tests.support.serve import environment
+
+pytestmark = pytest.mark.processes
+
+RELEASED = ROOT / "tests" / "upgrades" / "1.2.0" / "backup"
+HELD = re.compile(r"flags \d+, projects \d+, people \d+, events \d+")
+KEY = "of all these installations"
+FOREIGN = "CREATE TABLE shop_order (id int); INSERT INTO shop_order VALUES (1);"
+
+
+def manage(data: Path, *arguments: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Runs a command with no program on the PATH, so that it cannot find a client of PostgreSQL there."""
+    return subprocess.run(
+        [sys.executable, "-m", "flagadmin", *map(str, arguments)],
+        cwd=ROOT,
+        env=environment(data, SECRET_KEY=KEY, **variables) | {"PATH": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def held(done: subprocess.CompletedProcess[str]) -> str:
+    """What the command says about flags, projects, people and events."""
+    assert done.returncode == 0, done.stderr
+    found = HELD.search(done.stdout)
+    assert found, done.stdout
+    return found[0]
+
+
+def refuse(done: subprocess.CompletedProcess[str], message: str) -> None:
+    assert done.returncode == 1
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def url(server: Server, parameters: str = "") -> str:
+    return f"postgresql://flagadmin@127.0.0.1:{server.port}/flagadmin{parameters}"
+
+
+@pytest.fixture(scope="module")
+def bundled_backup(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
+    """A backup of a bundled database, and what it holds."""
+    folder = tmp_path_factory.mktemp("bundled")
+    try:
+        held(manage(folder / "data", "restore", RELEASED))
+        yield folder / "backup", held(manage(folder / "data", "backup", folder / "backup"))
+    finally:
+        bundled.release(folder / "data")
+
+
+@pytest.mark.parametrize("version", SUPPORTED)
+def test_from_the_bundled_database_to_another_version_and_back(
+    version: int, bundled_backup: tuple[Path, str], tmp_path: Path
+) -> None:
+    file, holds = bundled_backup
+    with one_server(programs_of(version)) as server:
+        there = {"DATABASE_URL": url(server)}
+        assert held(manage(tmp_path, "restore", file, **there)) == holds
+        assert held(manage(tmp_path, "backup", tmp_path / "again", "--check", **there)) == holds
+        refuse(manage(tmp_path, "restore", tmp_path / "again", **there), "The database is not empty")
+        assert held(manage(tmp_path, "restore", tmp_path / "again", "--force", **there)) == holds
+
+
+def test_with_tls(bundled_backup: tuple[Path, str], tmp_path: Path) -> None:
+    """The bundled programs have none of their own."""
+    file, holds = bundled_backup
+    with servers(1, programs_of(15)) as [server]:
+        server.initialise("hostssl all all 127.0.0.1/32 trust\n", "ssl = on\n")
+        certificate = create_certificate(server)
+        server.start()
+        for statement in ONE_SERVER.strip().splitlines():
+            server.ask(statement)
+        there = {"DATABASE_URL": url(server, f"?sslmode=verify-full&sslrootcert={certificate}")}
+        assert held(manage(tmp_path, "restore", file, **there)) == holds
+        assert held(manage(tmp_path, "backup", tmp_path / "again", **there)) == holds
+
+
+def create_certificate(server: Server) -> Path:
+    names = ("server.key", "server.crt")
+    key, certificate = (server.folder / name for name in names)
+    command = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=db", "-days", "1"]
+    where = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)]
+    subprocess.run([program("openssl"), *command, *where], check=True, capture_output=True)
+    server.own(key, certificate)
+    return certificate
+
+
+@pytest.mark.parametrize("statements", ["", FOREIGN], ids=["empty", "of another application"])
+def test_where_there_is_no_installation(
+    statements: str, bundled_backup: tuple[Path, str], tmp_path: Path
+) -> None:
+    with one_server() as server:
+        server.ask(statements, "flagadmin")
+        there = {"DATABASE_URL": url(server)}
+        backup = manage(tmp_path, "backup", tmp_path / "file", **there)
+        refuse(backup, "There is no flagadmin installation in flagadmin at 127.0.0.1")
+        assert not (tmp_path / "file").exists()
+        refuse(manage(tmp_path, "restore", "--recovered", **there), "There is no flagadmin installation")
+        if statements:
+            restore = manage(tmp_path, "restore", bundled_backup[0], "--force", **there)
+            refuse(
+                restore, "belongs to another application: its tables are shop_order. Restore into an empty"
+            )
+            assert server.ask("SELECT count(*) FROM shop_order", "flagadmin") == "1"
+
+
+def test_an_incomplete_backup_changes_nothing(bundled_backup: tuple[Path, str], tmp_path: Path) -> None:
+    file, holds = bundled_backup
+    whole = file.read_bytes()
+    cut, less = tmp_path / "cut", tmp_path / "less"
+    cut.write_bytes(whole[: len(whole) // 2])
+    less.write_bytes(whole.replace(b'"people": 6', b'"people": 7'))
+    with one_server() as server:
+        there = {"DATABASE_URL": url(server)}
+        refuse(manage(tmp_path, "restore", cut, **there), "pg_restore failed. Nothing was changed: ")
+        promised = holds.replace("people 6", "people 7")
+        for check in ([], ["--check"]):
+            refuse(
+                manage(tmp_path, "restore", less, *check, **there),
+                f"the backup is incomplete: it should hold {promised}",
+            )
+        assert server.ask("SELECT count(*) FROM pg_stat_user_tables", "flagadmin") == "0"
