@@ -6,10 +6,10 @@ and cached for the request.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from django.db import connection
+from django.utils.functional import cached_property
 
 from flagadmin.errors import NoAccess
 from groups.permissions import Permission, Scope

@@ -39,7 +39,6 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property
 from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
@@ -48,6 +47,7 @@ from django.core.paginator import Page, Paginator
 from django.db.models import F, QuerySet
 from django.forms import BaseForm
 from django.http import HttpRequest, QueryDict, StreamingHttpResponse
+from django.utils.functional import cached_property
 from rest_framework.request import Request
 
 from flagadmin.errors import AppError, ValidationError, choices

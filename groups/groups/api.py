@@ -1,8 +1,8 @@
 """/api/admin/groups: groups of users who share roles."""
 
-from functools import cached_property
 from typing import Any
 
+from django.utils.functional import cached_property
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response

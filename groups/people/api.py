@@ -1,11 +1,11 @@
 """/api/admin/user-admin: users, accounts that can be given access, and the number of administrators."""
 
-from functools import cached_property
 from typing import Any
 
 from django.conf import settings
 from django.db.models import Q
 from django.urls import reverse
+from django.utils.functional import cached_property
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.decorators import action
 from rest_framework.response import Response

@@ -1,8 +1,8 @@
 """/api/admin/service-account: service accounts and their tokens."""
 
-from functools import cached_property
 from typing import Any
 
+from django.utils.functional import cached_property
 from drf_spectacular.utils import extend_schema
 from rest_framework.response import Response
 

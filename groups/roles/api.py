@@ -1,9 +1,9 @@
 """/api/admin/roles: named sets of permissions. /api/admin/permissions: the available permissions."""
 
 from collections import defaultdict
-from functools import cached_property
 from typing import Any
 
+from django.utils.functional import cached_property
 from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework import serializers
 from rest_framework.decorators import action

@@ -1,13 +1,13 @@
 """/import/ID/: an import's preview, progress and result. The URL stays the same from upload to undo."""
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from typing import Any
 
 import orjson
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect, StreamingHttpResponse
 from django.urls import reverse
+from django.utils.functional import cached_property
 from django_htmx.http import HttpResponseClientRedirect
 
 from flagadmin.console.lists import csv_response, curl_for

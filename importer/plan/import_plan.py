@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from functools import cached_property
 from typing import Any
 
 import orjson
 from django.utils import timezone
+from django.utils.functional import cached_property
 
 from flagadmin.errors import NotFound
 from groups.permissions import Permission

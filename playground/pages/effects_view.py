@@ -1,10 +1,10 @@
 """How pages show what a change would do to saved contexts."""
 
 from collections.abc import Sequence
-from functools import cached_property
 from urllib.parse import urlencode
 
 from django.urls import reverse
+from django.utils.functional import cached_property
 
 from playground.pages.impact_view import Line, Who, sides_of
 from playground.saved_contexts.effects import SavedChange, SavedEffects

@@ -2,11 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
 from itertools import groupby
 from typing import Any, NamedTuple
 
 from django.http import QueryDict
+from django.utils.functional import cached_property
 
 from flagadmin.console.lists import Filter, Listing
 from playground.comparison.payloads import comparable_payload, payload_words

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 from urllib.parse import urlencode
 
@@ -10,6 +9,7 @@ from django import forms
 from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
 from django.urls import reverse
+from django.utils.functional import cached_property
 from django_htmx.http import HttpResponseClientRedirect
 
 from flagadmin.console.charts import percent_text

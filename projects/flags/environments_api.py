@@ -1,9 +1,9 @@
 """/api/admin/projects/:projectId/features/:name/environments: flag toggles and variants."""
 
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any
 
+from django.utils.functional import cached_property
 from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework.decorators import action
 from rest_framework.response import Response

@@ -1,9 +1,9 @@
 """The API of a flag's strategies in an environment, and of constraint validation."""
 
 from dataclasses import replace
-from functools import cached_property
 from typing import Any
 
+from django.utils.functional import cached_property
 from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework.decorators import action
 from rest_framework.response import Response

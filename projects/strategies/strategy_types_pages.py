@@ -1,7 +1,6 @@
 """/strategy-types/: the list of strategy types, and the pages that create, edit and delete custom ones."""
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import Any
 from urllib.parse import quote
 
@@ -9,6 +8,7 @@ from django import forms
 from django.contrib import messages
 from django.db.models import Count, Q, QuerySet
 from django.urls import reverse
+from django.utils.functional import cached_property
 from django.utils.html import format_html
 
 from flagadmin.audit.events import EventType

@@ -1,7 +1,7 @@
 """The social account adapter for allauth: logging in through the identity provider."""
 
 import logging
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
@@ -14,12 +14,15 @@ from django.urls import reverse
 
 from flagadmin.errors import BadGateway, NoAccess, ValidationError
 from groups.login.sign_on.accounts import sign_on
-from groups.login.sign_on.identity import Identity, configured
+from groups.login.sign_on.identity import Identity, configured, is_storable
 from groups.login.sign_on.linking import link_identity
 from groups.login.sign_on.provider import IdentityLogin, Provider
 from groups.login.sign_on.provider import provider as make_provider
 from groups.models import User
 from groups.sessions.store import PROVIDER_SESSION
+
+if TYPE_CHECKING:
+    from groups.login.sign_on.provider_session import ProviderSession
 
 log = logging.getLogger("flagadmin.login")
 
@@ -35,6 +38,11 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):
     def list_apps(self, request: HttpRequest, *args: Any, **kwargs: Any) -> list[SocialApp]:
         return []  # the provider is in the settings, not in the database
 
+    def get_requests_session(self) -> "ProviderSession":
+        from groups.login.sign_on.provider_session import ProviderSession
+
+        return ProviderSession()
+
     def serialize_instance(self, instance: Model) -> dict[str, Any]:
         """For the session, while a second factor is asked for. It needs no password, not even hashed."""
         fields: dict[str, Any] = super().serialize_instance(instance)
@@ -47,7 +55,7 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):
         if sociallogin.state["process"] == AuthProcess.CONNECT:
             raise ImmediateHttpResponse(self._link(request, sociallogin, identity))
         sociallogin.user = sign_on(identity)
-        if isinstance(session_id := sociallogin.claims.get("sid"), str):
+        if is_storable(session_id := sociallogin.claims.get("sid")):
             request.session[PROVIDER_SESSION] = session_id
 
     def _link(

@@ -17,7 +17,7 @@ from django.views.decorators.csrf import csrf_exempt
 from flagadmin.db.transactions import transactional
 from groups.access import Caller
 from groups.login.passwords import log_out_everywhere
-from groups.login.sign_on.identity import configured
+from groups.login.sign_on.identity import configured, is_storable
 from groups.login.sign_on.pages import providers_failures
 from groups.sessions.actions import end_session
 from groups.sessions.store import PROVIDER_SESSION
@@ -69,7 +69,7 @@ def verify_logout_token(token: str, *, issuer: str, keys: dict[str, Any]) -> dic
     if claims["iat"] < time.time() - MAX_AGE:
         raise OAuth2Error("The logout token is too old.")
     named = [claims[name] for name in ("sub", "sid") if name in claims]
-    if not named or not all(isinstance(value, str) and value for value in named):
+    if not named or not all(value and is_storable(value) for value in named):
         raise OAuth2Error("The logout token must name a subject (sub) or a session (sid).")
     return claims
 

@@ -1,5 +1,6 @@
 """The identity of a person at the provider, from the claims of the ID token and the userinfo endpoint."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeGuard
@@ -11,6 +12,7 @@ from flagadmin.oidc_settings import OidcSettings
 
 MOST_GROUPS = 1_000  # values of the claim
 LONGEST_TEXT = 255  # characters
+UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 def configured() -> OidcSettings:
@@ -64,13 +66,15 @@ def _text(claims: Mapping[str, Any], name: str) -> str:
 
 
 def is_storable(value: Any) -> TypeGuard[str]:
-    return isinstance(value, str) and len(value) <= LONGEST_TEXT and "\0" not in value
+    """Without the two that PostgreSQL does not take: NUL, and halves of a character, which JSON can have."""
+    return isinstance(value, str) and len(value) <= LONGEST_TEXT and not UNSTORABLE.search(value)
 
 
 def _groups(claims: Mapping[str, Any], name: str) -> frozenset[str]:
     """No claim means no groups: a provider may leave out an empty list, and access must end with membership."""
     # Entra ID sends a reference instead of more than 200 groups.
-    if name in (claims.get("_claim_names") or {}) or claims.get("hasgroups"):
+    elsewhere = claims.get("_claim_names")
+    if (isinstance(elsewhere, Mapping) and name in elsewhere) or claims.get("hasgroups"):
         raise NoAccess(
             "You are in more groups than the identity provider sends. Ask its administrators to send only those "
             "assigned to flagadmin."

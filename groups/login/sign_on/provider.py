@@ -6,7 +6,6 @@ somebody else. Here a token counts only if signature, issuer, audience, times an
 
 import hmac
 import secrets
-from functools import cached_property
 from typing import Any
 
 import jwt
@@ -18,9 +17,10 @@ from allauth.socialaccount.providers.openid_connect.provider import OpenIDConnec
 from allauth.socialaccount.providers.openid_connect.views import OpenIDConnectOAuth2Adapter
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
+from django.utils.functional import cached_property
 
 from groups.login.links import absolute_url
-from groups.login.sign_on.identity import configured
+from groups.login.sign_on.identity import configured, is_storable
 from groups.models import User
 
 LEEWAY = 60  # seconds by which clocks may differ
@@ -54,7 +54,8 @@ class Endpoints(OpenIDConnectOAuth2Adapter):
     def basic_auth(self) -> bool:
         """Whether id and secret go into the Authorization header, which is the standard's default."""
         methods = self.openid_config.get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
-        return bool(configured().client_secret) and "client_secret_post" not in methods
+        posts = isinstance(methods, list) and "client_secret_post" in methods
+        return bool(configured().client_secret) and not posts
 
     def get_access_token_data(self, request: HttpRequest, *args: Any, **kwargs: Any) -> dict[str, Any]:
         if request.GET.get("iss", self.openid_config["issuer"]) != self.openid_config["issuer"]:
@@ -161,7 +162,7 @@ def verified_claims(
         raise OAuth2Error("The ID token was made for another client.")
     if not hmac.compare_digest(str(claims.get("nonce", "")), nonce):
         raise OAuth2Error("The ID token belongs to another login.")
-    if not 0 < len(claims["sub"]) <= LONGEST_SUBJECT or "\0" in claims["sub"]:
+    if not 0 < len(claims["sub"]) <= LONGEST_SUBJECT or not is_storable(claims["sub"]):
         raise OAuth2Error(f"The subject of the ID token must have 1 to {LONGEST_SUBJECT} characters.")
     return claims
 
@@ -180,7 +181,8 @@ def decode(
             leeway=LEEWAY,
             options={"require": require},
         )
-    except (jwt.PyJWTError, ValueError) as error:
+    # PyJWT does not expect every type that JSON has.
+    except (jwt.PyJWTError, ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise OAuth2Error(f"The token is not valid: {error}") from error
     return claims
 

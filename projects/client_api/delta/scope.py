@@ -2,10 +2,10 @@
 
 import hashlib
 from dataclasses import dataclass
-from functools import cached_property
 
 import orjson
 from django.db import connections
+from django.utils.functional import cached_property
 
 from groups.models import ApiToken
 from projects.client_api.token_scope import TokenScope

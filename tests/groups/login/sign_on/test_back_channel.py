@@ -105,6 +105,8 @@ def test_nothing_to_end_is_no_error(account: User, claims: dict[str, str]) -> No
         (KEY, {"nonce": "n"}),
         (KEY, {"sub": None}),
         (KEY, {"sub": 7}),
+        (KEY, {"sub": "\ud800"}),
+        (KEY, {"sid": "\0"}),
         (KEY, {"sid": ["s-1"]}),
     ],
 )

@@ -1,0 +1,75 @@
+"""Requests to the identity provider. Anybody can cause some, so their time, size and number are bounded."""
+
+import threading
+import time
+from typing import Any
+
+import orjson
+import requests
+from allauth.socialaccount.providers.oauth2.client import OAuth2Error
+from django.conf import settings
+from urllib3.exceptions import HTTPError
+
+MAX_SECONDS = 5.0  # for one answer, and for each wait within it
+MAX_BYTES = 1_000_000
+# A provider that does not answer keeps these threads, and no more.
+MAX_AT_ONCE = max(1, settings.SERVER_THREADS // 4)
+
+_slots = threading.BoundedSemaphore(MAX_AT_ONCE)
+
+
+class ProviderSession(requests.Session):
+    """Answers that mean success are JSON objects. Follows no redirects: OpenID Connect has none here.
+
+    Raises requests.RequestException, OAuth2Error.
+    """
+
+    def request(self, method: Any, url: Any, **kwargs: Any) -> requests.Response:  # type: ignore[override]
+        if not _slots.acquire(blocking=False):
+            raise requests.ConnectionError(f"{MAX_AT_ONCE} requests are waiting for it already")
+        try:
+            until = time.monotonic() + MAX_SECONDS
+            bounds: dict[str, Any] = {"timeout": MAX_SECONDS, "stream": True, "allow_redirects": False}
+            response = super().request(method, url, **kwargs | bounds)
+            with response:
+                response._content = _read(response, until)
+        finally:
+            _slots.release()
+        _check_answer(response)
+        return response
+
+
+def _read(response: requests.Response, until: float) -> bytes:
+    body = bytearray()
+    try:
+        while part := response.raw.read1(65_536, decode_content=True):
+            body += part
+            if len(body) > MAX_BYTES:
+                raise OAuth2Error(f"more than {MAX_BYTES:,} bytes")
+            if time.monotonic() > until:
+                raise requests.Timeout(f"more than {MAX_SECONDS:.0f} seconds for an answer")
+    except HTTPError as error:
+        raise requests.ConnectionError(error) from error
+    return bytes(body)
+
+
+def _check_answer(response: requests.Response) -> None:
+    """Names no content but the error: allauth's own messages, which are logged, would contain tokens."""
+    if response.status_code >= 500:
+        response.raise_for_status()
+    if response.is_redirect:
+        raise OAuth2Error(f"a redirect to {response.headers['location'][:200]}")
+    try:
+        # Refuses what would be too deep, or no JSON, for the parsers that read it afterwards.
+        found = orjson.loads(response.content)
+    except ValueError as error:
+        raise OAuth2Error(f"status {response.status_code}, not JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise OAuth2Error("not a JSON object")
+    if not response.ok:
+        told = [str(found[name])[:200] for name in ("error", "error_description") if name in found]
+        raise OAuth2Error(f"status {response.status_code}: {', '.join(told) or 'no reason'}")
+    if response.request.method == "POST" and not isinstance(found.get("access_token"), str):
+        raise OAuth2Error("no access token")
+    response.json = lambda **_: found  # type: ignore[method-assign]
+    response.headers["content-type"] = "application/json"

@@ -1,0 +1,132 @@
+"""An identity provider that lies or is slow logs nobody in, and is no fault of ours."""
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import pytest
+import requests
+from allauth.socialaccount.providers.oauth2.client import OAuth2Error
+from django.test import Client
+
+from flagadmin.oidc_settings import OidcSettings
+from groups.login.sign_on import provider_session
+from groups.login.sign_on.provider import Endpoints
+from groups.login.sign_on.provider_session import ProviderSession
+from groups.models import User
+from tests.attack.lying_provider import (
+    CLIENT,
+    CLIENT_SECRET,
+    CONFIGS,
+    LIES,
+    MAY_BE_TRUE,
+    TOKEN,
+    Liar,
+    lying_provider,
+)
+
+
+@pytest.fixture(scope="module")
+def liars() -> Iterator[Liar]:
+    with lying_provider() as running:
+        yield running
+
+
+@pytest.fixture
+def liar(liars: Liar, db: None, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Liar]:
+    settings.OIDC = OidcSettings(
+        issuer=liars.issuer,
+        client_id=CLIENT,
+        client_secret=CLIENT_SECRET,
+        create_accounts=True,
+        groups_claim="groups",
+    )
+    monkeypatch.setattr(provider_session, "MAX_SECONDS", 0.5)
+    yield liars
+    liars.lie = ""
+
+
+def log_in(liar: Liar) -> Any:
+    """The last answer. Its ``client`` is the browser."""
+    browser = Client(raise_request_exception=False)
+    sent = browser.get("/login/sso/")
+    if sent.status_code != 302:
+        return sent
+    asked = parse_qs(urlsplit(sent["Location"]).query)
+    liar.nonce = asked["nonce"][0]
+    return browser.get(f"/login/sso/callback/?{urlencode({'code': 'c', 'state': asked['state'][0]})}")
+
+
+def is_in(browser: Client) -> bool:
+    return browser.get("/account/").status_code == 200
+
+
+def test_the_truth(liar: Liar) -> None:
+    answer = log_in(liar)
+    assert (answer.status_code, is_in(answer.client)) == (302, True)
+
+
+@pytest.mark.parametrize("lie", [lie for lie in LIES if lie not in MAY_BE_TRUE])
+def test_a_lie(liar: Liar, lie: str) -> None:
+    liar.lie = lie
+    answer = log_in(liar)
+    assert answer.status_code in (400, 502, 503)
+    assert not is_in(answer.client)
+    assert not User.objects.exists()
+
+
+@pytest.mark.parametrize("lie", sorted(MAY_BE_TRUE))
+def test_an_odd_truth(liar: Liar, lie: str) -> None:
+    liar.lie = lie
+    assert log_in(liar).status_code in (302, 400, 403, 502)
+
+
+def test_redirects_are_not_followed(liar: Liar) -> None:
+    liar.lie = "keys: redirect"
+    with pytest.raises(OAuth2Error, match="a redirect to http"), ProviderSession() as session:
+        session.get(f"{liar.issuer}/keys")
+
+
+@pytest.mark.parametrize("lie", ["token: status", "token: without an access token", "token: refused"])
+def test_no_token_gets_into_the_log(liar: Liar, lie: str, caplog: pytest.LogCaptureFixture) -> None:
+    liar.lie = lie
+    assert log_in(liar).status_code in (502, 503)
+    assert "The identity provider" in caplog.text
+    assert TOKEN not in caplog.text
+    assert ("eyJ" in caplog.text, "invalid_grant" in caplog.text) == (False, lie == "token: refused")
+
+
+def test_callers_beyond_the_limit_do_not_wait(liar: Liar, monkeypatch: pytest.MonkeyPatch) -> None:
+    slots = provider_session.threading.BoundedSemaphore(1)
+    monkeypatch.setattr(provider_session, "_slots", slots)
+    with slots:
+        assert log_in(liar).status_code == 503
+        with pytest.raises(requests.ConnectionError), ProviderSession() as session:
+            session.get(f"{liar.issuer}/keys")
+    assert log_in(liar).status_code == 302
+
+
+def test_logins_do_not_wait_for_each_others_requests(
+    liar: Liar, monkeypatch: pytest.MonkeyPatch, rf: Any
+) -> None:
+    together, ask = threading.Barrier(2, timeout=30), ProviderSession.request
+
+    def both(*args: Any, **kwargs: Any) -> requests.Response:
+        together.wait()
+        return ask(*args, **kwargs)
+
+    monkeypatch.setattr(ProviderSession, "request", both)
+    with ThreadPoolExecutor(2) as callers:
+        read = callers.map(lambda _: Endpoints(rf.get("/"), liar.issuer).openid_config["issuer"], range(2))
+        assert set(read) == {liar.issuer}
+
+
+def test_a_failure_frees_its_place(liar: Liar) -> None:
+    liar.lie = next(iter(CONFIGS))
+    for _ in range(provider_session.MAX_AT_ONCE + 1):
+        assert log_in(liar).status_code == 502
+    liar.lie = "config: cut"
+    for _ in range(provider_session.MAX_AT_ONCE + 1):
+        assert log_in(liar).status_code == 503
