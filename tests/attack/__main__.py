@@ -12,14 +12,26 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 
-from tests.attack import crawler, described, evaluations, external, kills, races, resources
+from tests.attack import (
+    archives,
+    crawler,
+    described,
+    evaluations,
+    external,
+    judgements,
+    kills,
+    races,
+    readers,
+    resources,
+    watched,
+)
 from tests.attack.installation import Installation, installation
 from tests.attack.result import Result, table
 
 # Each attack's share of the time.
 SHARES = {
-    "resources": 0.2, "evaluations": 0.15, "described": 0.3, "forms": 0.1, "races": 0.06, "backups": 0.03,
-    "kills": 0.1, "external": 0.06,
+    "resources": 0.15, "evaluations": 0.12, "described": 0.22, "forms": 0.08, "races": 0.05, "backups": 0.02,
+    "kills": 0.08, "external": 0.05, "readers": 0.06, "judgements": 0.08, "watched": 0.06, "archives": 0.03,
 }  # fmt: skip
 
 
@@ -36,12 +48,16 @@ def attacks(target: Installation, seconds: float, seed: int, only: Iterable[str]
     kinds: dict[str, Callable[[], Iterable[Result]]] = {
         "resources": lambda: resources.attacks(target, spans["resources"], quiet),
         "evaluations": lambda: evaluations.attacks(target, spans["evaluations"], quiet),
+        "readers": lambda: readers.attacks(target, spans["readers"], quiet),
+        "judgements": lambda: judgements.attacks(target, spans["judgements"], quiet),
         "described": lambda: described.attacks(target, spans["described"], seed),
         "forms": lambda: crawler.attacks(target, spans["forms"], seed),
         "races": lambda: races.attacks(target, spans["races"]),
         "backups": lambda: [kills.backup_under_writers(target, spans["backups"], manage)],
         "kills": lambda: kills.attacks(target, spans["kills"], seed),
         "external": lambda: external.attacks(spans["external"], seed),
+        "watched": lambda: watched.attacks(spans["watched"]),
+        "archives": lambda: archives.attacks(seed, manage),
     }
     for name in only or kinds:
         yield from kinds[name]()

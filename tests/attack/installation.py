@@ -8,11 +8,16 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from tests.support.live_server import started
 
 WORKERS = 2
+MARKER = "kept-from-others-8c1f"  # in the project "sealed": an answer that has it told too much
+PASSWORD = "correct horse battery"  # of "attacked", who has an authenticator app
+SEALED = "/api/admin/projects/sealed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +25,14 @@ class Installation:
     port: int
     group: int  # of the server's processes
     folder: Path
-    keys: dict[str, str]  # admin, editor, viewer, backend, frontend
+    # admin, editor, viewer, backend, frontend; outsider and portal have only the project legacy-portal
+    keys: dict[str, str]
     sessions: dict[str, str]  # of administrators' browsers, each with an account of its own
+    links: dict[str, str]  # login and invite: tokens of links; app: the secret of an authenticator app
+
+    @property
+    def log(self) -> Path:
+        return self.folder / "server.log"
 
     @property
     def url(self) -> str:
@@ -66,20 +77,26 @@ def installation(
             "FLAGADMIN_DATA_DIR": folder,
             "FLAGADMIN_LOG_LEVEL": "CRITICAL",
         } | environment
-        keys, sessions = _filled(variables)
-        with started(workers, **variables) as (port, group):
-            yield Installation(port, group, Path(folder), keys, sessions)
+        made = _filled(variables)
+        with (
+            (Path(folder) / "server.log").open("wb") as log,
+            started(workers, log=log, **variables) as (
+                port,
+                group,
+            ),
+        ):
+            yield Installation(port, group, Path(folder), **made)
 
 
-def _filled(variables: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+def _filled(variables: dict[str, str]) -> dict[str, dict[str, str]]:
     """In a process of its own: this one may be a test's, with another database."""
     variables = os.environ | {"DJANGO_SETTINGS_MODULE": "flagadmin.settings"} | variables
     script = "from tests.attack import installation; installation.fill()"
     done = subprocess.run(
-        [sys.executable, "-c", script], env=variables, capture_output=True, text=True, check=True
+        [sys.executable, "-c", script], env=variables, stdout=subprocess.PIPE, text=True, check=True
     )
-    told = json.loads(done.stdout.strip().splitlines()[-1])
-    return told["keys"], told["sessions"]
+    made: dict[str, dict[str, str]] = json.loads(done.stdout.strip().splitlines()[-1])
+    return made
 
 
 def fill() -> None:
@@ -91,15 +108,21 @@ def fill() -> None:
     from django.test import Client
 
     call_command("migrate", verbosity=0)
+    from groups.login.links import create_login_link
     from groups.models import Grant
     from groups.permissions import BuiltIn
     from tests.support.cast import make_token, make_user
     from tests.support.scenery import make_scenery
+    from tests.support.second_factor import SECRET, set_up_app
 
     make_scenery()
     roots = {"admin": BuiltIn.ADMIN, "editor": BuiltIn.EDITOR, "viewer": BuiltIn.VIEWER}
     people = {name: make_user(f"attacker-{name}", root_role=role) for name, role in roots.items()}
-    Grant.objects.create(role_id=BuiltIn.MEMBER, project_id="legacy-portal", user=people["editor"])
+    people["outsider"] = make_user("attacker-outsider")
+    for name in ("editor", "outsider"):
+        Grant.objects.create(role_id=BuiltIn.MEMBER, project_id="legacy-portal", user=people[name])
+    set_up_app(make_user("attacked", root_role=BuiltIn.VIEWER, password=PASSWORD))
+    newcomer = create_login_link(make_user("newcomer", root_role=BuiltIn.VIEWER))
     sessions = {}
     for face in ("console", "admin site"):
         browser = Client()
@@ -108,5 +131,39 @@ def fill() -> None:
     keys = {name: make_token("personal", user=user) for name, user in people.items()} | {
         "backend": make_token("backend", environment="production"),
         "frontend": make_token("frontend", environment="production"),
+        "portal": make_token("backend", projects=["legacy-portal"], environment="production"),
     }
-    print(json.dumps({"keys": keys, "sessions": sessions}))
+    invite = seal(keys["admin"])["secret"]
+    links = {"login": newcomer.split("/")[-2], "invite": invite, "app": SECRET}
+    print(json.dumps({"keys": keys, "sessions": sessions, "links": links}))
+
+
+def seal(secret: str) -> dict[str, Any]:
+    """Makes what the keys of the other project must never read, through the API, so that it has a past.
+
+    Returns the answer of the last call: an invite link.
+    """
+    from tests.support.cast import client
+
+    admin, place = client(secret), f"{SEALED}/features/sealed-flag/environments/production"
+    only = [{"contextName": "region", "operator": "IN", "values": [MARKER]}]
+    payload = {"payload": {"type": "string", "value": MARKER}, "stickiness": "default"}
+    variant = {"name": "a", "weight": 1000, "weightType": "variable", **payload}
+    expected = [{"flag": "sealed-flag", "environment": "production", "enabled": False}]
+    saved = {"name": "Sealed", "project": "sealed", "note": MARKER, "context": {}, "expectations": expected}
+    for method, path, body in (
+        ("post", "/api/admin/projects", {"id": "sealed", "name": "Sealed", "description": MARKER}),
+        ("post", f"{SEALED}/features", {"name": "sealed-flag", "description": MARKER}),
+        ("post", f"{place}/strategies", {"name": "default", "constraints": only, "variants": [variant]}),
+        ("post", f"{place}/on", {}),
+        ("post", "/api/admin/playground/contexts", saved),
+        ("post", "/api/admin/invite-link/tokens", {"name": "Team", "expiresAt": next_month()}),
+    ):
+        answer = getattr(admin, method)(path, body, format="json", SERVER_NAME="localhost")
+        assert answer.status_code < 300, (path, answer.content)
+    made: dict[str, Any] = answer.json()
+    return made
+
+
+def next_month() -> str:
+    return (datetime.now(UTC) + timedelta(days=30)).isoformat()

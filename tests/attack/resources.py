@@ -108,8 +108,10 @@ class Attacked:
         return ", ".join(part for part in (counts, answers if counts else "", self.told) if part)
 
 
-def beside(name: str, target: Installation, quiet: float, attack: Callable[[], Attacked]) -> Result:
-    """The attack, and what a bystander and the workers' memory say of it."""
+def beside(
+    name: str, target: Installation, quiet: float, attack: Callable[[], Attacked], patience: float = SLOWEST
+) -> Result:
+    """The attack, and what a bystander and the workers' memory say of it. ``patience``: for one answer, in seconds."""
     with Bystander(target) as bystander:
         found = attack()
     allowed = max(quiet * MOST_SLOWER, LEAST_MILLISECONDS)
@@ -117,7 +119,7 @@ def beside(name: str, target: Installation, quiet: float, attack: Callable[[], A
         bystander.p99 <= allowed
         and bystander.megabytes < MOST_MEGABYTES
         and not bystander.failures
-        and found.slowest < SLOWEST
+        and found.slowest < patience
         and not any(status >= 500 and status != 503 for status in found.statuses)
     )
     figures = f"p99 {bystander.p99:.0f} ms of {allowed:.0f}, {bystander.megabytes:.0f} MB, {found}"
@@ -127,7 +129,11 @@ def beside(name: str, target: Installation, quiet: float, attack: Callable[[], A
 
 
 def repeat(
-    target: Installation, attack: tuple[str, str, str, bytes], seconds: float, found: Attacked | None = None
+    target: Installation,
+    attack: tuple[str, str, str, bytes],
+    seconds: float,
+    found: Attacked | None = None,
+    **headers: str,
 ) -> Attacked:
     """One attacker, one request after the other."""
     key, method, path, body = attack
@@ -136,7 +142,7 @@ def repeat(
     with closing(Client(target.port, target.keys.get(key, ""))) as client:
         while time.monotonic() < until:
             began = time.perf_counter()
-            status, answer = client.call(method, path, body or None)
+            status, answer = client.call(method, path, body or None, **headers)
             found.saw(status, time.perf_counter() - began, len(answer))
     return found
 

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 PATIENCE = 300  # seconds after which a test fails rather than hangs
 # On a busy machine, a connection may wait longer than the default timeout allows.
@@ -82,12 +82,21 @@ def running(workers: int = 1, **environment: str) -> Iterator[int]:
 
 
 @contextmanager
-def started(workers: int = 1, **environment: str) -> Iterator[tuple[int, int]]:
-    """Runs a server like :func:`running`. Yields its port and process group, which excludes the database."""
+def started(
+    workers: int = 1, *, log: IO[bytes] | None = None, **environment: str
+) -> Iterator[tuple[int, int]]:
+    """Runs a server like :func:`running`. Yields its port and process group, which excludes the database.
+
+    ``log`` gets what the server logs; without it, this process's standard error.
+    """
     with reserved_port() as port:
         command = [sys.executable, "manage.py", "serve", "--port", str(port), "--workers", str(workers)]
         server = subprocess.Popen(
-            command, stdout=subprocess.DEVNULL, env=os.environ | PATIENT | environment, process_group=0
+            command,
+            stdout=subprocess.DEVNULL,
+            stderr=log,
+            env=os.environ | PATIENT | environment,
+            process_group=0,
         )
         try:
             wait_until_ready(port, server)

@@ -1,0 +1,178 @@
+"""What looks at many contexts or at the past: comparisons, drafts, imports to compare, expectations, runs of users."""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tests.attack.calls import Call, Verdict, judge
+from tests.attack.installation import Installation
+from tests.attack.resources import Attacked, beside, repeat
+from tests.attack.result import Result
+
+ADMIN = "/api/admin"
+COMPARE, CHECK = f"{ADMIN}/playground/compare", f"{ADMIN}/playground/check-expectations"
+PLANNED, USERS = f"{ADMIN}/features-batch/compare", f"{ADMIN}/playground/users"
+SAVED = f"{ADMIN}/playground/contexts"
+PATIENCE = 25.0  # seconds: a comparison gives up after 20
+HERE = {"environment": "production"}
+SAMPLE = {"synthetic": 10_000, "seed": 1}
+MANY = {"explicit": [{"userId": str(n), "properties": {"region": "ab" * 200}} for n in range(10_000)]}
+EVIL = {"contextName": "region", "operator": "REGEX", "value": "^[ab]*a[ab]{20}$"}
+CONTAINS = {
+    "contextName": "region",
+    "operator": "STR_CONTAINS",
+    "values": [f"{'a' * 90}{n:08}" for n in range(250)],
+}
+SEALED_ONE = {"from": HERE, "to": HERE, "projects": ["sealed"], "contexts": {"synthetic": 5}}
+MOMENTS = (
+    "0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "2026-01-01", "2026-02-30T00:00:00Z", "now", "", None, 0, -1, [],
+    "2026-11-21T09:00:00+99:00", "2026-11-21T09:00:00.1234567890123Z", "1" * 500, "0000-00-00T00:00:00Z",
+    "1900-01-01T00:00:00-15:59", "2026-11-21T09:00:00\0",
+)  # fmt: skip
+DRAFTS: tuple[Any, ...] = (
+    [], "x", {}, {"flag": None}, {"flag": "sealed-flag", "enabled": True}, {"flag": "\0"}, {"strategies": []},
+    {"flag": "dark-theme", "strategies": [{}]}, {"flag": "dark-theme", "strategies": [None] * 500},
+    {"flag": "dark-theme", "strategies": [{"name": "default", "id": "00000000-0000-0000-0000-000000000000"}]},
+    {"flag": "dark-theme", "strategies": [{"name": "default", "segments": [2**63, -1]}]},
+    {"flag": "dark-theme", "segments": [{"id": 2**63, "constraints": []}]},
+    {"flag": "dark-theme", "dependencies": [{"feature": "sealed-flag"}]},
+    {"flag": "dark-theme", "dependencies": [{"feature": "dark-theme"}]},
+    {"flag": "dark-theme", "variants": [{"name": "a", "weight": 10**30}]},
+    {"flag": "dark-theme", "archived": True}, {"flag": "checkout-redesign", "archived": True},
+    {"segments": [{"id": 1, "constraints": [EVIL] * 30}]},
+)  # fmt: skip
+CONTEXTS: tuple[Any, ...] = (
+    None, [], {}, {"explicit": 7}, {"explicit": [None]}, {"explicit": [{"properties": []}]}, {"synthetic": -1},
+    {"synthetic": 10**9}, {"synthetic": 1, "seed": 2**70}, {"saved": ["Sealed"]}, {"saved": ["\0"] * 900},
+    {"csv": "\0"}, {"csv": "a" * 400_000}, {"csv": '"'}, {"generated": "x"}, {"synthetic": 5, "fixed": {"properties": 7}},
+)  # fmt: skip
+TABLES = (
+    b"", b"\0", b"\xff\xfe", b"userId", b"userId\n", b'userId\n"', b"userId,userId\n1,2\n", b",\n,\n", b"\n" * 90_000,
+    b"userId\n" + b"x" * 400_000, b",".join(b"c%d" % n for n in range(3_000)) + b"\n", b"userId\n=cmd|' /C calc'!A0\n",
+    b"PK\x03\x04" + b"\0" * 500, b"\x1f\x8b" + b"\0" * 500,
+)  # fmt: skip
+
+
+def draft(*constraints: Any) -> dict[str, Any]:
+    """As full as a flag can be."""
+    strategies = [{"name": "default", "constraints": constraints[0:1] * 30} for _ in range(30)]
+    return HERE | {"draft": {"flag": "dark-theme", "strategies": strategies}}
+
+
+def imported(flags: int, **more: Any) -> dict[str, Any]:
+    names = [f"compared-{number}" for number in range(flags)]
+    data = {
+        "features": [{"name": name} for name in names],
+        "featureStrategies": [{"name": "default", "featureName": name} for name in names],
+        "tagTypes": [],
+    }
+    return {"project": "checkout", "environment": "production", "data": data} | more
+
+
+# What, with which key, where, and the body.
+COSTLY: dict[str, tuple[str, str, Any]] = {
+    "10,000 contexts compared": ("viewer", COMPARE, {"from": HERE, "to": HERE, "contexts": MANY}),
+    "a regular expression compared": ("viewer", COMPARE, {"from": HERE, "to": draft(EVIL), "contexts": MANY}),
+    "letters compared": ("viewer", COMPARE, {"from": HERE, "to": draft(CONTAINS), "contexts": MANY}),
+    "the past compared": (
+        "viewer", COMPARE, {"from": HERE | {"at": "2026-01-01T00:00:00Z"}, "to": HERE, "contexts": SAMPLE},
+    ),
+    "2,000 flags compared": ("admin", PLANNED, imported(2_000, contexts={"synthetic": 500, "seed": 1})),
+    "an import's entries compared": ("admin", PLANNED, imported(20_000, contexts={"synthetic": 1})),
+    "10,000 contexts in CSV": (
+        "admin", PLANNED,
+        imported(1, contexts={"csv": "userId,region\n" + "".join(f"{n},{'ab' * 40}\n" for n in range(10_000))}),
+    ),
+    "expectations of everything": ("viewer", CHECK, {"projects": ["*"]}),
+    "expectations of a draft": ("viewer", CHECK, {"projects": ["checkout"], "asIf": draft(EVIL)}),
+}  # fmt: skip
+
+
+def odd() -> Iterator[Call]:
+    for at in MOMENTS:
+        yield Call(
+            "viewer", "POST", COMPARE, {"from": HERE | {"at": at}, "to": HERE, "contexts": {"synthetic": 1}}
+        )
+        yield Call(
+            "viewer", "POST", f"{ADMIN}/playground", HERE | {"projects": ["*"], "context": {}, "at": at}
+        )
+    for edit in DRAFTS:
+        to = HERE | {"draft": edit}
+        yield Call("outsider", "POST", COMPARE, {"from": HERE, "to": to, "contexts": {"synthetic": 1}})
+        yield Call("viewer", "POST", COMPARE, {"from": HERE, "to": to, "contexts": {"synthetic": 1}})
+        yield Call("viewer", "POST", CHECK, {"asIf": to})
+    for contexts in CONTEXTS:
+        for key in ("viewer", "outsider"):
+            yield Call(key, "POST", COMPARE, {"from": HERE, "to": HERE, "contexts": contexts})
+        yield Call("editor", "POST", PLANNED, imported(2, contexts=contexts))
+        yield Call("editor", "POST", SAVED, {"name": "odd", "context": contexts, "expectations": contexts})
+    for table in TABLES:
+        yield Call("viewer", "POST", f"{USERS}?environment=production", table, {"Content-Type": "text/csv"})
+    for body in (b"", b"[]", b"null", b"7", b'"x"', b"{}", b'{"from":1e999}', b"[" * 5_000):
+        for path in (COMPARE, CHECK, PLANNED, SAVED):
+            yield Call("viewer", "POST", path, body)
+
+
+def of_others() -> Iterator[Call]:
+    """Somebody with a role in another project asks for what is in "sealed"."""
+    refused = range(400, 405)
+    past = HERE | {"at": "2026-11-21T00:00:00Z"}
+    for body in (SEALED_ONE, SEALED_ONE | {"from": past}, SEALED_ONE | {"flag": "sealed-flag"}):
+        yield Call("outsider", "POST", COMPARE, body, statuses=refused)
+    yield Call("outsider", "POST", CHECK, {"projects": ["sealed"]})
+    yield Call("outsider", "POST", CHECK, {"projects": ["*"]})
+    yield Call("outsider", "GET", SAVED)
+    for saved in range(1, 5):
+        yield Call("outsider", "GET", f"{SAVED}/{saved}")
+    yield Call("outsider", "GET", f"{SAVED}?project=sealed", statuses=refused)
+    yield Call("outsider", "POST", f"{ADMIN}/playground", HERE | {"projects": ["*"], "context": {}})
+    yield Call("outsider", "POST", f"{ADMIN}/playground", HERE | {"projects": ["sealed"], "context": {}})
+    into = imported(1, contexts={"saved": ["Sealed"]})
+    yield Call("outsider", "POST", PLANNED, into | {"project": "sealed"}, statuses=refused)
+    yield Call("outsider", "POST", PLANNED, into | {"project": "legacy-portal"})
+    csv = {"Content-Type": "text/csv"}
+    yield Call(
+        "outsider", "POST", f"{USERS}?environment=production&project=sealed", b"userId\n1\n", csv, refused
+    )
+    yield Call("outsider", "POST", f"{USERS}?environment=production", b"userId\n1\n", csv)
+    yield Call("outsider", "GET", USERS)
+    yield Call("outsider", "GET", f"{ADMIN}/events?project=sealed")
+    yield Call(
+        "outsider",
+        "POST",
+        f"{ADMIN}/projects/sealed/features/sealed-flag/revert",
+        {"at": past["at"]},
+        statuses=refused,
+    )
+
+
+def forget_runs(verdict: Verdict) -> None:
+    """Deletes the runs of users that the table made."""
+    for key in ("viewer", "outsider"):
+        _, answer = verdict.send(Call(key, "GET", USERS))
+        for run in json.loads(answer)["runs"]:
+            verdict.send(Call(key, "DELETE", f"{USERS}/{run['id']}"))
+
+
+def attacks(target: Installation, seconds: float, quiet: float) -> Iterator[Result]:
+    each = seconds / (len(COSTLY) + 3)
+    for name, (key, path, body) in COSTLY.items():
+        attack = (key, "POST", path, json.dumps(body).encode())
+        yield beside(name, target, quiet, lambda attack=attack: repeat(target, attack, each), PATIENCE)
+    yield beside("files of 100,000 users", target, quiet, users(target, each), PATIENCE)
+    yield judge("odd moments, drafts and contexts", target, odd(), each, then=forget_runs)
+    yield judge("what others compare and expect", target, of_others(), each, then=forget_runs)
+
+
+def users(target: Installation, seconds: float) -> Callable[[], Attacked]:
+    """As many files as are taken, and then the next."""
+    table = b"userId,region\n" + b"".join(b"%d,%b\n" % (n, b"ab" * 200) for n in range(100_000))
+
+    def send() -> Attacked:
+        found = Attacked()
+        attack = ("viewer", "POST", f"{USERS}?environment=production", table)
+        repeat(target, attack, seconds, found, **{"Content-Type": "text/csv"})
+        forget_runs(Verdict(target))
+        return found
+
+    return send
