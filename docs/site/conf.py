@@ -10,22 +10,15 @@ from flagadmin import __version__  # noqa: E402
 project = "flagadmin"
 release = version = __version__
 copyright = ""  # noqa: A001 - a setting of Sphinx
-extensions = ["myst_parser", "pictures", "plain_pages"]
+extensions = ["myst_parser", "pictures", "plain_pages", "reference"]
 root_doc = "docs/site/index"
-include_patterns = [
-    "README.md",
-    "CHANGELOG.md",
-    "deploy/README.md",
-    "docs/*.md",
-    "docs/*/*.md",
-    "docs/*/*/*.md",
-]
+include_patterns = ["README.md", "CHANGELOG.md", "deploy/README.md", "docs/**/*.md", "docs/*.md"]
 source_suffix = {".md": "markdown"}
 myst_heading_anchors = 3  # as the repository's pages have them
 html_theme = "furo"
 html_title = "flagadmin"
 html_copy_source = html_show_sourcelink = html_show_copyright = False
-html_theme_options = {"top_of_page_buttons": []}
+html_theme_options: dict[str, list[str]] = {"top_of_page_buttons": []}
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_extra_path = ["root"]  # the site's first address leads to the landing page
