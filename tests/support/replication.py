@@ -71,6 +71,19 @@ class Server:
                 **self.as_its_account(),
             )
 
+    def copy_to(self, other: "Server") -> None:
+        """A base backup, in the folder of a server that has none yet."""
+        source = f"host=127.0.0.1 port={self.port} user={SUPERUSER}"
+        self._run(
+            self._programs / "pg_basebackup", "--checkpoint=fast", f"--dbname={source}", "-D", other.folder
+        )
+
+    def make_file(self, name: str) -> None:
+        """An empty file in the folder."""
+        path = self.folder / name
+        path.touch()
+        self.own(path)
+
     def start(self) -> None:
         given = [word for name, value in SETTINGS.items() for word in ("-c", f"{name}={value}")]
         command = [self._programs / "postgres", "-D", self.folder, "-p", str(self.port), *given]

@@ -160,5 +160,13 @@ def test_compose_serves_with_postgresql_and_keeps_its_data(folder, monkeypatch):
             wait_until(lambda: is_ready(port))
             with closing(Client(port, token)) as client:
                 assert client.call("GET", "/api/admin/projects")[0] == 200
+
+            backup = f"{folder.name}_backup_1"
+            wait_until(lambda: "Wrote /data/flagadmin-" in run("podman", "logs", backup))
+            run("podman", "healthcheck", "run", backup)
+            held = run(
+                "podman", "exec", backup, "sh", "-c", "flagadmin restore --check /data/flagadmin-*.backup"
+            )
+            assert "Checked in a scratch database, which has been removed: Restored" in held
         finally:
             subprocess.run([*compose, "down", "--volumes"], capture_output=True)

@@ -1,9 +1,12 @@
-"""deploy/flagadmin.service: systemd accepts it, and it may do little."""
+"""The units of deploy/: systemd accepts them, and they may do little."""
 
+import re
+import shlex
 import subprocess
 from pathlib import Path
 
 import pytest
+from django.core.management import load_command_class
 
 from tests.support.paths import ROOT
 from tests.support.programs import program
@@ -11,18 +14,19 @@ from tests.support.programs import program
 pytestmark = pytest.mark.processes
 
 LEAST_EXPOSED = 20  # tenths: what systemd calls OK ends at 4.0
+INSTALLED = "/opt/flagadmin/bin/flagadmin "
+UNITS = ("flagadmin.service", "flagadmin-backup.service", "flagadmin-backup.timer")
+SERVICES = UNITS[:2]
 
 
 @pytest.fixture
-def unit(tmp_path: Path) -> Path:
-    """With a program that exists here, as systemd looks for it."""
-    text = (ROOT / "deploy" / "flagadmin.service").read_text()
-    installed = "/opt/flagadmin/bin/flagadmin "
-    assert text.count(installed) == 1
-    copy = tmp_path / "flagadmin.service"
-    copy.write_text(text.replace(installed, "/bin/true "))
-    (tmp_path / "flagadmin.socket").write_text((ROOT / "deploy" / "flagadmin.socket").read_text())
-    return copy
+def units(tmp_path: Path) -> Path:
+    """The folder with all of them, with a program that exists here, as systemd looks for it."""
+    for name in UNITS:
+        text = (ROOT / "deploy" / name).read_text()
+        assert text.count(INSTALLED) == (name in SERVICES)
+        (tmp_path / name).write_text(text.replace(INSTALLED, "/bin/true "))
+    return tmp_path
 
 
 def analyze(*arguments: str | Path) -> tuple[int, str]:
@@ -31,17 +35,36 @@ def analyze(*arguments: str | Path) -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
-def test_systemd_accepts_it(unit: Path) -> None:
-    assert analyze("verify", "--man=no", unit) == (0, "")
+@pytest.mark.parametrize("name", UNITS)
+def test_systemd_accepts_it(name: str, units: Path) -> None:
+    assert analyze("verify", "--man=no", units / name) == (0, "")
 
 
-def test_systemd_accepts_its_socket(unit: Path) -> None:
-    socket = unit.with_suffix(".socket")
-    assert analyze("verify", "--man=no", socket) == (0, "")
-    assert "ListenStream=127.0.0.1:8000" in socket.read_text()
-    assert "--host 127.0.0.1 --port 8000" in (ROOT / "deploy" / "flagadmin.service").read_text()
-
-
-def test_it_may_do_little(unit: Path) -> None:
-    code, _ = analyze("security", "--offline=yes", f"--threshold={LEAST_EXPOSED}", "--no-pager", unit)
+@pytest.mark.parametrize("name", SERVICES)
+def test_it_may_do_little(name: str, units: Path) -> None:
+    code, _ = analyze("security", "--offline=yes", f"--threshold={LEAST_EXPOSED}", "--no-pager", units / name)
     assert code == 0
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_flagadmin_knows_its_command(name: str) -> None:
+    command = setting(name, "ExecStart").removeprefix(INSTALLED)
+    words = shlex.split(command)
+    load_command_class("flagadmin", words[0]).create_parser("flagadmin", words[0]).parse_args(words[1:])
+
+
+def test_backups_run_as_the_user_of_the_service_on_its_data() -> None:
+    """Its user is named after the unit."""
+    service, backup = SERVICES
+    assert "User=" not in (ROOT / "deploy" / service).read_text().replace("DynamicUser=", "").replace(
+        "PrivateUsers=", ""
+    )
+    assert setting(backup, "User") == Path(service).stem
+    assert setting(service, "StateDirectory") in setting(backup, "StateDirectory").split()
+    assert setting(backup, "EnvironmentFile") == setting(service, "EnvironmentFile")
+
+
+def setting(name: str, key: str) -> str:
+    found = re.findall(rf"^{key}=(.*)$", (ROOT / "deploy" / name).read_text(), re.MULTILINE)
+    assert len(found) == 1, found
+    return found[0]

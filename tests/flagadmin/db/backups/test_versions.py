@@ -1,56 +1,20 @@
 """Backups go from the bundled database to every supported version of PostgreSQL and back, with no client installed."""
 
-import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from flagadmin.db.bundled import server as bundled
-from tests.support.paths import ROOT
+from tests.support.backups import RELEASED, held, manage, refuse, url
 from tests.support.postgresql_versions import SUPPORTED, programs_of
 from tests.support.programs import program
 from tests.support.replication import ONE_SERVER, Server, one_server, servers
-from tests.support.serve import environment
 
 pytestmark = pytest.mark.processes
 
-RELEASED = ROOT / "tests" / "upgrades" / "1.2.0" / "backup"
-HELD = re.compile(r"flags \d+, projects \d+, people \d+, events \d+")
-KEY = "of all these installations"
 FOREIGN = "CREATE TABLE shop_order (id int); INSERT INTO shop_order VALUES (1);"
-
-
-def manage(data: Path, *arguments: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Runs a command with no program on the PATH, so that it cannot find a client of PostgreSQL there."""
-    return subprocess.run(
-        [sys.executable, "-m", "flagadmin", *map(str, arguments)],
-        cwd=ROOT,
-        env=environment(data, SECRET_KEY=KEY, **variables) | {"PATH": ""},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-def held(done: subprocess.CompletedProcess[str]) -> str:
-    """What the command says about flags, projects, people and events."""
-    assert done.returncode == 0, done.stderr
-    found = HELD.search(done.stdout)
-    assert found, done.stdout
-    return found[0]
-
-
-def refuse(done: subprocess.CompletedProcess[str], message: str) -> None:
-    assert done.returncode == 1
-    assert message in done.stderr
-    assert "Traceback" not in done.stderr
-
-
-def url(server: Server, parameters: str = "") -> str:
-    return f"postgresql://flagadmin@127.0.0.1:{server.port}/flagadmin{parameters}"
 
 
 @pytest.fixture(scope="module")
