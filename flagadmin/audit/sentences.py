@@ -50,7 +50,7 @@ _SENTENCES: dict[str, str] = {
     E.EXPECTATION_OVERRIDDEN: "broke what {subject} expects of {feature} in {environment}",
     E.FEATURE_REVERTED: "reverted flag {feature} to its state of {subject}",
     E.USER_LOGGED_IN: "logged in",
-    E.USER_LOGIN_FAILED: "rejected a login as {subject}",
+    E.USER_LOGIN_FAILED: "rejected a login as {subject} from {address}",
     E.USER_LOGGED_OUT_EVERYWHERE: "logged {subject} out everywhere",
     E.USER_SESSION_ENDED: "ended a session of {subject}",
     E.USER_SECOND_FACTOR_ADDED: "added a second factor for {subject}",
@@ -87,6 +87,12 @@ def template_of(event_type: str) -> str:
     return written
 
 
+def address_of(event: AuditEvent) -> str:
+    """Of a failed login."""
+    after = event.after if isinstance(event.after, dict) else {}
+    return str(after.get("address") or "an unknown address")
+
+
 def sentence(event: AuditEvent) -> str:
     return (
         template_of(event.type)
@@ -95,6 +101,7 @@ def sentence(event: AuditEvent) -> str:
             environment=event.environment or "every environment",
             feature=event.feature or "",
             subject=event.subject or "",
+            address=address_of(event),
         )
         .strip()
     )

@@ -11,7 +11,7 @@ from flagadmin.audit.events import EventType
 from flagadmin.audit.models import AuditEvent
 from flagadmin.audit.sentences import sentence
 from flagadmin.console.change_versions import comparison_url, with_versions
-from flagadmin.console.days import FIRST, LAST, DateRange, zone_of
+from flagadmin.console.days import FIRST, LAST, PARAMETERS, DateRange, zone_of
 from flagadmin.console.filter_chips import free_chips, set_chips
 from flagadmin.console.lists import SPREADSHEET, Column, Filter, Listing, curl_for
 from flagadmin.errors import ValidationError
@@ -113,7 +113,8 @@ class ActivityPage(ListPage):
             number=events_counted(listing.all_rows),
             dates=self.dates,
             ranges=self.ranges(listing),
-            any_date_url=listing.url(**{FIRST: None, LAST: None, CURSOR: None}),
+            date_names=PARAMETERS,
+            any_date_url=listing.url(**dict.fromkeys((*PARAMETERS, CURSOR))),
             set_chips=set_chips(listing, cleared=[CURSOR]),
             free_chips=free_chips(listing, self.chips, cleared=[CURSOR]),
             search=self.request.GET.get("q", "").strip(),
@@ -144,13 +145,13 @@ class ActivityPage(ListPage):
 
     def ranges(self, listing: Listing) -> list[tuple[str, str, None, bool]]:
         """The segments: (label, URL, no count, whether it is the current one)."""
-        current = (self.dates.first, self.dates.last)
+        others = dict.fromkeys((*PARAMETERS, CURSOR))
         return [
             (
                 label,
-                listing.url(**{FIRST: f"{first}", LAST: f"{last}", CURSOR: None}),
+                listing.url(**others | {FIRST: f"{first}", LAST: f"{last}"}),
                 None,
-                (first, last) == current,
+                (first, last) == self.dates.days,
             )
             for label, first, last in self.dates.usual
         ]

@@ -1,7 +1,5 @@
 """Password login: checks the password, records the result."""
 
-import logging
-
 from django.contrib.auth import authenticate
 from django.utils import timezone
 
@@ -10,10 +8,8 @@ from flagadmin.audit.record import Event, record
 from flagadmin.db.transactions import transactional
 from flagadmin.errors import AuthenticationRequired
 from groups.access import Caller
-from groups.login.throttle import Try, count_try, forget_tries
+from groups.login.throttle import Try, count_try, forget_tries, log_failure
 from groups.models import User
-
-log = logging.getLogger("flagadmin.login")
 
 WRONG = "Wrong user name or password."
 
@@ -40,7 +36,7 @@ def _note_failure(user: User | None, address: str) -> None:
 
     Attempts rejected by the throttle are not recorded.
     """
-    log.warning("Login failed from %s: %s", address, f"wrong password of {user}" if user else "unknown name")
+    log_failure(address, f"wrong password of {user}" if user else "unknown name")
     event = Event(
         type=EventType.USER_LOGIN_FAILED,
         subject=user.username if user else "an unknown name",
@@ -52,7 +48,7 @@ def _note_failure(user: User | None, address: str) -> None:
 @transactional
 def note_refusal(label: str, reason: str, *, address: str) -> None:
     """Records that somebody whom the identity provider knows was not let in."""
-    log.warning("Login through the identity provider refused from %s: %s: %s", address, label, reason)
+    log_failure(address, f"the identity provider's {label}: {reason}")
     after = {"address": address, "how": "provider", "reason": reason}
     record(Event(type=EventType.USER_LOGIN_FAILED, subject=label, after=after), actor=Caller.system())
 

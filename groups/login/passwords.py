@@ -18,7 +18,7 @@ from flagadmin.errors import (
     ValidationError,
 )
 from groups.access import Caller
-from groups.login.throttle import Try, count_try, forget_tries
+from groups.login.throttle import Try, count_try, forget_tries, log_failure
 from groups.models import LoginLink, User
 from groups.people.personal_tokens import delete_personal_tokens
 from groups.permissions import Permission
@@ -87,6 +87,7 @@ def check_own_password(user: User, password: str, *, path: str, address: str) ->
     attempt = Try.of(user, user.username, address)
     count_try(attempt)
     if not user.check_password(password):
+        log_failure(address, f"wrong password of {user}, who is logged in")
         raise ValidationError.at(path, "The current password is wrong.")
     forget_tries(attempt)
 

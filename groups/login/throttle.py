@@ -6,6 +6,7 @@ the limit.
 
 import hashlib
 import ipaddress
+import logging
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -15,6 +16,8 @@ from django.utils import timezone
 
 from flagadmin.errors import TooManyRequests
 from groups.models import LoginFailure, User
+
+log = logging.getLogger("flagadmin.login")
 
 WINDOW = timedelta(minutes=15)
 FREE_TRIES_ACCOUNT = 5
@@ -57,9 +60,15 @@ def count_try(attempt: Try, *, now: datetime | None = None) -> None:
             LoginFailure.objects.filter(pk=failure.pk).update(failed_at=now)
             return
     seconds = int(wait.total_seconds()) + 1
+    log_failure(attempt.address, f"too many attempts, {seconds} s to wait")
     raise TooManyRequests(
         f"Too many attempts. Wait {in_words(seconds)} and try again.", headers={"Retry-After": str(seconds)}
     )
+
+
+def log_failure(address: str, reason: str) -> None:
+    """The log line of every login that fails, for programs that block addresses."""
+    log.warning("Login failed from %s: %s", address, reason, extra={"address": address})
 
 
 def forget_tries(attempt: Try) -> None:

@@ -1,6 +1,5 @@
 """Adding and removing second factors, and making recovery codes."""
 
-import logging
 from typing import Any
 
 from allauth.mfa.models import Authenticator
@@ -12,6 +11,7 @@ from flagadmin.audit.record import Event, record
 from flagadmin.db.transactions import transactional
 from flagadmin.errors import InvalidOperation, NoAccess, NotFound, ValidationError
 from groups.access import Caller
+from groups.login.throttle import log_failure
 from groups.models import User
 from groups.permissions import Permission
 from groups.second_factor.codes import WRONG_CODE, app_data, matching_period
@@ -19,7 +19,6 @@ from groups.second_factor.queries import TYPES, factor_names, name_of
 
 Type = Authenticator.Type
 MOST_PASSKEYS = 20
-log = logging.getLogger("flagadmin.login")
 
 
 @transactional
@@ -118,7 +117,7 @@ def remove_all_factors(user_id: int, *, caller: Caller) -> User:
 @transactional
 def note_wrong_code(user: User, *, address: str) -> None:
     """Records a login that had the right password. Attempts rejected by the throttle are not recorded."""
-    log.warning("Login failed from %s: wrong second factor of %s", address, user)
+    log_failure(address, f"wrong second factor of {user}")
     after = {"address": address, "wrong": "second factor"}
     _record(EventType.USER_LOGIN_FAILED, user, Caller.system(), after=after)
 

@@ -18,6 +18,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from flagadmin.console.lists import add_problems
 from flagadmin.errors import AppError, TooManyRequests, ValidationError
 from flagadmin.http.client_address import client_address
+from groups.login.throttle import log_failure
 from groups.models import User
 from groups.second_factor.actions import note_wrong_code
 from groups.second_factor.codes import check_code
@@ -92,12 +93,13 @@ class SecondFactorPage(View):
         return self.enter(factor)
 
     def use_passkey(self, answer: str) -> HttpResponse:
-        """Neither slowed down nor recorded when refused: nobody guesses a signature."""
+        """Neither slowed down nor in the audit log when refused: nobody guesses a signature."""
         from groups.second_factor.passkeys import used_passkey
 
         try:
             factor = used_passkey(self.user, answer)
         except ValidationError as error:
+            log_failure(client_address(self.request), f"passkey of {self.user}")
             return self.answer(CodeForm(), status=401, refusal=error.message)
         return self.enter(factor)
 

@@ -20,6 +20,7 @@ from flagadmin.http.client_address import client_address
 from groups.login.flow import enter, safe_next
 from groups.login.kept_input import keep_input
 from groups.login.passwords import PASSWORDS_OFF
+from groups.login.throttle import log_failure
 from groups.models import User
 from groups.second_factor.actions import note_wrong_code, use_challenge
 
@@ -72,10 +73,14 @@ class PasskeyLoginPage(View):
         """Raises ValidationError, BadSignature."""
         from groups.second_factor.passkeys import passkey_of_anyone, put_state
 
-        state = signing.loads(request.COOKIES.get(COOKIE, ""), salt=SALT, max_age=SECONDS)
-        issued = state.pop(ISSUED)
-        put_state(state)
-        passkey = passkey_of_anyone(request.POST.get("credential", ""))
+        try:
+            state = signing.loads(request.COOKIES.get(COOKIE, ""), salt=SALT, max_age=SECONDS)
+            issued = state.pop(ISSUED)
+            put_state(state)
+            passkey = passkey_of_anyone(request.POST.get("credential", ""))
+        except (ValidationError, signing.BadSignature):
+            log_failure(client_address(request), "passkey")  # of nobody known, so there is no event
+            raise
         if not passkey.user.is_active or not use_challenge(passkey, issued):
             note_wrong_code(passkey.user, address=client_address(request))
             raise ValidationError(REFUSED)

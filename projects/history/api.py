@@ -24,6 +24,7 @@ from projects.history.serializers import (
 )
 
 OPERATORS = "`IS:one`, `IS_ANY_OF:one,two`, or just the value."
+DATES = "`IS:2026-11-21` or, to the second, `IS:2026-11-21T14:30:00Z`."
 PARAMETERS = [
     OpenApiParameter(
         "type",
@@ -35,8 +36,10 @@ PARAMETERS = [
     OpenApiParameter("feature", str, description=OPERATORS),
     OpenApiParameter("createdBy", str, description=f"Id of the account. {OPERATORS}"),
     OpenApiParameter("query", str, description="Part of a name, ignoring case."),
-    OpenApiParameter("from", OpenApiTypes.STR, description="`IS:2026-11-21`, included."),
-    OpenApiParameter("to", OpenApiTypes.STR, description="`IS:2026-11-21`, included."),
+    OpenApiParameter("from", OpenApiTypes.STR, description=f"{DATES} Included."),
+    OpenApiParameter(
+        "to", OpenApiTypes.STR, description=f"{DATES} A day is included, events at a time are not."
+    ),
     OpenApiParameter("limit", int, description="1 to 1000.", default=50),
     OpenApiParameter("offset", int, default=0),
 ]

@@ -11,7 +11,7 @@ from typing import Any
 
 from flagadmin.audit.events import EventType as E
 from flagadmin.audit.models import AuditEvent
-from flagadmin.audit.sentences import template_of
+from flagadmin.audit.sentences import address_of, template_of
 from projects.console import flag_url, project_url
 from projects.history.field_changes import NO_NAMES, Names, changes_of, document_of
 
@@ -99,6 +99,7 @@ def _values(event: AuditEvent, names: Names) -> dict[str, Part]:
         "environment": Part(event.environment or "every environment"),
         "feature": _flag(event.project, event.feature),
         "subject": Part(event.subject or ""),
+        "address": Part(address_of(event)),
         "old_project": _project(before.get("project")),
         "strategy": Part(_strategy_name(told, names)),
         "share_before": Part(old, mark="before"),

@@ -63,7 +63,7 @@ class IsAnyOf(serializers.Field):
 
 
 class Day(serializers.Field):
-    """A date or datetime, optionally as ``IS:2026-11-21``. As an end, a date includes the whole day."""
+    """A date or datetime, optionally as ``IS:2026-11-21``. A date at the end includes its day."""
 
     def __init__(self, *, is_end: bool = False, **kwargs: Any) -> None:
         self.is_end = is_end
@@ -76,7 +76,9 @@ class Day(serializers.Field):
         except (ValueError, OverflowError):  # no such day, or outside the range of datetime in UTC
             moment = None
         if moment is None:
-            raise serializers.ValidationError(f"{text} is not a date like {date(2026, 11, 21)}.")
+            raise serializers.ValidationError(
+                f"{text} is not a date like 2026-11-21 or a time like 2026-11-21T14:30:00Z."
+            )
         return moment
 
     def _moment(self, text: str) -> datetime | None:

@@ -25,6 +25,7 @@ from groups.login.flow import safe_next
 from groups.login.pages import LoginForm, LoginPage
 from groups.login.sign_on.identity import Identity, configured
 from groups.login.sign_on.linking import link_check, unlink_identity
+from groups.login.throttle import log_failure
 from groups.people.personal_tokens import own_user
 from groups.second_factor.confirmation import is_confirmed
 
@@ -50,9 +51,11 @@ class SignOnPage(View):
         if self.request.user.is_authenticated:
             messages.error(self.request, error.message)
             return HttpResponseRedirect(reverse("account"))
-        identity = getattr(self.request, "proven_identity", None)
+        identity, address = getattr(self.request, "proven_identity", None), client_address(self.request)
         if isinstance(identity, Identity):
-            note_refusal(identity.label, error.message, address=client_address(self.request))
+            note_refusal(identity.label, error.message, address=address)
+        elif error.status < 500:  # anybody can call this page, so it writes no event
+            log_failure(address, f"identity provider: {error.message}")
         form = LoginForm()
         response = LoginPage().answer(
             self.request, form, self.request.GET.get("next"), status=error.status, refusal=error.message

@@ -1,7 +1,7 @@
 import csv
 import io
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -103,7 +103,55 @@ def test_activity_of_days_in_the_zone_of_the_browser(browse):
 
 
 @pytest.mark.parametrize(
-    "query", ["from=yesterday", "to=2026-02-30", "from=9999-12-31", "before=x", "change=-1"]
+    ("query", "shown"),
+    [
+        ("from=2026-11-21T14:30&to=2026-11-21T14:30", ["at-14-30"]),
+        ("from=2026-11-21&from-time=14:30&to=2026-11-21&to-time=14:31", ["at-14-31", "at-14-30"]),
+        ("to=2026-11-21T14:29:05", []),
+        ("to=2026-11-21T14:29:10", ["at-14-29"]),
+        ("from=2026-11-21T15:31%2B01:00", ["at-14-31"]),
+        ("from=2026-11-21T14:31:00.5Z&to=2026-11-21", ["at-14-31"]),
+        ("from=2026-11-21&to=2026-11-21", ["at-14-31", "at-14-30", "at-14-29"]),
+    ],
+)
+def test_activity_of_times(browse, query, shown):
+    for minute in (29, 30, 31):
+        moment = datetime(2026, 11, 21, 14, minute, 10, 500_000, tzinfo=UTC)
+        AuditEvent.objects.create(
+            type="feature-created", project="shop", feature=f"at-14-{minute}", created_at=moment
+        )
+    page = browse("viewer").get(f"/activity/?{query}").text
+    assert re.findall(r">(at-14-\d\d)</a>", page) == shown
+
+
+def test_times_of_activity_are_those_of_the_browser_and_stay_in_the_form(browse):
+    viewer = browse("viewer")
+    viewer.cookies["zone"] = "Europe/Berlin"
+    page = viewer.get("/activity/?from=2026-11-21T15:30&person=x").text
+    assert 'name="from" value="2026-11-21"' in page
+    assert 'name="from-time" value="15:30"' in page
+    assert "Since 21 Nov 2026 15:30" in page
+    # The offered ranges and "Any date" take the time with them.
+    assert 'href="?person=x"' in page
+    assert "from-time=" not in page
+
+    happened(EventType.FEATURE_CREATED, project="shop", feature="late")
+    today = viewer.get("/activity/?from-time=00:00&to-time=23:59").text
+    assert ">late</a>" in today
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "from=yesterday",
+        "to=2026-02-30",
+        "from=9999-12-31",
+        "from=2026-11-21T25:00",
+        "to-time=noon",
+        "to=0001-01-01T00:00%2B14:00",
+        "before=x",
+        "change=-1",
+    ],
 )
 def test_activity_refuses_what_is_no_date_or_number(browse, query):
     assert browse("viewer").get(f"/activity/?{query}").status_code == 400

@@ -152,6 +152,7 @@ def test_a_failed_login_is_logged_and_audited(client, anna, caplog, name, subjec
     lines = [record.getMessage() for record in caplog.records if record.name == "flagadmin.login"]
     assert len(lines) == 1
     assert lines[0].startswith("Login failed from 127.0.0.1: ")
+    assert {record.address for record in caplog.records if record.name == "flagadmin.login"} == {"127.0.0.1"}
     assert "hunter2" not in caplog.text
 
 
@@ -159,3 +160,14 @@ def test_failed_logins_that_must_wait_write_no_more(client, anna, caplog):
     for _ in range(FREE_TRIES_ACCOUNT + 3):
         log_in(client, "anna", "wrong")
     assert AuditEvent.objects.filter(type="user-login-failed").count() == FREE_TRIES_ACCOUNT
+    assert caplog.messages[-1].startswith("Login failed from 127.0.0.1: too many attempts, ")
+
+
+def test_pages_and_the_api_say_where_a_failed_login_came_from(client, anna, browse, api):
+    log_in(client, "anna", "wrong")
+    assert "rejected a login as anna from 127.0.0.1" in " ".join(
+        re.sub(r"<[^>]+>", "", browse("admin").get("/activity/?kind=access").text).split()
+    )
+    [event] = api["admin"].get("/api/admin/events?type=user-login-failed").json()["events"]
+    assert event["summary"].endswith(" rejected a login as anna from 127.0.0.1")
+    assert event["data"]["address"] == "127.0.0.1"

@@ -112,13 +112,14 @@ def test_a_recovery_code_works_once(anna):
     assert enter(with_the_password(), anna.recovery_codes[4].replace("-", "")).status_code == 302
 
 
-def test_a_wrong_code_is_told_and_recorded(anna):
+def test_a_wrong_code_is_told_and_recorded(anna, caplog):
     answer = enter(with_the_password(), "000000")
 
     assert answer.status_code == 401
     assert "000000" not in answer.text.split("<form")[0]
     event = AuditEvent.objects.get(type="user-login-failed")
     assert (event.subject, event.after) == ("anna", {"address": "127.0.0.1", "wrong": "second factor"})
+    assert "Login failed from 127.0.0.1: wrong second factor of anna" in caplog.messages
 
 
 def test_guessing_is_slowed_down_and_the_password_does_not_start_anew(anna):

@@ -65,7 +65,7 @@ def test_odd_answers_add_nothing(bert):
     assert not Authenticator.objects.exists()
 
 
-def test_odd_answers_log_nobody_in(anna):
+def test_odd_answers_log_nobody_in(anna, caplog):
     after_password, alone = logged_in(anna), Client(HTTP_HOST=HOST)
     after_password.get("/login/code/")
     for answer in ODD:
@@ -74,6 +74,8 @@ def test_odd_answers_log_nobody_in(anna):
         second = alone.post(ALONE, {"credential": answer, "next": "/activity/"})
         assert first.status_code == (401 if answer else 400), answer
         assert second["Location"] == "/login/?next=/activity/", answer
+    assert caplog.messages.count("Login failed from 127.0.0.1: passkey of anna") == sum(map(bool, ODD))
+    assert caplog.messages.count("Login failed from 127.0.0.1: passkey") == len(ODD)
     for browser in (after_password, alone):
         assert browser.get("/account/").status_code == 302
     assert not AuditEvent.objects.filter(type="user-logged-in").exists()

@@ -1,6 +1,6 @@
 """GET /api/admin/events: callers see the events of the projects they may read, and no others."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.db import transaction
@@ -125,6 +125,21 @@ def test_today_counts_as_an_end(standing_clock, api, events):
     today = standing_clock.date()
     assert api["admin"].get(f"{URL}?from=IS:{today}&to=IS:{today}").json()["total"] == 6
     assert api["admin"].get(f"{URL}?from=IS:{today + timedelta(days=1)}").json()["total"] == 0
+
+
+def test_times(api):
+    for minute in (29, 30, 31):
+        moment = datetime(2026, 11, 21, 14, minute, tzinfo=UTC)
+        AuditEvent.objects.create(type="feature-created", feature=f"at-{minute}", created_at=moment)
+
+    def named(query):
+        found = api["admin"].get(f"/api/admin/search/events?{query}").json()["events"]
+        return [event["featureName"] for event in found]
+
+    assert named("from=IS:2026-11-21T14:30:00Z&to=IS:2026-11-21T14:31:00Z") == ["at-30"]
+    assert named("from=2026-11-21T15:31:00%2B01:00&to=2026-11-21") == ["at-31"]
+    refused = api["admin"].get(f"{URL}?from=2026-11-21T25:00").json()
+    assert "or a time like 2026-11-21T14:30:00Z" in refused["details"][0]["message"]
 
 
 def test_by_person(api, people, events):

@@ -98,7 +98,7 @@ def test_it_never_leads_to_another_site(oidc, provider, log_in):
     assert log_in("anna", next_url="https://evil.example/")["Location"] == "/"
 
 
-def test_somebody_unknown_gets_no_account(oidc, provider, log_in):
+def test_somebody_unknown_gets_no_account(oidc, provider, log_in, caplog):
     provider.know("anna", **ANNA)
 
     answer = log_in("anna")
@@ -108,6 +108,7 @@ def test_somebody_unknown_gets_no_account(oidc, provider, log_in):
     assert not User.objects.exists()
     event = AuditEvent.objects.get(type="user-login-failed")
     assert (event.subject, event.after["how"], event.after["address"]) == ("anna", "provider", "127.0.0.1")
+    assert caplog.messages[-1].startswith("Login failed from 127.0.0.1: the identity provider's anna: ")
     assert not AuditEvent.objects.filter(type="user-logged-in").exists()
 
 
@@ -214,8 +215,9 @@ def test_cancelled(oidc, provider, log_in):
     assert 'name="password"' in answer.text
 
 
-def test_a_state_of_nobody(client, oidc):
+def test_a_state_of_nobody(client, oidc, caplog):
     answer = client.get("/login/sso/callback/?code=x&state=x")
+    assert caplog.messages[-1].startswith("Login failed from 127.0.0.1: identity provider: ")
     assert answer.status_code == 400
     assert "begun in another browser" in answer.text
     assert not AuditEvent.objects.exists()
