@@ -21,7 +21,7 @@ EVIL = {"contextName": "region", "operator": "REGEX", "value": "^[ab]*a[ab]{20}$
 CONTAINS = {
     "contextName": "region",
     "operator": "STR_CONTAINS",
-    "values": [f"{'a' * 90}{n:08}" for n in range(250)],
+    "values": [f"{'a' * 90}{n:08}" for n in range(100)],
 }
 SEALED_ONE = {"from": HERE, "to": HERE, "projects": ["sealed"], "contexts": {"synthetic": 5}}
 MOMENTS = (

@@ -15,6 +15,7 @@ from tests.support.live_server import Client
 
 STREAMS = ("/api/client/streaming", "/ofrep/v1/events")
 DEAF = 300  # streams that nobody reads
+PAUSE = 0.2  # seconds between two changes
 ETAGS = (
     "*", "W/*", '""', '"0"', '"-1"', '"4294967295"', '"4294967296"', f'"{"9" * 400}"', '"1", "2", W/"3"',
     ", ".join(['"a"'] * 1_000), '"\xff"', "unquoted", '"' * 3_000,
@@ -37,7 +38,7 @@ CONTEXTS = (
 )  # fmt: skip
 FLAGS = "/ofrep/v1/evaluate/flags"
 KEYS = ("", "/", "/sealed-flag", "/dark-theme", "/..%2f..%2f", "/%00", "/" + "x" * 3_000, "/a/b/c", "/%ff")
-LARGE = json.dumps({"context": {f"p{number}": "x" * 10 for number in range(40_000)}}).encode()
+LARGE = json.dumps({"context": {f"p{number}": "x" * 900 for number in range(1_000)}}).encode()
 
 
 def conditional() -> Iterator[Call]:
@@ -143,6 +144,7 @@ def hold_streams(target: Installation, seconds: float) -> Attacked:
             path = f"{SEALED}/features/sealed-flag/environments/production/{state}"
             began = time.perf_counter()
             found.saw(admin.call("POST", path, {})[0], time.perf_counter() - began, 0)
+            time.sleep(PAUSE)
         found.told = f"{DEAF} streams held"
         admin.call("POST", f"{SEALED}/features/sealed-flag/environments/production/on", {})
     return found
