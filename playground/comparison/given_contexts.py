@@ -6,6 +6,7 @@ from datetime import datetime
 from io import BytesIO
 from typing import Any, cast
 
+from django.conf import settings
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
@@ -56,6 +57,7 @@ class ContextsBody(StrictSerializer):
     csv = serializers.CharField(
         required=False,
         trim_whitespace=False,
+        max_length=settings.COMPARE_BODY_LIMIT,
         help_text="Contexts as CSV: a header of context fields, and a row for each context.",
     )
     generated = serializers.BooleanField(

@@ -14,6 +14,7 @@ from tests.attack.calls import Call, Verdict
 from tests.attack.installation import Installation, installation
 from tests.attack.result import Result
 
+COMMIT = "after COMMIT"
 FLIPS = 6  # archives in which some bytes are others
 
 
@@ -44,7 +45,7 @@ def patched(good: bytes, canary: Path) -> Iterator[tuple[str, bytes]]:
     length = int.from_bytes(good[start - 4 : start], "little")
     for name, statement in {
         "a command of psql": f"SELECT 1;\n\\! touch {canary}\n",
-        "a command of psql after COMMIT": f"COMMIT;\n\\! touch {canary}\n",
+        f"a command of psql {COMMIT}": f"COMMIT;\n\\! touch {canary}\n",
         "an output into a program": f"SELECT 1 \\g |touch {canary}\n",
         "an output into a file": f"SELECT 1;\n\\o {canary}\nSELECT 1;",
         "COPY to a program": f"COPY (SELECT 1) TO PROGRAM 'touch {canary}';",
@@ -91,7 +92,9 @@ def restored(target: Installation, seed: int, manage: Callable[..., subprocess.C
         _, now = verdict.send(flags)
         if now != before:
             told = "refused, but something changed" if done.returncode else "restored something else"
-            if done.returncode or not name.startswith("flips"):
+            # PostgreSQL obeys a COMMIT: all that can be done is to say so.
+            said_so = COMMIT in name and "a part of it was restored" in said
+            if not said_so and (done.returncode or not name.startswith("flips")):
                 verdict.fault(f"{name}: {told}: {said.strip()[-200:]}")
             file.write_bytes(good)
             manage(target, "restore", str(file), "--force").check_returncode()

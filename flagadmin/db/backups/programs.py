@@ -25,6 +25,7 @@ from flagadmin.db.bundled.binaries import MAJOR_VERSION, tool_path
 
 BUNDLED_VERSION = int(MAJOR_VERSION)
 MAX_REASON_LENGTH = 1000
+NO_TRANSACTION = "there is no transaction in progress"  # psql's warning at the end of --single-transaction
 
 
 def is_bundled() -> bool:
@@ -88,7 +89,14 @@ def running(
                 with suppress(BrokenPipeError):
                     process.stdin.close()
         if process.wait():
-            raise BackupError(f"{Path(command[0]).name} failed. Nothing was changed: {_reason(errors)}")
+            reason = _reason(errors)
+            raise BackupError(f"{Path(command[0]).name} failed. {_what_changed(reason)}: {reason}")
+
+
+def _what_changed(reason: str) -> str:
+    if NO_TRANSACTION in reason:
+        return "The file ended the transaction, so a part of it was restored. Restore another backup"
+    return "Nothing was changed"
 
 
 def _check_version(path: str) -> None:

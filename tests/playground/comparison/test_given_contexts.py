@@ -81,6 +81,16 @@ def test_rows_of_a_file(api, cart, by):
 
 
 @EITHER
+def test_a_file_of_as_many_contexts_as_are_taken(api, cart, by):
+    rows = "".join(f"{n:036},DE\n" for n in range(10_000))
+    assert answered(api, by({"csv": f"userId,country\n{rows}"}))["contexts"] == 10_000
+    record = refused(
+        api["viewer"].post(*by({"csv": f"userId,country\n{rows}7,DE\n"})), 400, "ValidationError"
+    )
+    assert "at most 10,000 contexts" in record["message"]
+
+
+@EITHER
 def test_explicit_and_saved_contexts(api, cart, by):
     SavedContext.objects.create(name="Ada", context={"userId": "7", "country": "DE"})
     explicit = [{"userId": str(n), "country": "DE"} for n in range(200)]
