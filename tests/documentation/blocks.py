@@ -73,9 +73,12 @@ def steps(page: str, not_run: set[str]) -> list[Step]:
     return steps
 
 
-def write_script(steps: list[Step], folder: Path) -> Path:
-    """A shell script of all steps. What step N prints is between the lines ``MARK N`` and ``MARK N+1``."""
-    lines = [PRELUDE]
+def write_script(steps: list[Step], folder: Path, before: str, ends: dict[str, str]) -> Path:
+    """A shell script of all steps. What step N prints is between the lines ``MARK N`` and ``MARK N+1``.
+
+    ``before`` comes first; ``ends`` follow programs of their language.
+    """
+    lines = [PRELUDE, before]
     for number, step in enumerate(steps):
         lines.append(f"echo; echo {MARK} {number}")
         if step.block.language == "sh":
@@ -83,7 +86,7 @@ def write_script(steps: list[Step], folder: Path) -> Path:
             lines.append(re.sub(r"^export (URL|TOKEN)=.*\n", "", step.block.text, flags=re.MULTILINE))
         else:
             program = folder / f"{number}.{step.block.language}"
-            program.write_text(step.block.text)
+            program.write_text(step.block.text + ends.get(step.block.language, ""))
             lines.append(f"run_{step.block.language} {program}")
     script = folder / "page.sh"
     script.write_text("\n".join(lines))

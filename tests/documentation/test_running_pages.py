@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.documentation.blocks import MARK, Step, steps, write_script
-from tests.documentation.not_run import NOT_RUN, RUN
+from tests.documentation.not_run import AFTER, BEFORE, ELSEWHERE, NOT_RUN, RUN
 from tests.support.live_server import PATIENCE, running
 from tests.support.node_packages import installed
 from tests.support.paths import ROOT
@@ -19,7 +20,8 @@ from tests.support.shown_answers import contains
 
 pytestmark = pytest.mark.processes
 
-ADDRESS = "http://127.0.0.1:8000"  # the server's, as the pages have it
+# The server's, as the pages have it.
+ADDRESS = re.compile(r"http://127\.0\.0\.1:8000|https://flags\.example\.(?:org|com)")
 
 
 @pytest.fixture(scope="module")
@@ -42,15 +44,16 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]
 
 @pytest.mark.parametrize("page", RUN)
 def test_every_block_prints_what_the_page_shows(page: str, served: dict[str, str], tmp_path: Path) -> None:
-    run = steps(page, {first_line for name, first_line in NOT_RUN if name == page})
+    run = steps(page, {first_line for name, first_line in ELSEWHERE | NOT_RUN if name == page})
     assert run
     environment = os.environ | served | {"HOME": str(tmp_path), "PYTHON": sys.executable}
     if any(step.block.language == "js" for step in run):
         environment["NODE"] = program("node")
         installed("unleash-client"), installed("openfeature")
-    script = write_script(run, tmp_path)
+    ends = {language: text for (name, language), text in AFTER.items() if name == page}
+    script = write_script(run, tmp_path, BEFORE.get(page, ""), ends)
     for file in tmp_path.iterdir():
-        file.write_text(file.read_text().replace(ADDRESS, served["URL"]))
+        file.write_text(ADDRESS.sub(served["URL"], file.read_text()))
     done = subprocess.run(
         [program("bash"), script],
         cwd=ROOT,
