@@ -1,4 +1,6 @@
-"""What a failed program of PostgreSQL's has left behind."""
+"""What a program of PostgreSQL's that failed has left behind."""
+
+from pathlib import Path
 
 import pytest
 
@@ -9,10 +11,13 @@ from flagadmin.db.backups.programs import running
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        ("ERROR:  no such table", "Nothing was changed: ERROR:  no such table"),
+        ("ERROR:  no such table", "psql failed. Nothing was changed: ERROR:  no such table"),
         ("WARNING:  there is no transaction in progress", "a part of it was restored"),
     ],
 )
-def test_what_a_failed_program_changed(said: str, told: str) -> None:
-    with pytest.raises(BackupError, match=told), running(["sh", "-c", f"echo '{said}' >&2; exit 3"]):
+def test_what_a_failed_program_changed(tmp_path: Path, said: str, told: str) -> None:
+    psql = tmp_path / "psql"
+    psql.write_text(f"#!/bin/sh\necho '{said}' >&2\nexit 3\n")
+    psql.chmod(0o700)
+    with pytest.raises(BackupError, match=told), running([str(psql)]):
         pass
