@@ -75,6 +75,10 @@ SUBJECTS: dict[str, dict[Permission, tuple[str, str]]] = {
         Permission.READ_ROLE: ("View roles and groups", "Their permissions, members and where they are used."),
         Permission.READ_LOGS: ("View account events", "Logins and changes to accounts and tokens, in the activity."),
     },
+    "Installation": {
+        Permission.UPDATE_MAINTENANCE_MODE: ("Switch maintenance mode", "While it is on, nobody changes anything."),
+        Permission.UPDATE_CORS: ("Set allowed origins", "The pages that may call the frontend API and OFREP."),
+    },
 }  # fmt: skip
 
 # Permissions of features that do not exist here. Stored roles keep them, for clients of the reference server.
@@ -88,9 +92,7 @@ NOT_USED = frozenset(
         Permission.RELEASE_PLAN_TEMPLATE_DELETE,
         Permission.UPDATE_PROJECT_RELEASE_TEMPLATE,
         Permission.UPDATE_AUTH_CONFIGURATION,
-        Permission.UPDATE_CORS,
         Permission.UPDATE_INSTANCE_BANNERS,
-        Permission.UPDATE_MAINTENANCE_MODE,
         Permission.PROJECT_CHANGE_REQUEST_READ,
         Permission.PROJECT_CHANGE_REQUEST_WRITE,
         Permission.APPLY_CHANGE_REQUEST,

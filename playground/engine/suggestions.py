@@ -21,7 +21,9 @@ _EPOCH = re.compile(r"-?[0-9]{1,15}", re.ASCII)
 _OVERFLOW = re.compile(r"([0-9]{4}-[0-9]{2})-(29|30|31)(.*)", re.ASCII)
 _DAY_NAME = re.compile(r"(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*", re.ASCII | re.IGNORECASE)
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_YEAR, _DAY, _NAME = r"(?P<year>[0-9]{4})", r"(?P<day>[0-9]{1,2})", r"(?P<name>[A-Za-z]{3,9})"
+_YEAR = r"(?P<year>[0-9]{4})"
+_DAY = r"(?P<day>[0-9]{1,2})"
+_NAME = r"(?P<name>[A-Za-z]{3,9})"
 _MONTH = r"(?P<month>[0-9]{1,2})"
 _TIME = (
     r"(?: (?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2})(?::(?P<second>[0-9]{2}))?"
@@ -29,14 +31,11 @@ _TIME = (
 )
 # Not by `strptime`, which compiles its formats again and again: a large import may have many odd dates.
 _WRITTEN = [
-    re.compile(day + _TIME)
-    for day in (
-        rf"{_NAME} {_DAY} {_YEAR}",
-        rf"{_DAY} {_NAME} {_YEAR}",
-        rf"{_YEAR}[-/.]{_MONTH}(?:[-/.]{_DAY})?",
-        rf"{_MONTH}/{_DAY}/{_YEAR}",
-        _YEAR,
-    )
+    re.compile(rf"{_NAME} {_DAY} {_YEAR}{_TIME}"),
+    re.compile(rf"{_DAY} {_NAME} {_YEAR}{_TIME}"),
+    re.compile(rf"{_YEAR}[-/.]{_MONTH}(?:[-/.]{_DAY})?{_TIME}"),
+    re.compile(rf"{_MONTH}/{_DAY}/{_YEAR}{_TIME}"),
+    re.compile(rf"{_YEAR}{_TIME}"),
 ]
 
 

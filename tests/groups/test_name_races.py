@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 
-from flagadmin.errors import NameExists
+from flagadmin.errors import NameExists, UserExists
 from groups.access import Caller
 from groups.groups.actions import NewGroup, create_group
 from groups.models import ApiToken, Group, Role, User
@@ -20,7 +20,7 @@ AT_ONCE = 6
 
 def taken(make):
     """How many of several at once are refused for the name."""
-    return sum(isinstance(each, NameExists) for each in together(*[make] * AT_ONCE))
+    return sum(isinstance(each, NameExists | UserExists) for each in together(*[make] * AT_ONCE))
 
 
 @pytest.mark.django_db(transaction=True)

@@ -2,8 +2,7 @@
 
 import psycopg
 import pytest
-from django.core.management import CommandError
-from django.db import connection
+from django.db import OperationalError, connection
 from psycopg_pool import ConnectionPool
 
 from flagadmin import settings as own_settings
@@ -28,5 +27,5 @@ def test_a_refused_connection_is_told_in_the_servers_words(monkeypatch: pytest.M
         raise psycopg.OperationalError('password authentication failed for user "flags"')
 
     monkeypatch.setattr(psycopg, "connect", refuse)
-    with reserved_port() as port, pytest.raises(CommandError, match="password authentication failed"):
+    with reserved_port() as port, pytest.raises(OperationalError, match="password authentication failed"):
         Command().handle(host="127.0.0.1", port=port, workers=1)

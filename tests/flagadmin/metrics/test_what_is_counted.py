@@ -70,7 +70,7 @@ def test_imports(api: Any, counted: Callable[[], Values]) -> None:
     data = {"features": [{"name": "new"}], "featureStrategies": [], "tagTypes": []}
     body = {"project": "default", "environment": "development", "data": data}
     assert api["admin"].post(IMPORT, body).status_code == 200
-    assert api["admin"].post(IMPORT, body | {"project": "unknown"}).status_code == 400
+    assert api["admin"].post(IMPORT, body | {"project": "unknown"}).status_code == 404
     values = counted()
     assert values['flagadmin_imports_total{result="done",work="import_bytes"}'] == 1
     assert values['flagadmin_imports_total{result="refused",work="import_bytes"}'] == 1

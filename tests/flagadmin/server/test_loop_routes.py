@@ -15,6 +15,8 @@ from tests.support.event_loop import run, scope
 class Remembering:
     """Answers what Django answered before."""
 
+    caller = ""
+
     def __init__(self) -> None:
         self.known: Ready | None = None
 
