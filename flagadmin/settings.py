@@ -1,4 +1,4 @@
-"""Django settings, read from environment variables (see docs/operations.md) and safe by default."""
+"""Django settings, read from environment variables (see docs/reference/settings.md) and safe by default."""
 
 from datetime import timedelta
 from pathlib import Path

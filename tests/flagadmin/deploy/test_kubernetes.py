@@ -85,7 +85,7 @@ def test_a_pod_has_time_to_stop_and_may_do_little() -> None:
 
 
 def test_settings_exist() -> None:
-    described = (ROOT / "docs" / "operations.md").read_text()
+    described = (ROOT / "docs" / "reference" / "settings.md").read_text()
     names = [*resources()["ConfigMap"]["data"]]
     assert names
     assert all(f"`{name}`" in described for name in names)

@@ -1,0 +1,57 @@
+"""docs/reference/settings.md lists the environment variables that the code reads, with their defaults."""
+
+import re
+
+import pytest
+
+from tests.support.paths import ROOT, sources
+
+READ = re.compile(r'environment\.\w+\(\s*f?"([^"]+)"(?:,\s*([\d_]+)(?=\s*[,)]))?')
+VARIABLE = re.compile(r"`([A-Z][A-Z0-9_]+)`")
+PAGE = (ROOT / "docs" / "reference" / "settings.md").read_text()
+
+# Where files are by default, as other programs have it.
+OF_THE_DESKTOP = {"XDG_DATA_HOME"}
+
+
+def read_variables() -> dict[str, str]:
+    """The variables that the code reads, with their default if it is a number."""
+    return {
+        name.replace("{PREFIX}", "FLAGADMIN_OIDC_"): default.replace("_", "")
+        for path in sources()
+        for name, default in READ.findall(path.read_text())
+    }
+
+
+def documented() -> dict[str, str]:
+    """The variables of the tables, with their default. A row may have several."""
+    rows = [line.strip("|").split(" | ") for line in PAGE.splitlines() if line.startswith("| `")]
+    found = {}
+    for row in rows:
+        names, defaults = VARIABLE.findall(row[0]), row[-1].strip(" |").split(", ")
+        found |= dict(zip(names, defaults if len(defaults) == len(names) else [""] * len(names), strict=True))
+    return found
+
+
+def test_every_variable_is_documented() -> None:
+    assert read_variables().keys() - documented().keys() - OF_THE_DESKTOP == set()
+
+
+def test_every_documented_variable_is_read() -> None:
+    code = "".join(path.read_text() for path in sources())
+    read = read_variables()
+    missing = [name for name in documented() if name not in read and name not in code]
+    assert [name for name in missing if f"{{PREFIX}}{name.removeprefix('FLAGADMIN_OIDC_')}" not in code] == []
+
+
+UNITS = {"MB": 1_000_000, "GB": 1_000_000_000}
+NUMBERS = {name: default for name, default in read_variables().items() if default}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_defaults_are_those_of_the_code(name: str) -> None:
+    shown = documented()[name].replace(",", "")
+    number, _, unit = shown.partition(" ")
+    if not number.isdigit():
+        pytest.fail(f"{name}: {shown!r} is no number; the code has {NUMBERS[name]}")
+    assert int(number) * UNITS.get(unit, 1) == int(NUMBERS[name])
