@@ -6,22 +6,26 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 
 from flagadmin.db.backups.contents import Contents, write_label
 from flagadmin.db.backups.database import check_direct, check_installed
+from flagadmin.db.backups.errors import BackupError
 from flagadmin.db.backups.programs import connection_arguments, program, running
+from flagadmin.db.transactions import LOCK_NOT_AVAILABLE, sqlstate
 
 ARCHIVE = ("--no-owner", "--no-privileges")
 DATED = "flagadmin-*Z.backup"
 STALE_DRAFT = timedelta(days=1)
+# A migration that waits for the tables which are being counted, and which pg_dump then waits for, would never end.
+MAX_LOCK_SECONDS = 20
 
 
 def backup(path: Path) -> Contents:
     """Writes the database to ``path``, with mode 0600 as it contains password hashes. Raises BackupError."""
     check_direct()
     check_installed()
-    command = [program("pg_dump"), "--format=custom", *ARCHIVE]
+    command = [program("pg_dump"), "--format=custom", *ARCHIVE, f"--lock-wait-timeout={MAX_LOCK_SECONDS}s"]
     to_database, password = connection_arguments()
     draft = path.with_name(f".{path.name}.{os.getpid()}.part")
     draft.touch(mode=0o600)
@@ -59,6 +63,14 @@ def _snapshot() -> Iterator[tuple[str, Contents]]:
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         cursor.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
-        contents = Contents.of_database()
+        cursor.execute(f"SET LOCAL lock_timeout = '{MAX_LOCK_SECONDS}s'")
+        try:
+            contents = Contents.of_database()
+        except OperationalError as error:
+            if sqlstate(error) != LOCK_NOT_AVAILABLE:
+                raise
+            raise BackupError(
+                f"A table has been locked for {MAX_LOCK_SECONDS} seconds, such as by a migration. Try again later."
+            ) from error
         cursor.execute("SELECT pg_export_snapshot()")
         yield cursor.fetchone()[0], contents

@@ -24,7 +24,7 @@ from flagadmin.db.backups.errors import BackupError
 from flagadmin.db.bundled.binaries import MAJOR_VERSION, tool_path
 
 BUNDLED_VERSION = int(MAJOR_VERSION)
-MAX_REASON_LENGTH = 1000
+MAX_LINE_LENGTH = 300  # of an error; a statement in it may be very long
 NO_TRANSACTION = "there is no transaction in progress"  # psql's warning at the end of --single-transaction
 
 
@@ -61,8 +61,9 @@ def connection_arguments() -> tuple[list[str], dict[str, str]]:
     """The arguments with which a program connects to the database, and the environment with the password."""
     connection.ensure_connection()
     info = connection.connection.info
-    connection.close()
-    return [f"--dbname={info.dsn}"], {"PGPASSWORD": info.password} if info.password else {}
+    arguments, password = [f"--dbname={info.dsn}"], info.password
+    connection.close()  # a restore drops the tables that its transaction may have read
+    return arguments, {"PGPASSWORD": password} if password else {}
 
 
 @contextmanager
@@ -131,6 +132,4 @@ def _reason(errors: IO[bytes]) -> str:
     """The last lines of a program's error output."""
     errors.seek(0)
     lines = errors.read().decode(errors="replace").splitlines()[-5:]
-    return (
-        " ".join(line.strip() for line in lines if line.strip())[-MAX_REASON_LENGTH:] or "it gave no reason."
-    )
+    return " ".join(line.strip()[:MAX_LINE_LENGTH] for line in lines if line.strip()) or "it gave no reason."

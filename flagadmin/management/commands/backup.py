@@ -45,10 +45,10 @@ class Command(BaseCommand):
             self.stdout.write(f"It was made by {describe_program(program('pg_dump'))}.")
             if check:
                 self.stdout.write(check_backup(file))
-        except BackupError as error:
+            for removed in remove_old_backups(path, keep=keep) if keep else ():
+                self.stdout.write(f"Removed {removed}.")
+        except (BackupError, OSError) as error:
             raise CommandError(str(error)) from error
-        for removed in remove_old_backups(path, keep=keep) if keep else ():
-            self.stdout.write(f"Removed {removed}.")
         self.stdout.write(
             f"It contains password hashes: keep it safe. It does not contain {key_name()}, without which "
             "second factors cannot be read after a restore: keep that in another safe place."

@@ -65,7 +65,7 @@ class Command(BaseCommand):
                 # Migrates a backup of an older version and adds missing seed rows.
                 migrate()
                 self._report(f"Restored {file}")
-        except (BackupError, NewerDatabaseError) as error:
+        except (BackupError, NewerDatabaseError, OSError) as error:
             raise CommandError(str(error)) from error
 
     def _report(self, done: str) -> None:

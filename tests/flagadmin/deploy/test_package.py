@@ -75,6 +75,9 @@ def test_the_installed_package_serves_without_the_checkout(wheel, tmp_path):
                 style = re.search(rb'href="(/static/[^"]+\.css)"', page)[1].decode()
                 assert client.call("GET", style)[0] == 200
             assert (tmp_path / ".local/share/flagadmin/postgres").is_dir()
+            backup = [environment / "bin/flagadmin", "backup", tmp_path / "backup", "--check"]
+            made = subprocess.run(backup, cwd=tmp_path, env=variables, capture_output=True, text=True)
+            assert "Checked in a scratch database" in made.stdout, made.stderr
         finally:
             server.terminate()
             server.wait(60)

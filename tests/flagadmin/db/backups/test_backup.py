@@ -7,9 +7,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
+from django.db import connection
 
 from flagadmin import __version__
 from flagadmin.db.backups import backup as backups
@@ -173,6 +175,31 @@ def test_a_label_says_what_the_backup_holds(tmp_path):
     assert str(read_label(file)).startswith(
         f"flags 2, projects 1, people 3, events 4,000. Made by flagadmin {__version__} at 20"
     )
+
+
+def test_files_that_cannot_be_written_or_read(transactional_db):
+    with pytest.raises(CommandError, match="/proc/"):
+        call_command("backup", "/proc/backup")
+    with pytest.raises(CommandError, match="Input/output error"):
+        call_command("restore", "/proc/self/mem")
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ("projects_flag", "A table has been locked for 1 seconds"),
+        ("projects_segment", "due to statement timeout"),
+    ],
+)
+def test_a_table_that_stays_locked(transactional_db, tmp_path, monkeypatch, table, message):
+    """One of those that are counted, and one that only pg_dump reads."""
+    monkeypatch.setattr(backups, "MAX_LOCK_SECONDS", 1)
+    parameters = connection.get_connection_params()
+    with psycopg.connect(**parameters) as other:
+        other.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
+        with pytest.raises(BackupError, match=message):
+            backups.backup(tmp_path / "file")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_client_programs_for_a_newer_server(db, monkeypatch, tmp_path):
