@@ -34,12 +34,8 @@ def list_pages(app: Sphinx) -> str:
 
 def pages_below(app: Sphinx, entries: str) -> list[tuple[str, str]]:
     """The pages of a toctree and of the toctrees in them, with their titles."""
-    names = [name for name in re.findall(r"^/(\S+)$", entries, re.MULTILINE) if "*" not in name]
-    if ":glob:" in entries:
-        prefix = re.findall(r"^/(\S+?)\[", entries, re.MULTILINE)[0]
-        names += sorted(name for name in app.env.found_docs if re.match(prefix + "[a-z]", name))
     pages = []
-    for name in names:
+    for name in re.findall(r"^(?:.*<)?/([^\s>]+)>?$", entries, re.MULTILINE):
         pages.append((name, app.env.titles[name].astext()))
         pages += [(below, app.env.titles[below].astext()) for below in app.env.toctree_includes.get(name, [])]
     return pages
