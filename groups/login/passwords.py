@@ -33,6 +33,11 @@ def check_passwords_on() -> None:
         raise InvalidOperation(PASSWORDS_OFF)
 
 
+def can_use_password(user: User) -> bool:
+    """Whether the user has a password and may log in with it. Others have single sign-on or links alone."""
+    return settings.PASSWORD_LOGIN and user.has_usable_password()
+
+
 def problems_of_password(password: str, user: User, *, path: str = "password") -> list[Problem]:
     """All problems of the password. It must not resemble the names of ``user``."""
     try:

@@ -15,7 +15,7 @@ from flagadmin.console.lists import curl_for
 from groups.console import ActionPage, ConfirmPage, Crumbs, EditPage, FormPage
 from groups.login.invitations import NEXT, reset_password
 from groups.login.links import INVITE_LIFETIME, absolute_url, create_login_link
-from groups.login.passwords import PASSWORDS_OFF
+from groups.login.passwords import PASSWORDS_OFF, can_use_password
 from groups.models import User
 from groups.one_time_secrets import ShowsSecretOnce
 from groups.people import actions
@@ -24,6 +24,8 @@ from groups.people.choices import root_role_choices
 from groups.people.console import Kind, OneAccount
 from groups.people.personal_tokens import personal_tokens
 from groups.permissions import Permission
+
+LINKED_BY_EMAIL = "Their first login through the identity provider is linked by it."
 
 
 class AccountForm(forms.Form):
@@ -51,6 +53,8 @@ class AccountForm(forms.Form):
         self.fields["rootRole"].choices = root_role_choices()  # type: ignore[attr-defined]
         if is_service:
             del self.fields["email"]
+        elif not settings.PASSWORD_LOGIN:
+            self.fields["email"].help_text = LINKED_BY_EMAIL if links_by_email() else ""
 
 
 class NewAccountPage(ShowsSecretOnce, Kind, FormPage):
@@ -104,9 +108,13 @@ class NewAccountPage(ShowsSecretOnce, Kind, FormPage):
         return curl_for(self.request, "POST", self.api, body)
 
 
+def links_by_email() -> bool:
+    return bool(settings.OIDC and settings.OIDC.link_by_email)
+
+
 def first_login() -> str:
     """How somebody with a new account logs in while password login is off."""
-    if settings.OIDC and settings.OIDC.link_by_email:
+    if links_by_email():
         return "The first login through the identity provider with this email address is theirs."
     return "It has no login yet: linking by email address is off (FLAGADMIN_OIDC_LINK_BY_EMAIL)."
 
@@ -196,15 +204,13 @@ class ResetPasswordPage(ShowsSecretOnce, OneAccount, ConfirmPage):
         oneself = "Change your own password on your account's page." if user.pk == self.caller.id else ""
         disabled = "" if user.is_active else f"{user} is disabled. Enable the account first."
         off = "" if settings.PASSWORD_LOGIN else PASSWORDS_OFF
+        has_password = can_use_password(user)
+        removed = [f"the current password of {user}"] if has_password else []
         return {
-            "title": f"Reset the password of {user}",
+            "title": f"Reset the password of {user}" if has_password else f"Let {user} choose a password",
             "lead": "You get a link that works once. It leads to a new password.",
-            "removed_items": [
-                f"the current password of {user}",
-                "all their sessions and older links",
-                "their personal tokens",
-            ],
-            "button": "Reset password",
+            "removed_items": [*removed, "all their sessions and older links", "their personal tokens"],
+            "button": "Reset password" if has_password else "Create link",
             "cancel": self.url,
             "blocked": off or oneself or disabled,
         }
@@ -215,9 +221,10 @@ class ResetPasswordPage(ShowsSecretOnce, OneAccount, ConfirmPage):
 
     def act(self) -> tuple[str, str]:
         user = self.account()
+        done = "The password is reset." if can_use_password(user) else "The link is created."
         link = reset_password(self.user_id, caller=self.caller)
         self.created = link_to_pass_on(self.request, user, link, back=self.url)
-        return "The password is reset.", self.url
+        return done, self.url
 
 
 class DeleteAccountPage(OneAccount, ConfirmPage):

@@ -18,6 +18,7 @@ from flagadmin.errors import ValidationError
 from flagadmin.http.client_address import client_address
 from groups.console import FormPage
 from groups.login.passwords import (
+    can_use_password,
     change_password,
     check_own_password,
     check_passwords_on,
@@ -47,6 +48,7 @@ class AccountPage(OwnPage):
             factors=second_factors(self.user),
             sign_on=own_link(self.request, self.user),
             password_login=settings.PASSWORD_LOGIN,
+            has_password=can_use_password(self.user),
             **lists,
         )
 
@@ -107,8 +109,10 @@ class PasswordForm(forms.Form):
 )
 class PasswordPage(OwnPage, FormPage):
     template_name = "people/password.html"
-    title = "Change your password"
     form_class = PasswordForm
+
+    def get_title(self) -> str:
+        return "Change your password" if self.user.has_usable_password() else "Choose a password"
 
     def find(self) -> None:
         check_passwords_on()
@@ -121,12 +125,13 @@ class PasswordPage(OwnPage, FormPage):
 
     def submit(self, form: Any) -> str:
         data = form.cleaned_data
+        done = "changed" if self.user.has_usable_password() else "set"
         if "currentPassword" in data:
             address = client_address(self.request)
             check_own_password(self.user, data["currentPassword"], path="currentPassword", address=address)
         change_password(self.user, data["password"], caller=self.caller)
         keep_this_session(self.request, self.user)
-        messages.success(self.request, "Password changed. You are logged out everywhere else.")
+        messages.success(self.request, f"Password {done}. You are logged out everywhere else.")
         return reverse("account")
 
     def curl(self) -> str:

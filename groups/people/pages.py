@@ -9,6 +9,7 @@ from django.urls import reverse
 
 from flagadmin.console.lists import Column, Filter, curl_for
 from groups.console import Crumbs, ListPage
+from groups.login.passwords import can_use_password
 from groups.login.sign_on.admin_pages import identity_of
 from groups.models import User
 from groups.people.choices import root_role_choices
@@ -115,6 +116,7 @@ class AccountPage(OneAccount):
                 "factors": factor_names(user),
                 "identity": identity_of(user),
                 "password_login": settings.PASSWORD_LOGIN,
+                "has_password": can_use_password(user),
                 "oneself": user.pk == self.caller.id,
                 "urls": {verb: reverse(f"{self.url_name}-{verb}", args=[user.pk]) for verb in VERBS},
                 **kwargs,

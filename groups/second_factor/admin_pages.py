@@ -15,7 +15,7 @@ class RemoveFactorsOf(OneAccount, ConfirmPage):
         names = factor_names(user)
         return {
             "title": f"Remove the second factors of {user}",
-            "lead": "Make sure that the request really comes from them: afterwards their password alone is enough.",
+            "lead": "Make sure that the request really comes from them: afterwards a login takes one step.",
             "removed_items": names,
             "kept": "Their sessions and tokens keep working.",
             "button": "Remove second factors",

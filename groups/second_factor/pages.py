@@ -15,7 +15,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from flagadmin.errors import ValidationError
 from flagadmin.http.client_address import client_address
 from groups.console import ConfirmPage, Crumbs, FormPage, next_page
-from groups.login.passwords import check_own_password
+from groups.login.passwords import can_use_password, check_own_password
 from groups.one_time_secrets import ShowsSecretOnce
 from groups.people.console import OwnPage
 from groups.second_factor.actions import add_app, make_recovery_codes, own_factor, remove_factor
@@ -45,6 +45,7 @@ class OverviewPage(OwnPage):
         return super().get_context_data(
             factors=second_factors(self.user),
             passkeys_possible=has_passkeys(self.request),
+            has_password=can_use_password(self.user),
             required=is_required(self.request, self.user),
             **kwargs,
         )
@@ -123,10 +124,11 @@ class RemoveFactorPage(NeedsConfirmation, TwoStepPage, ConfirmPage):
         name = name_of(own_factor(self.user, self.kwargs["factor_id"]))
         factors = second_factors(self.user)
         is_last = bool(factors.app) + len(factors.passkeys) == 1
+        way = "with your password" if can_use_password(self.user) else "through the identity provider"
         return {
             "title": f"Remove {name}",
             "removed_items": [name, *(["your recovery codes"] if is_last else [])],
-            "kept": "You will then log in with your password alone." if is_last else "",
+            "kept": f"You will then log in {way} alone." if is_last else "",
             "button": "Remove",
             "cancel": reverse("two-step"),
         }

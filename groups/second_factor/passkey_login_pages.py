@@ -27,7 +27,7 @@ from groups.second_factor.actions import note_wrong_code, use_challenge
 COOKIE = SALT = "passkey_login"
 SECONDS = 300
 ISSUED = "issued"
-REFUSED = "The passkey was not accepted. Log in with your password, or try again."
+REFUSED = "The passkey was not accepted. Try again, or log in another way."
 
 
 @method_decorator([csrf_protect, never_cache], name="dispatch")

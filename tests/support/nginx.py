@@ -92,7 +92,7 @@ def configure(
     text, groups = SERVER.subn(
         lambda line: "".join(f"    server 127.0.0.1:{at} {line[1]};\n" for at in upstreams), text
     )
-    assert groups == 2
+    assert groups == 3
     (folder / "flagadmin.conf").write_text(text)
     main = folder / "nginx.conf"
     # As root, nginx's workers would be another account, which may not write here.

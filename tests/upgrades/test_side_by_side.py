@@ -131,6 +131,9 @@ def test_the_previous_version_serves_while_this_one_migrates_and_beside_it(
 
             leaving.send_signal(signal.SIGTERM)
             assert leaving.wait(PATIENCE) == 0, leaving.stdout.read()
+            with serving(old, code=previous) as again:
+                assert again.wait(PATIENCE) != 0
+                assert "A newer version of flagadmin has migrated the database" in again.stdout.read()
             everybody.ask(new)
     counted = database.ask("SELECT sum(yes) FROM projects_usagehour", "flagadmin")
     assert int(counted) == everybody.reports

@@ -27,9 +27,12 @@ pytestmark = pytest.mark.processes
 FEATURES = "/api/client/features"
 SPEC = {"Unleash-Client-Spec": "5.2.0"}
 SERVER = {"FLAGADMIN_BEHIND_PROXY": "1", "FLAGADMIN_LOG_LEVEL": "ERROR", "FLAGADMIN_METRICS_TOKEN": "x" * 16}
+REQUESTS = STREAMS = 60  # at once, of one address
 SOONER = {
     "proxy_cache_valid 200 5s": "proxy_cache_valid 200 1s",
     "proxy_read_timeout 10s": "proxy_read_timeout 4s",
+    "limit_conn flagadmin_connections 1000": f"limit_conn flagadmin_connections {REQUESTS}",
+    "limit_conn flagadmin_streams 1000": f"limit_conn flagadmin_streams {STREAMS}",
 }
 # Seconds after which nothing is fresh any more: 1 second, of which nginx counts whole ones, and flagadmin's own second.
 FRESH = 3.1
@@ -181,6 +184,20 @@ def test_streams_pass_events_at_once(installed: Installation) -> None:
         assert stream.next().name == "unleash-connected"
         installed.admin("POST", "projects/shop/features", {"name": "streamed"})
         assert stream.next().kinds == ["feature-updated"]
+
+
+def test_streams_count_apart_from_other_requests(installed: Installation) -> None:
+    """Else the streams of many applications behind one address would have their polls refused."""
+    with ExitStack() as opened:
+        statuses = []
+        for _ in range(STREAMS + 1):
+            connection = opened.enter_context(closing(installed.front.connect()))
+            connection.request(
+                "GET", "/api/client/streaming", headers={"Authorization": installed.keys["shop"]}
+            )
+            statuses.append(connection.getresponse().status)
+        assert statuses == [200] * STREAMS + [429]
+        assert installed.poll("shop").status == 200
 
 
 def test_while_the_server_is_down_all_but_refused_tokens_are_answered(installed: Installation) -> None:
