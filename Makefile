@@ -29,7 +29,7 @@ help:
 	@echo "make screenshots  take pictures of every page, light and dark"
 	@echo "make lock         pin what pyproject.toml and requirements/dev.in ask for in requirements/*.txt"
 	@echo "make docs         build the documentation as a site in build/docs/"
-	@echo "make release      build the package, what the container image is made from, and checksums in dist/"
+	@echo "make release      build the package, what the container image is made from, bill, provenance and checksums in dist/"
 	@echo "make clean        remove .venv and caches; data stay"
 
 install: $(INSTALLED)
