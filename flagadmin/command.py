@@ -24,6 +24,7 @@ GROUPS = {
     "Accounts and tokens": ("createadmin", "login_link", "remove_second_factor", "token"),
     "Flags": ("import_flags", "check_expectations"),
     "Data": ("backup", "restore", "cleanup_usage"),
+    "Databases": ("standby",),
 }
 # Django's commands that help an operator to find a fault. Those for developers work too, but are not listed.
 SUPPORT = ("check", "dbshell", "migrate", "shell", "showmigrations")

@@ -257,6 +257,21 @@ class MaintenanceMode(ServiceUnavailable):
         super().__init__(message, **{"headers": {"Retry-After": "60"}} | kwargs)
 
 
+class NotConfirmed(ServiceUnavailable):
+    """503: a change that was made, but that the synchronous standby did not confirm in time."""
+
+    default_message = (
+        "The standby of the database did not confirm this in time. Whether it stays is not known: it is stored,"
+        " but lost if the primary database is lost now. Look before you repeat it."
+    )
+
+
+class NoStandby(ServiceUnavailable):
+    default_message = (
+        "Nothing was changed, because no standby of the database confirms changes. Try again later."
+    )
+
+
 class DiskFull(ServiceUnavailable):
     default_message = "The database disk is full. Nothing can be written until space is freed."
 

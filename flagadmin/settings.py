@@ -127,6 +127,12 @@ STREAMS_LIMIT = environment.integer("FLAGADMIN_STREAMS", 5_000, at_least=0)  # o
 
 # Seconds to wait for a connection before responding 503.
 DATABASE_SECONDS = environment.integer("FLAGADMIN_DATABASE_SECONDS", 3, at_least=1)
+# Seconds that a commit may wait for a synchronous standby before responding 503.
+COMMIT_SECONDS = environment.integer("FLAGADMIN_COMMIT_SECONDS", 5, at_least=1)
+# For `standby watch`: the primary, as a role that may say for which standby commits wait, and after how many seconds of
+# silence for none.
+STANDBY_URL = environment.text("FLAGADMIN_STANDBY_URL")
+STANDBY_ALONE_SECONDS = environment.integer("FLAGADMIN_STANDBY_ALONE_SECONDS", 30, at_least=3)
 # For how long SDKs are answered from memory while the database cannot be reached.
 SERVE_STALE_SECONDS = environment.integer("FLAGADMIN_SERVE_STALE_SECONDS", 300)
 
@@ -146,7 +152,7 @@ _POOL: dict[str, Any] = {
 
 # Of libpq, for a host that no longer answers at all: the kernel would wait for a quarter of an hour. With several
 # hosts, each new connection first tries those that are gone.
-_WHEN_HOSTS_DIE = {
+WHEN_HOSTS_DIE = {
     "connect_timeout": 3,  # seconds
     "tcp_user_timeout": 10_000,  # milliseconds
     "keepalives_idle": 10,  # seconds
@@ -167,11 +173,11 @@ def _database(url: str) -> dict[str, Any]:
     except psycopg.ProgrammingError as error:
         raise ImproperlyConfigured(f"The database URL is not valid: {error}") from None
     return {
-        "ENGINE": "django.db.backends.postgresql",
+        "ENGINE": "flagadmin.db.postgresql",
         **{name.upper(): options.pop(name, "") for name in ("user", "password", "host", "port")},
         "NAME": options.pop("dbname", ""),
         "CONN_HEALTH_CHECKS": True,
-        "OPTIONS": {**_WHEN_HOSTS_DIE, **options, "pool": dict(_POOL)},
+        "OPTIONS": {**WHEN_HOSTS_DIE, **options, "pool": dict(_POOL)},
     }
 
 
@@ -191,6 +197,7 @@ DATABASES: dict[str, dict[str, Any]] = {
 # Used by SDK endpoints only, whose responses may lag behind by the replication delay.
 if replica_url := environment.text("DATABASE_REPLICA_URL"):
     DATABASES["replica"] = {**_database(replica_url), "TEST": {"MIRROR": "default"}}
+    DATABASES["replica"]["OPTIONS"]["pool"]["timeout"] = 1  # then the primary is asked
 
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 

@@ -14,11 +14,13 @@ from threading import Lock
 
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, connections
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
 from flagadmin.db import outages
+from flagadmin.db.replica import REPLICA, has_replica, replica
+from flagadmin.db.standby import committed_locally
 from flagadmin.errors import AuthenticationRequired, ValidationError
 from flagadmin.http.timestamps import iso
 from groups.access import Caller
@@ -33,7 +35,6 @@ SHORTEST_SECRET = 16  # the minimum length of the random part of a secret that w
 PERSONAL = "user:"
 LAST_USED_STEP = timedelta(minutes=1)
 SDK_KINDS = frozenset({ApiToken.Kind.BACKEND, ApiToken.Kind.FRONTEND})
-REPLICA = "replica"
 
 
 class KnownTokens:
@@ -161,15 +162,17 @@ def find_token(secret: str, *, now: datetime) -> ApiToken:
 def _stored_token(digest: str, *, personal: bool) -> ApiToken | None:
     """The token; during an outage, as the replica has it or as this worker last saw it."""
 
+    is_replicated = has_replica() and not replica.is_lost
+
     def read() -> ApiToken | None:
-        if REPLICA not in connections:
+        if not is_replicated:
             return _token_of_hash(digest, personal=personal, using=DEFAULT_DB_ALIAS)
         if not outages.reach.is_lost:
             with suppress(*outages.UNREACHABLE):
                 return _token_of_hash(digest, personal=personal, using=DEFAULT_DB_ALIAS)
         return _token_of_hash(digest, personal=personal, using=REPLICA)
 
-    using = REPLICA if REPLICA in connections else DEFAULT_DB_ALIAS
+    using = REPLICA if is_replicated else DEFAULT_DB_ALIAS
     token = outages.read(read, lambda: sdk_tokens.get(digest), using=using)
     if token is None:
         sdk_tokens.forget(digest)
@@ -206,13 +209,13 @@ def _lookup(*, personal: bool) -> tuple[str, list[str], list[str]]:
 
 
 def note_use(token: ApiToken, *, now: datetime | None = None) -> None:
-    """Updates the last-used time, at most once a minute for each token."""
+    """Updates the last-used time, at most once a minute for each token. Waits for no lock and no standby."""
     now = now or timezone.now()
     if outages.reach.is_lost or outages.is_from_memory():
         return
     if token.seen_at is not None and now - token.seen_at < LAST_USED_STEP:
         return
-    _note(ApiToken.objects.filter(pk=token.pk), now)
+    _note_unlocked(Q(pk=token.pk), now)
 
 
 def note_uses(secrets: Iterable[str]) -> None:
@@ -221,23 +224,19 @@ def note_uses(secrets: Iterable[str]) -> None:
     Unknown and expired tokens are skipped. Locked ones are skipped too, so that the statement never waits.
     """
     if hashes := sorted({hash_secret(secret) for secret in secrets}):
-        _note_unlocked(Q(secret_hash__in=hashes))
+        _note_unlocked(Q(secret_hash__in=hashes), timezone.now())
 
 
 def note_uses_of_ids(ids: Iterable[int]) -> None:
     """Updates the last-used time of the tokens with these ids, as `note_uses` does."""
-    _note_unlocked(Q(pk__in=sorted(ids)))
+    _note_unlocked(Q(pk__in=sorted(ids)), timezone.now())
 
 
-def _note_unlocked(these: Q) -> None:
-    now = timezone.now()
+def _note_unlocked(these: Q, now: datetime) -> None:
     valid = ApiToken.objects.filter(these, _not_noted(now), Q(expires_at=None) | Q(expires_at__gt=now))
     unlocked = valid.select_for_update(skip_locked=True).order_by("pk").values("pk")
-    _note(ApiToken.objects.filter(pk__in=unlocked), now)
-
-
-def _note(tokens: QuerySet[ApiToken], now: datetime) -> None:
-    tokens.filter(_not_noted(now)).update(seen_at=now)
+    with committed_locally():
+        ApiToken.objects.filter(_not_noted(now), pk__in=unlocked).update(seen_at=now)
 
 
 def _not_noted(now: datetime) -> Q:

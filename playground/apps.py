@@ -23,6 +23,7 @@ class PlaygroundConfig(AppConfig):
         change_checks.register(guard)
         register_error_format(PREFIX, error_body)
         loop_routes.add_stream(tickets.PATH, change_events.stream)
+        loop_routes.add_evaluations(r"/ofrep/.*|/api/frontend/?|/api/admin/playground(/advanced)?/?")
         loop_routes.run_in_loop(change_events.use_tokens)
         loop_routes.run_in_loop(change_events.watch_clock)
         loop_routes.run_in_loop(compile_ahead.start)

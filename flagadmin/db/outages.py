@@ -124,7 +124,8 @@ def set_patience() -> None:
     for alias in connections:
         pool = getattr(connections[alias], "pool", None)
         if pool is not None:
-            pool.timeout = IMPATIENCE if reach.is_lost else settings.DATABASE_SECONDS
+            patience = connections[alias].settings_dict["OPTIONS"]["pool"]["timeout"]
+            pool.timeout = IMPATIENCE if reach.is_lost else patience
 
 
 @sampled

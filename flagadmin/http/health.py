@@ -5,6 +5,7 @@ import os
 import time
 import uuid
 from collections import deque
+from typing import Any
 
 import psycopg
 from django.db import DatabaseError, connection
@@ -13,7 +14,9 @@ from django.http import HttpRequest, HttpResponseBase, JsonResponse
 from django.views.decorators.http import require_safe
 
 from flagadmin.db.outages import reach
-from flagadmin.errors import DiskFull, ServiceUnavailable
+from flagadmin.db.replica import replica
+from flagadmin.db.standby import CommitInDoubt, CommitRefused, standby
+from flagadmin.errors import DiskFull, NoStandby, NotConfirmed, ServiceUnavailable
 
 log = logging.getLogger("flagadmin.health")
 
@@ -34,8 +37,9 @@ def healthz(request: HttpRequest) -> HttpResponseBase:
 def readyz(request: HttpRequest) -> HttpResponseBase:
     """200 if the database is available, migrated and has disk space, else 503 with an error record.
 
-    Also 200 while it cannot be reached and SDKs are answered from memory: all installations share the database, and
-    a load balancer that took out all of them would answer nobody.
+    Also 200 while it cannot be reached and SDKs are answered from memory, or while changes are refused because its
+    standby is missing: all installations share the database, and a load balancer that took out all of them would answer
+    nobody.
     """
     try:
         waiting = unapplied_migrations()
@@ -47,11 +51,22 @@ def readyz(request: HttpRequest) -> HttpResponseBase:
         return _not_ready(DiskFull())
     if waiting:
         return _not_ready(ServiceUnavailable(f"Unapplied migrations: {', '.join(waiting)}."))
-    return JsonResponse({"health": "GOOD"})
+    return JsonResponse(_health())
+
+
+def _health() -> dict[str, Any]:
+    """Of what serves, maybe without some of what it is to have."""
+    missing = {"no standby": standby.is_missing, "no replica": replica.is_lost}
+    reasons = [reason for reason, is_so in missing.items() if is_so]
+    return {"health": "DEGRADED", "reasons": reasons} if reasons else {"health": "GOOD"}
 
 
 def unavailable(error: BaseException) -> ServiceUnavailable:
     """The error for a database failure, with its reason if known."""
+    if isinstance(error, CommitInDoubt):
+        return NotConfirmed()
+    if isinstance(error, CommitRefused):
+        return NoStandby()
     if getattr(error.__cause__, "sqlstate", None) == psycopg.errors.DiskFull.sqlstate:
         _disk_full_errors.append(time.monotonic())
     return DiskFull() if _has_no_space() else ServiceUnavailable()

@@ -12,8 +12,10 @@ from django.urls import resolve
 
 from flagadmin import errors
 from flagadmin.db import outages
+from flagadmin.db.standby import is_reading
 from flagadmin.http.error_responses import error_response, is_api
 from flagadmin.http.logs import request_id
+from flagadmin.server.loop_routes import SAFE_METHODS
 
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
 
@@ -51,13 +53,17 @@ class RequestIdMiddleware:
 
 
 class OutageMiddleware:
-    """Says in the response that it is from memory, because the database cannot be reached, and how old it is."""
+    """Says in the response that it is from memory, because the database cannot be reached, and how old it is.
+
+    Requests that read go on while the database's standby is missing.
+    """
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         outages.begin_request()
+        is_reading.set(request.method in SAFE_METHODS)
         response = self.get_response(request)
         if response.status_code < 400 and (status := outages.cache_status()):
             response["Cache-Status"] = status

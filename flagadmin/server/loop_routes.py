@@ -11,9 +11,12 @@ serves all connections of a worker.
 """
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
+
+SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
 Headers = list[tuple[str, str]]
 
@@ -69,6 +72,7 @@ LoopTask = Callable[[], Coroutine[Any, Any, None]]
 shortcuts: dict[str, Shortcut] = {}
 streams: dict[str, StreamHandler] = {}
 tasks: list[LoopTask] = []
+evaluations: list[re.Pattern[str]] = []
 
 
 def add_shortcut(path: str, shortcut: Shortcut) -> None:
@@ -79,6 +83,15 @@ def add_shortcut(path: str, shortcut: Shortcut) -> None:
 def add_stream(path: str, handler: StreamHandler) -> None:
     """Registers a handler for GET requests for exactly this path. It runs as an asyncio task of its own."""
     streams[path] = handler
+
+
+def add_evaluations(path: str) -> None:
+    """Registers paths (a regular expression) that only read, though a context is sent to them with POST."""
+    evaluations.append(re.compile(path))
+
+
+def is_writing(method: str, path: str) -> bool:
+    return method not in SAFE_METHODS and not any(pattern.fullmatch(path) for pattern in evaluations)
 
 
 def run_in_loop(task: LoopTask) -> None:

@@ -9,7 +9,7 @@ import logging
 import os
 import signal
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from io import BytesIO
 from time import perf_counter
 from typing import Any
@@ -29,7 +29,7 @@ from flagadmin.server import loop_routes
 from flagadmin.server import worker_processes as processes
 from flagadmin.server.body_receiver import BodyReceiver
 from flagadmin.server.freed_memory import LARGE, give_back
-from flagadmin.server.loop_routes import Ready
+from flagadmin.server.loop_routes import Ready, is_writing
 from flagadmin.server.sockets import drop_stalled_readers
 from flagadmin.wsgi import application as wsgi_application
 from groups.authentication import check_known
@@ -44,6 +44,8 @@ class Application:
 
     def __init__(self) -> None:
         self.body_receiver = BodyReceiver(self.check_known)
+        # A change may wait for a commit or a lock: others always find a thread.
+        self.places_to_write = asyncio.Semaphore(max(1, settings.SERVER_THREADS * 3 // 4))
         self.threads = ThreadPoolExecutor(settings.SERVER_THREADS, thread_name_prefix="request")
         # A separate pool, so that many anonymous requests do not delay authenticated ones.
         self.authentication_threads = ThreadPoolExecutor(2, thread_name_prefix="known")
@@ -137,7 +139,8 @@ class Application:
         environ = environ_of(scope, body) | ({REFUSED: refused} if refused else {})
         self.running_requests += 1
         try:
-            answered = await self.loop.run_in_executor(self.threads, _answer, environ, protocol)
+            async with self.places_to_write if is_writing(scope.method, scope.path) else nullcontext():
+                answered = await self.loop.run_in_executor(self.threads, _answer, environ, protocol)
         finally:
             self.running_requests -= 1
         if learn:

@@ -4,9 +4,11 @@ import logging
 from collections.abc import Callable
 
 from django.contrib.auth import SESSION_KEY
-from django.db import DatabaseError, transaction
+from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponseBase
 
+from flagadmin.db.standby import committed_locally
+from groups.models import User
 from groups.sessions.store import is_due, note_session
 
 log = logging.getLogger("flagadmin.sessions")
@@ -25,8 +27,18 @@ class SessionsMiddleware:
             return response
         if is_due(request) and request.user.is_authenticated:
             try:
-                with transaction.atomic():
-                    note_session(request, request.user)
+                with committed_locally():
+                    _note(request, request.user)
             except DatabaseError as error:  # the answer is there, and worth more
                 log.warning("A session's last use was not stored: %s", error)
         return response
+
+
+def _note(request: HttpRequest, user: User) -> None:
+    """Saves the session at once if nothing else does: Django would later wait for the commit, also of a page."""
+    session = request.session
+    is_saved_later = session.modified
+    note_session(request, user)
+    if not is_saved_later:
+        session.save()
+        session.modified = False

@@ -9,6 +9,7 @@ from rest_framework import serializers
 from rest_framework.response import Response
 
 from flagadmin.db import outages
+from flagadmin.db.replica import has_other_database, read_for_sdks
 from flagadmin.errors import NotFound, ServiceUnavailable, ValidationError
 from flagadmin.http.compression import json_response
 from flagadmin.http.openapi import refusal
@@ -17,7 +18,6 @@ from projects.client_api.base import ClientView, token_of
 from projects.client_api.features_cache import FeaturesQuery, cache, cached_answer, etag_of, is_older
 from projects.client_api.ready_answers import MadeFrom, made_from
 from projects.client_api.spec_header import HEADER, knows_segments
-from projects.client_api.token_scope import sdk_database
 from projects.watcher.scopes import token_scope
 
 EXAMPLE = {
@@ -133,7 +133,9 @@ class FeaturesView(ClientView):
         gets segments by id; for older ones their constraints are written into the strategies.
         """
         query = read_query(request)
-        using = sdk_database()
+        return read_for_sdks(lambda using: self._answer(request, query, using=using))
+
+    def _answer(self, request: ApiRequest, query: FeaturesQuery, *, using: str) -> HttpResponse:
         scope = token_scope(token_of(request), using=using)
         key, etag = etag_of(scope, query, using=using)
         answer = None
@@ -145,7 +147,7 @@ class FeaturesView(ClientView):
             try:
                 answer = cache.current(key, etag) or cached_answer(token_of(request), query, using=using)
             except outages.UNREACHABLE:
-                if not outages.may_use_known():
+                if has_other_database(using) or not outages.may_use_known():
                     raise
                 return _answer_of_before(request, key, etag)
             response = json_response(request, answer)
@@ -163,7 +165,9 @@ class FeatureView(ClientView):
     )
     def get(self, request: ApiRequest, name: str) -> Response:
         """Get one flag, in the format of the list."""
-        using = sdk_database()
+        return read_for_sdks(lambda using: self._answer(request, name, using=using))
+
+    def _answer(self, request: ApiRequest, name: str, *, using: str) -> Response:
         query = FeaturesQuery(knows_segments(request.headers.get(HEADER, "")))
         key, etag = etag_of(token_scope(token_of(request), using=using), query, using=using)
         answer = cache.current(key, etag) or cached_answer(token_of(request), query, using=using)

@@ -6,7 +6,7 @@ Their maximum may stay the same, because revisions are assigned before they are 
 
 from dataclasses import dataclass
 
-from django.db import DEFAULT_DB_ALIAS, connections
+from django.db import connections
 
 from groups.models import ApiToken
 
@@ -36,11 +36,6 @@ class TokenScope:
     @property
     def revision(self) -> int:
         return sum(self.revisions.values())
-
-
-def sdk_database() -> str:
-    """The replica if there is one. Only SDK responses may lag behind the primary database."""
-    return "replica" if "replica" in connections else DEFAULT_DB_ALIAS
 
 
 def read_token_scope(token: ApiToken, *, using: str) -> TokenScope:

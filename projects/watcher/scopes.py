@@ -1,6 +1,7 @@
 """The scopes of SDK tokens, from memory while the database cannot be reached."""
 
 from flagadmin.db import outages
+from flagadmin.db.replica import has_other_database
 from flagadmin.errors import AuthenticationRequired
 from groups.models import ApiToken
 from projects.client_api.token_scope import TokenScope, read_token_scope
@@ -11,11 +12,15 @@ def token_scope(token: ApiToken, *, using: str) -> TokenScope:
     """As `read_token_scope` reads it; during an outage, as the watcher read it last.
 
     Raises AuthenticationRequired if the watcher has seen that the token was revoked, ServiceUnavailable if it has
-    not yet seen it.
+    not yet seen it, and what the database raises if `read_for_sdks` can ask the other one.
     """
-    return outages.read(
-        lambda: read_token_scope(token, using=using), lambda: _watched_scope(token), using=using
-    )
+
+    def read() -> TokenScope:
+        return read_token_scope(token, using=using)
+
+    if has_other_database(using):
+        return read()
+    return outages.read(read, lambda: _watched_scope(token), using=using)
 
 
 def _watched_scope(token: ApiToken) -> TokenScope | None:

@@ -1,9 +1,10 @@
 """What decides whether an SDK answer is still right: the revisions of projects and the tokens in use."""
 
 import hashlib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Protocol
 
 from flagadmin.db.async_connections import Connection
 from projects.client_api.token_scope import TokenScope
@@ -77,27 +78,46 @@ def changed_projects(before: State, after: State) -> frozenset[str]:
     return frozenset(project for project, _ in before.revisions.items() ^ after.revisions.items())
 
 
-async def read_state(primary: Connection, sdk: Connection, tokens: Collection[int]) -> State:
+@dataclass(frozen=True, slots=True)
+class SdkState:
+    """What SDK answers are made from: revisions by project id, and of each token (row id, project id)."""
+
+    revisions: dict[str, int]
+    scopes: dict[int, list[tuple[int, str]]]
+
+
+class SdkReader(Protocol):
+    async def read(self, primary: Connection, tokens: list[int]) -> SdkState: ...
+
+
+async def read_state(primary: Connection, sdk: SdkReader, tokens: Collection[int]) -> State:
     """Reads the state as ordinary requests see it.
 
-    Tokens are read from the primary database; their scopes and revisions from the one that SDK answers are
-    made from (``sdk``), which may be a replica.
+    Tokens are read from the primary database; their scopes and revisions from where SDK answers are made from
+    (``sdk``), which may be a replica.
     """
-    rows = await (await sdk.execute(_REVISIONS)).fetchall()
-    revisions: dict[str, int] = dict(rows)
-    found = await _read_tokens(primary, sdk, tokens) if tokens else {}
-    return State(revisions, {token: found.get(token) for token in tokens})
+    ids = list(tokens)
+    read = await sdk.read(primary, ids)
+    found = await _read_tokens(primary, read, ids) if ids else {}
+    return State(read.revisions, {token: found.get(token) for token in ids})
+
+
+async def read_sdk_state(sdk: Connection, tokens: list[int]) -> SdkState:
+    revisions: dict[str, int] = dict(await (await sdk.execute(_REVISIONS)).fetchall())
+    scopes: dict[int, list[tuple[int, str]]] = {}
+    if tokens:
+        for token, row, project in await (await sdk.execute(_SCOPES, [tokens])).fetchall():
+            scopes.setdefault(token, []).append((row, project))
+    return SdkState(revisions, scopes)
 
 
 async def _read_tokens(
-    primary: Connection, sdk: Connection, tokens: Iterable[int]
+    primary: Connection, read: SdkState, tokens: list[int]
 ) -> dict[int, TokenState | None]:
-    ids = list(tokens)
-    scopes: dict[int, list[tuple[int, str]]] = {}
-    for token, row, project in await (await sdk.execute(_SCOPES, [ids])).fetchall():
-        scopes.setdefault(token, []).append((row, project))
-    rows = await (await primary.execute(_TOKENS, [ids])).fetchall()
+    rows = await (await primary.execute(_TOKENS, [tokens])).fetchall()
     return {
-        token: TokenState(kind, environment, all_projects, secret_hash, expires, tuple(scopes.get(token, ())))
+        token: TokenState(
+            kind, environment, all_projects, secret_hash, expires, tuple(read.scopes.get(token, ()))
+        )
         for token, kind, environment, all_projects, secret_hash, expires in rows
     }

@@ -13,18 +13,18 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import psycopg
-from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections, transaction
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections
 
 from flagadmin.db import commits, outages
 from flagadmin.db.async_connections import Connection, connect
 from flagadmin.db.notifications import CHANNEL
+from flagadmin.db.standby import committed_locally
 from groups.tokens import note_uses_of_ids, sdk_tokens
-from projects.client_api.token_scope import sdk_database
+from projects.watcher.replica_reader import NAME, ReplicaReader
 from projects.watcher.state import State, read_state
 
 log = logging.getLogger("flagadmin.watcher")
 
-NAME = "flagadmin watcher"  # the connection's application_name
 SURE_SECONDS = 1.0
 PAUSE = 0.4  # seconds between reads without a notification
 # Seconds from one read to the next, at least and at most, and twice as long as the read took in between: a script may
@@ -51,6 +51,7 @@ class Watcher:
         self._noted_at = time.monotonic()
         self._commits = 0  # counted when that read began
         self._subscribers: list[Subscriber] = []
+        self._sdk = ReplicaReader()
         self._losing: asyncio.Future[None] | None = None  # kept so that it is not collected
 
     @property
@@ -100,15 +101,15 @@ class Watcher:
         pause = RECONNECT[0]
         while True:
             try:
-                async with _connected() as (primary, sdk):
-                    await self.read(primary, sdk)
+                async with _connected() as primary, self._sdk.opened():
+                    await self.read(primary)
                     await self._reached()
                     pause = RECONNECT[0]
                     while True:
                         await asyncio.sleep(min(max(2 * self._took, BREATHER[0]), BREATHER[1]))
                         if await _wait_for_notification(primary):
                             self._read_at = float("-inf")
-                        await self.read(primary, sdk)
+                        await self.read(primary)
                         await self._reached()
                         await self._note_uses()
             except (psycopg.Error, DatabaseError, OSError, TimeoutError) as error:
@@ -121,14 +122,14 @@ class Watcher:
             await asyncio.sleep(pause * random.uniform(0.5, 1))
             pause = min(pause * 2, RECONNECT[1])
 
-    async def read(self, primary: Connection, sdk: Connection) -> None:
+    async def read(self, primary: Connection) -> None:
         """Reads the state once, and tells the subscribers if it has changed."""
         began, counted = time.monotonic(), commits.count()
         # psycopg takes ten seconds to give up a query that a hanging server does not let it cancel.
         late = asyncio.get_running_loop().call_later(LATE, self._is_late)
         try:
             async with asyncio.timeout(READ_TIMEOUT):
-                state = await read_state(primary, sdk, {*self._used, *sdk_tokens.ids()})
+                state = await read_state(primary, self._sdk, {*self._used, *sdk_tokens.ids()})
         finally:
             late.cancel()
         before, self._read_at, self._took = self._state, began, time.monotonic() - began
@@ -173,7 +174,7 @@ class Watcher:
 
 def _write_uses(tokens: list[int]) -> None:
     try:
-        with transaction.atomic():
+        with committed_locally():
             note_uses_of_ids(tokens)
     except DatabaseError:
         log.exception("Last-used times of tokens are not written")
@@ -182,15 +183,11 @@ def _write_uses(tokens: list[int]) -> None:
 
 
 @asynccontextmanager
-async def _connected() -> AsyncIterator[tuple[Connection, Connection]]:
-    """Connections to the primary database, which listens, and to the one for SDK answers, maybe the same."""
+async def _connected() -> AsyncIterator[Connection]:
+    """A connection to the primary database, which listens."""
     async with await connect(DEFAULT_DB_ALIAS, NAME) as primary:
         await primary.execute(f"LISTEN {CHANNEL}")
-        if (alias := sdk_database()) == DEFAULT_DB_ALIAS:
-            yield primary, primary
-        else:
-            async with await connect(alias, NAME) as sdk:
-                yield primary, sdk
+        yield primary
 
 
 async def _wait_for_notification(primary: Connection) -> bool:

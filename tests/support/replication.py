@@ -4,11 +4,12 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from urllib.parse import quote
 
 from flagadmin.db.bundled.account import Account, server_account
 from flagadmin.db.bundled.binaries import runnable_root, tool_path
@@ -50,26 +51,56 @@ class Server:
 
     def become_standby(self, of: "Server") -> None:
         """Runs deploy/postgresql/standby.sh: this server is a standby of the other one once it is started."""
-        password_file = self.folder.parent / "pgpass"
-        if not password_file.exists():
-            password_file.write_text(f"*:*:*:replicator:{PASSWORDS['replicator_password']}\n")
-            password_file.chmod(0o600)
-            self.own(password_file)
+        self._run_script("standby.sh", of)
+
+    def rejoin(self, of: "Server") -> str:
+        """Runs deploy/postgresql/rejoin.sh, which starts this former primary too. Returns what it prints."""
+        options = " ".join(str(word) for word in self._options())
+        start = f'#!/bin/sh\nexec pg_ctl start -w -t 300 -s -D "{self.folder}" -l "{self.folder}-rejoined.log" -o "{options}"\n'
+        folder = self.folder.parent / "start"
+        if not folder.exists():
+            self.make_folder(folder, {})
+        script = folder / f"{self.folder.name}.sh"
+        script.write_text(start)
+        script.chmod(0o755)
+        return self._run_script("rejoin.sh", of, START=str(script))
+
+    def _run_script(self, name: str, of: "Server", **more: str) -> str:
+        """Runs a script of deploy/postgresql as the server's account, which may not read the checkout."""
+        scripts = self.folder.parent / "scripts"
+        if not scripts.exists():
+            texts = {path.name: path.read_text() for path in DEPLOY.glob("*.sh")}
+            self.make_folder(
+                scripts, texts | {"pgpass": f"*:*:*:replicator:{PASSWORDS['replicator_password']}\n"}
+            )
+            for script in scripts.glob("*.sh"):
+                script.chmod(0o755)
+            (scripts / "pgpass").chmod(0o600)
         environment = {
             "PATH": f"{self._programs}:/usr/bin:/bin",
             "PGDATA": str(self.folder),
-            "PGPASSFILE": str(password_file),
+            "PGPASSFILE": str(scripts / "pgpass"),
         }
-        with (DEPLOY / "standby.sh").open() as script:
-            subprocess.run(
-                ["sh", "-s", "127.0.0.1", str(of.port)],
-                stdin=script,
-                check=True,
-                capture_output=True,
-                cwd="/",
-                env=environment,
-                **self.as_its_account(),
-            )
+        done = subprocess.run(
+            [scripts / name, "127.0.0.1", str(of.port)],
+            check=False,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            cwd="/",
+            env=environment | more,
+            **self.as_its_account(),
+        )
+        assert done.returncode == 0, done.stdout
+        return done.stdout
+
+    def _options(self) -> list[str]:
+        return [
+            "-p",
+            str(self.port),
+            *(word for name, value in SETTINGS.items() for word in ("-c", f"{name}={value}")),
+        ]
 
     def copy_to(self, other: "Server") -> None:
         """A base backup, in the folder of a server that has none yet."""
@@ -85,8 +116,7 @@ class Server:
         self.own(path)
 
     def start(self) -> None:
-        given = [word for name, value in SETTINGS.items() for word in ("-c", f"{name}={value}")]
-        command = [self._programs / "postgres", "-D", self.folder, "-p", str(self.port), *given]
+        command = [self._programs / "postgres", "-D", self.folder, *self._options()]
         with self.folder.with_name(f"{self.folder.name}.log").open("ab") as log:
             self._process = subprocess.Popen(
                 command, stderr=log, stdout=log, cwd="/", process_group=0, **self.as_its_account()
@@ -95,9 +125,19 @@ class Server:
 
     def kill(self) -> None:
         """SIGKILL to the server and all its processes."""
-        if self._process is not None and self._process.poll() is None:
-            os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
+        with suppress(FileNotFoundError, ProcessLookupError):
+            pid = int((self.folder / "postmaster.pid").read_text().split()[0])
+            os.killpg(pid, signal.SIGKILL)
+            wait_until(lambda: self._has_ended(pid))
+
+    def _has_ended(self, pid: int) -> bool:
+        if self._process is not None and self._process.pid == pid:
+            return self._process.poll() is not None
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return True
+        return False
 
     def ask(self, statement: str, database: str = "postgres") -> str:
         return self._psql(database, SUPERUSER, self.port, statement=statement)
@@ -139,6 +179,21 @@ class Server:
 
     def _run(self, *command: str | Path) -> None:
         subprocess.run(command, check=True, capture_output=True, cwd="/", **self.as_its_account())
+
+
+def application_url(*databases: Server) -> str:
+    """The DATABASE_URL of an installation that uses whichever is the primary."""
+    return _url(databases, f"{APPLICATION}:{quote(PASSWORDS['application_password'])}", "flagadmin")
+
+
+def replicator_url(*databases: Server) -> str:
+    """The FLAGADMIN_STANDBY_URL of an installation."""
+    return _url(databases, f"replicator:{quote(PASSWORDS['replicator_password'])}", "postgres")
+
+
+def _url(databases: Sequence[Server], account: str, name: str) -> str:
+    hosts = ",".join(f"127.0.0.1:{database.port}" for database in databases)
+    return f"postgresql://{account}@{hosts}/{name}?target_session_attrs=read-write"
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from django.utils.http import parse_etags
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import serializers
 
+from flagadmin.db.replica import read_for_sdks
 from flagadmin.http.compression import json_response
 from groups.authentication import ApiRequest
 from projects.client_api.base import ClientView, token_of
@@ -24,7 +25,6 @@ from projects.client_api.features import EXAMPLE as FEATURES
 from projects.client_api.features import FILTERS, ClientFeature, ClientSegment, read_query
 from projects.client_api.features_cache import FeaturesQuery
 from projects.client_api.ready_answers import MadeFrom, made_from
-from projects.client_api.token_scope import sdk_database
 from projects.models import FlagTag
 from projects.watcher.scopes import token_scope
 
@@ -82,7 +82,9 @@ class DeltaView(ClientView):
         has. A flag moved to a project that the token cannot read is removed. Segments come by id.
         """
         query = read_query(request)
-        using = sdk_database()
+        return read_for_sdks(lambda using: self._answer(request, query, using=using))
+
+    def _answer(self, request: ApiRequest, query: FeaturesQuery, *, using: str) -> HttpResponse:
         found = token_scope(token_of(request), using=using)
         state = states.get(Scope.of(found))
         state.bring_up_to_date(found.revisions, using=using)

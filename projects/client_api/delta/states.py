@@ -10,6 +10,7 @@ from django.conf import settings
 
 from flagadmin.byte_cache import ByteCache
 from flagadmin.db import outages
+from flagadmin.db.replica import has_other_database
 from flagadmin.errors import ServiceUnavailable
 from flagadmin.http.gzip_member import gzip_member
 from projects.client_api.chunks import Chunk
@@ -81,7 +82,7 @@ class ScopeState:
                     self._history = history = self._read(history, using=using)
                 except outages.UNREACHABLE:
                     # A stream is told again and again until it has what is new.
-                    if history is None or revisions is None or not outages.may_use_known():
+                    if history is None or revisions is None or not _may_stay(using):
                         raise
             return history.version
 
@@ -129,6 +130,11 @@ class ScopeState:
     def _is_later(self, version: int) -> bool:
         """Whether another worker has told of it. Nobody can say during an outage; then nobody goes back."""
         return _is_outage() or latest_id(self.scope.key) >= version
+
+
+def _may_stay(using: str) -> bool:
+    """Whether what is known may be the answer, because no database can be asked."""
+    return not has_other_database(using) and outages.may_use_known()
 
 
 def _is_outage() -> bool:

@@ -12,6 +12,7 @@ import orjson
 from django.db import connection
 from django.utils import timezone
 
+from flagadmin.db.standby import committed_locally, standby, wait_for_no_standby
 from flagadmin.db.transactions import transactional
 from projects.models import SdkVersion
 from projects.revision import revisions as read_revisions
@@ -46,7 +47,8 @@ def version_id(scope: str, revisions: Mapping[str, int]) -> int:
     if known is None or known.revisions != revisions:
         return _next_id(scope, dict(revisions))
     if timezone.now() - known.seen_at > SEEN_STEP:
-        SdkVersion.objects.filter(pk=scope).update(seen_at=timezone.now())
+        with committed_locally():
+            SdkVersion.objects.filter(pk=scope).update(seen_at=timezone.now())
     return known.version
 
 
@@ -67,6 +69,8 @@ def _stored(scope: str) -> SdkVersion | None:
 
 @transactional
 def _next_id(scope: str, revisions: dict[str, int]) -> int:
+    if standby.is_missing:
+        wait_for_no_standby()  # nobody could confirm it, and SDKs only read
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
         known = _stored(scope)

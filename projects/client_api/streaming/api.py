@@ -8,6 +8,7 @@ from django.http import HttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
 
+from flagadmin.db.replica import read_for_sdks
 from flagadmin.http.openapi import refusal
 from flagadmin.server.event_streams import CONTENT_TYPE, event, streams
 from groups.authentication import ApiRequest
@@ -16,7 +17,6 @@ from projects.client_api.delta.api import is_id
 from projects.client_api.delta.scope import read_scope
 from projects.client_api.delta.states import states
 from projects.client_api.streaming.sdk_streams import CONNECTED, NOTHING
-from projects.client_api.token_scope import sdk_database
 from projects.watcher.token_streams import subscription
 
 HEADER = "Last-Event-ID"
@@ -55,7 +55,9 @@ class StreamingView(ClientView):
         The stream ends when the token is revoked, expires or can read other projects.
         """
         streams.check_room()
-        using = sdk_database()
+        return read_for_sdks(lambda using: self._answer(request, using=using))
+
+    def _answer(self, request: ApiRequest, *, using: str) -> HttpResponse:
         token = token_of(request)
         scope, revisions = read_scope(token, using=using)
         state = states.get(scope)

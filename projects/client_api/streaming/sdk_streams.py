@@ -7,11 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 from django.db import connections
 
+from flagadmin.db.replica import read_for_sdks
 from flagadmin.server.event_streams import event, streams
 from flagadmin.server.loop_routes import StreamRequest
 from projects.client_api.delta.scope import Scope
 from projects.client_api.delta.states import states
-from projects.client_api.token_scope import sdk_database
 from projects.watcher.token_streams import Listener, TokenStreams
 from projects.watcher.watcher import watcher
 
@@ -46,7 +46,7 @@ def _steps(scope: Scope, versions: Iterable[int | None]) -> dict[int | None, Ste
     """Runs in a thread, because it queries the database."""
     try:
         state = states.get(scope)
-        state.bring_up_to_date(None, using=sdk_database())
+        read_for_sdks(lambda using: state.bring_up_to_date(None, using=using))
         steps: dict[int | None, Step] = {}
         for version in versions:
             next_version, events = state.events(version)

@@ -12,7 +12,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import Popen
-from urllib.parse import quote
 
 import pytest
 
@@ -32,7 +31,7 @@ from tests.support.load import (
     toggling,
 )
 from tests.support.nginx import running_nginx
-from tests.support.replication import PASSWORDS, Server, follow, replicated
+from tests.support.replication import Server, application_url, follow, replicated
 from tests.support.serve import serve, wait_until_it_answers
 
 pytestmark = pytest.mark.processes
@@ -70,10 +69,8 @@ def databases() -> Iterator[tuple[Server, Server]]:
 
 @pytest.fixture
 def site(tmp_path: Path, databases: tuple[Server, Server]) -> Iterator[Site]:
-    hosts = ",".join(f"127.0.0.1:{database.port}" for database in databases)
-    password = quote(PASSWORDS["application_password"])
     variables = TOKENS | {
-        "DATABASE_URL": f"postgresql://flagadmin:{password}@{hosts}/flagadmin?target_session_attrs=read-write",
+        "DATABASE_URL": application_url(*databases),
         "SECRET_KEY": "the same on all machines",
         "FLAGADMIN_BEHIND_PROXY": "1",
         "FLAGADMIN_DATABASE_SECONDS": "1",

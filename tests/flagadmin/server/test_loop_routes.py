@@ -129,3 +129,22 @@ def test_a_task_that_fails_is_started_again_and_ends_with_the_worker(
     assert run(work)
     assert len(starts) == 2
     assert "A task of the event loop failed" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "writes"),
+    [
+        ("GET", "/api/admin/projects", False),
+        ("POST", "/api/admin/projects", True),
+        ("DELETE", "/api/admin/projects/shop", True),
+        ("POST", "/api/client/metrics", True),
+        ("POST", "/api/frontend/client/metrics", True),
+        ("POST", "/api/frontend", False),
+        ("POST", "/api/frontend/", False),
+        ("POST", "/ofrep/v1/evaluate/flags/checkout", False),
+        ("POST", "/api/admin/playground/advanced", False),
+        ("POST", "/login/", True),
+    ],
+)
+def test_only_what_may_wait_for_a_commit_is_bounded(method: str, path: str, writes: bool) -> None:
+    assert loop_routes.is_writing(method, path) is writes

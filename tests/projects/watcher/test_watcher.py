@@ -14,8 +14,10 @@ from django.utils import timezone
 from flagadmin.db import commits
 from flagadmin.db.notifications import CHANNEL
 from flagadmin.db.outages import reach
+from flagadmin.db.replica import replica
 from groups.models import ApiToken, ApiTokenProject
 from projects.models import Flag, Project
+from projects.watcher import replica_reader
 from projects.watcher import watcher as module
 from projects.watcher.state import State, changed_projects
 from projects.watcher.watcher import NAME, Watcher
@@ -230,29 +232,70 @@ def test_the_channel_carries_nothing(backend: ApiToken) -> None:
 
 def test_with_a_replica_its_revisions_count(backend: ApiToken, monkeypatch: pytest.MonkeyPatch) -> None:
     """SDK answers are made from the replica, so what it does not know yet has not changed."""
-    connect = module.connect
+    connect = replica_reader.connect
     asked: list[str] = []
 
     async def connect_replica(alias: str, name: str) -> Any:
         asked.append(alias)
         opened = await connect("default", name)
-        if alias == "replica":
-            await opened.execute(
-                "CREATE TEMP TABLE projects_projectrevision (project_id text, revision bigint)"
-            )
-            await opened.execute("INSERT INTO projects_projectrevision VALUES ('behind', 1)")
+        await opened.execute("CREATE TEMP TABLE projects_projectrevision (project_id text, revision bigint)")
+        await opened.execute("INSERT INTO projects_projectrevision VALUES ('behind', 1)")
         return opened
 
     async def work(watcher: Watcher) -> State:
         watcher.use(backend.pk)
         return await until(lambda: watcher.state)
 
-    monkeypatch.setattr(module, "sdk_database", lambda: "replica")
-    monkeypatch.setattr(module, "connect", connect_replica)
+    monkeypatch.setattr(replica_reader, "LATE", PATIENCE)
+    monkeypatch.setattr(replica_reader, "has_replica", lambda: True)
+    monkeypatch.setattr(replica_reader, "connect", connect_replica)
     state = watching(work)
-    assert asked == ["default", "replica"]
+    assert asked == ["replica"]
     assert state.revisions == {"behind": 1}
     assert state.tokens[backend.pk]
+
+
+def test_without_its_replica_the_primary_counts_until_it_is_back(
+    backend: ApiToken, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is back only when it has what SDKs have already got from the primary."""
+    connect = replica_reader.connect
+    kind = ["gone"]
+    behind: asyncio.Future[Any]
+
+    async def connect_replica(alias: str, name: str) -> Any:
+        if kind == ["gone"]:
+            raise OSError("connection refused")
+        while kind == ["hanging"]:  # a cancelled connection does not end either
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(0.01)
+        opened = await connect("default", name)
+        await opened.execute("CREATE TEMP TABLE projects_projectrevision (project_id text, revision int)")
+        behind.set_result(opened)
+        return opened
+
+    async def work(watcher: Watcher) -> None:
+        nonlocal behind
+        behind = asyncio.Future()
+        await until(lambda: watcher.state)
+        assert replica.is_lost
+        assert watcher.latest
+        assert "shop" in watcher.latest.revisions
+        for kind[0] in ("hanging", "behind"):
+            await asyncio.sleep(5 * replica_reader.RETRY)
+            assert replica.is_lost
+            assert watcher.state
+        kind[0] = "back"
+        await (await behind).execute("DROP TABLE projects_projectrevision")
+        await until(lambda: not replica.is_lost)
+        await until(lambda: watcher.state)
+
+    monkeypatch.setattr(replica_reader, "RETRY", 0.05)
+    monkeypatch.setattr(replica_reader, "LATE", 0.2)
+    monkeypatch.setattr(replica_reader, "has_replica", lambda: True)
+    monkeypatch.setattr(replica_reader, "connect", connect_replica)
+    watching(work)
+    assert not reach.is_lost
 
 
 def test_a_commit_makes_everything_uncertain_until_it_is_read(backend: ApiToken) -> None:

@@ -1,0 +1,169 @@
+"""The synchronous standby dies: reads go on, changes are refused within seconds, and all is well once it is back."""
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flagadmin.errors import NoStandby, NotConfirmed
+from tests.support.asking import METRICS, Answer, Installation
+from tests.support.live_server import reserved_port, wait_until
+from tests.support.load import ADMIN, FLAG, SDK, TOKENS, report_body
+from tests.support.paths import ROOT
+from tests.support.replication import application_url, replicated, replicator_url
+from tests.support.serve import environment, serve, wait_until_it_answers
+
+pytestmark = pytest.mark.processes
+
+FRONTEND = "*:development.0123456789abcdef-frontend"
+THREADS = 8
+CREATE = (ADMIN, "POST", "/api/admin/projects/default/features")
+REPORT = (SDK, "POST", "/api/client/metrics")
+READS: dict[str, tuple[str, str, str, Any]] = {
+    "features": (SDK, "GET", "/api/client/features?namePrefix=check", None),
+    "delta": (SDK, "GET", "/api/client/delta", None),
+    "frontend": (FRONTEND, "GET", "/api/frontend?userId=7", None),
+    "frontend with a body": (FRONTEND, "POST", "/api/frontend", {"context": {"userId": "7"}}),
+    "OFREP": (SDK, "POST", "/ofrep/v1/evaluate/flags", {"context": {"targetingKey": "7"}}),
+    "playground": (ADMIN, "POST", "/api/admin/playground", {"environment": "development", "context": {}}),
+    "admin": (ADMIN, "GET", "/api/admin/projects", None),
+    "page": ("", "GET", "/login/", None),
+    "readiness": ("", "GET", "/readyz", None),
+    "metrics": (f"Bearer {METRICS}", "GET", "/metrics", None),
+}
+
+
+def statuses_of_reads(installed: Installation) -> set[int]:
+    return {installed.ask(*request).status for request in READS.values()}
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    with replicated() as (primary, standby), reserved_port() as port:
+        variables = TOKENS | {
+            "DATABASE_URL": application_url(primary, standby),
+            "SECRET_KEY": "the same on all machines",
+            "INIT_FRONTEND_API_TOKENS": FRONTEND,
+            "FLAGADMIN_METRICS_TOKEN": METRICS,
+            "FLAGADMIN_THREADS": str(THREADS),
+            "FLAGADMIN_COMMIT_SECONDS": "3",
+            "FLAGADMIN_LOG_LEVEL": "CRITICAL",
+        }
+        with serve(tmp_path_factory.mktemp("standby"), port, workers=1, **variables) as process:
+            wait_until_it_answers(port, process)
+            installation = Installation(port, primary, standby)
+            assert installation.create("checkout") == 201
+            installation.ask(ADMIN, "POST", f"{FLAG}/on")
+            yield installation
+
+
+class Asking(threading.Thread):
+    """One request that may take long."""
+
+    def __init__(self, installed: Installation, *request: Any) -> None:
+        super().__init__(daemon=True)
+        self.answered: Answer | None = None
+        self._installed, self._request = installed, request
+        self.start()
+
+    def run(self) -> None:
+        self.answered = self._installed.ask(*self._request)
+
+
+def test_the_standby_dies(installed: Installation) -> None:
+    assert statuses_of_reads(installed) == {200}
+    assert installed.ready() == {"health": "GOOD"}
+    wait_until(lambda: installed.metric("flagadmin_standby_required") == 1)
+
+    installed.standby.kill()
+    # More changes and reports than there are threads, all of which wait for their commit or for a place.
+    waiting = [
+        *(Asking(installed, *CREATE, {"name": f"in-doubt-{number}"}) for number in range(2 * THREADS)),
+        *(Asking(installed, *REPORT, report_body()) for _ in range(2 * THREADS)),
+    ]
+    wait_until(lambda: installed.primary.ask(COMMITS_THAT_WAIT) != "0")
+    while not any(request.answered for request in waiting):
+        assert statuses_of_reads(installed) == {200}
+    check_what_waited(installed, waiting)
+    check_while_it_is_missing(installed)
+
+    installed.standby.start()
+    wait_until(lambda: installed.ready() == {"health": "GOOD"})
+    assert wait_until(lambda: installed.create("afterwards")) == 201
+    assert installed.ask(*REPORT, report_body())[0] == 202
+    stored = installed.standby.ask("SELECT name FROM projects_flag", "flagadmin").split()
+    assert set(stored) == installed.flags()
+
+
+WATCHES = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'flagadmin standby watch'"
+SYNC_STATE = "SELECT sync_state FROM pg_stat_replication"
+COMMITS_THAT_WAIT = (
+    "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND usename = 'flagadmin'"
+)
+
+
+def check_what_waited(installed: Installation, waiting: list[Asking]) -> None:
+    wait_until(lambda: all(request.answered for request in waiting))
+    answers = [request.answered for request in waiting if request.answered]
+    assert {status for status, _, _ in answers} == {503}
+    assert all(headers["retry-after"] == "5" for _, headers, _ in answers)
+    messages = {json.loads(body)["message"] for _, _, body in answers}
+    assert NotConfirmed.default_message in messages
+    assert messages <= {NotConfirmed.default_message, NoStandby.default_message}
+    # What the answer says is so: what is in doubt is stored, what was refused is not.
+    flags = installed.flags()
+    for number, request in enumerate(waiting[: 2 * THREADS]):
+        assert request.answered
+        refused = b"Nothing was changed" in request.answered[2]
+        assert (f"in-doubt-{number}" not in flags) == refused, request.answered
+
+
+def check_while_it_is_missing(installed: Installation) -> None:
+    assert installed.ready() == {"health": "DEGRADED", "reasons": ["no standby"]}
+    assert statuses_of_reads(installed) == {200}
+    wait_until(lambda: installed.metric("flagadmin_standby_missing_seconds") > 0)
+    assert installed.metric('flagadmin_unconfirmed_commits_total{result="in doubt"}') > 0
+
+    status, _, body = installed.ask(*CREATE, {"name": "refused"})
+    assert (status, json.loads(body)["name"]) == (503, "ServiceUnavailableError")
+    assert b"Nothing was changed" in body
+    assert installed.ask(*REPORT, report_body())[0] == 503
+    assert "refused" not in installed.flags()
+    # What reads note for the first time: when tokens were last used, and the version of what an SDK sees.
+    for statement in ("UPDATE groups_apitoken SET seen_at = NULL", "DELETE FROM projects_sdkversion"):
+        installed.primary.ask(f"SET synchronous_commit = local; {statement}", "flagadmin")
+    assert statuses_of_reads(installed) == {200}
+
+
+def test_the_watch_lets_the_primary_go_on_alone(installed: Installation, tmp_path: Path) -> None:
+    url = replicator_url(installed.primary, installed.standby)
+    variables = {"FLAGADMIN_STANDBY_URL": url, "FLAGADMIN_STANDBY_ALONE_SECONDS": "5"}
+    command = [sys.executable, "manage.py", "standby", "watch"]
+    with subprocess.Popen(command, cwd=ROOT, env=environment(tmp_path, **variables)) as watch:
+        try:
+            wait_until(lambda: installed.primary.ask(WATCHES) == "1")
+            installed.standby.kill()
+            assert installed.create("waits") in (201, 503)
+            wait_until(lambda: installed.primary.ask("SHOW synchronous_standby_names") == "")
+            wait_until(lambda: installed.create(f"alone-{time.monotonic_ns()}") == 201)
+            wait_until(lambda: installed.metric("flagadmin_standby_required") == 0)
+            wait_until(lambda: installed.ready() == {"health": "GOOD"})
+
+            installed.standby.start()
+            wait_until(lambda: installed.primary.ask(SYNC_STATE) == "sync")
+            wait_until(lambda: installed.metric("flagadmin_standby_required") == 1)
+            assert installed.create("together") == 201
+            assert (
+                installed.standby.ask(
+                    "SELECT count(*) FROM projects_flag WHERE name = 'together'", "flagadmin"
+                )
+                == "1"
+            )
+        finally:
+            watch.terminate()
