@@ -1,6 +1,7 @@
 """Requests that keep a server busy, and threads that send them one after the other."""
 
 import http.client
+import select
 import ssl
 import threading
 import time
@@ -102,6 +103,8 @@ class Load(threading.Thread):
 
     def _answer(self, connection: http.client.HTTPSConnection, number: int) -> Answer:
         request = self._request(number)
+        if connection.sock is not None and select.select([connection.sock], [], [], 0)[0]:
+            connection.close()  # so has the server: connection pools of clients look before they send, too
         headers = {"Authorization": request.secret, "Content-Type": "application/json"}
         if self._etag:
             headers["If-None-Match"] = self._etag
