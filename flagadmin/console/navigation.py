@@ -50,6 +50,7 @@ class Section:
 @cache
 def all_sections() -> tuple[Section, ...]:
     of_roles = (Permission.ADMIN, Permission.READ_ROLE)
+    of_installation = (Permission.ADMIN, Permission.UPDATE_MAINTENANCE_MODE, Permission.UPDATE_CORS)
     return (
         Section(
             "Projects",
@@ -85,10 +86,10 @@ def all_sections() -> tuple[Section, ...]:
                 Page("Invite links", reverse("invite-links"), (Permission.ADMIN,)),
                 Page("Service accounts", reverse("service-accounts"), (Permission.ADMIN,)),
                 Page("API tokens", reverse("tokens")),
+                Page("Installation", reverse("installation"), of_installation),
             ),
         ),
         Section("API", (Page("API", reverse("docs")),)),
-        Section("Installation", (Page("Installation", reverse("installation")),), admins_only=True),
         Section("Data fixes", (Page("Data fixes", reverse("admin:index")),), admins_only=True),
     )
 

@@ -213,8 +213,8 @@ class Order(AsksFirst):
         return flag
 
     def order(self) -> dict[str, int]:
-        """The place of each strategy by its id."""
-        order = moved(self.given("order").split(","), self.given("move"))
+        """The place of each strategy by its id. Empty if no order is given: they keep theirs."""
+        order = moved([each for each in self.given("order").split(",") if each], self.given("move"))
         return {identifier: index for index, identifier in enumerate(order)}
 
     def act(self) -> str:

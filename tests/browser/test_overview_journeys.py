@@ -21,7 +21,7 @@ PAGES = ("/", "/activity/", "/imports/", "/import/")
 
 
 def changed(feature: str, *, ago: timedelta) -> None:
-    with at(timezone.now() - ago), transaction.atomic():
+    with transaction.atomic(), at(timezone.now() - ago):
         event = Event(
             type=EventType.FEATURE_ENVIRONMENT_ENABLED,
             project="default",
