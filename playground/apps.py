@@ -1,5 +1,6 @@
 """The playground app: evaluating flags and explaining the results."""
 
+import re
 from datetime import timedelta
 
 from django.apps import AppConfig
@@ -23,7 +24,9 @@ class PlaygroundConfig(AppConfig):
         change_checks.register(guard)
         register_error_format(PREFIX, error_body)
         loop_routes.add_stream(tickets.PATH, change_events.stream)
-        loop_routes.add_evaluations(r"/ofrep/.*|/api/frontend/?|/api/admin/playground(/advanced)?/?")
+        loop_routes.add_evaluations(
+            re.compile(r"/ofrep/.*|/api/frontend/?|/api/admin/playground(/advanced)?/?", re.DOTALL)
+        )
         loop_routes.run_in_loop(change_events.use_tokens)
         loop_routes.run_in_loop(change_events.watch_clock)
         loop_routes.run_in_loop(compile_ahead.start)

@@ -85,9 +85,9 @@ def add_stream(path: str, handler: StreamHandler) -> None:
     streams[path] = handler
 
 
-def add_evaluations(path: str) -> None:
-    """Registers paths (a regular expression) that only read, though a context is sent to them with POST."""
-    evaluations.append(re.compile(path))
+def add_evaluations(paths: re.Pattern[str]) -> None:
+    """Registers paths that only read, though a context is sent to them with POST."""
+    evaluations.append(paths)
 
 
 def is_writing(method: str, path: str) -> bool:

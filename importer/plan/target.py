@@ -38,7 +38,9 @@ def find_target(project_id: str, environment: str, *, caller: Caller) -> tuple[T
     """The target, or the issues that prevent it. Projects the caller may not read are not named."""
     issues = []
     project = readable_projects(caller).filter(id=project_id).first()
-    if project is None:
+    if not project_id:
+        issues.append(Issue(IssueKind.VALUE, "project", "Name the project to import into."))
+    elif project is None:
         issues.append(Issue(IssueKind.PROJECT, "project", unknown_project(caller, project_id[:100])))
     elif project.archived_at is not None:
         message = f"Project {project_id} is archived. Revive it first."

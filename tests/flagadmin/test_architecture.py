@@ -21,8 +21,10 @@ EXCEPTIONS = {("groups.console", "groups.login.pages")}
 MAY_SKIP = {
     "flagadmin/deploy/test_container.py": "root, buildah and debootstrap, and podman-compose for one of them",
     "browser/conftest.py": "Chromium, which FLAGADMIN_BROWSER_TESTS=required asks for",
+    "documentation/test_every_block.py": "root, a release or a server of its own, said of each block",
     "flagadmin/db/bundled/test_secrets.py": "root, who runs the server under another account",
     "flagadmin/db/bundled/test_server.py": "root, who runs the server under another account",
+    "support/postgresql_versions.py": "PostgreSQL 17, whose programs FLAGADMIN_TEST_POSTGRESQL can name",
     "support/programs.py": "nginx, promtool, pgbouncer, systemd-analyze and node, which FLAGADMIN_PROGRAMS=required asks for",
 }
 

@@ -53,7 +53,8 @@ class Racer(threading.Thread):
             self.done.set()
 
     def _at_statement(self, execute: Any, sql: Any, params: Any, many: Any, context: Any) -> Any:
-        if not self.has_lock and (" FOR UPDATE" in sql or " FOR NO KEY UPDATE" in sql):
+        locks = " FOR UPDATE" in sql or " FOR NO KEY UPDATE" in sql
+        if locks and not self.has_lock and "SKIP LOCKED" not in sql:  # that is the note of a token's use
             self._pause(BEFORE_LOCK)
             self.has_lock = True
         return execute(sql, params, many, context)
