@@ -139,11 +139,16 @@ def repeat(
     key, method, path, body = attack
     found = found or Attacked()
     until = time.monotonic() + seconds
-    with closing(Client(target.port, target.keys.get(key, ""))) as client:
-        while time.monotonic() < until:
-            began = time.perf_counter()
-            status, answer = client.call(method, path, body or None, **headers)
-            found.saw(status, time.perf_counter() - began, len(answer))
+    while time.monotonic() < until:
+        # The server may close a connection in the middle of a body that it refuses.
+        with (
+            suppress(OSError, http.client.HTTPException),
+            closing(Client(target.port, target.keys.get(key, ""))) as client,
+        ):
+            while time.monotonic() < until:
+                began = time.perf_counter()
+                status, answer = client.call(method, path, body or None, **headers)
+                found.saw(status, time.perf_counter() - began, len(answer))
     return found
 
 
