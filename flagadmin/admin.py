@@ -3,8 +3,8 @@
 from django.contrib import admin
 from django.http import HttpRequest
 
-from flagadmin.admin_base import ReadOnlyModelAdmin
-from flagadmin.audit.models import AuditEvent
+from flagadmin.core.audit.models import AuditEvent
+from groups.admin_site.base import ReadOnlyModelAdmin
 from importer.models import ImportRun
 
 

@@ -15,9 +15,9 @@ from django.core.management.base import BaseCommand
 from django.db.utils import OperationalError, ProgrammingError
 
 from flagadmin import __version__
-from flagadmin.db.bundled import server
-from flagadmin.db.reachable import check_reachable
-from flagadmin.db.transactions import sqlstate
+from flagadmin.core.db.bundled import server
+from flagadmin.core.db.reachable import check_reachable
+from flagadmin.core.db.transactions import sqlstate
 
 GROUPS = {
     "Serving": ("serve", "demo"),

@@ -10,9 +10,9 @@ from django.core.exceptions import ImproperlyConfigured
 from psycopg.conninfo import conninfo_to_dict
 
 from flagadmin import __version__
-from flagadmin import env as environment
-from flagadmin.db import data_dir as datadir
-from flagadmin.oidc_settings import oidc_settings, password_login
+from flagadmin.core import env as environment
+from flagadmin.core.db import data_dir as datadir
+from groups.login.sign_on.settings import oidc_settings, password_login
 
 PACKAGE = Path(__file__).resolve().parent
 IN_CHECKOUT = (PACKAGE.parent / "manage.py").exists()  # otherwise installed as a package
@@ -173,7 +173,7 @@ def _database(url: str) -> dict[str, Any]:
     except psycopg.ProgrammingError as error:
         raise ImproperlyConfigured(f"The database URL is not valid: {error}") from None
     return {
-        "ENGINE": "flagadmin.db.postgresql",
+        "ENGINE": "flagadmin.core.db.postgresql",
         **{name.upper(): options.pop(name, "") for name in ("user", "password", "host", "port")},
         "NAME": options.pop("dbname", ""),
         "CONN_HEALTH_CHECKS": True,
@@ -184,7 +184,7 @@ def _database(url: str) -> dict[str, Any]:
 def _bundled_database() -> dict[str, Any]:
     durable = environment.flag("FLAGADMIN_DATABASE_DURABLE", default=True)
     return {
-        "ENGINE": "flagadmin.db.bundled",
+        "ENGINE": "flagadmin.core.db.bundled",
         "NAME": "flagadmin",
         "CONN_HEALTH_CHECKS": True,
         "OPTIONS": {"data_dir": DATA_DIR, "durable": durable, "pool": dict(_POOL)},
@@ -223,25 +223,27 @@ INSTALLED_APPS = [
     "allauth.mfa",
     "allauth.usersessions",
     "flagadmin",
-    "flagadmin.installation",
-    "flagadmin.audit",
+    "flagadmin.core",
+    "flagadmin.core.installation",
+    "flagadmin.core.audit",
     "groups",
     "projects",
     "playground",
+    "sdk",
     "importer",
     "flagadmin.console",
 ]
 
 MIDDLEWARE = [
-    "flagadmin.http.request_metrics.RequestMetricsMiddleware",
-    "flagadmin.http.middleware.RequestIdMiddleware",
-    "flagadmin.http.middleware.OutageMiddleware",
-    "flagadmin.http.middleware.SecurityHeadersMiddleware",
+    "flagadmin.core.http.request_metrics.RequestMetricsMiddleware",
+    "flagadmin.core.http.middleware.RequestIdMiddleware",
+    "flagadmin.core.http.middleware.OutageMiddleware",
+    "flagadmin.core.http.middleware.SecurityHeadersMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "flagadmin.http.middleware.ErrorMiddleware",
-    "flagadmin.http.request_bodies.FreedBodiesMiddleware",
-    "flagadmin.http.request_bodies.BoundedBodyMiddleware",
+    "flagadmin.core.http.middleware.ErrorMiddleware",
+    "flagadmin.core.http.request_bodies.FreedBodiesMiddleware",
+    "flagadmin.core.http.request_bodies.BoundedBodyMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -259,7 +261,7 @@ WSGI_APPLICATION = "flagadmin.wsgi.application"
 
 TEMPLATES: list[dict[str, Any]] = [
     {
-        "BACKEND": "flagadmin.console.template_backend.FreedContexts",
+        "BACKEND": "flagadmin.core.template_backend.FreedContexts",
         "DIRS": [TEMPLATES_DIR],
         "APP_DIRS": True,
         "OPTIONS": {
@@ -314,7 +316,7 @@ USE_I18N = False
 DATE_FORMAT, DATETIME_FORMAT = "Y-m-d", "Y-m-d H:i:s"
 
 STATIC_URL = "/static/"
-# `serve` collects them (flagadmin/server/static_files.py); with DEBUG they are served from the source.
+# `serve` collects them (flagadmin/core/server/static_files.py); with DEBUG they are served from the source.
 STATIC_ROOT: Path | None = DATA_DIR / "static"
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
@@ -331,14 +333,14 @@ REST_FRAMEWORK: dict[str, Any] = {
         "groups.authentication.ConsoleSessionAuthentication",
     ],
     "DEFAULT_PERMISSION_CLASSES": ["groups.authentication.IsAdminCaller"],
-    "DEFAULT_RENDERER_CLASSES": ["flagadmin.http.request_bodies.OrjsonRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["flagadmin.http.request_bodies.StrictJSONParser"],
-    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "flagadmin.http.request_bodies.AlwaysJson",
-    "DEFAULT_SCHEMA_CLASS": "flagadmin.http.openapi.ApiSchema",
-    "EXCEPTION_HANDLER": "flagadmin.http.error_responses.exception_handler",
+    "DEFAULT_RENDERER_CLASSES": ["flagadmin.core.http.request_bodies.OrjsonRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["flagadmin.core.http.request_bodies.StrictJSONParser"],
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "flagadmin.core.http.request_bodies.AlwaysJson",
+    "DEFAULT_SCHEMA_CLASS": "flagadmin.core.http.openapi.ApiSchema",
+    "EXCEPTION_HANDLER": "flagadmin.core.http.error_responses.exception_handler",
     "LIST_SERIALIZER_ERRORS_AS_DICT": True,
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
-    "TEST_REQUEST_RENDERER_CLASSES": ["flagadmin.http.request_bodies.OrjsonRenderer"],
+    "TEST_REQUEST_RENDERER_CLASSES": ["flagadmin.core.http.request_bodies.OrjsonRenderer"],
     "UNAUTHENTICATED_USER": None,
 }
 
@@ -357,7 +359,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "COMPONENT_SPLIT_REQUEST": True,
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
-        "flagadmin.http.openapi.main_operations_first",
+        "flagadmin.core.http.openapi.main_operations_first",
     ],
     "CAMELIZE_NAMES": True,  # path parameters are spelled as in the specification
     # A console session works too, for "Try it out", but clients send tokens.
@@ -372,8 +374,8 @@ LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {
-        "json": {"()": "flagadmin.http.logs.JsonFormatter"},
-        "plain": {"()": "flagadmin.http.logs.PlainFormatter"},
+        "json": {"()": "flagadmin.core.http.logs.JsonFormatter"},
+        "plain": {"()": "flagadmin.core.http.logs.PlainFormatter"},
     },
     "handlers": {
         "stderr": {"class": "logging.StreamHandler", "formatter": "plain" if DEBUG else "json"},
@@ -383,7 +385,7 @@ LOGGING: dict[str, Any] = {
         # Django's default handlers would log everything twice.
         "django": {"handlers": [], "level": "INFO", "propagate": True},
         "django.server": {"handlers": [], "level": "INFO", "propagate": True},
-        # Client errors are logged with their reason and id by flagadmin.http.error_responses.
+        # Client errors are logged with their reason and id by flagadmin.core.http.error_responses.
         "django.request": {"handlers": [], "level": "ERROR", "propagate": True},
         "psycopg.pool": {"level": "ERROR"},
     },

@@ -3,10 +3,8 @@
 from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path, re_path
 
-from flagadmin import api_docs as api
-from flagadmin.http import health, request_metrics
-from projects.client_api.edge import ValidateTokensView
-from projects.client_api.impact_metrics_api import ImpactMetricsView
+from flagadmin.console import api_docs as api
+from flagadmin.core.http import health, request_metrics
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", health.healthz),
@@ -16,11 +14,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("metrics", request_metrics.metrics),
     path("api/openapi.json", api.OpenApiView.as_view(), name="openapi"),
     path("api/docs/", api.SwaggerView.as_view(), name="docs"),
-    path("api/client/", include("projects.client_api.urls")),
-    path("api/", include("playground.frontend_api")),
-    path("ofrep/", include("playground.ofrep.api")),
-    path("internal-backstage/impact/metrics", ImpactMetricsView.as_view()),
-    path("edge/validate", ValidateTokensView.as_view()),
+    path("", include("sdk.urls")),
     path("auth/", include("groups.login.api")),
     path("invite/", include("groups.sign_up.open_api")),
     path("api/admin/", include("importer.api_urls")),
@@ -36,7 +30,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("admin/", admin.site.urls),
 ]
 
-handler400 = "flagadmin.http.error_responses.handler400"
-handler403 = "flagadmin.http.error_responses.handler403"
-handler404 = "flagadmin.http.error_responses.handler404"
-handler500 = "flagadmin.http.error_responses.handler500"
+handler400 = "flagadmin.core.http.error_responses.handler400"
+handler403 = "flagadmin.core.http.error_responses.handler403"
+handler404 = "flagadmin.core.http.error_responses.handler404"
+handler500 = "flagadmin.core.http.error_responses.handler500"

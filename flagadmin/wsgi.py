@@ -8,7 +8,7 @@ import signal
 from django.core.wsgi import get_wsgi_application
 from django.urls import get_resolver
 
-from flagadmin.server.worker_processes import SHUTDOWN_TIMEOUT, end_with_parent, stop_on_sigterm
+from flagadmin.core.server.worker_processes import SHUTDOWN_TIMEOUT, end_with_parent, stop_on_sigterm
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "flagadmin.settings")
 

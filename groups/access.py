@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from django.db import connection
 from django.utils.functional import cached_property
 
-from flagadmin.errors import NoAccess
+from flagadmin.core.errors import NoAccess
 from groups.permissions import Permission, Scope
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """/api/admin/…: users, groups, roles, service accounts and personal tokens."""
 
-from flagadmin.http.routers import Router
+from flagadmin.core.http.routers import Router
 from groups.groups.api import GroupViewSet
 from groups.people.api import CandidateViewSet, UserViewSet
 from groups.people.feedback_api import FeedbackViewSet

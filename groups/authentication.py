@@ -13,7 +13,7 @@ from rest_framework.authentication import BaseAuthentication, SessionAuthenticat
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
-from flagadmin.errors import AuthenticationRequired, NoAccess
+from flagadmin.core.errors import AuthenticationRequired, NoAccess
 from groups.access import Caller
 from groups.models import ApiToken
 from groups.tokens import find_token, note_use

@@ -1,4 +1,4 @@
-"""Base classes of the console's pages. ``flagadmin/console/lists.py`` explains how to write a page."""
+"""Base classes of the console's pages. ``flagadmin/core/lists/pages.py`` explains how to write a page."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -17,10 +17,8 @@ from django.views.generic.base import ContextMixin, TemplateResponseMixin, View
 from django.views.generic.edit import FormMixin
 from django_htmx.http import HttpResponseClientRedirect
 
-from flagadmin.change_checks import BrokenExpectations
-from flagadmin.console.edit_conflicts import EditConflictMixin, differences
-from flagadmin.console.lists import Column, Filter, Listing, add_problems, csv_response
-from flagadmin.errors import (
+from flagadmin.core.change_checks import BrokenExpectations
+from flagadmin.core.errors import (
     AppError,
     AuthenticationRequired,
     MethodNotAllowed,
@@ -29,7 +27,9 @@ from flagadmin.errors import (
     Problem,
     ValidationError,
 )
-from flagadmin.unreadable_values import FIELD, noting_unreadable_values
+from flagadmin.core.lists.edit_conflicts import EditConflictMixin, differences
+from flagadmin.core.lists.pages import Column, Filter, Listing, add_problems, csv_response
+from flagadmin.core.unreadable_values import FIELD, noting_unreadable_values
 from groups.access import Caller
 from groups.authentication import caller_of
 from groups.login.kept_input import RESTORE, take_input

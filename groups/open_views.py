@@ -7,9 +7,9 @@ from django.http import HttpRequest
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from flagadmin.errors import NoAccess
-from flagadmin.http.fields import Body
-from flagadmin.http.request_bodies import FreedBodies
+from flagadmin.core.errors import NoAccess
+from flagadmin.core.http.fields import Body
+from flagadmin.core.http.request_bodies import FreedBodies
 
 
 class OpenView(FreedBodies, APIView):

@@ -3,7 +3,7 @@
 import logging
 from datetime import timedelta
 
-from flagadmin.server import background_tasks
+from flagadmin.core.server import background_tasks
 from groups.login.links import create_setup_link, forget_old_links
 from groups.login.throttle import forget_old_tries
 from groups.sessions.store import forget_ended_sessions

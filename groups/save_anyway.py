@@ -10,9 +10,9 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django_htmx.http import reselect, reswap, retarget
 
-from flagadmin.change_checks import BrokenExpectations, overriding
-from flagadmin.http.error_responses import previous_page
-from flagadmin.http.override import FIELD
+from flagadmin.core.change_checks import BrokenExpectations, overriding
+from flagadmin.core.http.error_responses import previous_page
+from flagadmin.core.http.override import FIELD
 from groups.access import Caller
 
 

@@ -18,11 +18,11 @@ from django.db.models import Q
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
-from flagadmin.db import outages
-from flagadmin.db.replica import REPLICA, has_replica, replica
-from flagadmin.db.standby import committed_locally
-from flagadmin.errors import AuthenticationRequired, ValidationError
-from flagadmin.http.timestamps import iso
+from flagadmin.core.db import outages
+from flagadmin.core.db.replica import REPLICA, has_replica, replica
+from flagadmin.core.db.standby import committed_locally
+from flagadmin.core.errors import AuthenticationRequired, ValidationError
+from flagadmin.core.http.timestamps import iso
 from groups.access import Caller
 from groups.models import ApiToken, User
 

@@ -31,10 +31,10 @@ from django.core.exceptions import ImproperlyConfigured
 from rest_framework import serializers, viewsets
 from rest_framework.permissions import SAFE_METHODS
 
-from flagadmin.change_checks import overriding
-from flagadmin.http.override import ignores_expectations
-from flagadmin.http.request_bodies import FreedBodies
-from flagadmin.unreadable_values import HEADER, UnreadableValue, header_of, noting_unreadable_values
+from flagadmin.core.change_checks import overriding
+from flagadmin.core.http.override import ignores_expectations
+from flagadmin.core.http.request_bodies import FreedBodies
+from flagadmin.core.unreadable_values import HEADER, UnreadableValue, header_of, noting_unreadable_values
 from groups.access import Caller
 from groups.authentication import ApiRequest
 from groups.permissions import Permission

@@ -10,9 +10,9 @@ from rest_framework.decorators import action
 from rest_framework.parsers import BaseParser
 from rest_framework.response import Response
 
-from flagadmin.errors import ValidationError
-from flagadmin.http.openapi import refusal
-from flagadmin.http.request_bodies import StrictJSONParser, parse_json
+from flagadmin.core.errors import ValidationError
+from flagadmin.core.http.openapi import refusal
+from flagadmin.core.http.request_bodies import StrictJSONParser, parse_json
 from groups.access import Caller
 from groups.authentication import ApiRequest
 from groups.viewsets import ViewSet

@@ -1,6 +1,6 @@
 """URLs of the API endpoints for importing, validating and exporting flags (/api/admin/features-batch)."""
 
-from flagadmin.http.routers import Router
+from flagadmin.core.http.routers import Router
 from importer.api import BatchViewSet
 
 router = Router()

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from django.db.models import Q
 
-from flagadmin.audit.events import EventType
-from flagadmin.audit.record import Event, record
-from flagadmin.db.transactions import consistent_reads
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.record import Event, record
+from flagadmin.core.db.transactions import consistent_reads
 from groups.access import Caller
 from playground.saved_contexts.queries import visible_contexts, visible_expectations
 from projects.access import check_environment, check_project

@@ -10,10 +10,10 @@ from typing import ParamSpec, TypeVar
 from django.conf import settings
 from prometheus_client import Counter, Histogram
 
-from flagadmin.change_checks import call_overriding, override_by
-from flagadmin.errors import AppError
-from flagadmin.server.gc_control import gc_paused
-from flagadmin.server.worker_processes import run_in_process
+from flagadmin.core.change_checks import call_overriding, override_by
+from flagadmin.core.errors import AppError
+from flagadmin.core.server.gc_control import gc_paused
+from flagadmin.core.server.worker_processes import run_in_process
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -6,7 +6,7 @@ from drf_spectacular.extensions import OpenApiSerializerExtension
 from pydantic import TypeAdapter
 from rest_framework import serializers
 
-from flagadmin.http.fields import Body, ListOf
+from flagadmin.core.http.fields import Body, ListOf
 from importer.body.schemas import BodyDocument
 from playground.comparison.given_contexts import MAX_CONTEXTS, ContextsBody
 from playground.comparison.request import MOST_EXAMPLES

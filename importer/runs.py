@@ -9,8 +9,8 @@ from uuid import UUID
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from flagadmin.db.transactions import transactional
-from flagadmin.errors import Conflict, NotFound
+from flagadmin.core.db.transactions import transactional
+from flagadmin.core.errors import Conflict, NotFound
 from groups.access import Caller
 from importer.apply.execute import CheckedImport, OutdatedPlan, apply_checked
 from importer.apply.progress import ProgressReporter, RunProgress, is_running

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from flagadmin.errors import NotFound
+from flagadmin.core.errors import NotFound
 from groups.access import Caller
 from importer.expectations import changed_if_imported
 from importer.plan.import_plan import Plan

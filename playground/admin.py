@@ -7,9 +7,9 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from flagadmin.admin_base import ActionModelAdmin, ReadOnlyModelAdmin, checked_body
-from flagadmin.audit.events import EventType
+from flagadmin.core.audit.events import EventType
 from groups.access import Caller
+from groups.admin_site.base import ActionModelAdmin, ReadOnlyModelAdmin, checked_body
 from playground.models import SavedContext, UserRun
 from playground.saved_contexts import actions
 from playground.saved_contexts.serializers import ExpectationBody

@@ -8,7 +8,7 @@ from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
-from flagadmin.http.request_bodies import ManyValuesParser
+from flagadmin.core.http.request_bodies import ManyValuesParser
 from groups.authentication import ApiRequest
 from groups.viewsets import ViewSet
 from playground import combinations

@@ -1,6 +1,6 @@
 """URL patterns of the playground API (/api/admin/playground)."""
 
-from flagadmin.http.routers import Router
+from flagadmin.core.http.routers import Router
 from playground.api import PlaygroundViewSet
 from playground.saved_contexts.api import SavedContextViewSet
 from playground.user_runs.api import UserRunViewSet

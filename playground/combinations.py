@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
-from flagadmin.errors import ValidationError
+from flagadmin.core.errors import ValidationError
 
 
 def invalid_properties(context: dict[str, Any]) -> list[str]:

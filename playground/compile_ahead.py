@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from django.conf import settings
 from django.db import Error, connection
 
-from flagadmin.server.gc_control import gc_paused
+from flagadmin.core.server.gc_control import gc_paused
 from playground.pages.form import default_environment
 from playground.response.snapshot import Batch
 from playground.snapshot_cache import compile_ahead

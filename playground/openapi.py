@@ -8,7 +8,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers as s
 
-from flagadmin.http.fields import ListOf, MapOf
+from flagadmin.core.http.fields import ListOf, MapOf
 from playground.request import LONGEST_TEXT, MOST_ENVIRONMENTS, MOST_FIELDS, MOST_PROJECTS
 
 PLAYGROUND_DESCRIPTION = """\

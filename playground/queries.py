@@ -9,8 +9,8 @@ from django.conf import settings
 from django.db.models import Q
 from django.utils import timezone
 
-from flagadmin.errors import Problem, ValidationError, choices
-from flagadmin.server.gc_control import gc_paused
+from flagadmin.core.errors import Problem, ValidationError, choices
+from flagadmin.core.server.gc_control import gc_paused
 from groups.access import Caller
 from playground import combinations
 from playground.engine.context import TOP_LEVEL, Context

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.utils.dateparse import parse_datetime
 
-from flagadmin.errors import Problem, ValidationError
+from flagadmin.core.errors import Problem, ValidationError
 from playground.engine import literals
 from playground.engine.coercion import string_of, text_of
 from playground.engine.context import TOP_LEVEL

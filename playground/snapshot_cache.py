@@ -11,12 +11,12 @@ from time import perf_counter
 from django.conf import settings
 from prometheus_client import Counter, Histogram
 
-from flagadmin.byte_cache import CACHE_BYTES, SharingCache
-from flagadmin.db.transactions import consistent_reads
-from flagadmin.metrics.processes import process_name
-from flagadmin.metrics.sampling import sampled
-from flagadmin.server.freed_memory import given_back
-from flagadmin.server.gc_control import gc_paused
+from flagadmin.core.byte_cache import CACHE_BYTES, SharingCache
+from flagadmin.core.db.transactions import consistent_reads
+from flagadmin.core.metrics.processes import process_name
+from flagadmin.core.metrics.sampling import sampled
+from flagadmin.core.server.freed_memory import given_back
+from flagadmin.core.server.gc_control import gc_paused
 from playground.engine.snapshot import SPARE_ENTRIES
 from playground.response.snapshot import Batch, ResponseSnapshot, compile_batches
 from projects.definitions import definition_batches

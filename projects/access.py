@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from django.db.models import QuerySet
 
-from flagadmin import change_checks
-from flagadmin.errors import NotFound, Problem, ValidationError, choices
+from flagadmin.core import change_checks
+from flagadmin.core.errors import NotFound, Problem, ValidationError, choices
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.models import Environment, Flag, Project

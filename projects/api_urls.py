@@ -3,7 +3,7 @@
 Order matters: ``projects/archive/features`` must list the flags of a project whose id is ``archive``.
 """
 
-from flagadmin.http.routers import Router
+from flagadmin.core.http.routers import Router
 from projects.applications.api import (
     ApplicationViewSet,
     FlagUsageViewSet,

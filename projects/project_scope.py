@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 from django.db import IntegrityError, connection, transaction
 from django.db.models import Model, Q, QuerySet
 
-from flagadmin.db.transactions import UNIQUE_VIOLATION, sqlstate
-from flagadmin.errors import NameExists
+from flagadmin.core.db.transactions import UNIQUE_VIOLATION, sqlstate
+from flagadmin.core.errors import NameExists
 from groups.access import Caller, missing
 from groups.permissions import Permission
 from projects.access import begin_checks, check_not_archived, no_project

@@ -14,7 +14,7 @@ from typing import Any
 import pgtrigger
 from django.db import connection
 
-from flagadmin.db.transactions import AUDITED
+from flagadmin.core.db.transactions import AUDITED
 
 TOUCH_SQL = """
 CREATE SEQUENCE IF NOT EXISTS projects_revision_seq;

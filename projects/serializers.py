@@ -5,7 +5,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from flagadmin.http.fields import Body
+from flagadmin.core.http.fields import Body
 from projects.text_values import text_of
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from flagadmin.errors import Problem
+from flagadmin.core.errors import Problem
 from projects.flags.name_rules import name_problem
 
 COLOR = re.compile(r"#[0-9A-Fa-f]{6}\Z")

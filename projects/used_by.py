@@ -5,8 +5,8 @@ from typing import Any
 from django.db.models import Q, QuerySet, TextField
 from django.db.models.functions import Cast
 
-from flagadmin.errors import choices, named_flags
-from flagadmin.server.gc_control import gc_paused
+from flagadmin.core.errors import choices, named_flags
+from flagadmin.core.server.gc_control import gc_paused
 from groups.access import Caller
 from projects.models import FlagEnvironment, Project, ProjectEnvironment, Segment, Strategy
 from projects.project_scope import visible

@@ -9,8 +9,8 @@ from typing import Any
 import orjson
 from django.db import connection
 
-from flagadmin.byte_cache import ByteCache
-from flagadmin.db.transactions import consistent_reads
+from flagadmin.core.byte_cache import ByteCache
+from flagadmin.core.db.transactions import consistent_reads
 from groups.access import Caller
 from projects.revision import revisions
 

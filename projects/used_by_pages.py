@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from django.http import HttpRequest
 from django.urls import reverse
 
-from flagadmin.console.lists import Listing
+from flagadmin.core.lists.pages import Listing
 from projects.console import flag_url, project_url
 from projects.used_by import Uses
 

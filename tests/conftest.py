@@ -41,7 +41,7 @@ def pytest_collection_finish() -> None:
 @pytest.fixture(scope="session", autouse=True)
 def own_count_of_commits(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Other workers of the test run have databases of their own, but the same data directory."""
-    from flagadmin.db import commits
+    from flagadmin.core.db import commits
 
     with (
         (tmp_path_factory.mktemp("commits") / "commits").open("ab") as file,
@@ -54,7 +54,7 @@ def own_count_of_commits(tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
 @pytest.fixture(scope="session", autouse=True)
 def every_action_has_its_moment() -> Iterator[None]:
     """In a test that is one transaction, each action still gets the time of its events from the clock of the test."""
-    from flagadmin.db import transactions
+    from flagadmin.core.db import transactions
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(transactions, "_to_its_end", with_own_moment(transactions._to_its_end))
@@ -64,7 +64,7 @@ def every_action_has_its_moment() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def remembered_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is remembered of the installation's settings is that of a new one, until the test changes them."""
-    from flagadmin.installation import state
+    from flagadmin.core.installation import state
 
     monkeypatch.setattr(state, "_remembered", state._Remembered(until=float("inf")))
 

@@ -61,8 +61,8 @@ def one_line(text: str) -> str:
 
 
 def list_events() -> list[str]:
-    from flagadmin.audit.events import EventType
-    from flagadmin.audit.sentences import template_of
+    from flagadmin.core.audit.events import EventType
+    from flagadmin.core.audit.sentences import template_of
 
     rows = [
         (f"`{event}`", f"… {template_of(event)}".replace("{", "*").replace("}", "*")) for event in EventType

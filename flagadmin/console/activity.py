@@ -7,15 +7,15 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from flagadmin.audit.events import EventType
-from flagadmin.audit.models import AuditEvent
-from flagadmin.audit.sentences import sentence
 from flagadmin.console.change_versions import comparison_url, with_versions
-from flagadmin.console.days import FIRST, LAST, PARAMETERS, DateRange, zone_of
-from flagadmin.console.filter_chips import free_chips, set_chips
-from flagadmin.console.lists import SPREADSHEET, Column, Filter, Listing, curl_for
-from flagadmin.errors import ValidationError
-from flagadmin.http.timestamps import iso
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.audit.sentences import sentence
+from flagadmin.core.errors import ValidationError
+from flagadmin.core.http.timestamps import iso
+from flagadmin.core.lists.days import FIRST, LAST, PARAMETERS, DateRange, zone_of
+from flagadmin.core.lists.filter_chips import free_chips, set_chips
+from flagadmin.core.lists.pages import SPREADSHEET, Column, Filter, Listing, curl_for
 from groups.console import ListPage
 from projects.access import readable_projects
 from projects.history.changes import (

@@ -10,8 +10,8 @@ class ConsoleConfig(AppConfig):
     def ready(self) -> None:
         from django.contrib import admin
 
-        from flagadmin.api_docs import prepare_openapi_document
-        from flagadmin.server import loop_routes
+        from flagadmin.console.api_docs import prepare_openapi_document
+        from flagadmin.core.server import loop_routes
 
         loop_routes.run_in_loop(prepare_openapi_document)
         admin.site.index_title = "Data fixes"

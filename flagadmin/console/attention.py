@@ -15,9 +15,9 @@ from django.db.models.functions import RowNumber
 from django.urls import reverse
 from django.utils import timezone
 
-from flagadmin.audit.models import AuditEvent
-from flagadmin.errors import NoAccess, counted
-from flagadmin.templatetags.moments import SOON
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.errors import NoAccess, counted
+from flagadmin.core.templatetags.moments import SOON
 from groups.access import Caller
 from groups.models import ApiToken
 from importer.models import ImportRun

@@ -7,8 +7,8 @@ from urllib.parse import urlencode
 from django.db.models import Max, Min, QuerySet
 from django.urls import reverse
 
-from flagadmin.audit.models import AuditEvent
-from flagadmin.http.timestamps import iso
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.http.timestamps import iso
 from projects.console import flag_url
 from projects.drafts import environments_in_order
 from projects.history.back import TYPES

@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils.functional import SimpleLazyObject
 
 from flagadmin import __version__
-from flagadmin.installation.state import is_in_maintenance
+from flagadmin.core.installation.state import is_in_maintenance
 from groups.access import Caller
 from groups.authentication import caller_of
 from groups.permissions import Permission

@@ -5,9 +5,9 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from flagadmin.audit.models import AuditEvent
 from flagadmin.console.activity import ActivityPage
-from flagadmin.console.lists import Filter
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.lists.pages import Filter
 from groups.console import Crumbs
 from projects.access import access_project
 from projects.console import project_crumbs

@@ -10,10 +10,10 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.csrf import csrf_exempt
 
-from flagadmin.audit.events import EventType
 from flagadmin.console.attention import needs_attention
-from flagadmin.console.lists import curl_for
 from flagadmin.console.navigation import THEMES
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.lists.pages import curl_for
 from groups.access import Caller
 from groups.console import ConsolePage, not_allowed
 from groups.permissions import Permission

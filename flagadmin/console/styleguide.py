@@ -5,7 +5,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from flagadmin.templatetags.icons import ICONS
+from flagadmin.core.templatetags.icons import ICONS
 from groups.console import ConsolePage
 
 

@@ -7,8 +7,8 @@ from datetime import datetime
 from django.db import connection
 from django.utils import timezone
 
-from flagadmin.audit.record import MOMENT
-from flagadmin.http.logs import request_id
+from flagadmin.core.audit.record import MOMENT
+from flagadmin.core.http.logs import request_id
 
 
 @contextmanager

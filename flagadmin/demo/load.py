@@ -9,7 +9,7 @@ import orjson
 from django.conf import settings
 from django.utils import timezone
 
-from flagadmin.db.transactions import transactional
+from flagadmin.core.db.transactions import transactional
 from flagadmin.demo import story
 from flagadmin.demo.clock import at
 from flagadmin.demo.definitions import DemoFlag, import_body

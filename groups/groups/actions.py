@@ -7,11 +7,11 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from flagadmin.audit.events import EventType
-from flagadmin.audit.record import Event, record
-from flagadmin.db.transactions import transactional
-from flagadmin.edit_conflicts import Expected, check_expected
-from flagadmin.errors import AppError, NameExists, NotFound, Problem, ValidationError, raised_by
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.record import Event, record
+from flagadmin.core.db.transactions import transactional
+from flagadmin.core.edit_conflicts import Expected, check_expected
+from flagadmin.core.errors import AppError, NameExists, NotFound, Problem, ValidationError, raised_by
 from groups.access import Caller
 from groups.models import Grant, Group, GroupMembership, User
 from groups.people.last_admin import check_admins_without_group, keeping_admins

@@ -7,10 +7,10 @@ from django import forms
 from django.contrib import admin
 from django.http import HttpRequest
 
-from flagadmin.admin_base import ActionInline, ActionModelAdmin
-from flagadmin.audit.events import EventType
-from flagadmin.errors import ValidationError
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.errors import ValidationError
 from groups.access import Caller
+from groups.admin_site.base import ActionInline, ActionModelAdmin
 from groups.groups import actions as groups
 from groups.groups.actions import NewGroup
 from groups.models import (

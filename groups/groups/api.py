@@ -7,11 +7,11 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schem
 from rest_framework import serializers
 from rest_framework.response import Response
 
-from flagadmin.http.etags import ETagMixin
-from flagadmin.http.fields import Body, ListOf
-from flagadmin.http.openapi import refusal
-from flagadmin.http.path_ids import path_id
-from flagadmin.http.timestamps import iso
+from flagadmin.core.http.etags import ETagMixin
+from flagadmin.core.http.fields import Body, ListOf
+from flagadmin.core.http.openapi import refusal
+from flagadmin.core.http.path_ids import path_id
+from flagadmin.core.http.timestamps import iso
 from groups.authentication import ApiRequest
 from groups.groups import actions
 from groups.models import Group

@@ -1,7 +1,7 @@
 """Describes what users lose when a group is deleted."""
 
-from flagadmin.console.lists import SHOWN
-from flagadmin.errors import counted
+from flagadmin.core.errors import counted
+from flagadmin.core.lists.pages import SHOWN
 from groups.groups.actions import GroupDeletion
 
 NUMBERS = ("None", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine")

@@ -8,9 +8,9 @@ from django.contrib import messages
 from django.db.models import Count, Q, QuerySet
 from django.urls import reverse
 
-from flagadmin.audit.events import EventType
-from flagadmin.audit.models import AuditEvent
-from flagadmin.console.lists import Column, Filter, Listing, curl_for
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.lists.pages import Column, Filter, Listing, curl_for
 from groups.console import ActionPage, ConfirmPage, Crumbs, EditPage, FormPage, ListPage
 from groups.groups import actions
 from groups.groups.actions import NewGroup

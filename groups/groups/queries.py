@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from django.db.models import Count, QuerySet
 
-from flagadmin.db.matching import best_matches
+from flagadmin.core.db.matching import best_matches
 from groups.access import Caller
 from groups.groups.actions import READERS
 from groups.models import Group

@@ -3,10 +3,10 @@
 from django.contrib.auth import authenticate
 from django.utils import timezone
 
-from flagadmin.audit.events import EventType
-from flagadmin.audit.record import Event, record
-from flagadmin.db.transactions import transactional
-from flagadmin.errors import AuthenticationRequired
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.record import Event, record
+from flagadmin.core.db.transactions import transactional
+from flagadmin.core.errors import AuthenticationRequired
 from groups.access import Caller
 from groups.login.throttle import Try, count_try, forget_tries, log_failure
 from groups.models import User

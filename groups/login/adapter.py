@@ -8,8 +8,8 @@ from allauth.account.signals import user_logged_in
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 
-from flagadmin.errors import AuthenticationRequired
-from flagadmin.http.client_address import client_address
+from flagadmin.core.errors import AuthenticationRequired
+from flagadmin.core.http.client_address import client_address
 from groups.login.actions import WRONG, note_login
 from groups.login.flow import is_own_path, safe_next
 from groups.models import User

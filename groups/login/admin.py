@@ -5,7 +5,7 @@ from typing import Any
 from django.contrib import admin
 from django.http import HttpRequest
 
-from flagadmin.admin_base import ReadOnlyModelAdmin
+from groups.admin_site.base import ReadOnlyModelAdmin
 from groups.models import (
     LoginFailure,
     LoginLink,

@@ -15,16 +15,16 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from flagadmin.errors import (
+from flagadmin.core.errors import (
     AppError,
     AuthenticationRequired,
     InvalidOperation,
     NotFound,
     ValidationError,
 )
-from flagadmin.http.client_address import client_address
-from flagadmin.http.fields import LONGEST_NAME, Body
-from flagadmin.http.openapi import refusal
+from flagadmin.core.http.client_address import client_address
+from flagadmin.core.http.fields import LONGEST_NAME, Body
+from flagadmin.core.http.openapi import refusal
 from groups.login.actions import check_login
 from groups.login.flow import enter
 from groups.login.invitations import choose_password, invited_user

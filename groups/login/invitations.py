@@ -2,10 +2,10 @@
 
 from django.urls import reverse_lazy
 
-from flagadmin.audit.events import EventType
-from flagadmin.audit.record import Event, record
-from flagadmin.db.transactions import transactional
-from flagadmin.errors import InvalidOperation, NotFound, check_problems
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.record import Event, record
+from flagadmin.core.db.transactions import transactional
+from flagadmin.core.errors import InvalidOperation, NotFound, check_problems
 from groups.access import Caller
 from groups.login.links import INVITE_LIFETIME, create_login_link, peek, use_login_link
 from groups.login.passwords import change_password, check_passwords_on, end_links, problems_of_password

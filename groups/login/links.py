@@ -11,11 +11,11 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
 
-from flagadmin.audit.events import EventType
-from flagadmin.audit.record import Event, record
-from flagadmin.db.transactions import transactional
-from flagadmin.errors import NotFound, Problem, ValidationError
-from flagadmin.installation.maintenance import exempt_from_maintenance
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.record import Event, record
+from flagadmin.core.db.transactions import transactional
+from flagadmin.core.errors import NotFound, Problem, ValidationError
+from flagadmin.core.installation.maintenance import exempt_from_maintenance
 from groups.access import Caller
 from groups.login.passwords import check_passwords_on, problems_of_password
 from groups.models import LoginLink, User

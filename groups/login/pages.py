@@ -10,10 +10,10 @@ from django.urls import reverse
 from django.views import View
 from django_htmx.http import HttpResponseClientRedirect
 
-from flagadmin.console.lists import add_problems
-from flagadmin.errors import AppError, AuthenticationRequired, NoAccess, TooManyRequests
-from flagadmin.http.client_address import client_address
-from flagadmin.http.error_responses import error_response, is_api
+from flagadmin.core.errors import AppError, AuthenticationRequired, NoAccess, TooManyRequests
+from flagadmin.core.http.client_address import client_address
+from flagadmin.core.http.error_responses import error_response, is_api
+from flagadmin.core.lists.pages import add_problems
 from groups.login.actions import check_login
 from groups.login.flow import enter, guarded, safe_next
 from groups.login.kept_input import input_of, keep_input, page_of

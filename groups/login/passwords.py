@@ -6,10 +6,10 @@ from django.core.exceptions import ValidationError as Refused
 from django.db.models import F
 from django.utils import timezone
 
-from flagadmin.audit.events import EventType
-from flagadmin.audit.record import Event, record
-from flagadmin.db.transactions import transactional
-from flagadmin.errors import (
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.record import Event, record
+from flagadmin.core.db.transactions import transactional
+from flagadmin.core.errors import (
     AuthenticationRequired,
     InvalidOperation,
     NoAccess,

@@ -14,7 +14,7 @@ from django.db import connection, transaction
 from django.db.models import Count, Max, Q
 from django.utils import timezone
 
-from flagadmin.errors import TooManyRequests
+from flagadmin.core.errors import TooManyRequests
 from groups.models import LoginFailure, User
 
 log = logging.getLogger("flagadmin.login")

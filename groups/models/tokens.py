@@ -6,7 +6,7 @@ import pgtrigger
 from django.db import models
 from django.db.models import Q
 
-from flagadmin.db.notifications import notify_trigger
+from flagadmin.core.db.notifications import notify_trigger
 
 
 class ApiToken(models.Model):

@@ -8,11 +8,19 @@ from typing import Any
 from django.core.exceptions import ValidationError as Refused
 from django.core.validators import validate_email
 
-from flagadmin.audit.events import EventType
-from flagadmin.audit.record import Event, record
-from flagadmin.db.transactions import transactional
-from flagadmin.edit_conflicts import Expected, check_expected
-from flagadmin.errors import AppError, NameExists, NotFound, Problem, UserExists, ValidationError, raised_by
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.record import Event, record
+from flagadmin.core.db.transactions import transactional
+from flagadmin.core.edit_conflicts import Expected, check_expected
+from flagadmin.core.errors import (
+    AppError,
+    NameExists,
+    NotFound,
+    Problem,
+    UserExists,
+    ValidationError,
+    raised_by,
+)
 from groups.access import Caller
 from groups.login.passwords import check_passwords_on, problems_of_password
 from groups.models import User

@@ -7,9 +7,9 @@ from django import forms
 from django.contrib import admin
 from django.http import HttpRequest
 
-from flagadmin.admin_base import ActionModelAdmin, ActionModelForm
-from flagadmin.audit.events import EventType
+from flagadmin.core.audit.events import EventType
 from groups.access import Caller
+from groups.admin_site.base import ActionModelAdmin, ActionModelForm
 from groups.models import (
     User,
 )

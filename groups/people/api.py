@@ -10,9 +10,9 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
-from flagadmin.errors import ValidationError
-from flagadmin.http.etags import ETagMixin
-from flagadmin.http.path_ids import path_id
+from flagadmin.core.errors import ValidationError
+from flagadmin.core.http.etags import ETagMixin
+from flagadmin.core.http.path_ids import path_id
 from groups.authentication import ApiRequest
 from groups.login.invitations import reset_password
 from groups.login.links import INVITE_LIFETIME, absolute_url, create_login_link

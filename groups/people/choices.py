@@ -2,7 +2,7 @@
 
 from django.db.models import Q
 
-from flagadmin.errors import InvalidOperation
+from flagadmin.core.errors import InvalidOperation
 from groups.models import User
 from groups.roles.root_roles import root_roles
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.urls import reverse
 
-from flagadmin.errors import NotFound
+from flagadmin.core.errors import NotFound
 from groups.console import ConsolePage, Crumbs
 from groups.models import User
 from groups.people import actions

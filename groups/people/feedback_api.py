@@ -8,8 +8,8 @@ from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
-from flagadmin.http.fields import LONGEST_NAME, Body
-from flagadmin.http.timestamps import iso
+from flagadmin.core.http.fields import LONGEST_NAME, Body
+from flagadmin.core.http.timestamps import iso
 from groups.authentication import ApiRequest
 from groups.people.personal_tokens import own_user
 from groups.viewsets import ViewSet

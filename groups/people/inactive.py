@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 from django.db.models import Max, Q, QuerySet
 from django.utils import timezone
 
-from flagadmin.db.transactions import transactional
-from flagadmin.errors import Problem, check_problems
+from flagadmin.core.db.transactions import transactional
+from flagadmin.core.errors import Problem, check_problems
 from groups.access import Caller
 from groups.models import User
 from groups.people.actions import delete_account

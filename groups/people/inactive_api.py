@@ -5,8 +5,8 @@ from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
-from flagadmin.http.fields import Body, ListOf
-from flagadmin.http.timestamps import iso
+from flagadmin.core.http.fields import Body, ListOf
+from flagadmin.core.http.timestamps import iso
 from groups.authentication import ApiRequest
 from groups.people.inactive import delete_inactive_people, inactive_people
 from groups.permissions import Permission

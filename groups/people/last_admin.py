@@ -7,7 +7,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
-from flagadmin.errors import InvalidOperation
+from flagadmin.core.errors import InvalidOperation
 from groups.access import Caller
 from groups.models import Group, GroupMembership, Role, User
 from groups.permissions import BuiltIn

@@ -7,11 +7,11 @@ from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
-from flagadmin.errors import NotFound
-from flagadmin.http.client_address import client_address
-from flagadmin.http.fields import Body
-from flagadmin.http.openapi import refusal
-from flagadmin.http.path_ids import path_id
+from flagadmin.core.errors import NotFound
+from flagadmin.core.http.client_address import client_address
+from flagadmin.core.http.fields import Body
+from flagadmin.core.http.openapi import refusal
+from flagadmin.core.http.path_ids import path_id
 from groups.access import Caller
 from groups.authentication import ApiRequest
 from groups.login.passwords import change_password, check_own_password

@@ -13,9 +13,9 @@ from django.urls import reverse
 from django.utils.decorators import method_decorator
 from django.views.decorators.debug import sensitive_post_parameters
 
-from flagadmin.console.lists import Listing, curl_for
-from flagadmin.errors import ValidationError
-from flagadmin.http.client_address import client_address
+from flagadmin.core.errors import ValidationError
+from flagadmin.core.http.client_address import client_address
+from flagadmin.core.lists.pages import Listing, curl_for
 from groups.console import FormPage
 from groups.login.passwords import (
     can_use_password,

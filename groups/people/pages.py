@@ -7,7 +7,7 @@ from django.conf import settings
 from django.db.models import Count, F, Max, Min, Q, QuerySet
 from django.urls import reverse
 
-from flagadmin.console.lists import Column, Filter, curl_for
+from flagadmin.core.lists.pages import Column, Filter, curl_for
 from groups.console import Crumbs, ListPage
 from groups.login.passwords import can_use_password
 from groups.login.sign_on.admin_pages import identity_of

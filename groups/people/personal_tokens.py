@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-from flagadmin.audit.events import EventType
-from flagadmin.audit.record import Event, record, record_all
-from flagadmin.db.transactions import transactional
-from flagadmin.errors import NameExists, NoAccess, NotFound
-from flagadmin.http.timestamps import iso
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.record import Event, record, record_all
+from flagadmin.core.db.transactions import transactional
+from flagadmin.core.errors import NameExists, NoAccess, NotFound
+from flagadmin.core.http.timestamps import iso
 from groups.access import Caller
 from groups.models import ApiToken, User
 from groups.permissions import Permission

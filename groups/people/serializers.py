@@ -6,8 +6,8 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from flagadmin.http.fields import LONGEST_NAME, Body
-from flagadmin.http.timestamps import iso
+from flagadmin.core.http.fields import LONGEST_NAME, Body
+from flagadmin.core.http.timestamps import iso
 from groups.models import ApiToken, Role, User
 
 

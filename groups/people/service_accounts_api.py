@@ -6,8 +6,8 @@ from django.utils.functional import cached_property
 from drf_spectacular.utils import extend_schema
 from rest_framework.response import Response
 
-from flagadmin.http.etags import ETagMixin
-from flagadmin.http.path_ids import path_id
+from flagadmin.core.http.etags import ETagMixin
+from flagadmin.core.http.path_ids import path_id
 from groups.authentication import ApiRequest
 from groups.models import User
 from groups.people import actions

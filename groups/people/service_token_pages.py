@@ -6,8 +6,8 @@ from typing import Any
 from django.urls import reverse
 from django.utils.timesince import timesince
 
-from flagadmin.console.lists import curl_for, curl_with_token
-from flagadmin.errors import NotFound, ValidationError
+from flagadmin.core.errors import NotFound, ValidationError
+from flagadmin.core.lists.pages import curl_for, curl_with_token
 from groups.console import ConfirmPage, ConsolePage, Crumbs, FormPage
 from groups.models import ApiToken, User
 from groups.one_time_secrets import ShowsSecretOnce

@@ -6,9 +6,9 @@ from typing import Any
 from django.contrib import admin
 from django.http import HttpRequest
 
-from flagadmin.admin_base import ActionInline, ActionModelAdmin, is_admin
-from flagadmin.audit.events import EventType
+from flagadmin.core.audit.events import EventType
 from groups.access import Caller
+from groups.admin_site.base import ActionInline, ActionModelAdmin, is_admin
 from groups.authentication import caller_of
 from groups.models import (
     Role,

@@ -9,9 +9,9 @@ from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
-from flagadmin.http.etags import ETagMixin
-from flagadmin.http.fields import Body
-from flagadmin.http.path_ids import path_id
+from flagadmin.core.http.etags import ETagMixin
+from flagadmin.core.http.fields import Body
+from flagadmin.core.http.path_ids import path_id
 from groups.authentication import ApiRequest
 from groups.models import Role
 from groups.people.serializers import RoleRecord, role_record

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from django.db.models import Q, QuerySet
 
-from flagadmin.errors import counted
+from flagadmin.core.errors import counted
 from groups.models import Grant, Group, Role, User
 
 

@@ -9,10 +9,10 @@ from django.contrib import messages
 from django.db.models import Count, OuterRef, QuerySet, Subquery
 from django.urls import reverse, reverse_lazy
 
-from flagadmin.audit.events import EventType
-from flagadmin.audit.models import AuditEvent
-from flagadmin.console.lists import Column, Filter, curl_for
-from flagadmin.errors import counted
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.errors import counted
+from flagadmin.core.lists.pages import Column, Filter, curl_for
 from groups.console import ConfirmPage, Crumbs, EditPage, FormPage, ListPage
 from groups.models import Grant, Group, Role, RolePermission, User
 from groups.permissions import Permission, Scope

@@ -1,6 +1,6 @@
 """Finds root roles. Requests name them by id or by name."""
 
-from flagadmin.errors import Problem, choices
+from flagadmin.core.errors import Problem, choices
 from groups.models import Role
 
 

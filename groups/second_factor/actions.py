@@ -6,10 +6,10 @@ from allauth.mfa.models import Authenticator
 from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
 from django.utils import timezone
 
-from flagadmin.audit.events import EventType
-from flagadmin.audit.record import Event, record
-from flagadmin.db.transactions import transactional
-from flagadmin.errors import InvalidOperation, NoAccess, NotFound, ValidationError
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.record import Event, record
+from flagadmin.core.db.transactions import transactional
+from flagadmin.core.errors import InvalidOperation, NoAccess, NotFound, ValidationError
 from groups.access import Caller
 from groups.login.throttle import log_failure
 from groups.models import User

@@ -11,7 +11,7 @@ from allauth.mfa.utils import decrypt, encrypt
 from django.db import transaction
 from django.utils import timezone
 
-from flagadmin.errors import ValidationError
+from flagadmin.core.errors import ValidationError
 from groups.login.throttle import Try, count_try, forget_tries
 from groups.models import User
 

@@ -15,9 +15,9 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_protect
 from django.views.decorators.debug import sensitive_post_parameters
 
-from flagadmin.console.lists import add_problems
-from flagadmin.errors import AppError, TooManyRequests, ValidationError
-from flagadmin.http.client_address import client_address
+from flagadmin.core.errors import AppError, TooManyRequests, ValidationError
+from flagadmin.core.http.client_address import client_address
+from flagadmin.core.lists.pages import add_problems
 from groups.login.throttle import log_failure
 from groups.models import User
 from groups.second_factor.actions import note_wrong_code

@@ -12,8 +12,8 @@ from django.urls import reverse
 from django.utils.decorators import method_decorator
 from django.views.decorators.debug import sensitive_post_parameters
 
-from flagadmin.errors import ValidationError
-from flagadmin.http.client_address import client_address
+from flagadmin.core.errors import ValidationError
+from flagadmin.core.http.client_address import client_address
 from groups.console import ConfirmPage, Crumbs, FormPage, next_page
 from groups.login.passwords import can_use_password, check_own_password
 from groups.one_time_secrets import ShowsSecretOnce

@@ -15,8 +15,8 @@ from django.views import View
 from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_protect
 
-from flagadmin.errors import NoAccess, ValidationError
-from flagadmin.http.client_address import client_address
+from flagadmin.core.errors import NoAccess, ValidationError
+from flagadmin.core.http.client_address import client_address
 from groups.login.flow import enter, safe_next
 from groups.login.kept_input import keep_input
 from groups.login.passwords import PASSWORDS_OFF

@@ -15,7 +15,7 @@ from allauth.mfa.webauthn.internal import auth
 from cryptography.exceptions import UnsupportedAlgorithm
 from django.core.exceptions import ValidationError as Refused
 
-from flagadmin.errors import ValidationError
+from flagadmin.core.errors import ValidationError
 from groups.models import User
 
 LONGEST = 20_000  # characters of what a browser answers

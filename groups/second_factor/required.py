@@ -10,8 +10,8 @@ from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.urls import reverse
 from django_htmx.http import HttpResponseClientRedirect
 
-from flagadmin.errors import NoAccess
-from flagadmin.http.error_responses import error_response, is_api
+from flagadmin.core.errors import NoAccess
+from flagadmin.core.http.error_responses import error_response, is_api
 from groups.models import User
 from groups.second_factor.queries import has_second_factor
 

@@ -2,10 +2,10 @@
 
 from allauth.usersessions.models import UserSession
 
-from flagadmin.audit.events import EventType
-from flagadmin.audit.record import Event, record
-from flagadmin.db.transactions import transactional
-from flagadmin.errors import NotFound
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.record import Event, record
+from flagadmin.core.db.transactions import transactional
+from flagadmin.core.errors import NotFound
 from groups.access import Caller
 from groups.models import User
 from groups.permissions import Permission

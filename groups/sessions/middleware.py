@@ -7,7 +7,7 @@ from django.contrib.auth import SESSION_KEY
 from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponseBase
 
-from flagadmin.db.standby import committed_locally
+from flagadmin.core.db.standby import committed_locally
 from groups.models import User
 from groups.sessions.store import is_due, note_session
 

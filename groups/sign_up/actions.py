@@ -9,11 +9,11 @@ from typing import Any
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from flagadmin.audit.events import EventType
-from flagadmin.audit.record import Event, record
-from flagadmin.db.transactions import transactional
-from flagadmin.errors import InvalidOperation, NotFound, Problem, check_problems
-from flagadmin.http.timestamps import iso
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.record import Event, record
+from flagadmin.core.db.transactions import transactional
+from flagadmin.core.errors import InvalidOperation, NotFound, Problem, check_problems
+from flagadmin.core.http.timestamps import iso
 from groups.access import Caller
 from groups.login.passwords import check_passwords_on
 from groups.models import InviteLink, Role, User

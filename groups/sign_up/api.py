@@ -8,9 +8,9 @@ from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
 
-from flagadmin.errors import ValidationError
-from flagadmin.http.fields import LONGEST_NAME, Body
-from flagadmin.http.timestamps import iso
+from flagadmin.core.errors import ValidationError
+from flagadmin.core.http.fields import LONGEST_NAME, Body
+from flagadmin.core.http.timestamps import iso
 from groups.authentication import ApiRequest
 from groups.login.links import absolute_url
 from groups.models import InviteLink

@@ -8,8 +8,8 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from flagadmin.errors import NotFound, ValidationError
-from flagadmin.http.fields import LONGEST_NAME
+from flagadmin.core.errors import NotFound, ValidationError
+from flagadmin.core.http.fields import LONGEST_NAME
 from groups.open_views import OpenView
 from groups.people.serializers import AccountRecord, PasswordBody, account_record
 from groups.sign_up.actions import open_invite_link, sign_up

@@ -12,8 +12,8 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views import View
 
-from flagadmin.console.lists import Column, Filter, add_problems, curl_for
-from flagadmin.errors import AppError, NotFound
+from flagadmin.core.errors import AppError, NotFound
+from flagadmin.core.lists.pages import Column, Filter, add_problems, curl_for
 from groups.console import ActionPage, Crumbs, FormPage, ListPage
 from groups.login.flow import enter, guarded
 from groups.login.links import absolute_url

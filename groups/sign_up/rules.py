@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from flagadmin.errors import Problem
+from flagadmin.core.errors import Problem
 from groups.models import Role
 from groups.permissions import BuiltIn, Permission
 

@@ -10,11 +10,11 @@ from typing import ParamSpec, TypeVar
 from django.db import IntegrityError
 from django.utils import timezone
 
-from flagadmin.audit.events import EventType
-from flagadmin.audit.models import AuditEvent
-from flagadmin.audit.record import Event, copy_all, transaction_moment
-from flagadmin.db.transactions import transactional
-from flagadmin.errors import Conflict, NotFound, named_flags
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.audit.record import Event, copy_all, transaction_moment
+from flagadmin.core.db.transactions import transactional
+from flagadmin.core.errors import Conflict, NotFound, named_flags
 from groups.access import Caller
 from importer.apply import rows
 from importer.apply.digests import digest

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 from django.db import connection
 
-from flagadmin.db.copy_rows import allocate_ids, copy_rows
+from flagadmin.core.db.copy_rows import allocate_ids, copy_rows
 from groups.access import Caller
 from importer.plan.import_plan import FlagPlan
 from importer.plan.stored import Document

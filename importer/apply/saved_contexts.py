@@ -5,9 +5,9 @@ from typing import Any
 
 from django.utils import timezone
 
-from flagadmin.audit.events import EventType
-from flagadmin.audit.record import Event
-from flagadmin.errors import Conflict
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.record import Event
+from flagadmin.core.errors import Conflict
 from groups.access import Caller
 from importer.apply.digests import digest
 from importer.plan.import_plan import Action, Plan

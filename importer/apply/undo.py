@@ -6,10 +6,10 @@ from uuid import UUID
 from django.db import connection
 from django.utils import timezone
 
-from flagadmin.audit.events import EventType
-from flagadmin.audit.record import Event, copy_all
-from flagadmin.db.transactions import transactional
-from flagadmin.errors import Conflict, NotFound, choices
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.record import Event, copy_all
+from flagadmin.core.db.transactions import transactional
+from flagadmin.core.errors import Conflict, NotFound, choices
 from groups.access import Caller
 from groups.permissions import Permission
 from importer.apply import rows

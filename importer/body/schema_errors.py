@@ -9,8 +9,8 @@ import orjson
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import is_typeddict
 
-from flagadmin import errors
-from flagadmin.errors import MOST_DETAILS, Problem, choices
+from flagadmin.core import errors
+from flagadmin.core.errors import MOST_DETAILS, Problem, choices
 from importer.body.coercion import EXPECTED_TYPE
 
 Location = tuple[int | str, ...]

@@ -11,8 +11,8 @@ from typing import Annotated, Any, NotRequired, Required, TypeVar
 from pydantic import ConfigDict, Field, TypeAdapter, with_config
 from typing_extensions import TypedDict
 
-from flagadmin import errors
-from flagadmin.http.request_bodies import parse_json
+from flagadmin.core import errors
+from flagadmin.core.http.request_bodies import parse_json
 from importer.body.coercion import Boolean, Colour, Integer, Moment, Number, Share, Text, Weight, one_of
 from importer.body.schema_errors import validated
 from importer.isolation import bulk_work

@@ -11,8 +11,8 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone
 
-from flagadmin.console.lists import csv_response
-from flagadmin.errors import Conflict
+from flagadmin.core.errors import Conflict
+from flagadmin.core.lists.pages import csv_response
 from groups.access import Caller
 from groups.console import ConsolePage, Crumbs
 from importer.apply.execute import changed_since

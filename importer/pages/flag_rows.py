@@ -6,8 +6,8 @@ from typing import Any
 from django.db.models import QuerySet
 from django.http import QueryDict
 
-from flagadmin.console.lists import Column, Filter, Listing
-from flagadmin.db.transactions import streamed
+from flagadmin.core.db.transactions import streamed
+from flagadmin.core.lists.pages import Column, Filter, Listing
 from importer.models import FlagReport, ImportRun
 from projects.history.diff import Change
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.db.models import Q
 
-from flagadmin.console.lists import Column, Filter
+from flagadmin.core.lists.pages import Column, Filter
 from groups.console import ListPage
 from importer.models import ImportRun
 from importer.pages.flag_rows import ACTIONS

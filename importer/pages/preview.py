@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from flagadmin.errors import counted
+from flagadmin.core.errors import counted
 from importer.models import ImportRun
 from importer.pages.flag_rows import ACTIONS, EXCLUDABLE
 from projects.models import Environment

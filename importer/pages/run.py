@@ -10,9 +10,9 @@ from django.urls import reverse
 from django.utils.functional import cached_property
 from django_htmx.http import HttpResponseClientRedirect
 
-from flagadmin.console.lists import csv_response, curl_for
-from flagadmin.db.transactions import streamed
-from flagadmin.errors import AppError, NotFound
+from flagadmin.core.db.transactions import streamed
+from flagadmin.core.errors import AppError, NotFound
+from flagadmin.core.lists.pages import csv_response, curl_for
 from groups.console import ConsolePage, Crumbs
 from groups.permissions import Permission
 from importer.apply.undo import undo_import

@@ -7,8 +7,8 @@ from django import forms
 from django.conf import settings
 from django.urls import reverse
 
-from flagadmin.console.lists import curl_for
-from flagadmin.errors import AppError, Problem
+from flagadmin.core.errors import AppError, Problem
+from flagadmin.core.lists.pages import curl_for
 from groups.access import Caller
 from groups.console import FormPage
 from groups.permissions import Permission

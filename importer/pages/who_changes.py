@@ -9,8 +9,8 @@ from django.http import HttpRequest, HttpResponseBase, QueryDict
 from django.template.loader import render_to_string
 from django.urls import reverse
 
-from flagadmin.console.lists import csv_response, curl_for
-from flagadmin.errors import Conflict
+from flagadmin.core.errors import Conflict
+from flagadmin.core.lists.pages import csv_response, curl_for
 from groups.access import Caller
 from groups.console import ConsolePage, Crumbs
 from importer.apply.execute import changed_since

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from flagadmin.errors import Problem
-from flagadmin.unreadable_values import UnreadableValue
+from flagadmin.core.errors import Problem
+from flagadmin.core.unreadable_values import UnreadableValue
 from importer.plan.entries import Entry
 from importer.plan.issues import Issue, IssueKind
 from importer.plan.references import References

@@ -12,7 +12,7 @@ import orjson
 from django.utils import timezone
 from django.utils.functional import cached_property
 
-from flagadmin.errors import NotFound
+from flagadmin.core.errors import NotFound
 from groups.permissions import Permission
 from importer.body.schema_errors import validation_error
 from importer.plan.issues import Issue, IssueKind, no_access

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from flagadmin.errors import NoAccess, Problem
+from flagadmin.core.errors import NoAccess, Problem
 from groups.permissions import Permission
 
 

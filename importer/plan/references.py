@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from flagadmin.errors import Problem, choices
-from flagadmin.unreadable_values import UnreadableValue
+from flagadmin.core.errors import Problem, choices
+from flagadmin.core.unreadable_values import UnreadableValue
 from importer.plan.entries import Entries
 from importer.plan.issues import Issue, IssueKind
 from importer.plan.target import Target

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from flagadmin.errors import NoAccess, Problem
+from flagadmin.core.errors import NoAccess, Problem
 from groups.access import Caller
 from importer.plan.import_plan import Action, Plan, SavedContextPlan
 from importer.plan.issues import Issue, IssueKind

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from flagadmin.errors import choices
+from flagadmin.core.errors import choices
 from groups.access import Caller
 from importer.plan.issues import Issue, IssueKind
 from projects.access import readable_projects, unknown_environment, unknown_project

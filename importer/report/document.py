@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-from flagadmin.db.copy_rows import copy_rows
+from flagadmin.core.db.copy_rows import copy_rows
 from importer.models import FlagReport, ImportRun
 from importer.plan.import_plan import Action, FlagPlan, Plan
 from importer.plan.issues import no_access

@@ -8,8 +8,8 @@ from operator import or_
 from time import monotonic
 from typing import Any, NamedTuple
 
-from flagadmin.errors import ValidationError
-from flagadmin.server.gc_control import gc_paused
+from flagadmin.core.errors import ValidationError
+from flagadmin.core.server.gc_control import gc_paused
 from groups.access import Caller
 from playground.comparison.compare import CHANGES, Change, Comparison, Example, FlagComparison, Result, summed
 from playground.comparison.given_contexts import GivenContexts

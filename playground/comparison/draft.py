@@ -7,8 +7,8 @@ from typing import Any
 from django.db.models import Q
 from rest_framework import serializers
 
-from flagadmin.errors import NotFound, Problem, ValidationError, raised_by
-from flagadmin.unreadable_values import check_values
+from flagadmin.core.errors import NotFound, Problem, ValidationError, raised_by
+from flagadmin.core.unreadable_values import check_values
 from projects.drafts import Draft
 from projects.flags.bulk_delete import check_no_children
 from projects.flags.dependencies import parents_problems

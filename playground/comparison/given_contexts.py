@@ -11,9 +11,9 @@ from django.utils import timezone
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from flagadmin.errors import Problem, ValidationError, check_problems
-from flagadmin.http.error_responses import problems_of
-from flagadmin.http.fields import ListOf
+from flagadmin.core.errors import Problem, ValidationError, check_problems
+from flagadmin.core.http.error_responses import problems_of
+from flagadmin.core.http.fields import ListOf
 from groups.access import Caller
 from playground.comparison.contexts import Rules, Texts, generated, synthetic
 from playground.engine.context import Context, PointInTime, time_text

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from django.db.models import QuerySet
 
-from flagadmin.errors import ValidationError
-from flagadmin.server.gc_control import gc_paused
+from flagadmin.core.errors import ValidationError
+from flagadmin.core.server.gc_control import gc_paused
 from playground.comparison.compare import CHANGES, Change, Comparison, Example, FlagComparison
 from playground.comparison.shares import Answer
 from playground.comparison.table import ContextTable

@@ -5,7 +5,7 @@ from typing import Any
 from django.conf import settings
 from rest_framework import serializers as s
 
-from flagadmin.http.request_bodies import ManyValuesParser
+from flagadmin.core.http.request_bodies import ManyValuesParser
 from playground.openapi import OutcomeField, Payload
 
 BODY_MB = settings.COMPARE_BODY_LIMIT // 1_000_000

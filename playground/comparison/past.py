@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from django.conf import settings
 
-from flagadmin.byte_cache import ByteCache
-from flagadmin.db.transactions import consistent_reads
-from flagadmin.server.gc_control import gc_paused
+from flagadmin.core.byte_cache import ByteCache
+from flagadmin.core.db.transactions import consistent_reads
+from flagadmin.core.server.gc_control import gc_paused
 from groups.access import Caller
 from playground.engine.compilation import compile_snapshot, recompile
 from playground.engine.snapshot import Snapshot

@@ -6,7 +6,7 @@ import re
 from itertools import takewhile
 from typing import Any
 
-from flagadmin.errors import clipped
+from flagadmin.core.errors import clipped
 from playground.comparison.shares import Answer, Shares, replace_payloads
 from playground.engine.outcomes import State
 from playground.engine.variants import Payload

@@ -6,8 +6,8 @@ from typing import Any
 
 from rest_framework import serializers
 
-from flagadmin.errors import Conflict, NotFound, Problem, ValidationError, check_problems
-from flagadmin.http.fields import ListOf
+from flagadmin.core.errors import Conflict, NotFound, Problem, ValidationError, check_problems
+from flagadmin.core.http.fields import ListOf
 from groups.access import Caller
 from playground.comparison.draft import DraftBody, DraftReader
 from playground.comparison.given_contexts import ContextsBody

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from flagadmin.db.transactions import consistent_reads
+from flagadmin.core.db.transactions import consistent_reads
 from playground.comparison.past import Moment, past_state, users_of
 from playground.comparison.planned import PlannedImport
 from playground.engine.compilation import recompile

@@ -8,9 +8,9 @@ from typing import NamedTuple
 from django.conf import settings
 from django.db import connection
 
-from flagadmin.byte_cache import ByteCache
-from flagadmin.db.transactions import consistent_reads
-from flagadmin.server.gc_control import gc_paused
+from flagadmin.core.byte_cache import ByteCache
+from flagadmin.core.db.transactions import consistent_reads
+from flagadmin.core.server.gc_control import gc_paused
 from playground.comparison.compare import CHANGES, Change, Comparison
 from playground.comparison.impact import MOST_VALUES, values_in
 from playground.comparison.table import ContextTable

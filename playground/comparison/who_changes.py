@@ -8,7 +8,7 @@ from fractions import Fraction
 from time import monotonic
 from typing import NamedTuple
 
-from flagadmin.errors import ValidationError
+from flagadmin.core.errors import ValidationError
 from playground.comparison.compare import CHANGES, Change, Comparison, Example, FlagComparison
 from playground.comparison.contexts import Rules, generated, synthetic
 from playground.comparison.shares import Shares

@@ -6,8 +6,8 @@ from urllib.parse import urlencode
 
 from django.http import QueryDict
 
-from flagadmin.console.charts import percent_text
-from flagadmin.console.lists import Column, Filter, Listing
+from flagadmin.core.lists.charts import percent_text
+from flagadmin.core.lists.pages import Column, Filter, Listing
 from playground.comparison.compare import Change, Example
 from playground.comparison.who_changes import COUNTED, ChangedFlag, WhoChanges
 from playground.engine.context import Context

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
-from flagadmin.console.charts import RolloutBar, VariantBar, rollout_bar, variant_bar
+from flagadmin.core.lists.charts import RolloutBar, VariantBar, rollout_bar, variant_bar
 from groups.access import Caller
 from groups.permissions import Permission
 from playground.engine.chance import ShareOfCalls, drawn_share, state_over_calls

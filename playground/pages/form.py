@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from django.db.models import Q
 
-from flagadmin.errors import Problem
+from flagadmin.core.errors import Problem
 from groups.access import Caller
 from playground.pages.query import AT, SECONDS, PlaygroundQuery, local_time
 from playground.pages.saved import SAVED, SavedChoices

@@ -9,7 +9,7 @@ from django.shortcuts import render
 from django.urls import Resolver404, resolve, reverse
 from django.utils import timezone
 
-from flagadmin.errors import Conflict, InvalidOperation, NameExists, NotFound, ValidationError
+from flagadmin.core.errors import Conflict, InvalidOperation, NameExists, NotFound, ValidationError
 from groups.console import ConsolePage
 from playground.comparison.impact import EXAMPLES, MOST_EDITS, MOST_VALUES, Impact, TooManyValues, impacts
 from playground.engine.context import Context

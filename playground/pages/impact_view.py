@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from flagadmin.console.charts import Slice, answer_slices, percent_text
+from flagadmin.core.lists.charts import Slice, answer_slices, percent_text
 from playground.comparison.compare import Change, Result
 from playground.comparison.impact import Impact
 from playground.comparison.payloads import differing_words

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from django.http import QueryDict
 from django.utils.functional import cached_property
 
-from flagadmin.console.lists import Filter, Listing
+from flagadmin.core.lists.pages import Filter, Listing
 from playground.comparison.payloads import comparable_payload, payload_words
 from playground.engine.evaluator import Evaluation
 from playground.engine.reasons import Reasons

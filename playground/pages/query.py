@@ -25,7 +25,7 @@ from urllib.parse import urlencode
 import orjson
 from django.http import QueryDict
 
-from flagadmin.errors import Problem, ValidationError
+from flagadmin.core.errors import Problem, ValidationError
 from playground import combinations
 from playground.engine import literals
 from playground.engine.context import TOP_LEVEL

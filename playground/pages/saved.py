@@ -6,7 +6,7 @@ from typing import Any
 
 from django.http import QueryDict
 
-from flagadmin.errors import Problem
+from flagadmin.core.errors import Problem
 from groups.access import Caller
 from playground.pages.query import CONTEXT, KEPT, PlaygroundQuery, as_json, document, flat
 from playground.saved_contexts.queries import visible_contexts

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from django.http import QueryDict
 
-from flagadmin.console.lists import Column, Filter, Listing
+from flagadmin.core.lists.pages import Column, Filter, Listing
 from playground.engine.chance import drawn_flags, state_over_calls
 from playground.engine.evaluator import Evaluation
 from playground.engine.outcomes import ON, RESULT, FlagOutcome, State, chosen_variant, state_of

@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 from django.http import HttpRequest, HttpResponseBase
 
-from flagadmin.audit.models import AuditEvent
-from flagadmin.errors import ValidationError
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.errors import ValidationError
 from groups.console import ConsolePage
 from playground.comparison.versions import USERS, ChangedPlace, Version, VersionChanges, version_changes
 from playground.pages.impact_view import KINDS, Count

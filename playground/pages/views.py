@@ -14,9 +14,9 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils import timezone
 
-from flagadmin.console.lists import csv_response, curl_for
-from flagadmin.errors import NotFound, ValidationError
-from flagadmin.server.gc_control import gc_paused
+from flagadmin.core.errors import NotFound, ValidationError
+from flagadmin.core.lists.pages import csv_response, curl_for
+from flagadmin.core.server.gc_control import gc_paused
 from groups.access import Caller
 from groups.console import ConsolePage, Crumbs
 from playground import combinations

@@ -11,10 +11,10 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils import timezone
 
-from flagadmin.console.lists import csv_response, curl_for
-from flagadmin.errors import NotFound, Problem, ValidationError
-from flagadmin.http.error_responses import problems_of
-from flagadmin.server.gc_control import gc_paused
+from flagadmin.core.errors import NotFound, Problem, ValidationError
+from flagadmin.core.http.error_responses import problems_of
+from flagadmin.core.lists.pages import csv_response, curl_for
+from flagadmin.core.server.gc_control import gc_paused
 from groups.console import ConsolePage
 from playground.comparison.answer import asked
 from playground.comparison.contexts import generated

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 from django.http import QueryDict
 
-from flagadmin.errors import Problem
+from flagadmin.core.errors import Problem
 from playground.pages.form import FormOptions
 from playground.pages.kept_contexts import LONGEST_IN_URL, keep
 from playground.pages.query import KEPT, local_time, moment_in, with_offset

@@ -7,11 +7,11 @@ who may change context fields everywhere.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from flagadmin.audit.events import EventType
-from flagadmin.audit.record import Event, record
-from flagadmin.db.transactions import transactional
-from flagadmin.edit_conflicts import Expected, check_expected
-from flagadmin.errors import NotFound, ValidationError
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.record import Event, record
+from flagadmin.core.db.transactions import transactional
+from flagadmin.core.edit_conflicts import Expected, check_expected
+from flagadmin.core.errors import NotFound, ValidationError
 from groups.access import Caller
 from groups.permissions import Permission
 from playground.models import SavedContext

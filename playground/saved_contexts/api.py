@@ -5,8 +5,8 @@ from typing import Any
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
 from rest_framework.response import Response
 
-from flagadmin.http.etags import ETagMixin
-from flagadmin.http.path_ids import path_id
+from flagadmin.core.http.etags import ETagMixin
+from flagadmin.core.http.path_ids import path_id
 from groups.authentication import ApiRequest
 from playground.models import SavedContext
 from playground.saved_contexts import actions

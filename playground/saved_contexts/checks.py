@@ -5,7 +5,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from flagadmin.errors import check_problems
+from flagadmin.core.errors import check_problems
 from groups.access import Caller
 from playground.comparison.request import read_state
 from playground.comparison.states import snapshots

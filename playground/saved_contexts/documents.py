@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from flagadmin.http.timestamps import iso
+from flagadmin.core.http.timestamps import iso
 from playground.models import SavedContext
 
 Document = dict[str, Any]

@@ -7,7 +7,7 @@ is enforced there; a saved context of no project remembers the project of each f
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from flagadmin.errors import NoAccess
+from flagadmin.core.errors import NoAccess
 from groups.access import Caller
 from groups.permissions import Permission
 from playground.models import SavedContext

@@ -7,8 +7,8 @@ from typing import Any
 
 from django.utils import timezone
 
-from flagadmin.db.transactions import consistent_reads
-from flagadmin.errors import ValidationError
+from flagadmin.core.db.transactions import consistent_reads
+from flagadmin.core.errors import ValidationError
 from groups.access import Caller
 from playground.comparison.compare import FlagReasons
 from playground.comparison.payloads import is_same_payload, payload_words

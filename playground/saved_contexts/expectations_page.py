@@ -7,8 +7,8 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 
-from flagadmin.console.lists import Column, Filter, curl_for
-from flagadmin.errors import clipped
+from flagadmin.core.errors import clipped
+from flagadmin.core.lists.pages import Column, Filter, curl_for
 from groups.console import ListPage
 from playground.saved_contexts.expectations import Checked, check_expectations, expectations_of
 from projects.models import Environment

@@ -6,7 +6,7 @@ from typing import Any
 from django import forms
 from django.core.exceptions import ValidationError as FormError
 
-from flagadmin.errors import ValidationError
+from flagadmin.core.errors import ValidationError
 from playground.pages.query import decoded_json
 from playground.saved_contexts.expectation_field import ExpectationsField, ExpectationsInput
 from playground.saved_contexts.rules import LONGEST_NAME, LONGEST_NOTE

@@ -1,6 +1,6 @@
 """Refuses changes that break an expectation, in projects that want that.
 
-Registered with `flagadmin.change_checks`, which calls it before a project changes and once it has changed.
+Registered with `flagadmin.core.change_checks`, which calls it before a project changes and once it has changed.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -9,11 +9,11 @@ from dataclasses import replace
 from django.db.models import Q
 from django.utils import timezone
 
-from flagadmin.audit.events import EventType
-from flagadmin.audit.record import Event, record_all
-from flagadmin.change_checks import BrokenExpectations, override_by
-from flagadmin.errors import MOST_DETAILS, Problem
-from flagadmin.server.gc_control import gc_paused
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.record import Event, record_all
+from flagadmin.core.change_checks import BrokenExpectations, override_by
+from flagadmin.core.errors import MOST_DETAILS, Problem
+from flagadmin.core.server.gc_control import gc_paused
 from groups.access import Caller
 from groups.permissions import Permission
 from playground.comparison.compare import MISSING

@@ -9,11 +9,11 @@ from django.contrib import messages
 from django.db.models import Q, QuerySet
 from django.urls import reverse
 
-from flagadmin.audit.events import EventType
-from flagadmin.audit.models import AuditEvent
-from flagadmin.console.lists import OFFERED, Column, Filter, curl_for
-from flagadmin.errors import clipped
-from flagadmin.http.path_ids import path_id
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.errors import clipped
+from flagadmin.core.http.path_ids import path_id
+from flagadmin.core.lists.pages import OFFERED, Column, Filter, curl_for
 from groups.console import ConfirmPage, Crumbs, EditPage, FormPage, ListPage, next_page
 from playground.pages.kept_contexts import with_kept
 from playground.pages.query import as_json, flat, read_query

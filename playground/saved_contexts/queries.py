@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from django.db.models import QuerySet
 
-from flagadmin.db.matching import best_matches
-from flagadmin.errors import Problem, check_problems
+from flagadmin.core.db.matching import best_matches
+from flagadmin.core.errors import Problem, check_problems
 from groups.access import Caller
 from playground.models import SavedContext
 from playground.saved_contexts.documents import Document, expectation_records, saved_context_document

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 from xml.etree import ElementTree
 
-from flagadmin.errors import counted
+from flagadmin.core.errors import counted
 from playground.comparison.payloads import answer_document
 from playground.saved_contexts.changed import ChangedExpectation
 from playground.saved_contexts.expectations import Checked

@@ -6,8 +6,8 @@ from typing import Any
 
 import orjson
 
-from flagadmin.errors import Problem
-from flagadmin.unreadable_values import without_unreadable
+from flagadmin.core.errors import Problem
+from flagadmin.core.unreadable_values import without_unreadable
 from playground.models import SavedContext
 from playground.request import read_context
 from projects.strategies.variant_rules import payload_problems

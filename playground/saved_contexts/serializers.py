@@ -5,7 +5,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers as s
 
-from flagadmin.http.fields import Body, ListOf, NullableText
+from flagadmin.core.http.fields import Body, ListOf, NullableText
 from playground.comparison.draft import DraftBody
 from playground.comparison.openapi import SharedAnswer
 from playground.openapi import Payload

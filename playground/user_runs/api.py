@@ -11,7 +11,7 @@ from rest_framework.exceptions import UnsupportedMediaType
 from rest_framework.parsers import BaseParser
 from rest_framework.response import Response
 
-from flagadmin.errors import ContentTypeNotAccepted
+from flagadmin.core.errors import ContentTypeNotAccepted
 from groups.authentication import ApiRequest
 from groups.viewsets import ViewSet
 from playground.user_runs import runs

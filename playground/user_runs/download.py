@@ -10,9 +10,9 @@ from itertools import islice
 from django.http import HttpRequest, StreamingHttpResponse
 from rest_framework.request import Request
 
-from flagadmin.console.lists import is_for_spreadsheet, quote_formula
-from flagadmin.errors import ValidationError
-from flagadmin.http.compression import accepts_gzip
+from flagadmin.core.errors import ValidationError
+from flagadmin.core.http.compression import accepts_gzip
+from flagadmin.core.lists.pages import is_for_spreadsheet, quote_formula
 from playground.models import UserRun
 from playground.user_runs.evaluate import GZIP
 from playground.user_runs.runs import result_parts

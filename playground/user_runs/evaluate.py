@@ -12,7 +12,7 @@ from fractions import Fraction
 from itertools import islice
 from typing import Any, NamedTuple
 
-from flagadmin.server.gc_control import gc_paused
+from flagadmin.core.server.gc_control import gc_paused
 from playground.comparison.results import StateResults
 from playground.comparison.shares import Answer, Shares, without_payloads
 from playground.comparison.table import ContextTable, Mask

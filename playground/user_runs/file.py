@@ -10,7 +10,7 @@ from io import TextIOWrapper
 from itertools import chain, islice
 from typing import IO
 
-from flagadmin.errors import MOST_DETAILS, Problem, ValidationError, check_problems, choices
+from flagadmin.core.errors import MOST_DETAILS, Problem, ValidationError, check_problems, choices
 from playground.request import MOST_FIELDS, time_problem
 
 MOST_ROWS = 100_000

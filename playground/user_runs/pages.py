@@ -12,9 +12,9 @@ from django.urls import reverse
 from django.utils.functional import cached_property
 from django_htmx.http import HttpResponseClientRedirect
 
-from flagadmin.console.charts import percent_text
-from flagadmin.console.lists import Column, Filter, curl_for, cut
-from flagadmin.errors import AppError
+from flagadmin.core.errors import AppError
+from flagadmin.core.lists.charts import percent_text
+from flagadmin.core.lists.pages import Column, Filter, curl_for, cut
 from groups.console import ActionPage, ConsolePage, Crumbs, FormPage, ListPage
 from playground.models import UserRun
 from playground.pages.form import ContextForm, make_form, read_form_options

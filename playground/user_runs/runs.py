@@ -9,8 +9,8 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from flagadmin.db.transactions import streamed, transactional
-from flagadmin.errors import Conflict, NotFound, ValidationError
+from flagadmin.core.db.transactions import streamed, transactional
+from flagadmin.core.errors import Conflict, NotFound, ValidationError
 from groups.access import Caller
 from playground.models import UserRun
 from playground.queries import known_fields, known_revisions

@@ -6,8 +6,8 @@ from django.conf import settings
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework import serializers as s
 
-from flagadmin.console.lists import SPREADSHEET
-from flagadmin.http.fields import Body
+from flagadmin.core.http.fields import Body
+from flagadmin.core.lists.pages import SPREADSHEET
 from playground.comparison.openapi import CountedAnswer
 from playground.models import UserRun
 from playground.user_runs.space import SHARE

@@ -6,8 +6,8 @@ from django.conf import settings
 from django.db.models import Sum
 from django.db.models.functions import Length
 
-from flagadmin.db.backups.programs import is_bundled
-from flagadmin.errors import Conflict, ValidationError
+from flagadmin.core.db.backups.programs import is_bundled
+from flagadmin.core.errors import Conflict, ValidationError
 from playground.models import UserRunPart
 from playground.user_runs.evaluate import UserEvaluation
 from playground.user_runs.file import Sample, UserFile

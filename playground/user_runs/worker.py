@@ -6,8 +6,8 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from flagadmin.db.locks import Lock, held_if_free
-from flagadmin.server.worker_processes import start_process
+from flagadmin.core.db.locks import Lock, held_if_free
+from flagadmin.core.server.worker_processes import start_process
 from playground.models import UserRun
 from playground.user_runs.write import evaluate_run, unfinished
 

@@ -11,7 +11,7 @@ from django.db import transaction
 from django.db.models import F, QuerySet
 from django.utils import timezone
 
-from flagadmin.errors import AppError, ValidationError
+from flagadmin.core.errors import AppError, ValidationError
 from playground.engine.context import time_text
 from playground.engine.snapshot import Snapshot
 from playground.models import UserRun, UserRunPart

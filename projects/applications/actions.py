@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from flagadmin.audit.events import EventType
-from flagadmin.audit.record import Event, record
-from flagadmin.db.transactions import transactional
-from flagadmin.errors import NotFound
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.record import Event, record
+from flagadmin.core.db.transactions import transactional
+from flagadmin.core.errors import NotFound
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.applications.details import readable_applications

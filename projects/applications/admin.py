@@ -4,8 +4,8 @@ from typing import Any
 
 from django.contrib import admin
 
-from flagadmin.admin_base import ReadOnlyModelAdmin
 from groups.access import Caller
+from groups.admin_site.base import ReadOnlyModelAdmin
 from projects.applications.actions import delete_application
 from projects.models import (
     Application,

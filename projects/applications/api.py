@@ -9,8 +9,8 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schem
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
-from flagadmin.errors import NotFound, ValidationError
-from flagadmin.http.list_queries import list_parameters
+from flagadmin.core.errors import NotFound, ValidationError
+from flagadmin.core.http.list_queries import list_parameters
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from groups.viewsets import ViewSet

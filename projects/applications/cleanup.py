@@ -13,7 +13,7 @@ from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
-from flagadmin.db.transactions import transactional
+from flagadmin.core.db.transactions import transactional
 from projects.applications.queries import refresh_lines_ahead
 from projects.applications.usage_report import HOURS_KEPT
 from projects.applications.usage_sums import DAYS_KEPT, delete_hours, refresh_totals

@@ -10,7 +10,7 @@ from django.db.models import Max, QuerySet
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.urls import reverse
 
-from flagadmin.console.lists import Column, Filter, curl_for
+from flagadmin.core.lists.pages import Column, Filter, curl_for
 from groups.console import Crumbs, ListPage
 from groups.permissions import Permission
 from projects.applications.actions import delete_application

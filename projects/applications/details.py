@@ -9,9 +9,9 @@ from typing import Any
 from django.conf import settings
 from django.db.models import Exists, OuterRef, QuerySet, Subquery
 
-from flagadmin.db.matching import best_matches
-from flagadmin.errors import NotFound
-from flagadmin.http.timestamps import iso
+from flagadmin.core.db.matching import best_matches
+from flagadmin.core.errors import NotFound
+from flagadmin.core.http.timestamps import iso
 from groups.access import Caller
 from projects.access import readable_flags
 from projects.models import (

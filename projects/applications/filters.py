@@ -2,7 +2,7 @@
 
 from django.db.models import Q, QuerySet
 
-from flagadmin.http.list_queries import ListFilter, sort_keys, terms_of
+from flagadmin.core.http.list_queries import ListFilter, sort_keys, terms_of
 from projects.applications import queries
 
 

@@ -5,7 +5,7 @@ from typing import Any
 from django.db.models import Q, QuerySet, Sum
 from django.utils import timezone
 
-from flagadmin.http.timestamps import iso
+from flagadmin.core.http.timestamps import iso
 from groups.access import Caller
 from groups.models import ApiToken
 from projects.applications.details import readable_applications

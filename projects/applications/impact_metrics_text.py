@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import orjson
 
-from flagadmin.db.transactions import streamed
+from flagadmin.core.db.transactions import streamed
 from projects.applications.impact_metrics import HISTOGRAM
 from projects.models import ImpactSeries
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from flagadmin.http.timestamps import iso
+from flagadmin.core.http.timestamps import iso
 from groups.access import Caller
 from projects.applications.details import evaluated_flags, instances_of
 from projects.applications.unknown_flag_documents import unknown_flags_of

@@ -7,8 +7,8 @@ from typing import Any
 
 from django.db.models import OuterRef, QuerySet, Subquery
 
-from flagadmin.console.lists import Column, Filter, curl_for
-from flagadmin.db.transactions import streamed
+from flagadmin.core.db.transactions import streamed
+from flagadmin.core.lists.pages import Column, Filter, curl_for
 from groups.console import ListPage
 from projects.access import readable_projects
 from projects.applications.details import overview_documents, readable_applications

@@ -8,7 +8,7 @@ from urllib.parse import quote, urlencode
 from django.conf import settings
 from django.db.models import QuerySet
 
-from flagadmin.console.lists import Column, Filter, curl_for
+from flagadmin.core.lists.pages import Column, Filter, curl_for
 from groups.console import Crumbs, ListPage
 from projects.access import access_project
 from projects.applications import queries as documents

@@ -11,8 +11,8 @@ from django.db import connection
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from flagadmin.db.transactions import transactional
-from flagadmin.http.timestamps import iso
+from flagadmin.core.db.transactions import transactional
+from flagadmin.core.http.timestamps import iso
 from projects.applications.sdk_versions import group_sdks, is_version, split_sdk
 from projects.applications.store_report import refresh_applications
 from projects.models import ProjectApplication

@@ -2,7 +2,7 @@
 
 from rest_framework import serializers
 
-from flagadmin.http.fields import Body, ListOf
+from flagadmin.core.http.fields import Body, ListOf
 
 
 class ApplicationSdk(serializers.Serializer):

@@ -15,7 +15,7 @@ from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
-from flagadmin.db.transactions import transactional
+from flagadmin.core.db.transactions import transactional
 from projects.applications.impact_metrics import write_samples
 from projects.applications.report_limits import IMPACT, VARIANT, Subject, limit_report, write_ignored
 from projects.applications.report_plan import (

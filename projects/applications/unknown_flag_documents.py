@@ -10,7 +10,7 @@ from typing import Any
 from django.db.models import Exists, Max, OuterRef, QuerySet
 from django.utils import timezone
 
-from flagadmin.http.timestamps import iso
+from flagadmin.core.http.timestamps import iso
 from groups.access import Caller
 from projects.applications.details import readable_applications
 from projects.applications.usage_report import HOURS_KEPT

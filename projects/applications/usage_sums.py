@@ -6,7 +6,7 @@ from typing import Any
 from django.conf import settings
 from django.db import connection
 
-from flagadmin.db.transactions import transactional
+from flagadmin.core.db.transactions import transactional
 from projects.applications.usage_report import HOURS_KEPT
 
 DAYS_KEPT = timedelta(days=31)

@@ -5,9 +5,9 @@ from typing import Any
 from django import forms
 from django.contrib import admin
 
-from flagadmin.admin_base import ActionModelAdmin
-from flagadmin.audit.events import EventType
+from flagadmin.core.audit.events import EventType
 from groups.access import Caller
+from groups.admin_site.base import ActionModelAdmin
 from groups.permissions import Permission
 from projects.admin_forms import values
 from projects.context_fields import actions as context_fields

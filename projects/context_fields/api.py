@@ -8,9 +8,9 @@ from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
-from flagadmin.errors import NameExists, ValidationError
-from flagadmin.http.etags import ETagMixin
-from flagadmin.http.fields import Body, NameBody
+from flagadmin.core.errors import NameExists, ValidationError
+from flagadmin.core.http.etags import ETagMixin
+from flagadmin.core.http.fields import Body, NameBody
 from groups.access import Caller
 from groups.authentication import ApiRequest
 from groups.permissions import Permission

@@ -11,10 +11,10 @@ from django.db.models import Q, QuerySet
 from django.urls import reverse
 from django.utils.html import format_html
 
-from flagadmin.audit.events import EventType
-from flagadmin.audit.models import AuditEvent
-from flagadmin.console.lists import Column, Filter, curl_for
-from flagadmin.errors import choices, counted
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.errors import choices, counted
+from flagadmin.core.lists.pages import Column, Filter, curl_for
 from groups.console import ConfirmPage, ConsolePage, Crumbs, EditPage, FormPage, ListPage
 from groups.permissions import Permission
 from projects.access import readable_projects

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from flagadmin.errors import Problem
+from flagadmin.core.errors import Problem
 from projects.models import ContextField
 from projects.shared_rules import name_problems, text_problems
 

@@ -4,9 +4,9 @@ from typing import Any
 
 from django.db import transaction
 
-from flagadmin.audit.events import EventType
-from flagadmin.audit.record import Event, record
-from flagadmin.db.transactions import consistent_reads
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.record import Event, record
+from flagadmin.core.db.transactions import consistent_reads
 from groups.access import Caller
 from projects.access import access_project
 from projects.export import project_backup

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from flagadmin.errors import InvalidOperation, Problem, choices
+from flagadmin.core.errors import InvalidOperation, Problem, choices
 from projects.flags.bulk_delete import check_no_children
 from projects.models import Flag, Project, StrategySegment
 from projects.projects.actions import check_no_active_flags, check_not_default

@@ -7,10 +7,10 @@ tokens that also name other projects keep those; no token gains access to anythi
 from collections.abc import Iterable
 from typing import Any
 
-from flagadmin.audit.events import EventType
-from flagadmin.audit.record import Event, record, record_all
-from flagadmin.db.transactions import transactional
-from flagadmin.edit_conflicts import Expected, check_expected, fingerprint
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.record import Event, record, record_all
+from flagadmin.core.db.transactions import transactional
+from flagadmin.core.edit_conflicts import Expected, check_expected, fingerprint
 from groups.access import Caller
 from groups.models import ApiToken, ApiTokenProject, Grant
 from groups.permissions import Permission

@@ -2,7 +2,7 @@
 
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse
 
-from flagadmin.http.openapi import ErrorRecord
+from flagadmin.core.http.openapi import ErrorRecord
 
 PROJECT_ID = OpenApiParameter(
     "project_id",

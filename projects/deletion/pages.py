@@ -16,11 +16,11 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpRespons
 from django.urls import reverse
 from django.utils import timezone
 
-from flagadmin.audit.models import AuditEvent
-from flagadmin.console.edit_conflicts import FormVersion, last_event
-from flagadmin.console.lists import Column, Filter, curl_for
-from flagadmin.edit_conflicts import fingerprint
-from flagadmin.errors import AppError, Conflict, NoAccess, NotFound, ValidationError
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.edit_conflicts import fingerprint
+from flagadmin.core.errors import AppError, Conflict, NoAccess, NotFound, ValidationError
+from flagadmin.core.lists.edit_conflicts import FormVersion, last_event
+from flagadmin.core.lists.pages import Column, Filter, curl_for
 from groups.access import missing
 from groups.console import ConsolePage, Crumbs, ListPage
 from groups.permissions import Permission

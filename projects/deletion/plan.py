@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db.models import Max, QuerySet
 
-from flagadmin.errors import raised_by
+from flagadmin.core.errors import raised_by
 from groups.access import DEFAULT_PROJECT, Caller
 from groups.models import ApiToken, ApiTokenProject, Grant
 from projects.access import access_project

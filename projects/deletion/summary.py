@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from flagadmin.errors import counted
+from flagadmin.core.errors import counted
 from projects.deletion.plan import Access, DeletionPlan
 
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from flagadmin.audit.events import EventType
-from flagadmin.audit.record import Event, record, record_all
-from flagadmin.db.transactions import transactional
-from flagadmin.edit_conflicts import Expected, check_expected
-from flagadmin.errors import Conflict, NotFound, Problem, ValidationError, choices
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.record import Event, record, record_all
+from flagadmin.core.db.transactions import transactional
+from flagadmin.core.edit_conflicts import Expected, check_expected
+from flagadmin.core.errors import Conflict, NotFound, Problem, ValidationError, choices
 from groups.access import Caller
 from groups.models import ApiToken
 from groups.permissions import Permission

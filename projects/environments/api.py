@@ -7,10 +7,10 @@ from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
-from flagadmin.errors import NameExists, ValidationError
-from flagadmin.http.etags import ETagMixin, etag
-from flagadmin.http.fields import MOST_ITEMS, Body, MapOf, NameBody
-from flagadmin.http.openapi import refusal
+from flagadmin.core.errors import NameExists, ValidationError
+from flagadmin.core.http.etags import ETagMixin, etag
+from flagadmin.core.http.fields import MOST_ITEMS, Body, MapOf, NameBody
+from flagadmin.core.http.openapi import refusal
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from groups.viewsets import ViewSet

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from flagadmin.errors import Problem
+from flagadmin.core.errors import Problem
 from projects.models import Environment
 from projects.shared_rules import name_problems
 from projects.strategies.strategy_type_rules import LONGEST_TYPE

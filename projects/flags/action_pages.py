@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 
-from flagadmin.errors import ValidationError, check_problems
+from flagadmin.core.errors import ValidationError, check_problems
 from groups.console import Crumbs
 from groups.permissions import Permission
 from projects.access import access_flag

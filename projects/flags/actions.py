@@ -6,11 +6,11 @@ from typing import Any
 
 from django.db import IntegrityError, transaction
 
-from flagadmin.audit.events import EventType
-from flagadmin.audit.record import Event, record, record_all, transaction_moment
-from flagadmin.db.transactions import UNIQUE_VIOLATION, sqlstate, transactional
-from flagadmin.edit_conflicts import Expected, check_expected
-from flagadmin.errors import NameExists, Problem, check_problems, choices
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.record import Event, record, record_all, transaction_moment
+from flagadmin.core.db.transactions import UNIQUE_VIOLATION, sqlstate, transactional
+from flagadmin.core.edit_conflicts import Expected, check_expected
+from flagadmin.core.errors import NameExists, Problem, check_problems, choices
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.access import access_flag_for_update, access_flags_for_update, access_project_for_update

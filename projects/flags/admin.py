@@ -8,7 +8,11 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from flagadmin.admin_base import (
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.errors import InvalidOperation, ValidationError
+from flagadmin.core.unreadable_values import check_values
+from groups.access import Caller
+from groups.admin_site.base import (
     ActionInline,
     ActionModelAdmin,
     ActionModelForm,
@@ -16,10 +20,6 @@ from flagadmin.admin_base import (
     bulk_action,
     checked_body,
 )
-from flagadmin.audit.models import AuditEvent
-from flagadmin.errors import InvalidOperation, ValidationError
-from flagadmin.unreadable_values import check_values
-from groups.access import Caller
 from groups.permissions import Permission
 from projects.access import access_flag_for_update
 from projects.console import flag_url

@@ -6,10 +6,10 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schem
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
-from flagadmin.edit_conflicts import fingerprint
-from flagadmin.http.etags import ETagMixin
-from flagadmin.http.fields import validated
-from flagadmin.http.json_patch import PatchOperation, patched_object
+from flagadmin.core.edit_conflicts import fingerprint
+from flagadmin.core.http.etags import ETagMixin
+from flagadmin.core.http.fields import validated
+from flagadmin.core.http.json_patch import PatchOperation, patched_object
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from groups.viewsets import ViewSet

@@ -6,11 +6,11 @@ Each action handles many flags with few queries.
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from flagadmin.audit.events import EventType
-from flagadmin.audit.record import Event, record_all, transaction_moment
-from flagadmin.db.transactions import transactional
-from flagadmin.edit_conflicts import Expected, check_expected
-from flagadmin.errors import InvalidOperation, Problem
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.record import Event, record_all, transaction_moment
+from flagadmin.core.db.transactions import transactional
+from flagadmin.core.edit_conflicts import Expected, check_expected
+from flagadmin.core.errors import InvalidOperation, Problem
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.access import access_flags_for_update, access_project, readable_flags

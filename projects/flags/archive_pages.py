@@ -15,8 +15,8 @@ from django.db.models import Count
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect, QueryDict
 from django.utils import timezone
 
-from flagadmin.console.lists import curl_for
-from flagadmin.errors import AppError, Conflict, ValidationError, choices
+from flagadmin.core.errors import AppError, Conflict, ValidationError, choices
+from flagadmin.core.lists.pages import curl_for
 from groups.console import ConfirmPage, ConsolePage, Crumbs, next_page
 from groups.permissions import Permission
 from projects.access import access_project

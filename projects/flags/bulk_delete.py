@@ -5,9 +5,9 @@ from typing import Any
 
 from django.db.models import CASCADE, QuerySet
 
-from flagadmin.audit.events import EventType
-from flagadmin.audit.record import record_selected
-from flagadmin.errors import InvalidOperation, Problem, choices
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.record import record_selected
+from flagadmin.core.errors import InvalidOperation, Problem, choices
 from groups.access import Caller
 from projects.flags.deleted_flags import removed_flags
 from projects.models import Dependency, Flag

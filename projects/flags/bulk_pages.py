@@ -8,8 +8,8 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.template.loader import render_to_string
 
-from flagadmin.console.lists import curl_for
-from flagadmin.errors import AppError
+from flagadmin.core.errors import AppError
+from flagadmin.core.lists.pages import curl_for
 from groups.permissions import Permission
 from projects.access import access_project
 from projects.console import ActionPage, api_path, project_url

@@ -1,9 +1,9 @@
 """Clones a flag under a new name in the same project."""
 
-from flagadmin.audit.events import EventType
-from flagadmin.audit.record import Event, record
-from flagadmin.db.transactions import transactional
-from flagadmin.errors import check_problems
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.record import Event, record
+from flagadmin.core.db.transactions import transactional
+from flagadmin.core.errors import check_problems
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.access import access_flag, access_project_for_update

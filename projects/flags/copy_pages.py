@@ -5,7 +5,7 @@ from typing import Any
 from django import forms
 from django.contrib import messages
 
-from flagadmin.console.lists import OFFERED, curl_for
+from flagadmin.core.lists.pages import OFFERED, curl_for
 from groups.console import Crumbs, FormPage
 from groups.permissions import Permission
 from projects.access import access_flag, readable_projects

@@ -68,7 +68,7 @@ SELECT gone.project_id, gone.name, json_build_object(
   LEFT JOIN children ON children.flag_id = gone.id
  ORDER BY gone.name COLLATE "C"
 """
-# Same format as flagadmin.http.timestamps.iso.
+# Same format as flagadmin.core.http.timestamps.iso.
 _ISO = (
     "regexp_replace(to_char({column} AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US'), '000$', '') || 'Z'"
 )

@@ -5,10 +5,10 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 
-from flagadmin.audit.events import EventType
-from flagadmin.audit.record import Event, record, record_all
-from flagadmin.db.transactions import transactional
-from flagadmin.errors import NotFound, Problem, check_problems
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.record import Event, record, record_all
+from flagadmin.core.db.transactions import transactional
+from flagadmin.core.errors import NotFound, Problem, check_problems
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.access import access_flag_for_update, readable_flags

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from flagadmin.errors import Problem
+from flagadmin.core.errors import Problem
 
 
 @dataclass(frozen=True, slots=True)

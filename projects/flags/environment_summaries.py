@@ -11,7 +11,7 @@ from typing import Any
 from django.db.models import Count, F, Func, IntegerField, Q, Sum
 from django.utils import timezone
 
-from flagadmin.http.timestamps import iso
+from flagadmin.core.http.timestamps import iso
 from projects.models import Flag, FlagEnvironment, FlagLastSeen, ProjectEnvironment, Strategy, UsageHour
 
 Document = dict[str, Any]

@@ -8,8 +8,8 @@ from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
-from flagadmin.http.etags import ETagMixin
-from flagadmin.http.json_patch import PatchOperation, patched
+from flagadmin.core.http.etags import ETagMixin
+from flagadmin.core.http.json_patch import PatchOperation, patched
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from projects.flags import environments as actions

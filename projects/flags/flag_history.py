@@ -8,9 +8,9 @@ from urllib.parse import urlencode
 from django.db.models import QuerySet
 from django.urls import reverse
 
-from flagadmin.audit.events import EventType
-from flagadmin.audit.models import AuditEvent
-from flagadmin.http.timestamps import iso
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.http.timestamps import iso
 from groups.access import Caller
 from projects.console import flag_url
 from projects.flags.revert_plan import may_revert

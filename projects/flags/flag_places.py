@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from django.db.models import Q
 from django.urls import reverse
 
-from flagadmin.console.charts import percent_text
+from flagadmin.core.lists.charts import percent_text
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.console import flag_url

@@ -6,9 +6,9 @@ from django import forms
 from django.contrib import messages
 from django.db.models import QuerySet
 
-from flagadmin.audit.events import EventType
-from flagadmin.audit.models import AuditEvent
-from flagadmin.console.lists import curl_for
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.lists.pages import curl_for
 from groups.console import Crumbs, EditPage, FormPage
 from groups.permissions import Permission
 from projects.access import access_flag, access_project

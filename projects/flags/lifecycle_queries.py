@@ -5,7 +5,7 @@ from typing import Any
 
 from django.db.models import Case, Count, Max, Q, QuerySet, Value, When
 
-from flagadmin.http.timestamps import iso
+from flagadmin.core.http.timestamps import iso
 from projects.models import Flag, LifecycleStage
 
 Document = dict[str, Any]

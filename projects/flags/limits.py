@@ -1,6 +1,6 @@
 """Limits on the number of flags in a project and in the whole installation."""
 
-from flagadmin.errors import InvalidOperation, ValidationError
+from flagadmin.core.errors import InvalidOperation, ValidationError
 from projects.limits import Limits
 from projects.models import Flag, Project
 

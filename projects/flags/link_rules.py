@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
-from flagadmin.errors import Problem
+from flagadmin.core.errors import Problem
 from projects.limits import Limits
 
 MAX_LENGTH = 2000

@@ -23,7 +23,7 @@ from django.db.models.expressions import RawSQL
 from django.http import QueryDict
 from django.utils import timezone
 
-from flagadmin.console.lists import Column, Filter
+from flagadmin.core.lists.pages import Column, Filter
 from projects.flags.flag_cells import CONDITIONAL
 from projects.flags.search import FlagFilter
 from projects.flags.search_conditions import in_status, overdue, text_query

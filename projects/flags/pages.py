@@ -5,7 +5,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponseBase, JsonResponse
 
-from flagadmin.console.lists import OFFERED, Listing, changed_query, csv_response, curl_for
+from flagadmin.core.lists.pages import OFFERED, Listing, changed_query, csv_response, curl_for
 from groups.console import ConsolePage, Crumbs
 from groups.permissions import Permission
 from projects.access import access_flag

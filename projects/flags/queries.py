@@ -9,10 +9,10 @@ from typing import Any
 
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
-from flagadmin.audit.models import AuditEvent
-from flagadmin.db.matching import best_matches
-from flagadmin.errors import NotFound
-from flagadmin.http.timestamps import iso
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.db.matching import best_matches
+from flagadmin.core.errors import NotFound
+from flagadmin.core.http.timestamps import iso
 from groups.access import Caller
 from projects.access import readable_flags
 from projects.flags.environment_summaries import NO_EVALUATIONS, environment_summaries, evaluation_counts

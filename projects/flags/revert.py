@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 
-from flagadmin.audit.events import EventType
-from flagadmin.audit.record import Event, record
-from flagadmin.db.transactions import transactional
-from flagadmin.edit_conflicts import Expected, check_expected, fingerprint
-from flagadmin.errors import Conflict, NoAccess, Problem
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.record import Event, record
+from flagadmin.core.db.transactions import transactional
+from flagadmin.core.edit_conflicts import Expected, check_expected, fingerprint
+from flagadmin.core.errors import Conflict, NoAccess, Problem
 from groups.access import Caller, missing
 from projects.access import access_flag_for_update
 from projects.flags.revert_plan import (

@@ -6,10 +6,10 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schem
 from rest_framework import serializers
 from rest_framework.response import Response
 
-from flagadmin.http.etags import ETagMixin
-from flagadmin.http.fields import ListOf, validated
-from flagadmin.http.openapi import refusal
-from flagadmin.http.timestamps import iso
+from flagadmin.core.http.etags import ETagMixin
+from flagadmin.core.http.fields import ListOf, validated
+from flagadmin.core.http.openapi import refusal
+from flagadmin.core.http.timestamps import iso
 from groups.access import missing
 from groups.authentication import ApiRequest
 from projects.flags.queries import flag_document

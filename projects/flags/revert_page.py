@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 
-from flagadmin.console.lists import curl_for
-from flagadmin.edit_conflicts import fingerprint
-from flagadmin.errors import AppError, NoAccess, NotFound, Problem, ValidationError
+from flagadmin.core.edit_conflicts import fingerprint
+from flagadmin.core.errors import AppError, NoAccess, NotFound, Problem, ValidationError
+from flagadmin.core.lists.pages import curl_for
 from groups.access import missing
 from groups.console import ConsolePage, Crumbs
 from groups.models import User

@@ -8,11 +8,11 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
-from flagadmin.audit.events import EventType as E
-from flagadmin.audit.models import AuditEvent
-from flagadmin.db.transactions import consistent_reads
-from flagadmin.errors import Conflict, NotFound, Problem, ValidationError, choices
-from flagadmin.unreadable_values import UnreadableValue
+from flagadmin.core.audit.events import EventType as E
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.db.transactions import consistent_reads
+from flagadmin.core.errors import Conflict, NotFound, Problem, ValidationError, choices
+from flagadmin.core.unreadable_values import UnreadableValue
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.access import readable_flags

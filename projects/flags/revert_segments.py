@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from flagadmin.audit.events import EventType
-from flagadmin.audit.models import AuditEvent
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.models import AuditEvent
 from projects.flags.revert_plan import RevertPlan, Target, restored
 from projects.models import Segment
 

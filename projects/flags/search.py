@@ -12,8 +12,8 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.db.models.expressions import OrderBy
 from rest_framework.serializers import BooleanField
 
-from flagadmin.errors import Problem, check_problems, choices
-from flagadmin.http.list_queries import (
+from flagadmin.core.errors import Problem, check_problems, choices
+from flagadmin.core.http.list_queries import (
     FAR,
     MOST,
     LenientChoiceFilter,

@@ -5,7 +5,7 @@ Serializers check JSON types only; validation rules are in ``name_rules``, ``lin
 
 from rest_framework import serializers
 
-from flagadmin.http.fields import Body, ListOf
+from flagadmin.core.http.fields import Body, ListOf
 from projects.models import LifecycleStage
 from projects.serializers import StrictSerializer, TextField
 from projects.strategies.serializers import PayloadBody, StrategyBody

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 
-from flagadmin.audit.events import EventType
-from flagadmin.audit.record import Event, record_all
-from flagadmin.db.transactions import transactional
-from flagadmin.errors import NotFound, check_problems
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.record import Event, record_all
+from flagadmin.core.db.transactions import transactional
+from flagadmin.core.errors import NotFound, check_problems
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.access import access_flag_for_update, access_flags_for_update, readable_flags

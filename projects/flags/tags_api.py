@@ -8,7 +8,7 @@ from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
-from flagadmin.errors import NotFound
+from flagadmin.core.errors import NotFound
 from groups.access import Caller
 from groups.authentication import ApiRequest
 from groups.permissions import Permission

@@ -4,9 +4,9 @@ SDKs treat a flag without strategies as on for everyone. So a flag without an en
 it is turned on, and is turned off when it loses its last enabled strategy.
 """
 
-from flagadmin.audit.events import EventType
-from flagadmin.audit.record import Event, record
-from flagadmin.errors import NotFound
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.record import Event, record
+from flagadmin.core.errors import NotFound
 from groups.access import Caller
 from projects.models import Flag, FlagEnvironment, ProjectEnvironment, Strategy
 

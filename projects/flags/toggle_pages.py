@@ -7,7 +7,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.template.loader import render_to_string
 
-from flagadmin.console.lists import curl_for
+from flagadmin.core.lists.pages import curl_for
 from groups.console import Crumbs
 from groups.permissions import Permission
 from projects.access import access_flag

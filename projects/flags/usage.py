@@ -9,7 +9,7 @@ import orjson
 from django.db import connection
 from django.utils import timezone
 
-from flagadmin.http.timestamps import iso
+from flagadmin.core.http.timestamps import iso
 from projects.models import Flag
 
 Document = dict[str, Any]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from flagadmin.audit.events import EventType as E
+from flagadmin.core.audit.events import EventType as E
 from projects.strategies.fields import MEMBERS
 
 Document = dict[str, Any]

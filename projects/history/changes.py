@@ -10,8 +10,8 @@ from django.db import connection
 from django.db.models import Q, QuerySet
 from django.db.models.functions import TruncHour
 
-from flagadmin.audit.events import EventType as E
-from flagadmin.audit.models import AuditEvent
+from flagadmin.core.audit.events import EventType as E
+from flagadmin.core.audit.models import AuditEvent
 from groups.access import Caller
 from groups.models import User
 from projects.history.descriptions import Part, describe

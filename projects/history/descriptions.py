@@ -1,6 +1,6 @@
 """Describes audit events for people: a sentence in parts, with links.
 
-``flagadmin.audit.sentences`` has one for every event type, as the API returns it; here are names and values.
+``flagadmin.core.audit.sentences`` has one for every event type, as the API returns it; here are names and values.
 ``field_changes`` has the fields that changed.
 """
 
@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from string import Formatter
 from typing import Any
 
-from flagadmin.audit.events import EventType as E
-from flagadmin.audit.models import AuditEvent
-from flagadmin.audit.sentences import address_of, template_of
+from flagadmin.core.audit.events import EventType as E
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.audit.sentences import address_of, template_of
 from projects.console import flag_url, project_url
 from projects.history.field_changes import NO_NAMES, Names, changes_of, document_of
 

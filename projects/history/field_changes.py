@@ -7,8 +7,8 @@ from typing import Any
 
 import orjson
 
-from flagadmin.audit.events import EventType as E
-from flagadmin.audit.models import AuditEvent
+from flagadmin.core.audit.events import EventType as E
+from flagadmin.core.audit.models import AuditEvent
 from projects.history import diff
 from projects.history.flag_parts import FlagPart, differing_parts
 from projects.models import Segment

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from itertools import chain
 from typing import Any
 
-from flagadmin.audit.models import AuditEvent
+from flagadmin.core.audit.models import AuditEvent
 from projects.history.field_changes import Names
 from projects.models import Segment, Strategy
 

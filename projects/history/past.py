@@ -10,10 +10,10 @@ from django.db import connection
 from django.db.models import Count, Max, Min
 from django.utils import timezone
 
-from flagadmin.audit.events import EventType
-from flagadmin.audit.models import AuditEvent
-from flagadmin.db.transactions import consistent_reads
-from flagadmin.server.gc_control import gc_paused
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.db.transactions import consistent_reads
+from flagadmin.core.server.gc_control import gc_paused
 from projects.definitions import Definitions, all_definitions
 from projects.flag_parts import read_segments
 from projects.history.back import IN_ONE_ENVIRONMENT, TYPES, Back, Document, PastEvent

@@ -7,8 +7,8 @@ from datetime import datetime
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Lower
 
-from flagadmin.audit.events import EventType
-from flagadmin.audit.models import AuditEvent
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.models import AuditEvent
 from groups.access import Caller
 from groups.models import User
 from groups.permissions import Permission

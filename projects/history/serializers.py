@@ -6,10 +6,10 @@ from typing import Any
 from django.utils.dateparse import parse_date, parse_datetime
 from rest_framework import serializers
 
-from flagadmin.audit.models import AuditEvent
-from flagadmin.audit.sentences import sentence
-from flagadmin.http.fields import Body
-from flagadmin.http.timestamps import iso
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.audit.sentences import sentence
+from flagadmin.core.http.fields import Body
+from flagadmin.core.http.timestamps import iso
 from projects.history.queries import EventFilter
 
 MANY = 1000

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import orjson
 from django.db import connection
 
-from flagadmin.audit.events import EventType as E
+from flagadmin.core.audit.events import EventType as E
 from projects.flags.queries import dependency_documents, metadata_document, strategy_documents
 from projects.history.back import IN_ONE_ENVIRONMENT, TYPES, Back, Document, PastEvent
 from projects.history.flag_parts import NOTHING

@@ -5,13 +5,13 @@ from typing import Any
 
 from django.db import OperationalError
 
-from flagadmin.audit.events import EventType
-from flagadmin.audit.record import Event, record
-from flagadmin.db.transactions import LOCK_NOT_AVAILABLE, sqlstate, transactional
-from flagadmin.errors import Conflict, check_problems
-from flagadmin.installation import state
-from flagadmin.installation.maintenance import await_changes, check_writable
-from flagadmin.installation.models import ROW, Installation
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.record import Event, record
+from flagadmin.core.db.transactions import LOCK_NOT_AVAILABLE, sqlstate, transactional
+from flagadmin.core.errors import Conflict, check_problems
+from flagadmin.core.installation import state
+from flagadmin.core.installation.maintenance import await_changes, check_writable
+from flagadmin.core.installation.models import ROW, Installation
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.installation.rules import problems_of_origins

@@ -6,9 +6,9 @@ from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
-from flagadmin.console.lists import csv_response
-from flagadmin.http.openapi import refusal
-from flagadmin.installation.state import forget, frontend_origins, is_in_maintenance
+from flagadmin.core.http.openapi import refusal
+from flagadmin.core.installation.state import forget, frontend_origins, is_in_maintenance
+from flagadmin.core.lists.pages import csv_response
 from groups.authentication import ApiRequest
 from groups.login.links import absolute_url
 from groups.permissions import Permission

@@ -6,9 +6,9 @@ from django import forms
 from django.contrib import messages
 from django.urls import reverse
 
-from flagadmin.console.lists import curl_for
-from flagadmin.errors import AppError
-from flagadmin.installation.state import forget, frontend_origins, is_in_maintenance
+from flagadmin.core.errors import AppError
+from flagadmin.core.installation.state import forget, frontend_origins, is_in_maintenance
+from flagadmin.core.lists.pages import curl_for
 from groups.console import ActionPage, FormPage
 from groups.permissions import Permission
 from projects.installation import actions

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from flagadmin.errors import Problem
+from flagadmin.core.errors import Problem
 
 MAX_ORIGINS = 100
 ALL = "*"

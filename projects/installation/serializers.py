@@ -6,8 +6,8 @@ from django.conf import settings
 from rest_framework import serializers
 
 from flagadmin import __version__
-from flagadmin.http.fields import LONGEST_NAME, Body, ListOf
-from flagadmin.installation.state import frontend_origins, is_in_maintenance
+from flagadmin.core.http.fields import LONGEST_NAME, Body, ListOf
+from flagadmin.core.installation.state import frontend_origins, is_in_maintenance
 from projects.installation.rules import MAX_ORIGINS
 from projects.limits import Limits
 

@@ -9,10 +9,10 @@ from django.db.models import Count, Exists, OuterRef, Q
 from django.utils import timezone
 
 from flagadmin import __version__
-from flagadmin.audit.events import EventType
-from flagadmin.audit.models import AuditEvent
-from flagadmin.http.timestamps import iso
-from flagadmin.installation.models import ROW, Installation
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.http.timestamps import iso
+from flagadmin.core.installation.models import ROW, Installation
 from groups.access import Caller
 from groups.models import ApiToken, Group, Role, User
 from groups.permissions import Permission

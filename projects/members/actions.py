@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from flagadmin.audit.events import EventType
-from flagadmin.audit.record import Event, record_all
-from flagadmin.db.transactions import transactional
-from flagadmin.errors import NoAccess, NotFound, Problem, ValidationError, choices
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.record import Event, record_all
+from flagadmin.core.db.transactions import transactional
+from flagadmin.core.errors import NoAccess, NotFound, Problem, ValidationError, choices
 from groups.access import Caller
 from groups.models import Grant, Group, Role, RolePermission, User
 from groups.permissions import Permission, Scope

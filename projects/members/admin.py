@@ -5,9 +5,9 @@ from typing import Any, ClassVar
 from django import forms
 from django.contrib import admin
 
-from flagadmin.admin_base import ActionInline, ActionModelAdmin, AdminActions
-from flagadmin.errors import ValidationError
+from flagadmin.core.errors import ValidationError
 from groups.access import Caller
+from groups.admin_site.base import ActionInline, ActionModelAdmin, AdminActions
 from groups.models import Grant
 from projects.members import actions as project_access
 from projects.members.actions import PROJECT_TYPES, Holders

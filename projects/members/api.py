@@ -9,9 +9,9 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schem
 from rest_framework import serializers
 from rest_framework.response import Response
 
-from flagadmin.errors import NotFound
-from flagadmin.http.fields import Body, ListOf
-from flagadmin.http.path_ids import path_id
+from flagadmin.core.errors import NotFound
+from flagadmin.core.http.fields import Body, ListOf
+from flagadmin.core.http.path_ids import path_id
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from groups.viewsets import ViewSet

@@ -7,9 +7,9 @@ from django import forms
 from django.contrib import messages
 from django.urls import reverse
 
-from flagadmin.console.lists import OFFERED
-from flagadmin.db.transactions import transactional
-from flagadmin.errors import ValidationError
+from flagadmin.core.db.transactions import transactional
+from flagadmin.core.errors import ValidationError
+from flagadmin.core.lists.pages import OFFERED
 from groups.console import Crumbs, FormPage
 from groups.groups.actions import change_members
 from groups.groups.console import OneGroup, group_url

@@ -6,8 +6,8 @@ from typing import Any
 from django.db.models import Count, Q, QuerySet
 from django.db.models.functions import Coalesce
 
-from flagadmin.console.lists import Column, Filter, curl_for
-from flagadmin.errors import InvalidOperation
+from flagadmin.core.errors import InvalidOperation
+from flagadmin.core.lists.pages import Column, Filter, curl_for
 from groups.access import missing
 from groups.console import ActionPage, Crumbs, ListPage
 from groups.models import Grant, Group, Role, User

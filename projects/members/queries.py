@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from flagadmin.http.timestamps import iso
+from flagadmin.core.http.timestamps import iso
 from groups.models import Grant, Group, GroupMembership, Role, User
 from projects.models import Project
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.urls import reverse
 
-from flagadmin.console.lists import Column, Filter, curl_for
+from flagadmin.core.lists.pages import Column, Filter, curl_for
 from groups.console import Crumbs, ListPage
 from groups.models import Role
 from groups.permissions import Permission, Scope

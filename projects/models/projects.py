@@ -5,7 +5,7 @@ from django.core.validators import MinValueValidator
 from django.db import models
 from django.db.models import Q
 
-from flagadmin.db.notifications import notify_trigger
+from flagadmin.core.db.notifications import notify_trigger
 from projects.applications.usage_triggers import environment_usage_triggers
 from projects.revision import outside_triggers, project_triggers
 

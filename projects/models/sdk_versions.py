@@ -7,7 +7,7 @@ class SdkVersion(models.Model):
     """The id of what tokens of one scope see, and the revisions of the projects at that id.
 
     ``scope`` is a hash. The ids of all scopes are different, so that an id also tells the scope it belongs to.
-    Written by ``projects/client_api/delta/version_ids.py`` only.
+    Written by ``sdk/delta/version_ids.py`` only.
     """
 
     scope = models.CharField(max_length=64, primary_key=True)

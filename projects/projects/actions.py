@@ -5,11 +5,11 @@ from typing import Any
 
 from django.utils.text import slugify
 
-from flagadmin.audit.events import EventType
-from flagadmin.audit.record import Event, record, transaction_moment
-from flagadmin.db.transactions import transactional
-from flagadmin.edit_conflicts import Expected, check_expected
-from flagadmin.errors import InvalidOperation, NameExists, Problem, ValidationError, choices
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.record import Event, record, transaction_moment
+from flagadmin.core.db.transactions import transactional
+from flagadmin.core.edit_conflicts import Expected, check_expected
+from flagadmin.core.errors import InvalidOperation, NameExists, Problem, ValidationError, choices
 from groups.access import DEFAULT_PROJECT, Caller
 from groups.models import Grant
 from groups.permissions import BuiltIn, Permission

@@ -10,8 +10,8 @@ from typing import Any
 from django.db.models import Avg, Count, Exists, F, Max, OuterRef, Q, Subquery
 from django.utils import timezone
 
-from flagadmin.audit.models import AuditEvent
-from flagadmin.http.timestamps import iso
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.http.timestamps import iso
 from projects.members.counts import count_new_members
 from projects.models import Flag, LifecycleStage, Project, ProjectApplication
 

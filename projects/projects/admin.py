@@ -7,10 +7,10 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from flagadmin.admin_base import ActionInline, ActionModelAdmin, bulk_action, checked_body
-from flagadmin.audit.models import AuditEvent
-from flagadmin.errors import ValidationError
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.errors import ValidationError
 from groups.access import Caller
+from groups.admin_site.base import ActionInline, ActionModelAdmin, bulk_action, checked_body
 from groups.permissions import Permission
 from projects.access import access_project_for_update
 from projects.deletion.execute import delete_project

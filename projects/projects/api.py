@@ -6,9 +6,9 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiRespo
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
-from flagadmin.errors import ValidationError
-from flagadmin.http.etags import ETagMixin
-from flagadmin.http.openapi import refusal
+from flagadmin.core.errors import ValidationError
+from flagadmin.core.http.etags import ETagMixin
+from flagadmin.core.http.openapi import refusal
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from projects.access import readable_projects

@@ -7,11 +7,11 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from flagadmin.audit.events import EventType
-from flagadmin.audit.models import AuditEvent
-from flagadmin.console.edit_conflicts import EditConflictMixin
-from flagadmin.console.lists import curl_for
-from flagadmin.errors import AppError
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.errors import AppError
+from flagadmin.core.lists.edit_conflicts import EditConflictMixin
+from flagadmin.core.lists.pages import curl_for
 from groups.console import Crumbs
 from projects.access import access_project
 from projects.console import api_path, project_crumbs, project_url

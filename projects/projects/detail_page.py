@@ -7,9 +7,9 @@ from urllib.parse import quote
 
 from django.db.models import Exists, OuterRef, QuerySet
 
-from flagadmin.console.filter_chips import FreeChip, free_chips, joint_chip, set_chips
-from flagadmin.console.lists import Column, Filter, Listing, curl_for
-from flagadmin.db.transactions import streamed
+from flagadmin.core.db.transactions import streamed
+from flagadmin.core.lists.filter_chips import FreeChip, free_chips, joint_chip, set_chips
+from flagadmin.core.lists.pages import Column, Filter, Listing, curl_for
 from groups.console import Crumbs, ListPage
 from projects.access import access_project
 from projects.console import PROJECTS, api_path

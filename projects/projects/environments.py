@@ -6,12 +6,12 @@ A flag that is turned on without a strategy gets a copy of the default strategy.
 from collections.abc import Mapping
 from typing import Any
 
-from flagadmin.audit.events import EventType
-from flagadmin.audit.record import Event, record
-from flagadmin.db.transactions import transactional
-from flagadmin.edit_conflicts import Expected, check_expected
-from flagadmin.errors import Conflict, NotFound, ValidationError, choices
-from flagadmin.unreadable_values import check_values
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.record import Event, record
+from flagadmin.core.db.transactions import transactional
+from flagadmin.core.edit_conflicts import Expected, check_expected
+from flagadmin.core.errors import Conflict, NotFound, ValidationError, choices
+from flagadmin.core.unreadable_values import check_values
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.access import access_environment, access_project_for_update, check_environment

@@ -1,9 +1,9 @@
 """Marks flags and projects as a user's favourites. This needs only the permission to read them."""
 
-from flagadmin.audit.events import EventType
-from flagadmin.audit.record import Event, record
-from flagadmin.db.transactions import transactional
-from flagadmin.errors import InvalidOperation
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.record import Event, record
+from flagadmin.core.db.transactions import transactional
+from flagadmin.core.errors import InvalidOperation
 from groups.access import Caller
 from groups.models import User
 from projects.access import access_flag, access_project

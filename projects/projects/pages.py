@@ -8,7 +8,7 @@ from django.contrib import messages
 from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from flagadmin.console.lists import Column, Filter, curl_for
+from flagadmin.core.lists.pages import Column, Filter, curl_for
 from groups.console import Crumbs, FormPage, ListPage
 from groups.permissions import Permission
 from projects.access import access_project, readable_projects

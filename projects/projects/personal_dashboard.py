@@ -4,7 +4,7 @@ from typing import Any
 
 from django.db.models import Exists, OuterRef, Q
 
-from flagadmin.http.timestamps import iso
+from flagadmin.core.http.timestamps import iso
 from groups.access import Caller
 from groups.models import Grant, Role, User
 from groups.permissions import BuiltIn

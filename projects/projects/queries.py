@@ -8,8 +8,8 @@ from django.db.models import Count, F, Q, QuerySet, Value
 from django.db.models.functions import Concat
 from django.utils import timezone
 
-from flagadmin.db.matching import best_matches
-from flagadmin.http.timestamps import iso
+from flagadmin.core.db.matching import best_matches
+from flagadmin.core.http.timestamps import iso
 from groups.access import Caller
 from groups.models import ApiToken, Grant
 from groups.permissions import BuiltIn, Permission

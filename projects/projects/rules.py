@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator
 
-from flagadmin.errors import Problem, choices
+from flagadmin.core.errors import Problem, choices
 from playground.engine import patterns
 from projects.flags.name_rules import pattern_problem
 from projects.models import Project

@@ -4,7 +4,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from flagadmin.http.fields import Body, ListOf, NullableText
+from flagadmin.core.http.fields import Body, ListOf, NullableText
 from projects.projects.queries import OPEN
 
 NAMING = {"pattern": "naming_pattern", "example": "naming_example", "description": "naming_description"}

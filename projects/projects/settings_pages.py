@@ -6,11 +6,11 @@ from django import forms
 from django.contrib import messages
 from django.db.models import QuerySet
 
-from flagadmin.audit.events import EventType
-from flagadmin.audit.models import AuditEvent
-from flagadmin.console.edit_conflicts import FormVersion
-from flagadmin.console.lists import curl_for
-from flagadmin.edit_conflicts import fingerprint
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.edit_conflicts import fingerprint
+from flagadmin.core.lists.edit_conflicts import FormVersion
+from flagadmin.core.lists.pages import curl_for
 from groups.console import Crumbs, EditPage
 from groups.permissions import Permission
 from projects.access import access_project

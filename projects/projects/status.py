@@ -8,7 +8,7 @@ from django.db.models import Count
 from django.db.models.functions import TruncDate
 from django.utils import timezone
 
-from flagadmin.audit.models import AuditEvent
+from flagadmin.core.audit.models import AuditEvent
 from groups.models import ApiToken
 from projects.flags.lifecycle_queries import STAGE_MEMBERS, count_stages
 from projects.members.counts import member_counts

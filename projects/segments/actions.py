@@ -9,12 +9,12 @@ from typing import Any
 
 from django.db.models import F
 
-from flagadmin.audit.events import EventType
-from flagadmin.audit.record import Event, record
-from flagadmin.db.transactions import transactional
-from flagadmin.edit_conflicts import Expected, check_expected
-from flagadmin.errors import Conflict, NameExists, NotFound, ValidationError, choices
-from flagadmin.unreadable_values import check_values
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.record import Event, record
+from flagadmin.core.db.transactions import transactional
+from flagadmin.core.edit_conflicts import Expected, check_expected
+from flagadmin.core.errors import Conflict, NameExists, NotFound, ValidationError, choices
+from flagadmin.core.unreadable_values import check_values
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.access import check_project, lock_refusing_projects, readable_flags

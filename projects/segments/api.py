@@ -7,11 +7,11 @@ from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
-from flagadmin.errors import NameExists, NotFound
-from flagadmin.http.etags import ETagMixin
-from flagadmin.http.fields import Body, ListOf, NameBody
-from flagadmin.http.openapi import refusal
-from flagadmin.http.path_ids import path_id
+from flagadmin.core.errors import NameExists, NotFound
+from flagadmin.core.http.etags import ETagMixin
+from flagadmin.core.http.fields import Body, ListOf, NameBody
+from flagadmin.core.http.openapi import refusal
+from flagadmin.core.http.path_ids import path_id
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from projects.access import access_project, readable_flags

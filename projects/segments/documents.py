@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from flagadmin.http.timestamps import iso
+from flagadmin.core.http.timestamps import iso
 from projects.models import Segment
 
 Document = dict[str, Any]

@@ -5,12 +5,12 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from flagadmin.audit.events import EventType
-from flagadmin.audit.models import AuditEvent
-from flagadmin.console.edit_conflicts import EditConflictMixin
-from flagadmin.console.lists import curl_for
-from flagadmin.errors import AppError, Problem
-from flagadmin.http.path_ids import path_id
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.errors import AppError, Problem
+from flagadmin.core.http.path_ids import path_id
+from flagadmin.core.lists.edit_conflicts import EditConflictMixin
+from flagadmin.core.lists.pages import curl_for
 from groups.permissions import Permission
 from projects.drafts import Draft, Drafting, FlagEdit, environments_in_order
 from projects.flags.flag_cells import PRODUCTION

@@ -10,9 +10,9 @@ from django.db.models import Q
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.urls import reverse
 
-from flagadmin.console.lists import Column, Filter, curl_for
-from flagadmin.errors import AppError, NotFound, Problem, counted, raised_by
-from flagadmin.http.path_ids import path_id
+from flagadmin.core.errors import AppError, NotFound, Problem, counted, raised_by
+from flagadmin.core.http.path_ids import path_id
+from flagadmin.core.lists.pages import Column, Filter, curl_for
 from groups.console import ConfirmPage, ConsolePage, Crumbs, ListPage
 from groups.permissions import Permission
 from projects.access import readable_projects

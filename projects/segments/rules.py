@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from flagadmin.errors import Problem
+from flagadmin.core.errors import Problem
 from projects.limits import Limits
 from projects.models import Segment
 from projects.strategies.constraint_rules import constraints_problems

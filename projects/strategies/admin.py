@@ -6,9 +6,9 @@ from typing import Any
 from django import forms
 from django.contrib import admin
 
-from flagadmin.admin_base import ActionModelAdmin
-from flagadmin.audit.events import EventType
+from flagadmin.core.audit.events import EventType
 from groups.access import Caller
+from groups.admin_site.base import ActionModelAdmin
 from groups.permissions import Permission
 from projects.admin_forms import values
 from projects.models import StrategyType

@@ -8,10 +8,10 @@ from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
-from flagadmin.http.etags import ETagMixin
-from flagadmin.http.fields import validated
-from flagadmin.http.json_patch import PatchOperation, patched_object
-from flagadmin.unreadable_values import check_values
+from flagadmin.core.http.etags import ETagMixin
+from flagadmin.core.http.fields import validated
+from flagadmin.core.http.json_patch import PatchOperation, patched_object
+from flagadmin.core.unreadable_values import check_values
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from groups.viewsets import ViewSet

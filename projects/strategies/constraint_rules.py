@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from flagadmin.errors import Problem, choices
-from flagadmin.unreadable_values import UnreadableValue
+from flagadmin.core.errors import Problem, choices
+from flagadmin.core.unreadable_values import UnreadableValue
 from playground.engine.operators import OPERATORS, problem
 from playground.engine.patterns import MAX_LENGTH as MAX_VALUE_LENGTH
 from playground.engine.suggestions import suggested_value

@@ -3,7 +3,7 @@
 from django.conf import settings
 from rest_framework import serializers
 
-from flagadmin.http.fields import MOST_ITEMS, ListOf
+from flagadmin.core.http.fields import MOST_ITEMS, ListOf
 from projects.serializers import StrictSerializer, TextField
 
 

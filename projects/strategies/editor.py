@@ -13,8 +13,8 @@ from django.urls import reverse
 from django.utils.functional import cached_property
 from django.utils.http import url_has_allowed_host_and_scheme
 
-from flagadmin.errors import AppError, NotFound, Problem, ValidationError, check_problems
-from flagadmin.unreadable_values import refused_problems
+from flagadmin.core.errors import AppError, NotFound, Problem, ValidationError, check_problems
+from flagadmin.core.unreadable_values import refused_problems
 from groups.console import ConsolePage
 from groups.permissions import Permission
 from projects.drafts import Drafting

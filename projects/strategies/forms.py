@@ -9,7 +9,7 @@ from typing import Any
 
 from django.http import QueryDict
 
-from flagadmin.errors import Problem
+from flagadmin.core.errors import Problem
 from playground.engine.coercion import mapping_of
 from playground.engine.strategies import STRATEGIES
 from projects.models import ContextField, Segment, StrategyType

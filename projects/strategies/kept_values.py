@@ -10,7 +10,7 @@ from typing import Any
 
 from django.utils.html import escape
 
-from flagadmin.edit_conflicts import fingerprint
+from flagadmin.core.edit_conflicts import fingerprint
 
 LONG = 1_000
 """Characters of HTML. Values up to this length are always in the form."""

@@ -7,10 +7,10 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.utils.functional import cached_property
 
-from flagadmin.audit.models import AuditEvent
-from flagadmin.console.edit_conflicts import EditConflictMixin
-from flagadmin.console.lists import curl_for
-from flagadmin.errors import AppError
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.errors import AppError
+from flagadmin.core.lists.edit_conflicts import EditConflictMixin
+from flagadmin.core.lists.pages import curl_for
 from groups.console import Crumbs
 from groups.permissions import Permission
 from projects.access import access_flag

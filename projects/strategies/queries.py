@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from django.db.models import QuerySet
 
-from flagadmin.db.matching import best_matches
+from flagadmin.core.db.matching import best_matches
 from groups.access import Caller
 from projects.models import StrategyType
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from flagadmin.errors import Problem, choices
+from flagadmin.core.errors import Problem, choices
 from projects.limits import Limits
 from projects.strategies.constraint_rules import constraint_document, constraints_problems
 from projects.strategies.fields import CONVERTED

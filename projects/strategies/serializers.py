@@ -2,7 +2,7 @@
 
 from rest_framework import serializers
 
-from flagadmin.http.fields import LONGEST_VALUE, Body, ListOf, MapOf
+from flagadmin.core.http.fields import LONGEST_VALUE, Body, ListOf, MapOf
 from projects.serializers import StrictSerializer, TextField
 from projects.strategies.constraint_serializers import ConstraintBody
 

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from flagadmin.audit.events import EventType
-from flagadmin.audit.record import Event, record
-from flagadmin.db.transactions import transactional
-from flagadmin.edit_conflicts import Expected, check_expected
-from flagadmin.errors import Conflict, InvalidOperation, NotFound, ValidationError
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.record import Event, record
+from flagadmin.core.db.transactions import transactional
+from flagadmin.core.edit_conflicts import Expected, check_expected
+from flagadmin.core.errors import Conflict, InvalidOperation, NotFound, ValidationError
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.models import ProjectEnvironment, Strategy, StrategyType

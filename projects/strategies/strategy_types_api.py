@@ -7,9 +7,9 @@ from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
-from flagadmin.http.etags import ETagMixin
-from flagadmin.http.fields import Body, NullableText
-from flagadmin.http.openapi import refusal
+from flagadmin.core.http.etags import ETagMixin
+from flagadmin.core.http.fields import Body, NullableText
+from flagadmin.core.http.openapi import refusal
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from groups.viewsets import ViewSet

@@ -11,9 +11,9 @@ from django.urls import reverse
 from django.utils.functional import cached_property
 from django.utils.html import format_html
 
-from flagadmin.audit.events import EventType
-from flagadmin.audit.models import AuditEvent
-from flagadmin.console.lists import Column, Filter, curl_for
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.lists.pages import Column, Filter, curl_for
 from groups.console import Crumbs, EditPage, FormPage, ListPage
 from groups.permissions import Permission
 from playground.engine.strategies import STRATEGIES

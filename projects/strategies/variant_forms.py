@@ -11,7 +11,7 @@ from typing import Any
 
 from django.http import QueryDict
 
-from flagadmin.errors import Problem
+from flagadmin.core.errors import Problem
 from playground.engine.coercion import mapping_of, objects_of, text_of, weight_of
 from projects.sentences import percent
 from projects.strategies.constraint_rules import shortened

@@ -5,8 +5,8 @@ from typing import Any
 
 import orjson
 
-from flagadmin.errors import Problem, choices
-from flagadmin.unreadable_values import UnreadableValue
+from flagadmin.core.errors import Problem, choices
+from flagadmin.core.unreadable_values import UnreadableValue
 from playground.engine.coercion import objects_of
 from projects.strategies.constraint_rules import shortened
 from projects.strategies.variant_order import variant_order

@@ -7,11 +7,11 @@ from django.contrib import messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 
-from flagadmin.audit.models import AuditEvent
-from flagadmin.console.edit_conflicts import EditConflictMixin
-from flagadmin.console.lists import curl_for
-from flagadmin.errors import AppError, EditConflict, NotFound, Problem
-from flagadmin.unreadable_values import check_values, refused_problems
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.errors import AppError, EditConflict, NotFound, Problem
+from flagadmin.core.lists.edit_conflicts import EditConflictMixin
+from flagadmin.core.lists.pages import curl_for
+from flagadmin.core.unreadable_values import check_values, refused_problems
 from groups.console import ConsolePage, Crumbs
 from groups.permissions import Permission
 from projects.access import access_flag

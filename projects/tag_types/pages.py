@@ -9,9 +9,9 @@ from django.contrib import messages
 from django.db.models import Count, Q, QuerySet
 from django.urls import reverse
 
-from flagadmin.audit.events import EventType
-from flagadmin.audit.models import AuditEvent
-from flagadmin.console.lists import Column, Filter, curl_for
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.lists.pages import Column, Filter, curl_for
 from groups.console import Crumbs, EditPage, FormPage, ListPage
 from groups.permissions import Permission
 from projects.console import ActionPage

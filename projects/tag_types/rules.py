@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from flagadmin.errors import Problem
+from flagadmin.core.errors import Problem
 from projects.models import TagType
 from projects.shared_rules import COLOR, name_problems
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from flagadmin.errors import Problem, choices
+from flagadmin.core.errors import Problem, choices
 from projects.strategies.known_names import KnownNames
 
 MIN_LENGTH, MAX_LENGTH = 2, 50

@@ -2,10 +2,10 @@
 
 from django.db.models import Exists, OuterRef
 
-from flagadmin.audit.events import EventType
-from flagadmin.audit.record import Event, record
-from flagadmin.db.transactions import transactional
-from flagadmin.errors import NameExists, NotFound
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.record import Event, record
+from flagadmin.core.db.transactions import transactional
+from flagadmin.core.errors import NameExists, NotFound
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.access import lock_projects, readable_flags

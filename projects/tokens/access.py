@@ -4,7 +4,7 @@ from typing import Literal
 
 from django.db.models import Q, QuerySet
 
-from flagadmin.errors import NotFound, counted
+from flagadmin.core.errors import NotFound, counted
 from groups.access import Caller
 from groups.models import ApiToken, ApiTokenProject
 from groups.permissions import Permission

@@ -5,9 +5,9 @@ from typing import Any
 from django.contrib import admin
 from django.http import HttpRequest
 
-from flagadmin.admin_base import ActionInline, ActionModelAdmin
-from flagadmin.audit.events import EventType
+from flagadmin.core.audit.events import EventType
 from groups.access import Caller
+from groups.admin_site.base import ActionInline, ActionModelAdmin
 from groups.models import ApiToken, ApiTokenProject
 from groups.people import personal_tokens
 from projects.tokens import actions as tokens

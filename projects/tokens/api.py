@@ -3,7 +3,7 @@
 from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework.response import Response
 
-from flagadmin.errors import NotFound
+from flagadmin.core.errors import NotFound
 from groups.authentication import ApiRequest, credential_of
 from groups.models import ApiToken
 from groups.permissions import Permission

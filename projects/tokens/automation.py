@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
 
-from flagadmin.db.transactions import transactional
-from flagadmin.errors import Problem, ValidationError
+from flagadmin.core.db.transactions import transactional
+from flagadmin.core.errors import Problem, ValidationError
 from groups.access import Caller
 from groups.models import ApiToken, Role
 from groups.people.actions import NewAccount, create_account

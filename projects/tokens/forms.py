@@ -7,8 +7,8 @@ from typing import Any
 from django import forms
 from django.utils import timezone
 
-from flagadmin.console.lists import OFFERED
-from flagadmin.errors import ValidationError
+from flagadmin.core.errors import ValidationError
+from flagadmin.core.lists.pages import OFFERED
 from groups.access import Caller
 from groups.models import ApiToken
 from groups.permissions import Permission

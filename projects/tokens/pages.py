@@ -10,9 +10,9 @@ from django.utils import timezone
 from django.utils.text import Truncator
 from django.utils.timesince import timesince
 
-from flagadmin.console.lists import Column, Filter, curl_for, curl_with_token
-from flagadmin.errors import NotFound, ValidationError
-from flagadmin.templatetags.moments import SOON
+from flagadmin.core.errors import NotFound, ValidationError
+from flagadmin.core.lists.pages import Column, Filter, curl_for, curl_with_token
+from flagadmin.core.templatetags.moments import SOON
 from groups.access import Caller
 from groups.console import ConfirmPage, Crumbs, FormPage, ListPage
 from groups.models import ApiToken

@@ -10,8 +10,8 @@ from typing import Any
 
 from django.db import connection
 
-from flagadmin.audit.events import EventType
-from flagadmin.errors import choices
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.errors import choices
 from groups.access import Caller
 from groups.models import ApiToken
 from projects.models import Environment, Project

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from django.db.models import QuerySet
 
-from flagadmin.db.matching import best_matches
-from flagadmin.errors import NoAccess
+from flagadmin.core.db.matching import best_matches
+from flagadmin.core.errors import NoAccess
 from groups.access import Caller
 from groups.models import ApiToken
 from projects.tokens.access import visible_tokens

@@ -5,8 +5,8 @@ from typing import Any
 
 from rest_framework import serializers
 
-from flagadmin.http.fields import Body, ListOf
-from flagadmin.http.timestamps import iso
+from flagadmin.core.http.fields import Body, ListOf
+from flagadmin.core.http.timestamps import iso
 from groups.access import Caller
 from groups.models import ApiToken
 from groups.tokens import identifier_of, secret_made_with

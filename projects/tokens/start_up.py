@@ -4,9 +4,9 @@ import logging
 import os
 from collections.abc import Mapping
 
-from flagadmin.db.transactions import transactional
-from flagadmin.http.timestamps import iso
-from flagadmin.installation.maintenance import exempt_from_maintenance
+from flagadmin.core.db.transactions import transactional
+from flagadmin.core.http.timestamps import iso
+from flagadmin.core.installation.maintenance import exempt_from_maintenance
 from groups.access import Caller
 from groups.models import ApiToken, StartUpKey
 from groups.tokens import hash_secret

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from flagadmin.db.bundled import binaries
-from flagadmin.db.bundled.account import Account, server_account
+from flagadmin.core.db.bundled import binaries
+from flagadmin.core.db.bundled.account import Account, server_account
 from tests.attack.installation import Installation, installation
 from tests.attack.kills import interrupted_imports
 from tests.attack.result import Result

@@ -16,7 +16,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from flagadmin.server.gc_control import gc_paused
+from flagadmin.core.server.gc_control import gc_paused
 from playground.comparison.compare import Comparison
 from playground.comparison.contexts import synthetic
 from playground.comparison.table import ContextTable

@@ -41,7 +41,7 @@ def _seconds(work: Callable[[], object]) -> float:
 
 
 def _poll() -> None:
-    from projects.client_api.documents import client_flag_batches
+    from sdk.features.documents import client_flag_batches
 
     for _ in client_flag_batches(["many"], "production", inline_segments=False):
         pass

@@ -94,7 +94,7 @@ def fill(flags: int, projects: int, applications: int) -> tuple[str, list[str]]:
     """The session of an administrator, and the addresses of the pages."""
     from django.test import Client
 
-    from flagadmin.server.static_files import collect_static_files
+    from flagadmin.core.server.static_files import collect_static_files
     from groups.permissions import BuiltIn
     from tests.support.cast import make_user
     from tests.support.scenery import make_scenery

@@ -46,8 +46,8 @@ def fill(flags: int, instances: int) -> None:
     from django.db import connection
     from django.utils import timezone
 
-    from flagadmin.audit.events import EventType
-    from flagadmin.audit.models import AuditEvent
+    from flagadmin.core.audit.events import EventType
+    from flagadmin.core.audit.models import AuditEvent
     from projects.models import Flag, FlagEnvironment, FlagLastSeen, FlagTag
 
     load("many", flags)

@@ -23,8 +23,8 @@ def record_changes(count: int) -> None:
     """Events that change the rollout of one flag after the other."""
     from django.db import transaction
 
-    from flagadmin.audit.events import EventType
-    from flagadmin.audit.record import Event, copy_all
+    from flagadmin.core.audit.events import EventType
+    from flagadmin.core.audit.record import Event, copy_all
     from groups.access import Caller
     from projects.definitions import definitions
 
@@ -52,8 +52,8 @@ def record_switches() -> None:
     """An event for each flag, which turned it to what it is."""
     from django.db import transaction
 
-    from flagadmin.audit.events import EventType
-    from flagadmin.audit.record import Event, copy_all
+    from flagadmin.core.audit.events import EventType
+    from flagadmin.core.audit.record import Event, copy_all
     from groups.access import Caller
     from projects.definitions import definitions
 

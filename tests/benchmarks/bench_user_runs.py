@@ -19,7 +19,7 @@ import django
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 os.environ["DJANGO_SETTINGS_MODULE"] = "tests.settings"  # no database is used
-from flagadmin.server.gc_control import gc_paused
+from flagadmin.core.server.gc_control import gc_paused
 from playground.engine.compilation import compile_snapshot
 from playground.engine.context import Context
 from playground.engine.evaluator import Evaluation

@@ -7,8 +7,8 @@ from typing import Any
 from django.contrib.auth.hashers import make_password
 from django.utils import timezone
 
-from flagadmin.audit.events import EventType
-from flagadmin.audit.models import AuditEvent
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.models import AuditEvent
 from groups.models import ApiToken, ApiTokenProject, Grant, Group, GroupMembership, Role, User
 from groups.permissions import BuiltIn
 from importer.models import FlagReport, ImportRun

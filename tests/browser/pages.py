@@ -148,7 +148,7 @@ def filled(address: str) -> str:
     """
     if "{" not in address:
         return address
-    from flagadmin.audit.models import AuditEvent
+    from flagadmin.core.audit.models import AuditEvent
     from groups.models import ApiToken, Group, User
     from groups.permissions import BuiltIn
     from playground.models import SavedContext

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from flagadmin.audit.models import AuditEvent
+from flagadmin.core.audit.models import AuditEvent
 from playground.models import SavedContext
 from projects.models import FlagEnvironment, Project
 from tests.browser.conftest import fits, make_narrow

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
-from flagadmin.db.bundled.cluster import Cluster
+from flagadmin.core.db.bundled.cluster import Cluster
 from tests.support.event_stream import listening
 from tests.support.live_server import Client, reserved_port
 from tests.support.openfeature import USER, other_origin

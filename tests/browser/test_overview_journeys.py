@@ -8,8 +8,8 @@ from django.db import transaction
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
-from flagadmin.audit.events import EventType
-from flagadmin.audit.record import Event, record
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.record import Event, record
 from flagadmin.demo.clock import at
 from flagadmin.demo.load import load_demo
 from groups.access import Caller

@@ -8,7 +8,7 @@ import pytest
 from allauth.mfa.models import Authenticator
 from playwright.sync_api import expect
 
-from flagadmin.audit.models import AuditEvent
+from flagadmin.core.audit.models import AuditEvent
 from tests.browser.conftest import fits, make_narrow, person
 from tests.browser.journeys import Clicks
 from tests.support.second_factor import code_of, set_up_app

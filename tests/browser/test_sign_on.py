@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import expect
 
-from flagadmin.oidc_settings import OidcSettings
+from groups.login.sign_on.settings import OidcSettings
 from tests.browser.conftest import fits, make_narrow
 from tests.browser.journeys import Clicks
 from tests.support.identity_provider import IdentityProvider, identity_provider

@@ -5,7 +5,7 @@ A token's secret reads back only with the credential that created it.
 
 import pytest
 
-from flagadmin.audit.models import AuditEvent
+from flagadmin.core.audit.models import AuditEvent
 from groups.models import ApiToken
 from tests.support.cast import client, make_token
 

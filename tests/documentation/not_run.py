@@ -45,15 +45,15 @@ unleash.destroy()
 }
 
 ELSEWHERE = {
-    ("docs/openfeature.md", "from openfeature import api"): "tests/playground/ofrep/test_python_provider.py",
+    ("docs/openfeature.md", "from openfeature import api"): "tests/sdk/ofrep/test_python_provider.py",
     (
         "docs/openfeature.md",
         "from openfeature.contrib.provider.ofrep import OFREPProvider",
-    ): "tests/playground/ofrep/test_python_provider.py",
+    ): "tests/sdk/ofrep/test_python_provider.py",
     (
         "docs/openfeature.md",
         'import { OFREPProvider } from "@openfeature/ofrep-provider";',
-    ): "tests/playground/ofrep/test_node_provider.py",
+    ): "tests/sdk/ofrep/test_node_provider.py",
     (
         "docs/openfeature.md",
         'import { OFREPWebProvider } from "@openfeature/ofrep-web-provider";',
@@ -62,7 +62,7 @@ ELSEWHERE = {
         ("docs/api.md", block.first_line): "tests/flagadmin/test_api_guide.py"
         for block in blocks("docs/api.md")
     },
-    ("docs/operations.md", "scrape_configs:"): "tests/flagadmin/metrics/test_processes.py",
+    ("docs/operations.md", "scrape_configs:"): "tests/flagadmin/core/metrics/test_processes.py",
 }
 
 _INSTALLS = "installs, or starts a server of its own"

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.paths import ROOT
 
-PACKAGES = ("flagadmin", "groups", "projects", "playground", "importer")
+PACKAGES = ("flagadmin", "groups", "projects", "playground", "sdk", "importer")
 # What the outside of a subject is made of. Others go through its actions, queries and rules.
 FACES = re.compile(r"(\w+_)?(api|pages?)\Z")
 # Modules that gather the faces of all subjects.
@@ -22,8 +22,8 @@ MAY_SKIP = {
     "flagadmin/deploy/test_container.py": "root, buildah and debootstrap, and podman-compose for one of them",
     "browser/conftest.py": "Chromium, which FLAGADMIN_BROWSER_TESTS=required asks for",
     "documentation/test_every_block.py": "root, a release or a server of its own, said of each block",
-    "flagadmin/db/bundled/test_secrets.py": "root, who runs the server under another account",
-    "flagadmin/db/bundled/test_server.py": "root, who runs the server under another account",
+    "flagadmin/core/db/bundled/test_secrets.py": "root, who runs the server under another account",
+    "flagadmin/core/db/bundled/test_server.py": "root, who runs the server under another account",
     "support/postgresql_versions.py": "PostgreSQL 17, whose programs FLAGADMIN_TEST_POSTGRESQL can name",
     "support/programs.py": "nginx, promtool, pgbouncer, systemd-analyze and node, which FLAGADMIN_PROGRAMS=required asks for",
 }

@@ -9,14 +9,14 @@ from tests.support.limited_process import run_limited
 from tests.support.paths import ROOT, sources
 
 BOUNDED = {
-    "flagadmin/admin_sizes.py: summary": "fields of models and their labels, which are constants",
-    "flagadmin/api_docs.py: _openapi_document": "takes no argument",
-    "flagadmin/console/days.py: _zone": "1,024 names of at most 64 characters",
+    "groups/admin_site/sizes.py: summary": "fields of models and their labels, which are constants",
+    "flagadmin/console/api_docs.py: _openapi_document": "takes no argument",
+    "flagadmin/core/lists/days.py: _zone": "1,024 names of at most 64 characters",
     "flagadmin/console/navigation.py: all_sections": "takes no argument",
-    "flagadmin/db/bundled/binaries.py: wheel_root": "takes no argument",
-    "flagadmin/db/commits.py: _file": "takes no argument",
-    "flagadmin/http/request_metrics.py: _children": "URL patterns, seven methods and other, statuses",
-    "flagadmin/http/request_metrics.py: _collector": "takes no argument",
+    "flagadmin/core/db/bundled/binaries.py: wheel_root": "takes no argument",
+    "flagadmin/core/db/commits.py: _file": "takes no argument",
+    "flagadmin/core/http/request_metrics.py: _children": "URL patterns, seven methods and other, statuses",
+    "flagadmin/core/http/request_metrics.py: _collector": "takes no argument",
     "groups/tokens.py: _lookup": "takes a boolean",
     "playground/comparison/rules.py: _searched": "identifiers of 20 fields",
     "playground/engine/literals.py: _address": "texts of at most 45 characters",

@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from flagadmin.audit.models import AuditEvent
 from flagadmin.console.attention import needs_attention
+from flagadmin.core.audit.models import AuditEvent
 from flagadmin.demo.definitions import import_body
 from flagadmin.demo.flags import ENVIRONMENTS, FLAGS, VISITOR
 from flagadmin.demo.load import create_key, load_demo, set_first_password

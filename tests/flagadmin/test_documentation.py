@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from drf_spectacular.generators import SchemaGenerator
 
-from flagadmin.audit.events import EventType
 from flagadmin.command import GROUPS
+from flagadmin.core.audit.events import EventType
 from groups.permissions import Permission
 
 ROOT = Path(__file__).resolve().parents[2]

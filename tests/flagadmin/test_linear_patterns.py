@@ -12,7 +12,7 @@ from tests.support.patterns import LENGTH, attacks, pumps, uses
 
 def test_ours_are_found() -> None:
     found = {where.partition(":")[0] for where, *_ in uses()}
-    assert {"playground/engine/literals.py", "groups/tokens.py", "flagadmin/http/logs.py"} <= found
+    assert {"playground/engine/literals.py", "groups/tokens.py", "flagadmin/core/http/logs.py"} <= found
     assert pumps(r"[0-9]+\.?[0-9]*x|(?:ab\s)*", 0) == {"0", "ab "}
     assert "0" * LENGTH + "\0" in attacks(r"[0-9]+\.?[0-9]*", 0)
 

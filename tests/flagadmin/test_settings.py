@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from flagadmin.db.data_dir import kept_secret_key, make_data_dir
+from flagadmin.core.db.data_dir import kept_secret_key, make_data_dir
 from flagadmin.settings import _database
 from tests.support.paths import ROOT
 from tests.support.serve import environment

@@ -2,7 +2,7 @@
 
 import pytest
 
-from flagadmin.errors import NoAccess
+from flagadmin.core.errors import NoAccess
 from groups.access import Caller
 from groups.models import Grant, Group, GroupMembership, Role, RolePermission
 from groups.permissions import BuiltIn, Permission

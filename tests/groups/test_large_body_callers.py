@@ -3,7 +3,7 @@
 import pytest
 from django.test import Client, RequestFactory
 
-from flagadmin.errors import AuthenticationRequired
+from flagadmin.core.errors import AuthenticationRequired
 from groups.authentication import check_known
 from groups.models import User
 from tests.support.cast import make_token, make_user

@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 
-from flagadmin.errors import NameExists, UserExists
+from flagadmin.core.errors import NameExists, UserExists
 from groups.access import Caller
 from groups.groups.actions import NewGroup, create_group
 from groups.models import ApiToken, Group, Role, User

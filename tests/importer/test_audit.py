@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from flagadmin.audit.models import AuditEvent
+from flagadmin.core.audit.models import AuditEvent
 from importer.models import ImportRun
 from projects import models as m
 from projects.revision import revisions

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from flagadmin.audit.models import AuditEvent
+from flagadmin.core.audit.models import AuditEvent
 from projects import models as m
 from projects.export import KEYS, project_backup
 from tests.support.import_bodies import body, strategy, switch

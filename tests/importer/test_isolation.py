@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from flagadmin.db.bundled.server import ensure_running, release
+from flagadmin.core.db.bundled.server import ensure_running, release
 from tests.support.import_bodies import body as body_of
 from tests.support.import_bodies import strategy, switch
 from tests.support.live_server import PATIENCE, Client, descendants, is_ready, running, wait_until

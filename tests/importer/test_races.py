@@ -8,8 +8,8 @@ import orjson
 import pytest
 from django.db import OperationalError, connection
 
-from flagadmin.audit.models import AuditEvent
-from flagadmin.errors import AppError
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.errors import AppError
 from groups.access import Caller
 from importer.apply.execute import import_body
 from importer.apply.progress import RunProgress

@@ -6,7 +6,7 @@ import orjson
 import pytest
 from django.utils import timezone
 
-from flagadmin.errors import Conflict, NotFound, ValidationError
+from flagadmin.core.errors import Conflict, NotFound, ValidationError
 from importer.apply.execute import OutdatedPlan, import_body
 from importer.body.schemas import read_body
 from importer.models import FlagReport, ImportRun

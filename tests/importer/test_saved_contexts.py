@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from django.db import transaction
 
-from flagadmin.change_checks import BrokenExpectations
-from flagadmin.errors import Conflict, NoAccess, ValidationError
+from flagadmin.core.change_checks import BrokenExpectations
+from flagadmin.core.errors import Conflict, NoAccess, ValidationError
 from groups.access import Caller
 from importer.apply.execute import import_body
 from importer.apply.undo import undo_import

@@ -4,8 +4,8 @@ import pytest
 from django.db import transaction
 from django.utils import timezone
 
-from flagadmin.audit.models import AuditEvent
-from flagadmin.errors import Conflict, InvalidOperation, NoAccess, NotFound
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.errors import Conflict, InvalidOperation, NoAccess, NotFound
 from importer.apply.execute import import_body
 from importer.apply.undo import undo_import
 from importer.body.schemas import read_body

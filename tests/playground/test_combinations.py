@@ -2,7 +2,7 @@
 
 import pytest
 
-from flagadmin.errors import ValidationError
+from flagadmin.core.errors import ValidationError
 from playground.combinations import check_size, contexts, count_contexts, invalid_properties, split_context
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from flagadmin.audit.models import AuditEvent
-from flagadmin.http.timestamps import iso
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.http.timestamps import iso
 from groups.access import Caller
 from projects.flags.actions import NewFlag, create_flag
 from projects.flags.environments import disable_flag, enable_flag

@@ -7,7 +7,7 @@ import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
-from flagadmin.audit.models import AuditEvent
+from flagadmin.core.audit.models import AuditEvent
 from groups.access import Caller
 from importer.body.schemas import read_body
 from importer.plan.build import plan_import
@@ -17,12 +17,12 @@ from playground.comparison.payloads import MAX_VALUE, differing_words, payload_w
 from playground.comparison.shares import ONE, Answer, Shares
 from playground.engine.outcomes import State
 from playground.models import SavedContext
-from playground.ofrep.change_events import State as Events
 from playground.snapshot_cache import snapshot_at
-from projects.client_api.delta.scope import Scope
 from projects.flags.environments import set_variants
 from projects.models import Flag, Project
 from projects.revision import revisions
+from sdk.delta.scope import Scope
+from sdk.ofrep.change_events import State as Events
 from tests.support.cast import client, make_token
 from tests.support.import_bodies import body, strategy, switch
 from tests.support.ofrep import FLAGS

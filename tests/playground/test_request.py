@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from flagadmin.errors import ValidationError
+from flagadmin.core.errors import ValidationError
 from playground.request import read_request
 
 

@@ -9,9 +9,9 @@ import pytest
 from django.db import connection
 
 from playground.snapshot_cache import cache as snapshots
-from projects.client_api.features_cache import cache as answers
 from projects.definitions import all_definitions, definitions
 from projects.export import export_flags
+from sdk.features.cache import cache as answers
 from tests.support.cast import client, make_project, make_token
 from tests.support.examined_rows import Examined, analyze, clear_statistics, count_examined_rows
 

@@ -12,7 +12,7 @@ from django.db import connection
 from django.test import TransactionTestCase
 from psycopg import sql
 
-from flagadmin.db.bundled.roles import SUPERUSER
+from flagadmin.core.db.bundled.roles import SUPERUSER
 
 _TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename <> 'django_migrations'"
 _COLUMNS = """

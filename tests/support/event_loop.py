@@ -8,7 +8,7 @@ from typing import Any
 
 from django.db import connections
 
-from flagadmin.server.rsgi import Application
+from flagadmin.rsgi import Application
 
 Pairs = Sequence[tuple[str, str]]
 

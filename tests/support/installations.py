@@ -21,7 +21,7 @@ _MAKE = """
 import django
 django.setup()
 from django.core.management import call_command
-from flagadmin.server.static_files import collect_static_files
+from flagadmin.core.server.static_files import collect_static_files
 call_command("migrate", verbosity=0)
 collect_static_files()
 """

@@ -39,7 +39,7 @@ def data_directory() -> Iterator[str]:
         finally:
             from django.db import connections
 
-            from flagadmin.db.bundled import server
+            from flagadmin.core.db.bundled import server
 
             connections.close_all()
             server.release(Path(folder))
@@ -50,7 +50,7 @@ def allow_skipping_triggers() -> None:
     import psycopg
     from django.db import connection
 
-    from flagadmin.db.bundled.roles import APPLICATION, SUPERUSER
+    from flagadmin.core.db.bundled.roles import APPLICATION, SUPERUSER
 
     given = connection.get_connection_params()
     with psycopg.connect(host=given["host"], user=SUPERUSER, dbname=given["dbname"]) as superuser:

@@ -7,8 +7,8 @@ from typing import Any
 from django.db import connection
 from django.utils import timezone
 
-from flagadmin.audit.record import MOMENT
-from flagadmin.db import transactions
+from flagadmin.core.audit.record import MOMENT
+from flagadmin.core.db import transactions
 
 _clock = timezone.now
 

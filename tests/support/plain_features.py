@@ -7,11 +7,11 @@ import orjson
 from django.db import connections
 
 from groups.models import ApiToken
-from projects.client_api.features_cache import FeaturesQuery, etag_of
-from projects.client_api.token_scope import read_token_scope
 from projects.flag_parts import Document, read_segments
 from projects.models import Dependency, Strategy, StrategySegment
 from projects.strategies.fields import of_object
+from sdk.features.cache import FeaturesQuery, etag_of
+from sdk.token_scope import read_token_scope
 
 _FLAGS = """
 SELECT f.id, f.name, f.type, f.project_id, f.stale, f.description, f.impression_data,

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from flagadmin.server import loop_routes, rsgi
-from flagadmin.server.constant_answers import ConstantAnswers
-from projects.client_api.features_cache import cache
-from projects.client_api.ready_answers import PollShortcut
-from projects.watcher import watcher
-from projects.watcher.watcher import Watcher
+from flagadmin import rsgi
+from flagadmin.core.server import loop_routes
+from flagadmin.core.server.constant_answers import ConstantAnswers
+from sdk.features.cache import cache
+from sdk.ready_answers import PollShortcut
+from sdk.watcher import watcher
+from sdk.watcher.watcher import Watcher
 from tests.support import event_loop
 from tests.support.cast import make_project, make_token
 from tests.support.event_loop import in_thread, scope, until

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from flagadmin.db.bundled.binaries import wheel_root
+from flagadmin.core.db.bundled.binaries import wheel_root
 
 SUPPORTED = (15, 16, 17, 18)
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from django.db import connection
 
-from flagadmin.errors import AppError
+from flagadmin.core.errors import AppError
 from tests.support.live_server import PATIENCE
 
 BEFORE_LOCK, BEFORE_COMMIT = "before its lock", "before its commit"

@@ -7,7 +7,7 @@ from typing import Any
 from django.core.exceptions import ObjectDoesNotExist
 from django.db import transaction
 
-from flagadmin.errors import AppError
+from flagadmin.core.errors import AppError
 from groups.access import Caller
 from importer.apply.execute import import_body
 from importer.apply.undo import undo_import

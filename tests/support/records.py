@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from flagadmin.audit.models import AuditEvent
+from flagadmin.core.audit.models import AuditEvent
 
 
 def refused(response: Any, status: int, name: str) -> dict[str, Any]:

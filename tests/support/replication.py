@@ -11,8 +11,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import quote
 
-from flagadmin.db.bundled.account import Account, server_account
-from flagadmin.db.bundled.binaries import runnable_root, tool_path
+from flagadmin.core.db.bundled.account import Account, server_account
+from flagadmin.core.db.bundled.binaries import runnable_root, tool_path
 from tests.support.live_server import reserved_port, wait_until
 from tests.support.paths import ROOT
 

@@ -6,8 +6,8 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from flagadmin.audit.events import EventType
-from flagadmin.audit.record import Event, record_all
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.record import Event, record_all
 from groups.access import Caller
 from groups.models import Grant, Group, GroupMembership
 from groups.permissions import BuiltIn

@@ -82,7 +82,7 @@ def features(port: int, secret: str) -> Any:
 
 def pack(commit: str, target: Path) -> None:
     """The code of a version as committed, ready to run."""
-    packages = ("flagadmin", "groups", "projects", "playground", "importer", "templates", "manage.py")
+    packages = ("flagadmin", "groups", "projects", "playground", "sdk", "importer", "templates", "manage.py")
     packed = subprocess.run(["git", "archive", commit, *packages], check=True, capture_output=True).stdout
     target.write_bytes(lzma.compress(packed, preset=9 | lzma.PRESET_EXTREME))
 

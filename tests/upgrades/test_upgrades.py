@@ -9,8 +9,8 @@ import pytest
 from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
 
-from flagadmin.db.bundled import server
-from flagadmin.db.migrate import NewerDatabaseError, migrate
+from flagadmin.core.db.bundled import server
+from flagadmin.core.db.migrate import NewerDatabaseError, migrate
 from tests.support.live_server import reserved_port
 from tests.support.serve import environment, serve, wait_until_it_answers
 from tests.upgrades.answers import answers

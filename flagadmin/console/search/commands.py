@@ -9,7 +9,7 @@ from django.utils.http import urlencode
 
 from flagadmin.console.navigation import THEMES, pages_of, sections_of
 from flagadmin.console.search.hits import Group, Hit, marked
-from flagadmin.db.matching import rank_of
+from flagadmin.core.db.matching import rank_of
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.access import projects_with

@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from flagadmin.console.search.hits import Group, Hit, marked
-from flagadmin.errors import counted
+from flagadmin.core.errors import counted
 from groups.access import Caller
 from groups.groups.queries import search_groups
 from groups.people.queries import search_people, search_service_accounts

@@ -4,11 +4,11 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponseBase
 
-from flagadmin.console.lists import Listing
 from flagadmin.console.search.commands import action_group, page_group
 from flagadmin.console.search.hits import Group
 from flagadmin.console.search.kinds import KINDS, SHOWN
-from flagadmin.db.matching import words_of
+from flagadmin.core.db.matching import words_of
+from flagadmin.core.lists.pages import Listing
 from groups.console import ConsolePage, current_page
 
 ONLY_ACTIONS = ">"

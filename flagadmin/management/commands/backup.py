@@ -7,10 +7,10 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from flagadmin.db.backups.backup import backup, dated_path, remove_old_backups
-from flagadmin.db.backups.check import check_backup
-from flagadmin.db.backups.errors import BackupError
-from flagadmin.db.backups.programs import describe_program, program
+from flagadmin.core.db.backups.backup import backup, dated_path, remove_old_backups
+from flagadmin.core.db.backups.check import check_backup
+from flagadmin.core.db.backups.errors import BackupError
+from flagadmin.core.db.backups.programs import describe_program, program
 
 
 class Command(BaseCommand):

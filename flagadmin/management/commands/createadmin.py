@@ -7,8 +7,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from flagadmin.db.migrate import NewerDatabaseError, migrate
-from flagadmin.errors import ValidationError
+from flagadmin.core.db.migrate import NewerDatabaseError, migrate
+from flagadmin.core.errors import ValidationError
 from groups.access import Caller
 from groups.login.links import create_first_admin
 

@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.urls import reverse
 from django.utils import timezone
 
-from flagadmin.db.migrate import NewerDatabaseError, migrate
+from flagadmin.core.db.migrate import NewerDatabaseError, migrate
 from flagadmin.demo.flags import VISITOR
 from flagadmin.demo.load import create_key, load_demo, set_first_password
 from flagadmin.management.commands.serve import check_free, local_url

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from flagadmin.errors import AppError
+from flagadmin.core.errors import AppError
 from groups.access import Caller
 from groups.models import User
 from groups.second_factor.actions import remove_all_factors

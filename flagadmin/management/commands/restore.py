@@ -6,12 +6,12 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from flagadmin.db.backups.check import check_backup
-from flagadmin.db.backups.contents import Contents
-from flagadmin.db.backups.database import check_installed, holds_data
-from flagadmin.db.backups.errors import BackupError
-from flagadmin.db.backups.restore import check_archive, renew_revisions, restore
-from flagadmin.db.migrate import NewerDatabaseError, migrate
+from flagadmin.core.db.backups.check import check_backup
+from flagadmin.core.db.backups.contents import Contents
+from flagadmin.core.db.backups.database import check_installed, holds_data
+from flagadmin.core.db.backups.errors import BackupError
+from flagadmin.core.db.backups.restore import check_archive, renew_revisions, restore
+from flagadmin.core.db.migrate import NewerDatabaseError, migrate
 from groups.second_factor.codes import people_with_unreadable_codes
 
 NOT_EMPTY = (

@@ -21,15 +21,15 @@ from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
 from granian.log import LogLevels
 
-from flagadmin.db import commits
-from flagadmin.db.migrate import NewerDatabaseError, migrate
-from flagadmin.db.reachable import check_reachable
-from flagadmin.metrics import processes
-from flagadmin.server import background_tasks, tracing
-from flagadmin.server.activation import ActivationError, passed_socket, serve_on
-from flagadmin.server.open_files import OTHERS, raise_limit
-from flagadmin.server.static_files import collect_static_files
-from flagadmin.server.worker_processes import SHUTDOWN_TIMEOUT
+from flagadmin.core.db import commits
+from flagadmin.core.db.migrate import NewerDatabaseError, migrate
+from flagadmin.core.db.reachable import check_reachable
+from flagadmin.core.metrics import processes
+from flagadmin.core.server import background_tasks, tracing
+from flagadmin.core.server.activation import ActivationError, passed_socket, serve_on
+from flagadmin.core.server.open_files import OTHERS, raise_limit
+from flagadmin.core.server.static_files import collect_static_files
+from flagadmin.core.server.worker_processes import SHUTDOWN_TIMEOUT
 
 log = logging.getLogger("flagadmin.runtime")
 
@@ -191,7 +191,7 @@ def server(host: str, port: int, workers: int) -> Any:
         os.environ.setdefault(name, value)
     raise_limit(settings.STREAMS_LIMIT + OTHERS)
     granian = Granian(
-        "flagadmin.server.worker:application",
+        "flagadmin.worker:application",
         address=host,
         port=port,
         interface=Interfaces.RSGI,

@@ -8,7 +8,7 @@ import psycopg
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from flagadmin.db.standby_watch import watch
+from flagadmin.core.db.standby_watch import watch
 
 
 class Command(BaseCommand):

@@ -2,13 +2,13 @@
 
 from django.conf import settings
 
-from flagadmin.db.transactions import transactional
-from flagadmin.errors import NoAccess, UserExists
-from flagadmin.installation.maintenance import exempt_from_maintenance
-from flagadmin.oidc_settings import OidcSettings
+from flagadmin.core.db.transactions import transactional
+from flagadmin.core.errors import NoAccess, UserExists
+from flagadmin.core.installation.maintenance import exempt_from_maintenance
 from groups.access import Caller
 from groups.login.sign_on.identity import Identity, configured
 from groups.login.sign_on.linking import add_link, check_domain, find_link, linked_identities, refresh_label
+from groups.login.sign_on.settings import OidcSettings
 from groups.login.sign_on.synchronise import synchronise
 from groups.models import User
 from groups.people.actions import NewAccount, create_account

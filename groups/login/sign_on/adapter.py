@@ -12,7 +12,7 @@ from django.db.models import Model
 from django.http import HttpRequest, HttpResponseRedirect
 from django.urls import reverse
 
-from flagadmin.errors import BadGateway, NoAccess, ValidationError
+from flagadmin.core.errors import BadGateway, NoAccess, ValidationError
 from groups.login.sign_on.accounts import sign_on
 from groups.login.sign_on.identity import Identity, configured, is_storable
 from groups.login.sign_on.linking import link_identity

@@ -14,7 +14,7 @@ from django.utils.decorators import method_decorator
 from django.views import View
 from django.views.decorators.csrf import csrf_exempt
 
-from flagadmin.db.transactions import transactional
+from flagadmin.core.db.transactions import transactional
 from groups.access import Caller
 from groups.login.passwords import log_out_everywhere
 from groups.login.sign_on.identity import configured, is_storable

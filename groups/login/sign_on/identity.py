@@ -7,8 +7,8 @@ from typing import Any, TypeGuard
 
 from django.conf import settings
 
-from flagadmin.errors import NoAccess, NotFound
-from flagadmin.oidc_settings import OidcSettings
+from flagadmin.core.errors import NoAccess, NotFound
+from groups.login.sign_on.settings import OidcSettings
 
 MOST_GROUPS = 1_000  # values of the claim
 LONGEST_TEXT = 255  # characters

@@ -6,13 +6,13 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.crypto import salted_hmac
 
-from flagadmin.audit.events import EventType
-from flagadmin.audit.record import Event, record
-from flagadmin.db.transactions import transactional
-from flagadmin.errors import InvalidOperation, NameExists, NoAccess, NotFound
-from flagadmin.oidc_settings import OidcSettings
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.record import Event, record
+from flagadmin.core.db.transactions import transactional
+from flagadmin.core.errors import InvalidOperation, NameExists, NoAccess, NotFound
 from groups.access import Caller
 from groups.login.sign_on.identity import Identity, configured
+from groups.login.sign_on.settings import OidcSettings
 from groups.login.sign_on.synchronise import take_back
 from groups.models import User
 from groups.people.actions import access_account

@@ -17,8 +17,8 @@ from django.utils.decorators import method_decorator
 from django.views import View
 from django.views.decorators.cache import never_cache
 
-from flagadmin.errors import AppError, BadGateway, NoAccess, ServiceUnavailable
-from flagadmin.http.client_address import client_address
+from flagadmin.core.errors import AppError, BadGateway, NoAccess, ServiceUnavailable
+from flagadmin.core.http.client_address import client_address
 from groups.console import ActionPage, ConsolePage
 from groups.login.actions import note_refusal
 from groups.login.flow import safe_next

@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from allauth.socialaccount.models import SocialAccount
 from django.db.models import Q
 
-from flagadmin.errors import InvalidOperation, Problem, ServiceUnavailable
-from flagadmin.oidc_settings import OidcSettings
+from flagadmin.core.errors import InvalidOperation, Problem, ServiceUnavailable
 from groups.access import Caller
 from groups.groups.actions import change_members
 from groups.login.sign_on.identity import configured
+from groups.login.sign_on.settings import OidcSettings
 from groups.models import Group, GroupMembership, User
 from groups.people.actions import update_account
 from groups.roles.root_roles import root_role_id

@@ -8,8 +8,8 @@ from typing import Any, TextIO
 import orjson
 from django.core.management.base import BaseCommand, CommandError
 
-from flagadmin.change_checks import BrokenExpectations, overriding
-from flagadmin.errors import AppError
+from flagadmin.core.change_checks import BrokenExpectations, overriding
+from flagadmin.core.errors import AppError
 from groups.access import Caller
 from importer.apply.execute import import_body
 from importer.body.schemas import parse_body

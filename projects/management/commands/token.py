@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from flagadmin.errors import AppError
+from flagadmin.core.errors import AppError
 from groups.access import Caller
 from groups.models import ApiToken, User
 from groups.people.personal_tokens import create_personal_token

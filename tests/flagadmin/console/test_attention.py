@@ -6,9 +6,9 @@ import pytest
 from django.db import transaction
 from django.utils import timezone
 
-from flagadmin.audit.events import EventType
-from flagadmin.audit.record import Event, record
 from flagadmin.console.attention import needs_attention
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.record import Event, record
 from groups.access import Caller
 from groups.models import ApiToken
 from importer.models import ImportRun

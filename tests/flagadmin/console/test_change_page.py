@@ -7,8 +7,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from flagadmin.audit.models import AuditEvent
 from flagadmin.console.change_versions import comparison_url
+from flagadmin.core.audit.models import AuditEvent
 from groups.access import Caller
 from projects.flags import archive, environments, move
 from projects.models import Project

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.template import Context, Template
 
-from flagadmin.console.charts import (
+from flagadmin.core.lists.charts import (
     SPARK_HEIGHT,
     SPARK_WIDTH,
     line_bars,

@@ -5,7 +5,7 @@ from unittest import mock
 import pytest
 from django.db import OperationalError
 
-from flagadmin.errors import NoAccess, ValidationError
+from flagadmin.core.errors import NoAccess, ValidationError
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import pytest
 from django.http import QueryDict
 from django.test import RequestFactory
 
-from flagadmin.console.lists import Column, Filter, Listing, changed_query, csv_response, curl_for
-from flagadmin.errors import ValidationError
+from flagadmin.core.errors import ValidationError
+from flagadmin.core.lists.pages import Column, Filter, Listing, changed_query, csv_response, curl_for
 
 
 class Thing(NamedTuple):

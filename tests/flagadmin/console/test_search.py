@@ -7,10 +7,10 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from flagadmin.audit.events import EventType
-from flagadmin.audit.record import Event, record
 from flagadmin.console.navigation import all_sections
 from flagadmin.console.search.commands import SYNONYMS
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.record import Event, record
 from groups.access import Caller
 from groups.models import Group
 from playground.models import SavedContext

@@ -8,11 +8,11 @@ import pytest
 from django.db import transaction
 from django.utils import timezone
 
-from flagadmin.audit.events import EventType
-from flagadmin.audit.models import AuditEvent
-from flagadmin.audit.record import Event, record, record_all
 from flagadmin.console import activity
-from flagadmin.http.logs import request_id
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.audit.record import Event, record, record_all
+from flagadmin.core.http.logs import request_id
 from groups.access import Caller
 from projects.models import FavouriteFlag, Flag
 from tests.support.flags import make_flag

@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from flagadmin.templatetags.icons import avatar, icon, initials
-from flagadmin.templatetags.moments import ago, clock, day, exact
+from flagadmin.core.templatetags.icons import avatar, icon, initials
+from flagadmin.core.templatetags.moments import ago, clock, day, exact
 
 AT = datetime(2026, 10, 2, 10, 36, 7, tzinfo=timezone(timedelta(hours=2)))
 

@@ -9,7 +9,7 @@ import yaml
 from django.urls import resolve
 
 from flagadmin import __version__
-from flagadmin.server.worker_processes import SHUTDOWN_TIMEOUT
+from flagadmin.core.server.worker_processes import SHUTDOWN_TIMEOUT
 from tests.support.paths import ROOT
 
 FOLDER = ROOT / "deploy" / "kubernetes"

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from flagadmin.errors import NoStandby, NotConfirmed
+from flagadmin.core.errors import NoStandby, NotConfirmed
 from tests.support.asking import METRICS, Answer, Installation
 from tests.support.live_server import reserved_port, wait_until
 from tests.support.load import ADMIN, FLAG, SDK, TOKENS, report_body

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from flagadmin.http.request_bodies import limit_at
+from flagadmin.core.http.request_bodies import limit_at
 from tests.flagadmin.security.sending import bodies, described_api
 
 # These are bounded as a whole: in bytes and in entries.

@@ -4,7 +4,7 @@ import pytest
 from django.db import transaction
 from django.test import Client
 
-from flagadmin.audit.models import AuditEvent
+from flagadmin.core.audit.models import AuditEvent
 from tests.flagadmin.security.routes import Route, routes
 from tests.flagadmin.security.world import address, build
 

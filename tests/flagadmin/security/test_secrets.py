@@ -7,7 +7,7 @@ import pytest
 from django.db import connection
 from django.test import Client
 
-from flagadmin.http.logs import JsonFormatter, PlainFormatter, without_secrets
+from flagadmin.core.http.logs import JsonFormatter, PlainFormatter, without_secrets
 from groups.login.links import create_login_link
 from groups.tokens import new_secret
 from tests.support.cast import client, make_token

@@ -2,7 +2,7 @@
 
 import pytest
 
-from flagadmin.audit.models import AuditEvent
+from flagadmin.core.audit.models import AuditEvent
 from groups.models import Grant, Group, GroupMembership
 from groups.permissions import BuiltIn
 from tests.support.cast import make_user

@@ -6,8 +6,8 @@ from threading import Event
 import pytest
 from django.db import connection, transaction
 
-from flagadmin.audit.models import AuditEvent
-from flagadmin.errors import NotFound
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.errors import NotFound
 from groups.access import Caller
 from groups.groups.actions import delete_group, plan_group_deletion, update_group
 from groups.models import Grant, Group, GroupMembership, User

@@ -2,7 +2,7 @@
 
 import pytest
 
-from flagadmin.audit.models import AuditEvent
+from flagadmin.core.audit.models import AuditEvent
 from groups.models import Grant, Group, GroupMembership, Role
 from groups.permissions import BuiltIn
 from tests.support.page_text import page_text

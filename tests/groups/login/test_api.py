@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 from rest_framework.test import APIClient
 
-from flagadmin.audit.models import AuditEvent
+from flagadmin.core.audit.models import AuditEvent
 from groups.login.links import create_login_link
 from groups.login.throttle import FREE_TRIES_ACCOUNT
 from tests.support.cast import make_user

@@ -7,7 +7,7 @@ import pytest
 from django.db import connection
 from django.test import Client
 
-from flagadmin.audit.models import AuditEvent
+from flagadmin.core.audit.models import AuditEvent
 from groups.login.links import create_login_link, create_setup_link
 from groups.models import LoginLink, User
 from groups.periodic_tasks import offer_setup_link

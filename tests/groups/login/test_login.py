@@ -6,7 +6,7 @@ import pytest
 from django.contrib.sessions.models import Session
 from django.test import Client
 
-from flagadmin.audit.models import AuditEvent
+from flagadmin.core.audit.models import AuditEvent
 from groups.login.throttle import FREE_TRIES_ACCOUNT
 from groups.models import LoginFailure
 from tests.support.cast import make_user

@@ -4,9 +4,9 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
 
-from flagadmin.audit.models import AuditEvent
-from flagadmin.oidc_settings import OidcSettings
+from flagadmin.core.audit.models import AuditEvent
 from groups.login.links import create_login_link, create_setup_link
+from groups.login.sign_on.settings import OidcSettings
 from groups.models import LoginLink, User
 from groups.permissions import BuiltIn
 from tests.support.cast import make_user

@@ -4,9 +4,9 @@ from datetime import datetime
 
 import pytest
 
-from flagadmin.audit.models import AuditEvent
-from flagadmin.errors import NotFound
-from flagadmin.http.logs import without_secrets
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.errors import NotFound
+from flagadmin.core.http.logs import without_secrets
 from groups.access import Caller
 from groups.login.invitations import reset_password
 from groups.login.links import create_login_link, peek

@@ -8,7 +8,7 @@ from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
-from flagadmin.errors import TooManyRequests
+from flagadmin.core.errors import TooManyRequests
 from groups.login.throttle import FREE_TRIES_ACCOUNT, FREE_TRIES_ADDRESS, Try, count_try, forget_old_tries
 from groups.models import LoginFailure
 from tests.support.cast import make_user

@@ -6,8 +6,8 @@ import pytest
 from django.db import connection
 from django.test import Client
 
-from flagadmin.audit.models import AuditEvent
-from flagadmin.errors import InvalidOperation, NoAccess
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.errors import InvalidOperation, NoAccess
 from groups.access import Caller
 from groups.models import Group, GroupMembership, LoginLink, User
 from groups.people.actions import update_account

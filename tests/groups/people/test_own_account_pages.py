@@ -5,7 +5,7 @@ import re
 import pytest
 from django.test import Client
 
-from flagadmin.audit.models import AuditEvent
+from flagadmin.core.audit.models import AuditEvent
 from groups.models import ApiToken, Group, GroupMembership
 from groups.permissions import BuiltIn
 from tests.support.cast import client as api_client

@@ -3,7 +3,7 @@
 import pytest
 from django.test import Client
 
-from flagadmin.audit.models import AuditEvent
+from flagadmin.core.audit.models import AuditEvent
 from tests.support.cast import client
 
 URL = "/api/admin/service-account"

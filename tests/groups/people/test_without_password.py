@@ -3,7 +3,7 @@
 import pytest
 from allauth.socialaccount.models import SocialAccount
 
-from flagadmin.oidc_settings import OidcSettings
+from groups.login.sign_on.settings import OidcSettings
 from groups.permissions import BuiltIn
 from tests.support.cast import make_user
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from flagadmin.audit.models import AuditEvent
+from flagadmin.core.audit.models import AuditEvent
 from groups.models import Grant, Group, Role
 from groups.permissions import BuiltIn, Permission
 from projects.models import Environment

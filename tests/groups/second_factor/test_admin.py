@@ -5,7 +5,7 @@ from allauth.mfa.models import Authenticator
 from django.core.management import CommandError, call_command
 from django.test import Client
 
-from flagadmin.audit.models import AuditEvent
+from flagadmin.core.audit.models import AuditEvent
 from groups.permissions import BuiltIn
 from tests.support.cast import client, make_token, make_user
 from tests.support.page_text import page_text

@@ -11,7 +11,7 @@ from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
-from flagadmin.audit.models import AuditEvent
+from flagadmin.core.audit.models import AuditEvent
 from groups.login.links import create_login_link
 from groups.login.throttle import FREE_TRIES_ACCOUNT
 from groups.models import User

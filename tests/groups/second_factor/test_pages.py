@@ -7,7 +7,7 @@ import pytest
 from allauth.mfa.models import Authenticator
 from django.test import Client
 
-from flagadmin.audit.models import AuditEvent
+from flagadmin.core.audit.models import AuditEvent
 from groups.login.throttle import FREE_TRIES_ACCOUNT
 from tests.groups.second_factor.conftest import PASSWORD
 from tests.support.page_text import page_text

@@ -7,7 +7,7 @@ from allauth.mfa.models import Authenticator
 from django.contrib.sessions.models import Session
 from django.test import Client
 
-from flagadmin.audit.models import AuditEvent
+from flagadmin.core.audit.models import AuditEvent
 from tests.groups.second_factor.conftest import PASSWORD
 from tests.support.second_factor import code_of
 

@@ -5,7 +5,7 @@ from django.core.exceptions import ImproperlyConfigured, MiddlewareNotUsed
 from django.http import HttpResponse
 from django.test import Client
 
-from flagadmin import env
+from flagadmin.core import env
 from groups.login.links import create_login_link
 from groups.permissions import BuiltIn
 from groups.second_factor.required import RequireSecondFactorMiddleware

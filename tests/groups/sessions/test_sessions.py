@@ -10,7 +10,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from flagadmin.audit.models import AuditEvent
+from flagadmin.core.audit.models import AuditEvent
 from groups.periodic_tasks import forget_what_is_over
 from groups.sessions.store import NOTE_EVERY
 from tests.support.page_text import page_text

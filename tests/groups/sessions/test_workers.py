@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from flagadmin.db.bundled.cluster import Cluster
+from flagadmin.core.db.bundled.cluster import Cluster
 from tests.support.live_server import PATIENCE, reserved_port
 from tests.support.serve import environment, serve, wait_until_it_answers
 

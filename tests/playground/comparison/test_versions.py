@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from flagadmin.audit.models import AuditEvent
+from flagadmin.core.audit.models import AuditEvent
 from groups.access import Caller
 from playground.comparison import versions
 from playground.comparison.compare import Change

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from flagadmin.audit.models import AuditEvent
+from flagadmin.core.audit.models import AuditEvent
 from groups.access import Caller
 from playground.comparison import impact
 from playground.comparison.compare import Change, Comparison

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from django.db import transaction
 
-from flagadmin.audit.models import AuditEvent
-from flagadmin.change_checks import BrokenExpectations
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.change_checks import BrokenExpectations
 from importer.apply.execute import CheckedImport, apply_checked, import_body
 from importer.apply.progress import NoProgress
 from importer.apply.undo import undo_import
@@ -203,7 +203,7 @@ HARMLESS = {
         projects.applications.actions.delete_application projects.applications.actions.update_application
         projects.applications.cleanup._delete projects.applications.store_report.store_report
         projects.applications.usage_sums.delete_hours projects.applications.usage_sums.refresh_totals
-        projects.client_api.delta.version_ids._next_id""",
+        sdk.delta.version_ids._next_id""",
     "files that are not imported yet, or evaluated": """
         importer.runs.create_run importer.runs.check_run playground.user_runs.runs.create_run""",
     "what is expected, which is decided by those of the project": """
@@ -215,7 +215,7 @@ HARMLESS = {
 
 def actions() -> Iterator[str]:
     """Every function that runs in `transactional`, in what knows of flags."""
-    for package in ("projects", "playground", "importer"):
+    for package in ("projects", "playground", "sdk", "importer"):
         for path in sorted((ROOT / package).rglob("*.py")):
             module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
             yield from (f"{module}.{name}" for name in _transactional_functions(path))

@@ -7,8 +7,8 @@ import pytest
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from flagadmin.audit.models import AuditEvent
-from flagadmin.change_checks import BrokenExpectations, overriding
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.change_checks import BrokenExpectations, overriding
 from importer.apply.execute import import_body
 from importer.body.schemas import read_body
 from playground.models import SavedContext

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from flagadmin.audit.models import AuditEvent
-from flagadmin.change_checks import BrokenExpectations, united
-from flagadmin.errors import Problem
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.change_checks import BrokenExpectations, united
+from flagadmin.core.errors import Problem
 from playground.models import SavedContext
 from projects.models import Project, Segment
 from tests.support.cast import make_project

@@ -4,7 +4,7 @@ from io import BytesIO
 
 import pytest
 
-from flagadmin.errors import ValidationError
+from flagadmin.core.errors import ValidationError
 from playground.user_runs import file as file_module
 from playground.user_runs.file import UserFile
 

@@ -7,7 +7,7 @@ import pytest
 from django.core.management import call_command
 from django.utils import timezone
 
-from flagadmin.server import background_tasks
+from flagadmin.core.server import background_tasks
 from projects.applications.cleanup import clean_usage
 from projects.models import Application, ApplicationInstance, FlagUsage, ProjectApplication, UsageHour
 from tests.support.flags import make_flag

@@ -11,17 +11,17 @@ from django.db import connections
 from django.db.models import Sum
 from django.utils import timezone
 
-from flagadmin.db import transactions
-from flagadmin.db.transactions import transactional
-from flagadmin.errors import NotFound
+from flagadmin.core.db import transactions
+from flagadmin.core.db.transactions import transactional
+from flagadmin.core.errors import NotFound
 from groups.access import Caller
 from projects.applications.cleanup import clean_usage
 from projects.applications.store_report import store_report
 from projects.applications.usage_report import Count, FlagUse, UsageReport
-from projects.client_api import report_batcher as report_batcher_module
-from projects.client_api.report_batcher import ReportBatcher
 from projects.flags.bulk_delete import remove_flags
 from projects.models import ApplicationInstance, Flag, FlagUsage, ProjectApplication, UsageHour
+from sdk.reports import batcher as report_batcher_module
+from sdk.reports.batcher import ReportBatcher
 from tests.support.applications import report_of
 from tests.support.cast import make_project
 from tests.support.flags import make_flag

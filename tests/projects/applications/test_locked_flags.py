@@ -10,12 +10,12 @@ import pytest
 from django.db import OperationalError, connection, connections
 from django.utils import timezone
 
-from flagadmin.errors import ServiceUnavailable
+from flagadmin.core.errors import ServiceUnavailable
 from projects.applications.store_report import store_report
 from projects.applications.usage_report import UsageReport
-from projects.client_api import report_batcher as report_batcher_module
-from projects.client_api.report_batcher import ReportBatcher
 from projects.models import Application, Flag, FlagUsage
+from sdk.reports import batcher as report_batcher_module
+from sdk.reports.batcher import ReportBatcher
 from tests.support.applications import report_of
 from tests.support.flags import make_flag
 from tests.support.live_server import PATIENCE, wait_until

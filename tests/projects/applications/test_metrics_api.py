@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from flagadmin.audit.models import AuditEvent
+from flagadmin.core.audit.models import AuditEvent
 from projects.models import Application, ApplicationInstance, FlagUsage, ProjectApplication
 from tests.support.flags import make_flag
 from tests.support.sdk import Sdk, make_sdk

@@ -8,7 +8,7 @@ from html import unescape
 import pytest
 from django.conf import settings
 
-from flagadmin.audit.models import AuditEvent
+from flagadmin.core.audit.models import AuditEvent
 from projects.models import Application
 from tests.support.flags import make_flag
 from tests.support.page_text import page_text

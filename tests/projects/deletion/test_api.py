@@ -8,7 +8,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from flagadmin.errors import InvalidOperation
+from flagadmin.core.errors import InvalidOperation
 from groups.models import ApiToken, ApiTokenProject, Grant, Group
 from groups.permissions import BuiltIn
 from groups.tokens import hash_secret

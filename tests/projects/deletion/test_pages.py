@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from flagadmin.audit.models import AuditEvent
+from flagadmin.core.audit.models import AuditEvent
 from groups.models import ApiToken, Grant, Group, RolePermission
 from groups.permissions import BuiltIn
 from projects.flags.actions import NewFlag, create_flag

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from flagadmin.audit.models import AuditEvent
+from flagadmin.core.audit.models import AuditEvent
 from groups.models import ApiToken, ApiTokenProject, Grant, Group
 from groups.permissions import BuiltIn
 from projects.models import ContextField, Flag, Project, ProjectEnvironment, ProjectRevision, Segment

@@ -6,8 +6,8 @@ from django.db.transaction import atomic
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from flagadmin.audit.models import AuditEvent
-from flagadmin.errors import InvalidOperation
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.errors import InvalidOperation
 from projects.flags.bulk_delete import remove_flags
 from projects.models import (
     Dependency,

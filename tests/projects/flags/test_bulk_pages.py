@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from flagadmin.audit.models import AuditEvent
+from flagadmin.core.audit.models import AuditEvent
 from projects.flags import archive_pages
 from projects.models import Flag, FlagEnvironment, FlagTag
 from tests.support.flags import make_flag, switch_on

@@ -2,7 +2,7 @@
 
 import pytest
 
-from flagadmin.audit.models import AuditEvent
+from flagadmin.core.audit.models import AuditEvent
 from projects.models import Flag, LifecycleStage
 from tests.support.cast import make_project
 from tests.support.flags import make_flag

@@ -6,7 +6,7 @@ import pytest
 from django.http import QueryDict
 from django.utils import timezone
 
-from flagadmin.console.lists import Listing
+from flagadmin.core.lists.pages import Listing
 from projects.flags.flag_cells import flag_cells
 from projects.flags.list_queries import filter_flags, list_columns, list_filters, sortable
 from projects.models import Flag, FlagLastSeen, FlagTag, Project, Segment, Strategy, TagType

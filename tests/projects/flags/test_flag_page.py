@@ -7,10 +7,10 @@ from urllib.parse import quote
 import pytest
 from django.utils import timezone
 
-from flagadmin.audit.events import EventType
-from flagadmin.audit.models import AuditEvent
-from flagadmin.audit.record import Event, record
-from flagadmin.http.timestamps import iso
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.audit.record import Event, record
+from flagadmin.core.http.timestamps import iso
 from groups.access import Caller
 from projects.applications.store_report import store_report
 from projects.applications.usage_report import Count, FlagUse, Instance, InstanceKey, UsageReport

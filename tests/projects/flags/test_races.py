@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from flagadmin.errors import AppError
+from flagadmin.core.errors import AppError
 from groups.access import Caller
 from projects.flags import (
     actions as flags,

@@ -7,9 +7,9 @@ import pytest
 from django.db.models import OuterRef, Subquery
 from django.utils import timezone
 
-from flagadmin.audit.models import AuditEvent
-from flagadmin.edit_conflicts import fingerprint
-from flagadmin.errors import Conflict, EditConflict, NoAccess, NotFound, ValidationError
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.edit_conflicts import fingerprint
+from flagadmin.core.errors import Conflict, EditConflict, NoAccess, NotFound, ValidationError
 from groups.access import Caller
 from projects.environments.actions import delete_environment
 from projects.flags import archive, dependencies, environments

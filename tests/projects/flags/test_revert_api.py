@@ -2,7 +2,7 @@
 
 import pytest
 
-from flagadmin.audit.models import AuditEvent
+from flagadmin.core.audit.models import AuditEvent
 from groups.access import Caller
 from projects.flags import environments
 from projects.flags.actions import NewFlag, create_flag, update_flag

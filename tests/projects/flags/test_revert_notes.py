@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from flagadmin.audit.models import AuditEvent
+from flagadmin.core.audit.models import AuditEvent
 from groups.access import Caller
 from projects.context_fields.actions import create_context_field, update_context_field
 from projects.environments.actions import create_environment, delete_environment

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from flagadmin.audit.models import AuditEvent
+from flagadmin.core.audit.models import AuditEvent
 from groups.access import Caller
 from projects.flags import archive, dependencies, environments
 from projects.flags.actions import NewFlag, create_flag, update_flag

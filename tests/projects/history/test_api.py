@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.db import transaction
 
-from flagadmin.audit.events import EventType
-from flagadmin.audit.models import AuditEvent
-from flagadmin.audit.record import Event, record
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.audit.record import Event, record
 from groups.access import Caller
 from groups.models import Role
 from tests.support.cast import make_project

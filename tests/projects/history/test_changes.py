@@ -7,10 +7,10 @@ from django.db import connection, transaction
 from django.template.loader import render_to_string
 from django.utils import timezone
 
-from flagadmin.audit.events import EventType as E
-from flagadmin.audit.models import AuditEvent
-from flagadmin.audit.record import Event, record_all
-from flagadmin.http.logs import request_id
+from flagadmin.core.audit.events import EventType as E
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.audit.record import Event, record_all
+from flagadmin.core.http.logs import request_id
 from groups.access import Caller
 from groups.models import User
 from projects.history.changes import change_of, change_page

@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 import pytest
 from django.db import transaction
 
-from flagadmin.audit.events import EventType
-from flagadmin.audit.models import AuditEvent
-from flagadmin.audit.record import Event, copy_all, record, record_selected, transaction_moment
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.audit.record import Event, copy_all, record, record_selected, transaction_moment
 from groups.access import Caller
 from importer.apply.execute import import_body
 from importer.apply.undo import undo_import

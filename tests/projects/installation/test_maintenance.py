@@ -7,10 +7,10 @@ from django.db import connection, transaction
 from django.test import Client
 from rest_framework.test import APIClient
 
-from flagadmin.audit.models import AuditEvent
-from flagadmin.errors import Conflict, MaintenanceMode
-from flagadmin.installation import maintenance, state
-from flagadmin.installation.models import Installation
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.errors import Conflict, MaintenanceMode
+from flagadmin.core.installation import maintenance, state
+from flagadmin.core.installation.models import Installation
 from groups.access import Caller
 from groups.login.links import create_login_link
 from groups.models import Role, RolePermission

@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 
 from flagadmin import __version__
-from flagadmin.audit.models import AuditEvent
+from flagadmin.core.audit.models import AuditEvent
 from groups.models import User
 from projects.models import Flag, Strategy, UsageHour
 from tests.support.cast import client, make_token, make_user

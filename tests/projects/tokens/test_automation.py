@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from flagadmin.audit.models import AuditEvent
-from flagadmin.errors import ValidationError
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.errors import ValidationError
 from groups.models import ApiToken, Grant, Role, User
 from projects.models import Flag, FlagEnvironment
 from tests.support.cast import client, make_project

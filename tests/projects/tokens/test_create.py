@@ -3,7 +3,7 @@
 import pytest
 from django.utils import timezone
 
-from flagadmin.audit.models import AuditEvent
+from flagadmin.core.audit.models import AuditEvent
 from groups.models import ApiToken
 from tests.support.cast import client, make_project
 

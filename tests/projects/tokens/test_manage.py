@@ -2,7 +2,7 @@
 
 import pytest
 
-from flagadmin.audit.models import AuditEvent
+from flagadmin.core.audit.models import AuditEvent
 from groups.models import ApiToken, Role, RolePermission
 from tests.support.cast import client, make_project, make_token
 

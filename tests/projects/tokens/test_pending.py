@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from flagadmin.audit.models import AuditEvent
+from flagadmin.core.audit.models import AuditEvent
 from groups.access import Caller
 from groups.models import ApiToken
 from groups.tokens import hash_secret

@@ -5,7 +5,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import pytest
 from django.db import connection, transaction
 
-from flagadmin.errors import NotFound, ValidationError
+from flagadmin.core.errors import NotFound, ValidationError
 from groups.access import Caller
 from groups.models import ApiToken, ApiTokenProject
 from groups.permissions import Permission

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from flagadmin.oidc_settings import OidcSettings
+from groups.login.sign_on.settings import OidcSettings
 from tests.support.identity_provider import IdentityProvider, identity_provider
 
 

@@ -11,9 +11,9 @@ from allauth.socialaccount.models import SocialAccount
 from cryptography.hazmat.primitives.asymmetric import ec
 from django.test import Client
 
-from flagadmin.audit.models import AuditEvent
-from flagadmin.oidc_settings import OidcSettings
+from flagadmin.core.audit.models import AuditEvent
 from groups.login.sign_on import back_channel
+from groups.login.sign_on.settings import OidcSettings
 from groups.models import User
 from groups.sessions.store import PROVIDER_SESSION, sessions_of
 from tests.groups.login.sign_on.keys import public

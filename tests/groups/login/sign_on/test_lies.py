@@ -11,10 +11,10 @@ import requests
 from allauth.socialaccount.providers.oauth2.client import OAuth2Error
 from django.test import Client
 
-from flagadmin.oidc_settings import OidcSettings
 from groups.login.sign_on import provider_session
 from groups.login.sign_on.provider import Endpoints
 from groups.login.sign_on.provider_session import ProviderSession
+from groups.login.sign_on.settings import OidcSettings
 from groups.models import User
 from tests.attack.lying_provider import (
     CLIENT,

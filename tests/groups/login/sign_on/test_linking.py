@@ -7,7 +7,7 @@ import pytest
 from allauth.socialaccount.models import SocialAccount
 from django.test import Client
 
-from flagadmin.audit.models import AuditEvent
+from flagadmin.core.audit.models import AuditEvent
 from groups.models import GroupMembership
 from groups.permissions import BuiltIn
 from tests.support.cast import make_group, make_user

@@ -7,7 +7,7 @@ from allauth.socialaccount.models import SocialAccount, SocialToken
 from django.contrib.sessions.models import Session
 from django.test import Client
 
-from flagadmin.audit.models import AuditEvent
+from flagadmin.core.audit.models import AuditEvent
 from groups.access import Caller
 from groups.models import User
 from groups.permissions import BuiltIn

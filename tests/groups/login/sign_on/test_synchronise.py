@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 from allauth.socialaccount.models import SocialAccount
 
-from flagadmin.audit.models import AuditEvent
-from flagadmin.errors import NoAccess, ServiceUnavailable
-from flagadmin.oidc_settings import OidcSettings
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.errors import NoAccess, ServiceUnavailable
 from groups.access import Caller
 from groups.groups.actions import change_members
 from groups.login.sign_on.accounts import sign_on
 from groups.login.sign_on.identity import MOST_GROUPS, Identity
+from groups.login.sign_on.settings import OidcSettings
 from groups.models import Group, GroupMembership, User
 from groups.permissions import BuiltIn
 from tests.support.cast import make_group, make_user

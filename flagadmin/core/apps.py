@@ -1,0 +1,22 @@
+"""The core app: what all other apps use. It has template tags and no models, and knows no flag."""
+
+from django.apps import AppConfig
+from django.conf import settings
+
+
+class CoreConfig(AppConfig):
+    name = "flagadmin.core"
+    label = "core"
+
+    def ready(self) -> None:
+        from flagadmin.core.db.standby import watch_commits
+        from flagadmin.core.server import loop_routes
+        from flagadmin.core.server.constant_answers import ConstantAnswers
+        from flagadmin.core.server.process_metrics import sample_worker
+
+        for path in ("/healthz", "/health"):
+            loop_routes.add_shortcut(path, ConstantAnswers())
+        if settings.DATABASE_URL:  # the bundled database has no standby
+            loop_routes.run_in_loop(watch_commits)
+        if settings.METRICS_TOKEN:
+            loop_routes.run_in_loop(sample_worker)

@@ -1,0 +1,158 @@
+"""Records audit events in the same transaction as the change that they describe."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol, cast
+
+import orjson
+from django.db import connection, transaction
+
+from flagadmin.core.audit.events import DURING_MAINTENANCE, EventType
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.db import commits
+from flagadmin.core.db.copy_rows import copy_rows
+from flagadmin.core.http.logs import request_id
+from flagadmin.core.installation.maintenance import check_writable
+
+MOMENT = "flagadmin.moment"
+"""The setting, local to a transaction, in which the database keeps the time of its events."""
+
+
+def transaction_moment() -> datetime:
+    """The time of all events of this transaction, for rows that state it too. Take the locks first."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT audit_moment()")
+        return cast("datetime", cursor.fetchone()[0])
+
+
+class Actor(Protocol):
+    """Who made the change: a user, a service account, an API token or the system."""
+
+    @property
+    def id(self) -> int | None: ...
+    @property
+    def name(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    type: EventType
+    project: str | None = None
+    environment: str | None = None
+    feature: str | None = None
+    subject: str | None = None
+    before: Any = None
+    after: Any = None
+    earlier: Any = None
+
+
+def record(event: Event, *, actor: Actor) -> None:
+    """Records one event. ``before`` and ``after`` are JSON documents and must not contain secrets."""
+    record_all([event], actor=actor)
+
+
+def record_all(events: Iterable[Event], *, actor: Actor) -> None:
+    """Records many events in few statements, in the given order."""
+    events = list(events)
+    _check_change({event.type for event in events})
+    transaction.on_commit(commits.mark)
+    identifier = request_id.get()
+    AuditEvent.objects.bulk_create(
+        [
+            AuditEvent(
+                type=event.type.value,
+                actor_id=actor.id,
+                actor_name=actor.name,
+                project=event.project,
+                environment=event.environment,
+                feature=event.feature,
+                subject=event.subject,
+                before=event.before,
+                after=event.after,
+                earlier=event.earlier,
+                request_id=identifier,
+            )
+            for event in events
+        ],
+        batch_size=2000,
+    )
+
+
+def copy_all(events: Iterable[Event], *, actor: Actor) -> int:
+    """Records any number of events with one COPY, in the given order. Returns their number.
+
+    ``before`` and ``after`` may also be JSON that is already encoded (bytes).
+    """
+    _check_change(())
+    transaction.on_commit(commits.mark)
+    identifier = request_id.get()
+    return copy_rows(
+        AuditEvent._meta.db_table,
+        _COPIED,
+        (
+            (
+                event.type.value,
+                actor.id,
+                actor.name,
+                event.project,
+                event.environment,
+                event.feature,
+                event.subject,
+                _json(event.before),
+                _json(event.after),
+                _json(event.earlier),
+                identifier,
+            )
+            for event in events
+        ),
+    )
+
+
+def _check_change(types: Iterable[EventType]) -> None:
+    """Raises MaintenanceMode, unless all types are of what goes on during maintenance."""
+    if not transaction.get_connection().in_atomic_block:
+        raise transaction.TransactionManagementError(
+            "An audit event belongs to the transaction of its change."
+        )
+    if not types or not DURING_MAINTENANCE.issuperset(types):
+        check_writable()
+
+
+_COPIED = (
+    "type",
+    "actor_id",
+    "actor_name",
+    "project",
+    "environment",
+    "feature",
+    "subject",
+    "before",
+    "after",
+    "earlier",
+    "request_id",
+)
+
+
+def _json(document: Any) -> str | None:
+    if document is None:
+        return None
+    return (document if isinstance(document, bytes) else orjson.dumps(document)).decode()
+
+
+def record_selected(kind: EventType, select: str, params: Sequence[Any], *, actor: Actor) -> int:
+    """Records one event for each row of the query ``select``, in its order. Returns their number.
+
+    The rows are copied within the database. ``select`` returns project, feature, before and earlier (jsonb), in
+    this order. It must not contain user input.
+    """
+    _check_change([kind])
+    own = [kind.value, actor.id, actor.name, request_id.get()]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO audit_auditevent "  # noqa: S608 - all values are passed as parameters
+            "(type, actor_id, actor_name, request_id, project, feature, before, earlier) "
+            f"SELECT %s, %s::bigint, %s, %s, selected.* FROM ({select}) AS selected",
+            [*own, *params],
+        )
+        return cursor.rowcount

@@ -1,0 +1,107 @@
+"""Describes an audit event in a sentence without its actor: "switched on apple-pay in production"."""
+
+from flagadmin.core.audit.events import EventType as E
+from flagadmin.core.audit.models import AuditEvent
+
+_SENTENCES: dict[str, str] = {
+    E.PROJECT_CREATED: "created project {project}",
+    E.PROJECT_UPDATED: "changed the settings of project {project}",
+    E.PROJECT_ARCHIVED: "archived project {project}",
+    E.PROJECT_REVIVED: "revived project {project}",
+    E.PROJECT_DELETED: "deleted project {project}",
+    E.PROJECT_ENVIRONMENT_ADDED: "added {environment} to project {project}",
+    E.PROJECT_ENVIRONMENT_REMOVED: "removed {environment} from project {project}",
+    E.DEFAULT_STRATEGY_UPDATED: "changed the default strategy of {project} in {environment}",
+    E.ENVIRONMENT_CREATED: "created environment {environment}",
+    E.ENVIRONMENT_UPDATED: "changed environment {environment}",
+    E.ENVIRONMENT_DELETED: "deleted environment {environment}",
+    E.FEATURE_CREATED: "created flag {feature}",
+    E.FEATURE_METADATA_UPDATED: "changed the description of flag {feature}",
+    E.FEATURE_STALE_ON: "marked flag {feature} as stale",
+    E.FEATURE_STALE_OFF: "marked flag {feature} as not stale",
+    E.FEATURE_ARCHIVED: "archived flag {feature}",
+    E.FEATURE_REVIVED: "revived flag {feature}",
+    E.FEATURE_DELETED: "deleted flag {feature}",
+    E.FEATURE_COMPLETED: "marked flag {feature} as completed",
+    E.FEATURE_UNCOMPLETED: "marked flag {feature} as not completed",
+    E.FEATURE_PROJECT_CHANGE: "moved flag {feature} to project {project}",
+    E.FEATURE_ENVIRONMENT_ENABLED: "switched on {feature} in {environment}",
+    E.FEATURE_ENVIRONMENT_DISABLED: "switched off {feature} in {environment}",
+    E.FEATURE_ENVIRONMENT_VARIANTS_UPDATED: "changed the variants of {feature} in {environment}",
+    E.FEATURE_STRATEGY_ADD: "added a strategy to {feature} in {environment}",
+    E.FEATURE_STRATEGY_UPDATE: "changed a strategy of {feature} in {environment}",
+    E.FEATURE_STRATEGY_REMOVE: "removed a strategy from {feature} in {environment}",
+    E.FEATURE_STRATEGY_ORDER_CHANGED: "reordered the strategies of {feature} in {environment}",
+    E.FEATURE_TAGGED: "tagged flag {feature}",
+    E.FEATURE_UNTAGGED: "removed a tag from flag {feature}",
+    E.FEATURE_DEPENDENCY_ADDED: "added a parent to flag {feature}",
+    E.FEATURE_DEPENDENCY_REMOVED: "removed a parent from flag {feature}",
+    E.FEATURE_LINK_ADDED: "added a link to flag {feature}",
+    E.FEATURE_LINK_UPDATED: "changed a link of flag {feature}",
+    E.FEATURE_LINK_REMOVED: "removed a link from flag {feature}",
+    E.FEATURE_FAVORITED: "added flag {feature} to favourites",
+    E.FEATURE_UNFAVORITED: "removed flag {feature} from favourites",
+    E.PROJECT_FAVORITED: "added project {project} to favourites",
+    E.PROJECT_UNFAVORITED: "removed project {project} from favourites",
+    E.FEATURES_IMPORTED: "imported flags into {project} / {environment}",
+    E.FEATURES_EXPORTED: "exported flags from {environment}",
+    E.FEATURE_IMPORTED: "imported flag {feature} into {environment}",
+    E.IMPORT_UNDONE: "undid an import into {project} / {environment}",
+    E.EXPECTATION_OVERRIDDEN: "broke what {subject} expects of {feature} in {environment}",
+    E.FEATURE_REVERTED: "reverted flag {feature} to its state of {subject}",
+    E.USER_LOGGED_IN: "logged in",
+    E.USER_LOGIN_FAILED: "rejected a login as {subject} from {address}",
+    E.USER_LOGGED_OUT_EVERYWHERE: "logged {subject} out everywhere",
+    E.USER_SESSION_ENDED: "ended a session of {subject}",
+    E.USER_SECOND_FACTOR_ADDED: "added a second factor for {subject}",
+    E.USER_SECOND_FACTOR_REMOVED: "removed a second factor of {subject}",
+    E.USER_RECOVERY_CODES_CREATED: "made recovery codes for {subject}",
+    E.USER_PASSWORD_CHANGED: "changed the password of {subject}",
+    E.USER_IDENTITY_LINKED: "linked {subject} with the identity provider",
+    E.USER_IDENTITY_UNLINKED: "unlinked {subject} from the identity provider",
+    E.PROJECT_ACCESS_ADDED: "granted {subject} access to project {project}",
+    E.PROJECT_ACCESS_UPDATED: "changed the access of {subject} to project {project}",
+    E.PROJECT_ACCESS_REMOVED: "revoked the access of {subject} to project {project}",
+    E.PUBLIC_SIGNUP_TOKEN_CREATED: "created the invite link {subject}",
+    E.PUBLIC_SIGNUP_TOKEN_UPDATED: "changed the invite link {subject}",
+    E.PUBLIC_SIGNUP_TOKEN_USER_ADDED: "signed up with the invite link {subject}",
+    E.SETTING_UPDATED: "changed {subject} of the installation",
+    E.PAT_CREATED: "created the personal token {subject}",
+    E.PAT_DELETED: "revoked the personal token {subject}",
+    E.API_TOKEN_DELETED: "revoked the API token {subject}",
+    E.STRATEGY_CREATED: "created strategy type {subject}",
+    E.STRATEGY_UPDATED: "changed strategy type {subject}",
+    E.STRATEGY_DELETED: "deleted strategy type {subject}",
+    E.STRATEGY_DEPRECATED: "deprecated strategy type {subject}",
+    E.STRATEGY_REACTIVATED: "reactivated strategy type {subject}",
+}
+_VERBS = {"created": "created", "updated": "changed", "deleted": "deleted"}
+
+
+def template_of(event_type: str) -> str:
+    """The template of a type. Without one, it is derived from the type, such as ``tag-type-created``."""
+    written = _SENTENCES.get(event_type)
+    if written is None:
+        thing, _, verb = event_type.rpartition("-")
+        written = f"{_VERBS.get(verb, verb)} {thing.replace('-', ' ').replace('api', 'API')} {{subject}}"
+    return written
+
+
+def address_of(event: AuditEvent) -> str:
+    """Of a failed login."""
+    after = event.after if isinstance(event.after, dict) else {}
+    return str(after.get("address") or "an unknown address")
+
+
+def sentence(event: AuditEvent) -> str:
+    return (
+        template_of(event.type)
+        .format(
+            project=event.project or "no project",
+            environment=event.environment or "every environment",
+            feature=event.feature or "",
+            subject=event.subject or "",
+            address=address_of(event),
+        )
+        .strip()
+    )

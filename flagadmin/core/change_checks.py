@@ -1,0 +1,132 @@
+"""Checks of a change as a whole: once all of it is written, before it is committed.
+
+An app registers what it wants to see hold. `projects.access` begins the checks of each project that it locks for a
+change, if the project asks for them. A request may say that it wants to make the change anyway.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, ParamSpec, TypeVar
+
+from flagadmin.core.db.transactions import at_end_of_action
+from flagadmin.core.errors import MOST_DETAILS, AppError, Conflict, Problem, counted
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+MOST_NAMED = 3
+"""Refusing projects that a message names."""
+_overriding: ContextVar[Any] = ContextVar("overriding", default=None)
+
+
+class BrokenExpectationsConflict(Conflict):
+    """409: the change breaks expectations of saved contexts, and the project refuses that."""
+
+    name = "BrokenExpectationsError"
+
+
+class BrokenExpectations(Exception):
+    """A change breaks ``count`` expectations. The first have a sentence each, by saved context, and a JSON document.
+
+    It is no AppError itself, so that forms and buttons, which show those, let it through: `ConsolePage` asks whether to
+    save anyway.
+    """
+
+    def __init__(
+        self, projects: Sequence[str], problems: Sequence[Problem], documents: Sequence[Any], count: int
+    ) -> None:
+        super().__init__(projects, problems, documents, count)
+        self.projects, self.problems, self.documents, self.count = projects, problems, documents, count
+
+    status = BrokenExpectationsConflict.status
+
+    @property
+    def more(self) -> int:
+        return self.count - len(self.problems)
+
+    @property
+    def refusing(self) -> str:
+        """`project a refuses`, `projects a, b, c and 7 more refuse`."""
+        if len(self.projects) == 1:
+            return f"project {self.projects[0]} refuses"
+        more = len(self.projects) - MOST_NAMED
+        named = [*self.projects[:MOST_NAMED], *([f"{more:,} more"] if more > 0 else [])]
+        return f"projects {', '.join(named[:-1])} and {named[-1]} refuse"
+
+    @property
+    def message(self) -> str:
+        found = counted(self.count, "expectation")
+        return f"This breaks {found}, which {self.refusing}. Nothing was saved."
+
+    def as_app_error(self) -> AppError:
+        return BrokenExpectationsConflict(
+            f"{self.message} With ignoreExpectations=true it is saved anyway.",
+            details=self.problems,
+            count=self.count,
+            extra={"expectations": list(self.documents)},
+        )
+
+
+Check = Callable[[str], Callable[[], BrokenExpectations | None]]
+"""Looks at a project (its id) before it changes. Returns what is called afterwards, and says why it is refused."""
+_checks: list[Check] = []
+
+
+class _Running:
+    """The checks of all projects that an action changes. Called at its end, they refuse it together."""
+
+    def __init__(self) -> None:
+        self._ends: dict[tuple[Check, str], Callable[[], BrokenExpectations | None]] = {}
+
+    def begin(self, check: Check, project_id: str) -> None:
+        if (check, project_id) not in self._ends:
+            self._ends[check, project_id] = check(project_id)
+
+    def __call__(self) -> None:
+        refused = [broken for end in self._ends.values() if (broken := end()) is not None]
+        if refused:
+            raise united(refused)
+
+
+def united(refused: Sequence[BrokenExpectations]) -> BrokenExpectations:
+    """One refusal of all the projects. Each has its share of the problems that a refusal names."""
+    most = max(1, MOST_DETAILS // len(refused))
+    return BrokenExpectations(
+        list(dict.fromkeys(project for each in refused for project in each.projects)),
+        [problem for each in refused for problem in each.problems[:most]][:MOST_DETAILS],
+        [document for each in refused for document in each.documents[:most]][:MOST_DETAILS],
+        sum(each.count for each in refused),
+    )
+
+
+def register(check: Check) -> None:
+    _checks.append(check)
+
+
+def begin(project_id: str) -> None:
+    """Begins the checks of a project that is locked and unchanged. They end with the action that is running."""
+    if running := at_end_of_action(_Running):
+        for check in _checks:
+            running.begin(check, project_id)
+
+
+@contextmanager
+def overriding(caller: Any) -> Iterator[None]:
+    """What a check finds is recorded rather than refused, if this caller may do that. None: it is refused."""
+    token = _overriding.set(caller)
+    try:
+        yield
+    finally:
+        _overriding.reset(token)
+
+
+def override_by() -> Any:
+    """The caller who wants to make the change that is running in spite of what checks find, or None."""
+    return _overriding.get()
+
+
+def call_overriding(caller: Any, work: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+    """Calls ``work`` in another process as `overriding` would here."""
+    with overriding(caller):
+        return work(*args, **kwargs)

@@ -1,0 +1,66 @@
+"""What the database is, before it is backed up or replaced."""
+
+from django.db import connection
+
+from flagadmin.core.db.backups.errors import BackupError
+
+OF_FLAGADMIN = {"django_migrations", "projects_flag", "groups_user", "audit_auditevent"}
+MAX_NAMED_TABLES = 3
+
+
+def check_installed() -> None:
+    """Raises BackupError unless the database is that of an installation of flagadmin."""
+    tables = _tables()
+    if not tables >= OF_FLAGADMIN:
+        raise BackupError(f"There is no flagadmin installation in {_place()}: {_describe(tables)}.")
+
+
+def check_not_foreign() -> None:
+    """Raises BackupError if the database has tables, but not those of flagadmin: a restore would drop them."""
+    tables = _tables()
+    if tables and not tables >= OF_FLAGADMIN:
+        raise BackupError(
+            f"The database {_place()} belongs to another application: {_describe(tables)}. "
+            "Restore into an empty database."
+        )
+
+
+def check_direct() -> None:
+    """Raises BackupError behind a pooler: settings that PostgreSQL's programs make would stay for other sessions."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        # A pooler tells its clients process ids of its own.
+        if cursor.fetchone()[0] != connection.connection.info.backend_pid:
+            raise BackupError(
+                "DATABASE_URL leads to a connection pooler. For backups, give the URL of PostgreSQL itself."
+            )
+
+
+def holds_data() -> bool:
+    """Whether the database has ever been used: every change creates an audit event."""
+    tables = _tables()
+    with connection.cursor() as cursor:
+        for table in ("audit_auditevent", "groups_user", "projects_flag"):
+            if table in tables:
+                cursor.execute(f"SELECT EXISTS (SELECT FROM {table})")  # noqa: S608 - constant names
+                if cursor.fetchone()[0]:
+                    return True
+    return False
+
+
+def _tables() -> set[str]:
+    with connection.cursor() as cursor:
+        return set(connection.introspection.table_names(cursor))
+
+
+def _place() -> str:
+    connection.ensure_connection()
+    info = connection.connection.info
+    return f"{info.dbname} at {info.host or 'this machine'}"
+
+
+def _describe(tables: set[str]) -> str:
+    if not tables:
+        return "it has no tables"
+    named = ", ".join(sorted(tables)[:MAX_NAMED_TABLES])
+    return f"it has tables such as {named}" if len(tables) > MAX_NAMED_TABLES else f"its tables are {named}"

@@ -1,0 +1,135 @@
+"""Runs PostgreSQL's pg_dump, pg_restore and psql on the default database.
+
+The bundled ones work with servers of their own version and all earlier ones, so nothing has to be installed. Those on
+the PATH are used for a newer server, and on systems other than Linux for a server of DATABASE_URL.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib.metadata import PackageNotFoundError, files
+from pathlib import Path
+from typing import IO, Any
+
+import psycopg
+from django.conf import settings
+from django.db import connection
+
+from flagadmin.core.db.backups.errors import BackupError
+from flagadmin.core.db.bundled.binaries import MAJOR_VERSION, tool_path
+
+BUNDLED_VERSION = int(MAJOR_VERSION)
+MAX_LINE_LENGTH = 300  # of an error; a statement in it may be very long
+NO_TRANSACTION = "there is no transaction in progress"  # psql's warning at the end of --single-transaction
+
+
+def is_bundled() -> bool:
+    return bool(settings.DATABASES["default"]["ENGINE"] == "flagadmin.core.db.bundled")
+
+
+def server_version() -> int:
+    connection.ensure_connection()
+    return int(connection.pg_version) // 10000  # type: ignore[attr-defined]
+
+
+def program(name: str) -> str:
+    """The path of a program that works with the server of the database. Raises BackupError."""
+    if is_bundled() or (sys.platform == "linux" and server_version() <= BUNDLED_VERSION):
+        return str(tool_path(name))
+    path = shutil.which(name)
+    if path is None:
+        raise BackupError(
+            f"{name} is not installed. Install PostgreSQL's client programs, version {server_version()} or newer."
+        )
+    _check_version(path)
+    return path
+
+
+def describe_program(path: str) -> str:
+    """Such as ``pg_dump (PostgreSQL) 18.4, bundled``."""
+    done = subprocess.run([path, "--version"], capture_output=True, text=True, check=True)
+    origin = "bundled" if path == str(tool_path(Path(path).name)) else path
+    return f"{done.stdout.strip()}, {origin}"
+
+
+def connection_arguments() -> tuple[list[str], dict[str, str]]:
+    """The arguments with which a program connects to the database, and the environment with the password."""
+    connection.ensure_connection()
+    info = connection.connection.info
+    arguments, password = [f"--dbname={info.dsn}"], info.password
+    connection.close()  # a restore drops the tables that its transaction may have read
+    return arguments, {"PGPASSWORD": password} if password else {}
+
+
+@contextmanager
+def running(
+    command: list[str], variables: dict[str, str] | None = None, **streams: Any
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Runs a program until the end of the context. Kills it if the context raises.
+
+    Raises BackupError if the program fails, also if the context could not write all of its input because of that.
+    """
+    environment = os.environ | _preloaded(command[0]) | (variables or {})
+    with (
+        tempfile.TemporaryFile() as errors,  # a pipe could fill up
+        subprocess.Popen(command, env=environment, stderr=errors, **streams) as process,
+    ):
+        try:
+            yield process
+        except BaseException as error:
+            if not (isinstance(error, BrokenPipeError) and process.stdin):
+                process.kill()
+                raise
+        finally:
+            if process.stdin:
+                with suppress(BrokenPipeError):
+                    process.stdin.close()
+        if process.wait():
+            reason = _reason(errors)
+            raise BackupError(f"{Path(command[0]).name} failed. {_what_changed(reason)}: {reason}")
+
+
+def _what_changed(reason: str) -> str:
+    if NO_TRANSACTION in reason:
+        return "The file ended the transaction, so a part of it was restored. Restore another backup"
+    return "Nothing was changed"
+
+
+def _check_version(path: str) -> None:
+    shown = subprocess.run([path, "--version"], capture_output=True, text=True, check=True).stdout
+    major = int(re.search(r"(?<!\d)(\d+)[.\s]", shown + "\n")[1])  # type: ignore[index]
+    if major < server_version():
+        raise BackupError(
+            f"{path} is version {major} and does not work with a server of version {server_version()}. "
+            f"Install PostgreSQL's client programs {server_version()}."
+        )
+
+
+def _preloaded(path: str) -> dict[str, str]:
+    """Gives a bundled program psycopg's libpq: its own has no TLS, so it could not connect as flagadmin does."""
+    libpq = _libpq_of_psycopg()
+    if libpq is None or path != str(tool_path(Path(path).name)):
+        return {}
+    return {"LD_PRELOAD": str(libpq)}
+
+
+def _libpq_of_psycopg() -> Path | None:
+    if sys.platform != "linux" or psycopg.pq.version() // 10000 < BUNDLED_VERSION:
+        return None
+    try:
+        contained = files("psycopg-binary") or []
+    except PackageNotFoundError:
+        return None
+    return next((Path(str(file.locate())) for file in contained if file.name.startswith("libpq-")), None)
+
+
+def _reason(errors: IO[bytes]) -> str:
+    """The last lines of a program's error output."""
+    errors.seek(0)
+    lines = errors.read().decode(errors="replace").splitlines()[-5:]
+    return " ".join(line.strip()[:MAX_LINE_LENGTH] for line in lines if line.strip()) or "it gave no reason."

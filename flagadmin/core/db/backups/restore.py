@@ -1,0 +1,150 @@
+"""Replaces the whole database with a backup, in one transaction, so that a failed restore changes nothing."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import IO
+
+from django.db import connection, transaction
+
+from flagadmin.core.db.backups.backup import ARCHIVE
+from flagadmin.core.db.backups.contents import Label, read_label
+from flagadmin.core.db.backups.database import check_direct, check_not_foreign
+from flagadmin.core.db.backups.errors import BackupError
+from flagadmin.core.db.backups.programs import connection_arguments, program, running
+from flagadmin.core.db.transactions import AUDITED
+from flagadmin.core.db.versions import newer_migrations
+
+MAGIC = b"PGDMP"
+_APPLIED = re.compile(r"^\d+\t([\w.]+)\t(\w+)\t", re.MULTILINE)
+_SETTING = re.compile(rb"SET (\w+) = ")
+_FIRST_OBJECT = b"-- Name: "
+# SDKs may know later revisions than the backup has, from a database that is lost. This many are left out, so that none
+# of theirs is used again: an SDK would be told that it has the latest flags. SDKs read revisions as 32-bit integers.
+LEFT_OUT_REVISIONS = 1_000_000
+
+# Runs before a restore: drops all objects except those of extensions.
+_CLEAR = """
+DO $$
+DECLARE it record;
+BEGIN
+    FOR it IN SELECT c.oid::regclass AS name, c.relkind FROM pg_class c
+               WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm')
+                 AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = c.oid AND d.deptype = 'e') LOOP
+        EXECUTE format('DROP %s IF EXISTS %s CASCADE', CASE it.relkind
+            WHEN 'v' THEN 'VIEW' WHEN 'm' THEN 'MATERIALIZED VIEW' ELSE 'TABLE' END, it.name);
+    END LOOP;
+    FOR it IN SELECT c.oid::regclass AS name FROM pg_class c
+               WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'S'
+                 AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = c.oid AND d.deptype = 'e') LOOP
+        EXECUTE format('DROP SEQUENCE IF EXISTS %s CASCADE', it.name);
+    END LOOP;
+    FOR it IN SELECT p.oid::regprocedure AS name FROM pg_proc p
+               WHERE p.pronamespace = 'public'::regnamespace AND p.prokind IN ('f', 'p')
+                 AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = p.oid AND d.deptype = 'e') LOOP
+        EXECUTE format('DROP ROUTINE IF EXISTS %s CASCADE', it.name);
+    END LOOP;
+END $$;
+"""
+# Runs after a restore: gives every project a new revision, so that no SDK and no running server uses what it knows.
+# The events of the backup tell how its flags became what they are. Backups have no statistics.
+_RENEW = """
+SET LOCAL {audited} = 'on';
+SELECT setval('public.projects_revision_seq', {left_out} + greatest(
+    {last}, (SELECT last_value FROM public.projects_revision_seq)));
+UPDATE public.projects_projectrevision SET revision = nextval('public.projects_revision_seq');
+ANALYZE;
+"""
+
+
+def restore(path: Path) -> None:
+    """Replaces everything in the database with the backup in ``path``. Raises BackupError."""
+    label = check_archive(path)
+    check_direct()
+    check_not_foreign()
+    settings, last = _known_settings(), _last_revision()
+    psql = [
+        program("psql"),
+        "--quiet",
+        "--no-psqlrc",
+        "--single-transaction",
+        "--set=ON_ERROR_STOP=1",
+        "--file=-",
+    ]
+    pg_restore = _pg_restore(path)
+    to_database, password = connection_arguments()
+    with running([*psql, *to_database], password, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as target:
+        _write(target, _CLEAR)
+        with running(pg_restore, stdout=subprocess.PIPE) as source:
+            assert source.stdout
+            assert target.stdin
+            _copy_statements(source.stdout, target.stdin, settings)
+        _write(target, (label.contents.check_sql() if label else "") + _renew_sql(last))
+
+
+def renew_revisions() -> None:
+    """After a recovery by PostgreSQL's own means: lets no SDK and no running server use what it knows."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(_renew_sql(1))
+
+
+def check_archive(path: Path) -> Label | None:
+    """What the backup says it holds. Raises BackupError if it is none of flagadmin, or one of a newer version."""
+    with path.open("rb") as file:
+        if file.read(len(MAGIC)) != MAGIC:
+            raise BackupError(f"{path} is not a backup made by `flagadmin backup`.")
+    applied = set(_APPLIED.findall(_migrations_of(path)))
+    if not any(app == "projects" for app, _ in applied):
+        raise BackupError(f"{path} is a backup of another application: it contains no flags.")
+    if newer := newer_migrations(applied):
+        raise BackupError(
+            f"{path} was made by a newer version of flagadmin (it has {', '.join(newer)}). Update first."
+        )
+    return read_label(path)
+
+
+def _migrations_of(path: Path) -> str:
+    command = _pg_restore(path, "--data-only", "--table=django_migrations")
+    with running(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout
+        return process.stdout.read().decode(errors="replace")
+
+
+def _pg_restore(path: Path, *options: str) -> list[str]:
+    return [program("pg_restore"), *ARCHIVE, *options, "--file=-", str(path)]
+
+
+def _copy_statements(source: IO[bytes], target: IO[bytes], settings: set[str]) -> None:
+    """Leaves out the settings at the beginning that an older server does not know, such as transaction_timeout."""
+    for line in source:
+        setting = _SETTING.match(line)
+        if setting is None or setting[1].decode() in settings:
+            target.write(line)
+        if line.startswith(_FIRST_OBJECT):
+            break
+    shutil.copyfileobj(source, target, 1_000_000)
+
+
+def _known_settings() -> set[str]:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT name FROM pg_settings")
+        return {name for (name,) in cursor.fetchall()}
+
+
+def _last_revision() -> int:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT to_regclass('projects_revision_seq') IS NOT NULL")
+        if not cursor.fetchone()[0]:
+            return 1
+        cursor.execute("SELECT last_value FROM projects_revision_seq")
+        return int(cursor.fetchone()[0])
+
+
+def _renew_sql(last: int) -> str:
+    return _RENEW.format(last=last, audited=AUDITED, left_out=LEFT_OUT_REVISIONS)
+
+
+def _write(process: subprocess.Popen[bytes], text: str) -> None:
+    assert process.stdin
+    process.stdin.write(text.encode())

@@ -1,0 +1,155 @@
+"""Shares the bundled PostgreSQL server between processes: the first one starts it, the last one stops it.
+
+The last process stops the server when it exits. If that process is killed, `flagadmin.core.db.bundled.guard` stops
+the server as soon as no process uses it.
+"""
+
+import atexit
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TypedDict
+
+import psycopg
+
+from flagadmin.core.db.bundled import users
+from flagadmin.core.db.bundled.binaries import tool_path
+from flagadmin.core.db.bundled.cluster import Cluster
+from flagadmin.core.db.bundled.errors import EmbeddedServerError
+from flagadmin.core.db.bundled.ownership import DATABASE, prepare_databases
+from flagadmin.core.db.bundled.roles import APPLICATION
+from flagadmin.core.db.data_dir import make_data_dir
+
+__all__ = ["EmbeddedServerError", "ensure_running", "release", "tool_path"]
+
+READY_SECONDS = 120.0  # recovery after a crash may take a while
+
+
+class ConnectionParameters(TypedDict):
+    """Connection parameters for libpq. `host` is a folder, in a form that child processes can use too."""
+
+    host: str
+    user: str
+    dbname: str
+
+
+class _Use:
+    """This process's use of one server."""
+
+    def __init__(self, cluster: Cluster, users_lock: int) -> None:
+        self.cluster = cluster
+        self.users_lock = users_lock
+        self.pid = os.getpid()
+        self.ready_postmaster: int | None = None
+
+
+# Whether a missing cluster is created. The command line turns it off for commands that need an installation.
+may_create = True
+
+_uses: dict[Path, _Use] = {}
+_registry = threading.Lock()
+
+
+def ensure_running(data_dir: Path, *, durable: bool = True) -> ConnectionParameters:
+    """Registers this process as a user of the server in `data_dir`, and starts the server if necessary.
+
+    If the server is running, the first call takes a few milliseconds and later ones some microseconds. So it
+    can be called before every use, to restart a server that was killed. Raises EmbeddedServerError.
+    """
+    with _registry:
+        use = _uses.get(data_dir)
+        if use is None or use.pid != os.getpid():  # a forked child must register separately
+            use = _registered(data_dir, durable=durable)
+            _uses[data_dir] = use
+        postmaster = use.cluster.postmaster_pid()
+        if postmaster is None or postmaster != use.ready_postmaster:
+            if not _is_ready(use.cluster):
+                _start(use.cluster)
+            use.ready_postmaster = use.cluster.postmaster_pid()
+        return {"host": use.cluster.host, "user": APPLICATION, "dbname": DATABASE}
+
+
+def release(data_dir: Path) -> None:
+    """Unregisters this process, and stops the server if no other uses it.
+
+    Connections must already be closed.
+    """
+    with _registry:
+        use = _uses.pop(data_dir, None)
+        if use is None or use.pid != os.getpid():
+            return
+        # Closed, not unlocked: a forked child may share the lock and still need it.
+        os.close(use.users_lock)
+        users.stop_if_unused(use.cluster)
+
+
+def _registered(data_dir: Path, *, durable: bool) -> _Use:
+    try:
+        make_data_dir(data_dir)
+        lock = users.register(data_dir)
+    except OSError as error:
+        raise EmbeddedServerError(str(error)) from error
+    atexit.register(release, data_dir)
+    return _Use(Cluster(data_dir, durable=durable), lock)
+
+
+def _start(cluster: Cluster) -> None:
+    with users.starting(cluster.data_dir):
+        if cluster.is_listening():
+            try:
+                _wait_until_ready(cluster)
+                return
+            except EmbeddedServerError:
+                # A server that was just killed may have listened a little longer.
+                if cluster.is_listening():
+                    raise
+        if not (may_create or cluster.is_made()):
+            raise EmbeddedServerError(
+                f"There is no installation in {cluster.data_dir}. Set FLAGADMIN_DATA_DIR or DATABASE_URL to yours, "
+                "or start `serve` to make one here."
+            )
+        cluster.make()
+        cluster.start()
+        _spawn_guard(cluster)
+        _wait_until_ready(cluster)
+
+
+def _is_ready(cluster: Cluster) -> bool:
+    """Whether the database accepts connections. False during startup and until the role exists."""
+    if not cluster.is_listening():
+        return False
+    try:
+        with psycopg.connect(host=cluster.host, user=APPLICATION, dbname=DATABASE, connect_timeout=5):
+            return True
+    except psycopg.OperationalError:
+        return False
+
+
+def _wait_until_ready(cluster: Cluster) -> None:
+    deadline = time.monotonic() + READY_SECONDS
+    while True:
+        try:
+            return prepare_databases(cluster.host)
+        except psycopg.OperationalError as error:
+            if time.monotonic() > deadline or not cluster.is_listening():
+                raise EmbeddedServerError(
+                    f"PostgreSQL is running but does not accept connections: {error}"
+                ) from error
+        time.sleep(0.01)
+
+
+def _spawn_guard(cluster: Cluster) -> None:
+    project = Path(__file__).resolve().parents[3]
+    guard = subprocess.Popen(
+        [sys.executable, "-m", "flagadmin.core.db.bundled.guard", str(cluster.data_dir)],
+        cwd=project,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    # It outlives this process by design; otherwise Python would warn that it is still running.
+    guard.returncode = 0

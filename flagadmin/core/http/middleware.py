@@ -1,0 +1,126 @@
+"""Middleware: request ids, security headers, and errors that reach Django."""
+
+import os
+import re
+from collections.abc import Callable
+from contextlib import suppress
+
+from django.conf import settings
+from django.db import InterfaceError, OperationalError
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.urls import resolve
+
+from flagadmin.core import errors
+from flagadmin.core.db import outages
+from flagadmin.core.db.standby import is_reading
+from flagadmin.core.http.error_responses import error_response, is_api
+from flagadmin.core.http.logs import request_id
+from flagadmin.core.server.loop_routes import SAFE_METHODS
+
+GetResponse = Callable[[HttpRequest], HttpResponseBase]
+
+
+CONTENT_SECURITY_POLICY = (
+    "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; "
+    "form-action 'self'; frame-ancestors 'none'"
+)
+
+
+_FORWARDED_ID = re.compile(r"[A-Za-z0-9._-]{8,64}\Z")
+
+
+def request_id_for(given: str) -> str:
+    """The id of a request with this X-Request-Id header: the same, or a new one if it is not of our form."""
+    return given if _FORWARDED_ID.match(given) else os.urandom(16).hex()
+
+
+class RequestIdMiddleware:
+    """Gives every request an id: in its log lines, its audit events and the X-Request-Id header."""
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        identifier = request_id_for(request.headers.get("X-Request-Id", ""))
+        request.id = identifier  # type: ignore[attr-defined]
+        token = request_id.set(identifier)
+        try:
+            response = self.get_response(request)
+        finally:
+            request_id.reset(token)
+        response["X-Request-Id"] = identifier
+        return response
+
+
+class OutageMiddleware:
+    """Says in the response that it is from memory, because the database cannot be reached, and how old it is.
+
+    Requests that read go on while the database's standby is missing.
+    """
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        outages.begin_request()
+        is_reading.set(request.method in SAFE_METHODS)
+        response = self.get_response(request)
+        if response.status_code < 400 and (status := outages.cache_status()):
+            response["Cache-Status"] = status
+        return response
+
+
+class SecurityHeadersMiddleware:
+    """A strict content security policy for responses without their own."""
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        response = self.get_response(request)
+        response.headers.setdefault("Content-Security-Policy", CONTENT_SECURITY_POLICY)
+        response.headers.setdefault("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
+        if is_api(request):
+            response.headers.setdefault("Cache-Control", "no-store")
+        return response
+
+
+def canonical_path(path: str) -> str:
+    """Drops an API path's trailing slash, unless it belongs to a path parameter, such as the tag "x/"."""
+    if not path.endswith("/") or not path.startswith(
+        ("/api/admin/", "/api/client/", "/api/frontend/", "/auth/", "/invite/", "/ofrep/")
+    ):
+        return path
+    with suppress(Http404):
+        if any(str(part).endswith("/") for part in resolve(path).kwargs.values()):
+            return path
+    return path.rstrip("/")
+
+
+REFUSED = "flagadmin.refused"  # in the WSGI environment: the AppError for a body that was not received
+
+
+class ErrorMiddleware:
+    """Converts exceptions of plain views and REFUSED to responses, and refuses NUL characters in URLs."""
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        if "\0" in request.path_info or "%00" in request.META.get("QUERY_STRING", ""):
+            return error_response(
+                request, errors.ValidationError("The URL must not contain a NUL character.")
+            )
+        if refused := request.META.get(REFUSED):
+            return error_response(request, refused)
+        request.path_info = canonical_path(request.path_info)
+        try:
+            return self.get_response(request)
+        except (OperationalError, InterfaceError) as exc:
+            # Wraps the middleware below, because that reads the database too (sessions).
+            return error_response(request, exc)
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        if isinstance(exception, Http404) and settings.DEBUG and not is_api(request):
+            return None
+        return error_response(request, exception)

@@ -1,0 +1,39 @@
+"""The query parameter `ignoreExpectations`, with which a change is made that a project would refuse."""
+
+import re
+from typing import Any
+
+from rest_framework.request import Request
+
+from flagadmin.core.errors import ValidationError
+
+NAME = "ignoreExpectations"
+FIELD = "ignore_expectations"
+"""The same in forms of the console."""
+_VALUES = {"true": True, "1": True, "false": False, "0": False, "": False}
+_ABOUT_FLAGS = re.compile(
+    r"/api/admin/(projects/\{projectId\}/(features|bulk_features|archive|revive|delete)|segments|features-batch/import)"
+)
+
+
+def ignores_expectations(request: Request) -> bool:
+    """Whether the request has the parameter. Raises ValidationError if it is neither true nor false."""
+    given = request.query_params.get(NAME, "")
+    if given not in _VALUES:
+        raise ValidationError.at(NAME, f'must be true or false, not "{given[:100]}"')
+    return _VALUES[given]
+
+
+def query_parameters(path: str, method: str) -> list[dict[str, Any]]:
+    """The OpenAPI parameters of an operation that changes what flags return."""
+    if method == "GET" or not _ABOUT_FLAGS.match(path):
+        return []
+    return [
+        {
+            "in": "query",
+            "name": NAME,
+            "schema": {"type": "boolean"},
+            "description": "Make the change even if it breaks expectations of saved contexts and the project refuses "
+            'that. Needs "enable/disable flags" in their environments; the audit log says so.',
+        }
+    ]

@@ -1,0 +1,56 @@
+"""What every process remembers of the installation's settings, so that not every request reads them.
+
+A change takes effect at once in the process that makes it, and within SECONDS in the others.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.db import DatabaseError
+
+from flagadmin.core.db.outages import reach
+from flagadmin.core.installation.models import ROW, Installation
+
+SECONDS = 2.0
+
+
+@dataclass(slots=True)
+class _Remembered:
+    is_in_maintenance: bool = False
+    frontend_origins: Sequence[str] | None = None
+    until: float = 0.0
+
+
+_remembered = _Remembered()
+
+
+def is_in_maintenance() -> bool:
+    """For what is shown. `maintenance.check_writable` decides."""
+    return _current().is_in_maintenance
+
+
+def frontend_origins() -> Sequence[str]:
+    """The origins whose pages may call the frontend API and OFREP; ``*`` stands for all."""
+    changed = _current().frontend_origins
+    return settings.FRONTEND_API_ORIGINS if changed is None else changed
+
+
+def forget() -> None:
+    """Call it after a change has been committed, and before an answer that must not be older than the request."""
+    _remembered.until = 0.0
+
+
+def _current() -> _Remembered:
+    """While the database is away, what was last read."""
+    now = time.monotonic()
+    if now >= _remembered.until and not reach.is_lost:
+        _remembered.until = now + SECONDS
+        try:
+            row = Installation.objects.filter(pk=ROW).first() or Installation()
+        except DatabaseError:
+            return _remembered
+        _remembered.is_in_maintenance = row.is_in_maintenance
+        _remembered.frontend_origins = row.frontend_origins
+    return _remembered

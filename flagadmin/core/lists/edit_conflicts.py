@@ -1,0 +1,130 @@
+"""Optimistic locking of edit forms: a form sends the version that it was rendered from."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Max, QuerySet
+from django.forms import BaseForm, BoundField, JSONField
+from django.http import HttpRequest, QueryDict
+
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.audit.sentences import sentence
+from flagadmin.core.edit_conflicts import Expected, check_expected, fingerprint
+from flagadmin.core.errors import AppError, EditConflict, clipped
+
+MOST_EVENTS = 10
+LONGEST_VALUE = 300  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class FormVersion:
+    """The version sent in the form field ``expected``.
+
+    ``event`` is the id of the last audit event when the form was rendered: 0 if there was none, None if it
+    was not sent.
+    """
+
+    fingerprint: str
+    event: int | None
+
+    @classmethod
+    def sent(cls, given: QueryDict) -> "FormVersion":
+        version, _, event = given.get("expected", "").partition(".")
+        readable = event.isascii() and event.isdecimal() and len(event) < 19
+        return cls(version, int(event) if readable else None)
+
+    @property
+    def expected(self) -> Expected:
+        """None if the form sent no version; it then overwrites what is stored."""
+        return frozenset([self.fingerprint]) if self.fingerprint else None
+
+    def events_since(self, events: QuerySet[AuditEvent]) -> list[tuple[AuditEvent, str]]:
+        """The latest events since the form was rendered, each with its sentence."""
+        if self.event is None:
+            return []
+        since = events.filter(id__gt=self.event).order_by("-id")
+        return [(event, sentence(event)) for event in since[:MOST_EVENTS]]
+
+    def __str__(self) -> str:
+        return f"{self.fingerprint}.{self.event}"
+
+
+def last_event(events: QuerySet[AuditEvent]) -> int:
+    return events.aggregate(last=Max("id"))["last"] or 0
+
+
+@dataclass(frozen=True, slots=True)
+class ShownConflict:
+    """What the form shows after a conflict: the events since it was rendered, and what is stored now."""
+
+    events: Sequence[tuple[AuditEvent, str]]
+    now: Sequence[Any]  # sentences
+
+
+def differences(stored: BaseForm, entered: BaseForm) -> list[str]:
+    """A sentence (``Root role: Viewer.``) for each field whose stored value differs from the entered one."""
+    return [
+        f"{field.label}: {shown_value(field)}."
+        for field in stored
+        if field.field.has_changed(field.initial, entered[field.name].data)
+    ]
+
+
+def shown_value(field: BoundField) -> str:
+    value = field.initial
+    if isinstance(field.field, JSONField):
+        value = json.dumps(value, ensure_ascii=False)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    values = value if isinstance(value, list | tuple) else [value]
+    labels = {str(key): label for key, label in getattr(field.field, "choices", ())}
+    texts = [str(labels.get(str(one), one)) for one in values if one not in (None, "")]
+    return clipped(", ".join(texts), LONGEST_VALUE) or "empty"
+
+
+class EditConflictMixin:
+    """Detects edit conflicts on a page with a form.
+
+    The page calls ``note_version`` once it has loaded the object, passes ``version.expected`` to the action,
+    and passes errors of the action to ``show_conflict``. Submitting the form again then overwrites what was
+    stored at that time.
+    """
+
+    request: HttpRequest
+    version: FormVersion
+    conflict: ShownConflict | None = None
+
+    def events(self) -> QuerySet[AuditEvent]:
+        """The audit events of the edited object."""
+        raise NotImplementedError
+
+    def current_document(self) -> Any:
+        """The document that the action compares with the expected version."""
+        raise NotImplementedError
+
+    def sentences_now(self) -> Sequence[Any]:
+        """Describes what is stored now."""
+        raise NotImplementedError
+
+    def note_version(self) -> None:
+        if self.request.method == "POST":
+            self.version = FormVersion.sent(self.request.POST)
+        else:
+            last = last_event(self.events())
+            self.version = FormVersion(fingerprint(self.current_document()), last)
+
+    def check_version(self) -> None:
+        """Raises EditConflict. The action checks again, under the lock."""
+        check_expected(self.version.expected, self.current_document())
+
+    def show_conflict(self, error: AppError) -> None:
+        if isinstance(error, EditConflict):
+            last = last_event(self.events())
+            self.conflict = ShownConflict(self.version.events_since(self.events()), self.sentences_now())
+            self.version = FormVersion(fingerprint(error.current), last)
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        versions = {"expected": self.version, "conflict": self.conflict}
+        return super().get_context_data(**{**versions, **kwargs})  # type: ignore[misc]

@@ -1,0 +1,339 @@
+"""Building blocks of console pages: lists, CSV, curl commands and form errors.
+
+How to write a page:
+
+1. Write the view in ``APP/SUBJECT/pages.py`` and add a named route to ``APP/console_urls.py``. The view
+   extends one of the classes in ``groups.console``:
+
+   * ``ConsolePage``: any page. Set ``template_name`` and ``title`` and override ``get_context_data``.
+     ``self.caller`` is the user. Raise the same errors as the API (NotFound, NoAccess, …); they are shown as
+     an error page.
+   * ``ListPage``: a table. Declare ``columns`` and ``get_filters``; ``rows(values)`` returns a queryset or a
+     list narrowed by the filters; ``csv_cells(row)`` returns one CSV line. Filters, sorting and page are in
+     the URL.
+   * ``FormPage``: a form. ``find()`` loads and authorises, ``submit(form) -> url`` calls the action; its
+     errors are shown beside the fields. ``EditPage`` also detects changes by others since the form was
+     rendered.
+   * ``ActionPage``: a button. ``ConfirmPage``: a button that asks for confirmation, for changes that cannot
+     be undone.
+
+   On all of them, ``crumbs()`` returns the ``[(label, url), …]`` of the parent pages, and ``curl()`` the
+   equivalent API call (use :func:`curl_for`). The URL decides which navigation entry is current
+   (``flagadmin/console/navigation.py``).
+2. Write the template ``templates/SUBJECT/NAME.html``: ``{% extends "base.html" %}``, ``{% block content %}``,
+   and optionally ``lead`` (a line below the title) and ``actions`` (buttons to the right of the title). Keep
+   it under 60 lines, without queries or logic, and write links with ``{% url %}``. Partials shared by several
+   subjects are in ``templates/includes/``; the first line of each lists its parameters.
+   Useful classes in ``app.css``: ``card``, ``cards``, ``row`` (elements side by side), ``muted``, ``mono``,
+   ``small``, ``pill on|off|unknown|info|warn``, ``note warn|error|success``, ``num`` (right-aligned cell),
+   ``danger``, ``diff`` with ``<del>``/``<ins>``, ``stack`` (a table that becomes a list on narrow screens).
+3. Do not use ``style=``, ``on…=`` attributes or inline scripts: the content security policy forbids them.
+   Data attributes attach behaviour, see ``static/flagadmin/app.js``. Every page must work without JavaScript.
+4. Add a view test to ``tests/APP/SUBJECT/test_pages.py``, and the page's URL to ``tests/browser/pages.py``,
+   which checks accessibility in both themes, requests to other hosts and policy violations.
+"""
+
+import csv
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from operator import attrgetter
+from typing import Any, Generic, TypeVar
+
+import orjson
+from django.core.paginator import Page, Paginator
+from django.db.models import F, QuerySet
+from django.forms import BaseForm
+from django.http import HttpRequest, QueryDict, StreamingHttpResponse
+from django.utils.functional import cached_property
+from rest_framework.request import Request
+
+from flagadmin.core.errors import AppError, ValidationError, choices
+
+Row = TypeVar("Row")
+OFFERED = 200  # the number of choices in a select; if there are more, the field is a text input
+SHOWN = 100  # the number of names in a sentence or in a list without pages
+MOST_IN_CURL = 10_000  # the longest body, in characters, that a curl command contains inline
+
+
+# Lists ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a list. ``key`` is its name in the URL; ``by`` names the fields to sort by.
+
+    The database sorts the rows of a queryset; rows of a list are sorted by their attributes of these names. A
+    column without ``by`` cannot be sorted.
+    """
+
+    key: str
+    label: str
+    by: tuple[str, ...] = ()
+    numeric: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """A field of the filter form: a select if it has ``options`` [(value, label)], otherwise a text input."""
+
+    name: str
+    label: str
+    options: Sequence[tuple[str, str]] | None = None
+
+    def value(self, given: QueryDict) -> str:
+        """The filter's value in the URL, "" for no filter. Raises ValidationError naming the options."""
+        value = given.get(self.name, "").strip()
+        if self.is_typed and self.options is not None:
+            value = next((key for key, label in self.options if label == value), value)
+        if value and self.options is not None and value not in dict(self.options):
+            names = choices(key for key, _ in self.options)
+            available = f"Available: {names}." if names else "There are none."
+            raise ValidationError.at(self.name, f"{value} not found. {available}")
+        return value
+
+    @property
+    def is_typed(self) -> bool:
+        """Whether the field is a text input because it has no options, or too many for a select."""
+        return self.options is None or len(self.options) > OFFERED
+
+    @property
+    def offered(self) -> Sequence[tuple[str, str]]:
+        return (self.options or ())[:OFFERED]
+
+    def label_of(self, value: str) -> str:
+        return dict(self.options or ()).get(value, value)
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """A column header: the URL that sorts by the column, and the current sort direction."""
+
+    column: Column
+    href: str
+    direction: str  # "ascending", "descending" or ""
+
+
+class Listing(Generic[Row]):
+    """One list, sorted and paged as the URL requests, with links that change the sorting and the page."""
+
+    def __init__(
+        self,
+        given: QueryDict,
+        rows: "QuerySet[Any] | Sequence[Row]",
+        *,
+        columns: Sequence[Column],
+        filters: Sequence[Filter] = (),
+        default_sort: str = "",
+        per_page: int = 50,
+        page_name: str = "page",
+    ) -> None:
+        self.given = given
+        self.page_name = page_name
+        self.columns = columns
+        self.filters = [(field, field.value(given)) for field in filters]
+        self.sort = self._known_sort(given.get("sort", "")) or default_sort
+        self.all_rows = sorted_rows(rows, self._sorting())
+        self.per_page = per_page
+
+    def _known_sort(self, sort: str) -> str:
+        known = {column.key for column in self.columns if column.by}
+        return sort if sort.removeprefix("-") in known else ""
+
+    def _sorting(self) -> list[str]:
+        sign = "-" if self.sort.startswith("-") else ""
+        key = self.sort.removeprefix("-")
+        return [sign + name for column in self.columns if column.key == key for name in column.by]
+
+    @cached_property
+    def page(self) -> Page:
+        return Paginator(self.all_rows, self.per_page).get_page(self.given.get(self.page_name))
+
+    @property
+    def rows(self) -> Iterable[Row]:
+        return self.page.object_list
+
+    @property
+    def total(self) -> int:
+        return self.page.paginator.count
+
+    @property
+    def is_filtered(self) -> bool:
+        return any(value for _, value in self.filters)
+
+    @property
+    def headers(self) -> Iterator[Header]:
+        for column in self.columns:
+            ascending, descending = self.sort == column.key, self.sort == f"-{column.key}"
+            href = self.url(sort=f"-{column.key}" if ascending else column.key) if column.by else ""
+            yield Header(column, href, "ascending" if ascending else "descending" if descending else "")
+
+    def url(self, **changed: str | None) -> str:
+        """The URL with some parameters changed. Without a page among them, it shows the first page."""
+        return changed_query(self.given, **{self.page_name: None, **changed})
+
+    @property
+    def csv_url(self) -> str:
+        return self.url(format="csv")
+
+    @property
+    def spreadsheet_url(self) -> str:
+        return changed_query(self.given, **{self.page_name: None, "format": "csv", SPREADSHEET: "true"})
+
+    @property
+    def previous_url(self) -> str:
+        return (
+            self.url(**{self.page_name: str(self.page.previous_page_number())})
+            if self.page.has_previous()
+            else ""
+        )
+
+    @property
+    def next_url(self) -> str:
+        return self.url(**{self.page_name: str(self.page.next_page_number())}) if self.page.has_next() else ""
+
+    @property
+    def kept(self) -> Iterator[tuple[str, str]]:
+        """The URL parameters that the filter form must submit as hidden inputs."""
+        own = {self.page_name, "format", SPREADSHEET, *(field.name for field, _ in self.filters)}
+        for name, values in self.given.lists():
+            if name not in own:
+                yield from ((name, value) for value in values)
+
+
+def cut(names: Sequence[str], most: int = SHOWN) -> list[str]:
+    """The first ``most`` names, followed by the number of the others: "and 240 more"."""
+    more = len(names) - most
+    return [*names[:most], f"and {more:,} more"] if more > 0 else list(names)
+
+
+def sorted_rows(rows: Any, sorting: Sequence[str]) -> Any:
+    """Sorts rows by these fields ("-" for descending). Missing values come last in both directions."""
+    if not sorting:
+        return rows
+    if isinstance(rows, QuerySet):
+        by = [
+            F(name[1:]).desc(nulls_last=True) if name.startswith("-") else F(name).asc(nulls_last=True)
+            for name in sorting
+        ]
+        return rows.order_by(*by, "pk")
+    ordered = list(rows)
+    for name in reversed(sorting):
+        read, descending = attrgetter(name.removeprefix("-")), name.startswith("-")
+        there = [row for row in ordered if read(row) is not None]
+        missing = [row for row in ordered if read(row) is None]
+        ordered = sorted(there, key=read, reverse=descending) + missing
+    return ordered
+
+
+def changed_query(given: QueryDict, **changed: str | Sequence[str] | None) -> str:
+    """The query string with some parameters set, replaced or (None) removed: ``?sort=name&page=2``."""
+    query = given.copy()
+    for name, value in changed.items():
+        if value is None:
+            query.pop(name, None)
+        elif isinstance(value, str):
+            query[name] = value
+        else:
+            query.setlist(name, list(value))
+    return "?" + query.urlencode()
+
+
+# CSV --------------------------------------------------------------------------------------------------------
+
+SPREADSHEET = "spreadsheet"
+"""The parameter that, if it is true, asks for a CSV file in which no text is a formula."""
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+
+
+class _Echo:
+    """A file-like object for csv.writer: ``write`` returns the line."""
+
+    def write(self, line: str) -> str:
+        return line
+
+
+def csv_response(
+    request: HttpRequest | Request, name: str, header: Sequence[str], rows: Iterable[Sequence[Any]]
+) -> StreamingHttpResponse:
+    """Streams a CSV file with the data as it is, or with ``?spreadsheet=true`` without formulas."""
+    return StreamingHttpResponse(
+        _csv_lines(header, rows, for_spreadsheet=is_for_spreadsheet(request)),
+        content_type="text/csv; charset=utf-8",
+        headers={"Content-Disposition": f'attachment; filename="{name}.csv"'},
+    )
+
+
+def is_for_spreadsheet(request: HttpRequest | Request) -> bool:
+    return request.GET.get(SPREADSHEET) == "true"
+
+
+def _csv_lines(
+    header: Sequence[str], rows: Iterable[Sequence[Any]], *, for_spreadsheet: bool
+) -> Iterator[str]:
+    writer = csv.writer(_Echo())
+    yield writer.writerow(header)
+    for row in rows:
+        cells = map(_csv_cell, row)
+        yield writer.writerow(map(quote_formula, cells) if for_spreadsheet else cells)
+
+
+def _csv_cell(value: Any) -> Any:
+    if value is None:
+        return ""
+    return value.isoformat(timespec="seconds") if isinstance(value, datetime) else value
+
+
+def quote_formula(value: Any) -> Any:
+    """A text that a spreadsheet would run as a formula, with an apostrophe before it."""
+    return "'" + value if isinstance(value, str) and value.startswith(_FORMULA_STARTS) else value
+
+
+# The API call of a page -------------------------------------------------------------------------------------
+
+
+def curl_for(request: HttpRequest, method: str, path: str, body: Any = None) -> str:
+    """A curl command, quoted for a shell: ``curl -H "Authorization: $TOKEN" 'http://…'``.
+
+    ``path`` begins with a slash and includes the query string. ``body`` is sent as JSON; the command reads a
+    long one from a file.
+    """
+    parts = ["curl"]
+    if method != ("GET" if body is None else "POST"):
+        parts += ["-X", method]
+    parts += ["-H", '"Authorization: $TOKEN"']
+    if body is not None:
+        parts += ["-H", "'Content-Type: application/json'"]
+        text = orjson.dumps(body).decode()
+        parts += ["-d", shlex.quote(text) if len(text) <= MOST_IN_CURL else "@body.json"]
+    parts.append(shlex.quote(request.build_absolute_uri(path)))
+    return " ".join(parts)
+
+
+# Forms ------------------------------------------------------------------------------------------------------
+
+
+def add_problems(form: BaseForm, error: AppError, *, fields: Mapping[str, str] | None = None) -> None:
+    """Shows an action's errors beside the fields concerned, and the others above the form.
+
+    ``fields`` maps JSON paths to form fields where the names differ (``{"defaultStickiness":
+    "stickiness"}``). An error inside a value (``tags[1].value``) is shown beside the field of the whole
+    value.
+    """
+    placed = 0
+    for problem in error.details:
+        whole = re.split(r"[.\[]", problem.path)[0]
+        named = (fields or {}).get(problem.path) or (fields or {}).get(whole)
+        name = named or (problem.path if problem.path in form.fields else whole)
+        if name in form.fields:
+            form.add_error(name, problem.message)
+            placed += 1
+    if placed < len(error.details) or not error.details:
+        form.add_error(None, error.message)
+
+
+def curl_with_token(request: HttpRequest, path: str, secret: str) -> str:
+    """A curl command that contains the token itself, for the page that shows a new token once."""
+    return curl_for(request, "GET", path).replace('"Authorization: $TOKEN"', f"'Authorization: {secret}'")

@@ -1,0 +1,114 @@
+"""Startup and periodic tasks of `manage.py serve`. Apps register them in `AppConfig.ready`:
+
+background_tasks.run_on_startup(create_init_tokens)
+background_tasks.run_every(timedelta(minutes=10), clean_usage)
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.conf import settings
+from django.db import close_old_connections
+from prometheus_client import Counter, Gauge, Histogram
+
+from flagadmin.core.db.locks import Lock, held_if_free
+from flagadmin.core.metrics.processes import process_name
+from flagadmin.core.metrics.sampling import sample
+
+log = logging.getLogger("flagadmin.runtime")
+
+Task = Callable[[], object]
+
+SECONDS = Histogram("flagadmin_background_task_seconds", "Runs of periodic tasks.", ["task"])
+FAILURES = Counter("flagadmin_background_task_failures_total", "Periodic tasks that failed.", ["task"])
+LAST_SUCCESS = Gauge(
+    "flagadmin_background_task_last_success_timestamp_seconds",
+    "When a periodic task last succeeded, or another server was running it.",
+    ["task", "process"],
+)
+
+MAX_PAUSE = 60.0  # seconds
+
+
+@dataclass
+class PeriodicTask:
+    """``due`` is the next time to run, in seconds of the monotonic clock."""
+
+    interval: timedelta
+    task: Task
+    due: float = 0.0
+
+
+# The server's URL without a trailing slash; `serve` sets it before any task runs.
+public_url = settings.PUBLIC_URL
+
+_startup_tasks: list[Task] = []
+_periodic: list[PeriodicTask] = []
+
+
+def run_on_startup(task: Task) -> None:
+    """Registers a task to run after migrating, before the first request. It must be idempotent."""
+    if task not in _startup_tasks:
+        _startup_tasks.append(task)
+
+
+def run_every(interval: timedelta, task: Task) -> None:
+    """Registers a task to run periodically, in one maintenance thread, on one server at a time."""
+    if all(periodic.task != task for periodic in _periodic):
+        _periodic.append(PeriodicTask(interval, task))
+
+
+def run_startup_tasks() -> None:
+    for task in _startup_tasks:
+        task()
+
+
+def start_maintenance(stop: threading.Event) -> threading.Thread:
+    """Starts the thread that runs due tasks until `stop` is set."""
+    thread = threading.Thread(target=_maintain, args=(stop,), name="maintenance", daemon=True)
+    thread.start()
+    return thread
+
+
+def _maintain(stop: threading.Event) -> None:
+    while not stop.wait(_pause()):
+        run_due_tasks(time.monotonic())
+
+
+def _pause() -> float:
+    now = time.monotonic()
+    return max(0.0, min([periodic.due - now for periodic in _periodic] + [MAX_PAUSE]))
+
+
+def run_due_tasks(now: float) -> None:
+    """Runs the due tasks. A failure is logged, and the task runs again after its interval."""
+    close_old_connections()
+    for periodic in _periodic:
+        if periodic.due <= now:
+            periodic.due = now + periodic.interval.total_seconds()
+            name = _name(periodic.task)
+            begun = time.perf_counter()
+            try:
+                _run_alone(periodic.task)
+                LAST_SUCCESS.labels(name, process_name()).set_to_current_time()
+            except Exception:
+                log.exception("Periodic task failed: %s", name)
+                FAILURES.labels(name).inc()
+            SECONDS.labels(name).observe(time.perf_counter() - begun)
+    sample()
+    close_old_connections()
+
+
+def _run_alone(task: Task) -> None:
+    """Skips the task if another server is running tasks at the moment."""
+    with held_if_free(Lock.MAINTENANCE) as is_free:
+        if is_free:
+            task()
+
+
+def _name(task: Task) -> str:
+    return f"{task.__module__}.{getattr(task, '__qualname__', task)}"

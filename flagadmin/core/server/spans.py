@@ -1,0 +1,104 @@
+"""The spans that go to OpenTelemetry. Imported only where traces are wanted (`flagadmin/core/server/tracing.py`)."""
+
+import os
+from collections.abc import Sequence
+from multiprocessing.util import Finalize
+
+from django.conf import settings
+from opentelemetry import trace
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.instrumentation.django import DjangoInstrumentor
+from opentelemetry.instrumentation.psycopg import PsycopgInstrumentor
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased
+
+from flagadmin import __version__
+from flagadmin.core.http import logs
+from flagadmin.core.metrics.processes import process_name
+
+# What a span may tell. URLs are left out: they contain one-time links, and what people search for.
+ATTRIBUTES = frozenset(
+    {
+        "client.address",
+        "db.namespace",
+        "db.operation.name",
+        "db.query.text",
+        "db.system.name",
+        "error.type",
+        "http.request.method",
+        "http.response.status_code",
+        "http.route",
+        "network.protocol.version",
+        "server.address",
+        "server.port",
+        "url.scheme",
+        "user_agent.original",
+    }
+)
+FIRST_INSIDE = "flagadmin.core.http.middleware.ErrorMiddleware"  # static files are answered outside
+
+
+def begin() -> None:
+    """Traces requests and their queries in this process, which must not yet have loaded Django's middleware."""
+    os.environ.setdefault("OTEL_SERVICE_NAME", "flagadmin")
+    os.environ["OTEL_SEMCONV_STABILITY_OPT_IN"] = "http,database"  # the names above
+    resource = Resource.create({"service.version": __version__, "service.instance.id": process_name()})
+    processor = BatchSpanProcessor(WithoutSecrets(OTLPSpanExporter()))
+    requests = TracerProvider(resource=resource)
+    # Queries of tasks, several a second, belong to no request.
+    queries = TracerProvider(resource=resource, sampler=ParentBased(ALWAYS_OFF))
+    for provider in (requests, queries):
+        provider.add_span_processor(processor)
+    DjangoInstrumentor().instrument(
+        tracer_provider=requests, middleware_position=settings.MIDDLEWARE.index(FIRST_INSIDE)
+    )
+    PsycopgInstrumentor().instrument(tracer_provider=queries)
+    logs.trace_id = current_trace_id
+    # multiprocessing does not call functions of atexit when a worker ends.
+    Finalize(None, processor.shutdown, exitpriority=0)
+
+
+def current_trace_id() -> str:
+    context = trace.get_current_span().get_span_context()
+    return trace.format_trace_id(context.trace_id) if context.is_valid else ""
+
+
+class WithoutSecrets(SpanExporter):
+    """Leaves out what spans may not tell. Messages of exceptions can contain values of rows."""
+
+    def __init__(self, exporter: SpanExporter) -> None:
+        self._exporter = exporter
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        return self._exporter.export([_without_secrets(span) for span in spans])
+
+    def shutdown(self) -> None:
+        self._exporter.shutdown()
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        return self._exporter.force_flush(timeout_millis)
+
+
+def _without_secrets(span: ReadableSpan) -> ReadableSpan:
+    attributes = {
+        name: logs.without_secrets(value) if isinstance(value, str) else value
+        for name, value in (span.attributes or {}).items()
+        if name in ATTRIBUTES
+    }
+    for event in span.events:
+        if exception := (event.attributes or {}).get("exception.type"):
+            attributes["error.type"] = exception
+    return ReadableSpan(
+        name=span.name,
+        context=span.context,
+        parent=span.parent,
+        resource=span.resource,
+        attributes=attributes,
+        kind=span.kind,
+        status=trace.Status(span.status.status_code),
+        start_time=span.start_time,
+        end_time=span.end_time,
+        instrumentation_scope=span.instrumentation_scope,
+    )

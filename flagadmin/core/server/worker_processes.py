@@ -1,0 +1,139 @@
+"""Runs long work in a separate process, and ends processes cleanly on SIGTERM."""
+
+import logging
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any, ParamSpec, TypeVar
+
+from flagadmin.core.errors import ServiceUnavailable
+from flagadmin.core.http.logs import request_id
+
+log = logging.getLogger("flagadmin.processes")
+
+SHUTDOWN_TIMEOUT = 20  # for running requests after SIGTERM
+SEND_TIMEOUT = 3  # for completed responses
+
+_stop: Callable[[], object] | None = None
+_is_busy: Callable[[], bool] = bool
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+# Forks from a process that has only loaded the application, because this process has threads and a fresh
+# interpreter takes seconds to start. The fork server starts with the first call and ends with this process.
+_context = multiprocessing.get_context("forkserver")
+_context.set_forkserver_preload(["flagadmin.forkserver_preload"])
+
+POLITENESS = 10  # for nice(2): pages and SDK requests have priority
+_one_at_a_time = threading.Lock()
+
+
+def run_in_process(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Calls ``work`` in a new process and returns its result or raises its exception. One call at a time.
+
+    ``work`` must be a module-level function; arguments and results are pickled. It uses the database settings
+    of this process but no transaction of it. Raises ServiceUnavailable if the process is killed.
+    """
+    with _one_at_a_time:
+        executor = ProcessPoolExecutor(1, _context, initializer=_begin)
+        try:
+            return executor.submit(_run, request_id.get(), work, args, kwargs).result()
+        except BrokenProcessPool:
+            log.exception("The process running %s ended early", work.__name__)
+            raise ServiceUnavailable(
+                "The process handling this request ended early. Nothing was saved. Try again."
+            ) from None
+        finally:
+            # Waits, which takes 15 ms: if SIGTERM arrived during shutdown, both processes could wait for each
+            # other.
+            executor.shutdown()
+
+
+def start_process(work: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
+    """Calls ``work`` in a new process, and does not wait for it.
+
+    The process ends with this one, and at once on SIGTERM: whatever it does must be taken up again later.
+    """
+    identifier = request_id.get()
+    _context.Process(target=_run_on_its_own, args=(identifier, work, args, kwargs), daemon=True).start()
+
+
+def end_with_parent(end: Callable[[], object]) -> None:
+    """Calls ``end`` when the parent process has ended, if multiprocessing started this process."""
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
+
+    def wait() -> None:
+        parent.join()
+        end()
+
+    threading.Thread(target=wait, name="parent-watch", daemon=True).start()
+
+
+def set_stop_handler(stop: Callable[[], object], is_busy: Callable[[], bool]) -> None:
+    """Sets what `stop_on_sigterm` calls to stop this server, and to check for running requests."""
+    global _stop, _is_busy
+    _stop, _is_busy = stop, is_busy
+
+
+def stop_on_sigterm(seconds: float) -> None:
+    """Makes the first SIGTERM stop this process: at once before it serves, else when requests are complete.
+
+    Waits at most ``seconds`` for running requests, and less for clients that send or read slowly. Stopping a
+    service signals all its processes, and then `serve` signals its workers again; a second SIGTERM would make
+    Granian's own handler block forever, so signals are blocked and read by a thread. SIGINT is handled by
+    `serve` alone.
+
+    Must be called before other threads start, because threads inherit the signal mask.
+    """
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+
+    def wait() -> None:
+        signal.sigwait({signal.SIGTERM})
+        if _stop:
+            _stop()
+            _wait_for_requests(seconds)
+        os._exit(1)
+
+    threading.Thread(target=wait, name="stop-watch", daemon=True).start()
+
+
+def _wait_for_requests(seconds: float) -> None:
+    """Waits until running requests are complete and clients have had time to receive the responses."""
+    begin = busy = now = time.monotonic()
+    while now - begin < seconds and now - busy < min(seconds, SEND_TIMEOUT):
+        time.sleep(0.02)
+        now = time.monotonic()
+        if _is_busy():
+            busy = now
+    if _is_busy():
+        log.error("Requests are still running %s s after SIGTERM. Stopping this worker anyway.", seconds)
+
+
+def _begin() -> None:
+    """Ignores signals, because the parent finishes its requests first and this process ends with it."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    end_with_parent(lambda: os._exit(1))
+    os.nice(POLITENESS)
+
+
+def _run_on_its_own(*given: Any) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+    end_with_parent(lambda: os._exit(1))
+    os.nice(POLITENESS)
+    _run(*given)
+
+
+def _run(identifier: str, work: Callable[..., R], args: tuple[object, ...], kwargs: dict[str, object]) -> R:
+    request_id.set(identifier)
+    return work(*args, **kwargs)

@@ -1,0 +1,55 @@
+"""Template filters for lists and filters.
+
+``{% load lists %}{{ names|cut|join:", " }}``, ``{{ field|label_of:value }}``
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django import template
+
+from flagadmin.core.lists import filter_chips
+from flagadmin.core.lists import pages as pages
+
+register = template.Library()
+
+
+@register.filter
+def cut(names: Sequence[str], most: int = pages.SHOWN) -> list[str]:
+    """The first names, followed by "and 240 more"."""
+    return pages.cut(names, most)
+
+
+@register.filter
+def label_of(field: pages.Filter, value: str) -> str:
+    return field.label_of(value)
+
+
+@register.filter
+def get(found: Mapping[str, Any], key: str) -> Any:
+    """The value of a variable key, None without one."""
+    return found.get(key)
+
+
+@register.filter
+def search_text(listing: pages.Listing[Any]) -> str:
+    return listing.given.get("q", "").strip()
+
+
+@register.filter
+def kept_filters(listing: pages.Listing[Any]) -> list[tuple[str, str]]:
+    """The hidden inputs of the search form: everything in the URL that it does not change."""
+    chosen = [(field.name, value) for field, value in listing.filters if value and field.name != "q"]
+    return [*listing.kept, *chosen]
+
+
+@register.filter
+def set_chips(listing: pages.Listing[Any]) -> list[filter_chips.SetChip]:
+    return filter_chips.set_chips(listing)
+
+
+@register.filter
+def free_chips(listing: pages.Listing[Any]) -> list[filter_chips.FreeChip]:
+    """A chip for each filter that is not set."""
+    names = [field.name for field, _ in listing.filters if field.options is not None]
+    return filter_chips.free_chips(listing, names)

@@ -1,0 +1,336 @@
+"""Base classes for the Django admin site ("Raw records").
+
+A ``ModelAdmin`` here does not save or delete rows itself. Its ``create``, ``change`` and ``remove``
+attributes are action functions, so that locks, rules, permissions, audit events and revisions are the same as
+in the API. An operation whose attribute is None is not offered.
+"""
+
+import json
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar
+
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.core import exceptions
+from django.db.models import DateTimeField, JSONField, Model, QuerySet
+from django.forms.models import BaseInlineFormSet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from rest_framework import serializers
+
+from flagadmin.core.change_checks import BrokenExpectations
+from flagadmin.core.db.transactions import transactional
+from flagadmin.core.errors import AppError, EditConflict, ValidationError, raised_by
+from flagadmin.core.http.error_responses import problems_of
+from flagadmin.core.unreadable_values import noting_unreadable_values
+from groups.access import Caller
+from groups.admin_site.edit_conflicts import EditConflictAdmin, rejected_form
+from groups.admin_site.sizes import BoundedFormAdmin, long_fields
+from groups.authentication import caller_of
+from groups.save_anyway import ask_to_save_anyway, saving_as_asked
+
+MAX_NEW_ROWS = 50  # rows per inline formset
+MAX_WARNINGS = 5
+
+
+class PrettyJsonField(forms.JSONField):
+    """A form field that shows JSON indented."""
+
+    widget = forms.Textarea(
+        attrs={"rows": 8, "cols": 100, "class": "vLargeTextField json", "spellcheck": "false"}
+    )
+
+    def __init__(self, **kwargs: Any) -> None:
+        # A hidden copy of each document would only make the page larger.
+        super().__init__(**kwargs | {"show_hidden_initial": False})
+
+    def prepare_value(self, value: Any) -> Any:
+        if isinstance(value, forms.fields.InvalidJSONInput):
+            return value
+        return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+class DateTimePicker(forms.DateTimeInput):
+    """An input for a date and time (UTC) that uses the browser's own picker."""
+
+    input_type = "datetime-local"
+
+    def __init__(self) -> None:
+        super().__init__(attrs={"step": 1}, format="%Y-%m-%dT%H:%M:%S")
+
+
+class ActionModelForm(forms.ModelForm):
+    """A form that also runs the admin's ``check_values`` and shows every problem with its path."""
+
+    page: ClassVar[Any] = None
+    conflict: ClassVar[EditConflict | None] = None
+
+    def _post_clean(self) -> None:
+        if self.conflict is not None:
+            self.add_error(None, self.conflict.message)
+            return
+        super()._post_clean()  # type: ignore[misc]
+        if self.page is None or set(self.errors) - {exceptions.NON_FIELD_ERRORS}:
+            return
+        try:
+            self.page.check_values(self.instance, self)
+        except AppError as error:
+            # Replaces the message that names the database constraint.
+            self.errors.pop(exceptions.NON_FIELD_ERRORS, None)
+            for text in sentences(error):
+                self.add_error(None, text)
+
+
+def sentences(error: AppError) -> list[str]:
+    """The error's problems, each with its path if there are several; otherwise its message."""
+    if len(error.details) > 1 and isinstance(error, ValidationError):
+        return [f"{problem.path}: {problem.message}" for problem in error.details]
+    return [error.message]
+
+
+def checked_body(body: type[serializers.Serializer], data: Any, path: str = "", **kwargs: Any) -> Any:
+    """Validates JSON from a form with the API's serializer. Raises ValidationError with paths."""
+    serializer = body(data=data, **kwargs)
+    try:
+        serializer.is_valid(raise_exception=True)
+    except serializers.ValidationError as exc:
+        raise ValidationError.of(problems_of(exc.detail, path)) from exc
+    return serializer.validated_data
+
+
+class AdminActions:
+    """The actions of a ``ModelAdmin`` or inline, each called as ``create(obj, form, caller)``."""
+
+    extra_help_texts: ClassVar[dict[str, str]] = {}  # override the model's help texts
+    readonly_always: ClassVar[tuple[str, ...]] = ()
+    readonly_on_change: ClassVar[tuple[str, ...]] = ()  # can only be set on creation
+    formfield_overrides: ClassVar[Any] = {
+        JSONField: {"form_class": PrettyJsonField},
+        # Django's split date and time inputs have no labels.
+        DateTimeField: {"form_class": forms.DateTimeField, "widget": DateTimePicker},
+    }
+    form: Any = ActionModelForm
+
+    create: Any = None
+    change: Any = None
+    remove: Any = None
+
+    def check_values(self, obj: Any, form: forms.ModelForm) -> None:
+        """Raises AppError for invalid values."""
+
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        field = super().formfield_for_dbfield(db_field, request, **kwargs)  # type: ignore[misc]
+        if field is not None and db_field.name in self.extra_help_texts:
+            field.help_text = self.extra_help_texts[db_field.name]
+        return field
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self.create is not None and is_admin(request)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self.change is not None and is_admin(request)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self.remove is not None and is_admin(request)
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return is_admin(request)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+        return (*self.readonly_always, *(self.readonly_on_change if obj is not None else ()))
+
+
+def is_admin(request: HttpRequest) -> bool:
+    return bool(getattr(request.user, "is_staff", False))
+
+
+class ActionModelAdmin(BoundedFormAdmin, AdminActions, EditConflictAdmin):
+    """Creates, changes and deletes rows through actions. A page with ``change`` also defines ``lock``."""
+
+    list_per_page = 50
+    show_full_result_count = False
+    save_on_top = True
+
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
+        form = super().get_form(request, obj, change=change, **kwargs)
+        rejected = rejected_form(request)
+        conflict = rejected.error if rejected else None
+        return type(form.__name__, (form,), {"page": self, "conflict": conflict})
+
+    # A POST runs in one transaction, which is retried on deadlocks. An error is shown as a message on the
+    # same page.
+
+    def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        return self._in_transaction(request, super().changeform_view, *args, **kwargs)
+
+    def delete_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        return self._in_transaction(request, super().delete_view, *args, **kwargs)
+
+    def changelist_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        return self._in_transaction(request, super().changelist_view, *args, **kwargs)
+
+    def _in_transaction(
+        self, request: HttpRequest, view: Callable[..., Any], *args: Any, **kwargs: Any
+    ) -> Any:
+        if request.method != "POST":
+            return view(request, *args, **kwargs)
+        try:
+            with saving_as_asked(request, caller_of(request)), noting_unreadable_values(keep=True) as kept:
+                answer = transactional(view)(request, *args, **kwargs)
+            for problem in kept[:MAX_WARNINGS]:
+                messages.warning(request, f"Kept as it is: {problem.message}.")
+            return answer
+        except BrokenExpectations as error:
+            return ask_to_save_anyway(request, error)
+        except AppError as error:
+            show_error(request, error)
+            return HttpResponseRedirect(request.get_full_path())
+
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
+        """Treats an empty ``_to_field`` parameter as absent."""
+        return super().get_object(request, object_id, from_field or None)
+
+    def response_action(
+        self, request: HttpRequest, queryset: Any, *args: Any, **kwargs: Any
+    ) -> HttpResponse | None:
+        for selected in request.POST.getlist(ACTION_CHECKBOX_NAME):
+            try:
+                self.model._meta.pk.to_python(selected or "-")
+            except exceptions.ValidationError:
+                raise ValidationError.at(
+                    ACTION_CHECKBOX_NAME, f"{selected!r} is not one of these rows."
+                ) from None
+        return super().response_action(request, queryset, *args, **kwargs)
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        action = self.change if change else self.create
+        if action is None:
+            raise exceptions.PermissionDenied
+        saved = action(obj, form, caller_of(request))
+        if isinstance(saved, Model) and saved is not obj:
+            obj.__dict__.update(saved.__dict__)
+
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
+        """Leaves many-to-many fields to the actions."""
+        for formset in formsets:
+            self.save_formset(request, form, formset, change=change)
+
+    def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
+        formset.save(commit=False)
+        inline, caller = formset.page, caller_of(request)
+        for obj in formset.deleted_objects:
+            inline.remove(obj, None, caller)
+        forms_by_obj = {id(inner.instance): inner for inner in formset.forms}
+        for obj, _ in formset.changed_objects:
+            inline.change(obj, forms_by_obj[id(obj)], caller)
+        for obj in formset.new_objects:
+            inline.create(obj, forms_by_obj[id(obj)], caller)
+
+    def delete_model(self, request: HttpRequest, obj: Any) -> None:
+        self.delete_queryset(request, [obj])
+
+    def delete_queryset(self, request: HttpRequest, queryset: Iterable[Any]) -> None:
+        """Deletes all of the selected rows or none."""
+        if self.remove is None:
+            raise exceptions.PermissionDenied
+        for obj in queryset:
+            self.remove(obj, None, caller_of(request))
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """Returns (deleted objects, counts, missing permissions, blockers).
+
+        Unlike Django's version, it does not collect related objects.
+        """
+        labels, blockers = [], []
+        for obj in objs:
+            labels.append(self.deletion_label(obj))
+            blockers += self.deletion_blockers(obj, caller_of(request))
+        count = len(labels)
+        names = self.model._meta.verbose_name if count == 1 else self.model._meta.verbose_name_plural
+        return labels, {names: count}, set(), blockers
+
+    def deletion_label(self, obj: Any) -> str:
+        return f"{self.model._meta.verbose_name} {obj}".capitalize()
+
+    def deletion_checks(self, obj: Any, caller: Caller) -> Iterable[Callable[[], object]]:
+        """The checks that the delete action runs first. They must not write."""
+        return ()
+
+    def deletion_blockers(self, obj: Any, caller: Caller) -> list[str]:
+        """The reasons why ``obj`` cannot be deleted, as sentences."""
+        errors = raised_by(*self.deletion_checks(obj, caller))
+        return [sentence for error in errors for sentence in sentences(error)]
+
+    # Changes are recorded in the audit log, so Django's LogEntry is not used.
+
+    def construct_change_message(
+        self, request: HttpRequest, form: Any, formsets: Any, add: bool = False
+    ) -> Any:
+        return []
+
+    def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> Any:
+        return None
+
+    def log_change(self, request: HttpRequest, obj: Any, message: Any) -> Any:
+        return None
+
+    def log_deletions(self, request: HttpRequest, queryset: Any) -> Any:
+        return []
+
+    def history_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        return HttpResponseRedirect(reverse("activity"))
+
+
+class BoundedInlineFormSet(BaseInlineFormSet):
+    """A formset with an upper limit on its rows, whatever number the submitted form claims to contain."""
+
+    page: ClassVar[Any] = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.absolute_max = len(self.get_queryset()) + MAX_NEW_ROWS
+
+
+class ActionInline(AdminActions, admin.StackedInline):
+    """An inline whose rows are created, changed and deleted through their own actions."""
+
+    extra = 0
+    offered: ClassVar[
+        tuple[type[Model], ...]
+    ] = ()  # models whose rows are choices of other fields than its own
+
+    def get_formset(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
+        kwargs.setdefault("formset", BoundedInlineFormSet)
+        formset = super().get_formset(request, obj, **kwargs)
+        form = type(formset.form.__name__, (formset.form,), {"page": self})
+        return type(formset.__name__, (formset,), {"page": self, "form": form})
+
+
+class ReadOnlyModelAdmin(ActionModelAdmin):
+    """Shows records but does not allow changes."""
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+        names = (field.name for field in self.model._meta.concrete_fields)
+        return (*names, *long_fields(obj).values())
+
+
+def show_error(request: HttpRequest, error: AppError) -> None:
+    for text in sentences(error):
+        messages.error(request, text)
+
+
+def bulk_action(
+    name: str, description: str, act: Callable[[Any, Caller], Any]
+) -> Callable[[admin.ModelAdmin, HttpRequest, QuerySet[Any]], None]:
+    """Returns an admin action that runs ``act`` for all of the selected rows or none."""
+
+    def run(page: admin.ModelAdmin, request: HttpRequest, selected: QuerySet[Any]) -> None:
+        rows = list(selected)
+        for obj in rows:
+            act(obj, caller_of(request))
+        messages.success(request, f"{description}: {len(rows)}.")
+
+    run.__name__ = name
+    # "view" rather than "change": archived flags cannot be changed but can be revived.
+    return admin.action(description=description, permissions=["view"])(run)

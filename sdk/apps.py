@@ -1,0 +1,37 @@
+"""The sdk app: what applications call, with its answers from memory, its streams and the watcher that tells them."""
+
+import re
+from datetime import timedelta
+
+from django.apps import AppConfig
+
+
+class SdkConfig(AppConfig):
+    name = "sdk"
+    verbose_name = "SDKs"
+
+    def ready(self) -> None:
+        from flagadmin.core.http.error_responses import register_error_format
+        from flagadmin.core.server import background_tasks, loop_routes
+        from flagadmin.core.server.event_streams import streams
+        from sdk.delta.version_ids import forget_unused
+        from sdk.ofrep import tickets
+        from sdk.ofrep.change_events import change_events
+        from sdk.ofrep.errors import PREFIX, error_body
+        from sdk.ready_answers import delta_shortcut, features_shortcut
+        from sdk.streaming.sdk_streams import sdk_streams, stream
+        from sdk.watcher.watcher import watcher
+
+        background_tasks.run_every(timedelta(days=1), forget_unused)
+        loop_routes.run_in_loop(watcher.run)
+        loop_routes.add_shortcut("/api/client/features", features_shortcut)
+        loop_routes.add_shortcut("/api/client/delta", delta_shortcut)
+        loop_routes.add_stream("/api/client/streaming", stream)
+        loop_routes.run_in_loop(streams.keep_alive)
+        loop_routes.run_in_loop(sdk_streams.use_tokens)
+
+        register_error_format(PREFIX, error_body)
+        loop_routes.add_evaluations(re.compile(r"/ofrep/.*|/api/frontend/?", re.DOTALL))
+        loop_routes.add_stream(tickets.PATH, change_events.stream)
+        loop_routes.run_in_loop(change_events.use_tokens)
+        loop_routes.run_in_loop(change_events.watch_clock)

@@ -1,0 +1,31 @@
+"""The base class of the views that SDKs call."""
+
+from rest_framework.views import APIView
+
+from flagadmin.core.http.request_bodies import FreedBodies
+from groups.authentication import ApiKeyAuthentication, ApiRequest, IsBackendCaller
+from groups.models import ApiToken
+
+
+class ClientView(FreedBodies, APIView):
+    """Accepts backend tokens only, no console sessions."""
+
+    tags = ("Client",)
+    authentication_classes = (ApiKeyAuthentication,)
+    permission_classes = (IsBackendCaller,)
+
+
+def token_of(request: ApiRequest) -> ApiToken:
+    """The token of an authenticated request."""
+    assert request.auth is not None
+    return request.auth
+
+
+def projects_of(token: ApiToken) -> list[str] | None:
+    """The projects that a token gives access to, None for all."""
+    return None if token.all_projects else list(token.scopes.values_list("project_id", flat=True))
+
+
+def environment_of(request: ApiRequest) -> str:
+    """The environment of the token, whatever the body says."""
+    return str(token_of(request).environment_id)

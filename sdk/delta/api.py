@@ -1,0 +1,136 @@
+"""GET /api/client/delta: what changed since an SDK last asked."""
+
+import hashlib
+import time
+from collections.abc import Iterable
+from functools import reduce
+from operator import or_
+from typing import Any
+
+import orjson
+from django.db.models import Q
+from django.http import HttpResponse
+from django.utils.http import parse_etags
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework import serializers
+
+from flagadmin.core.db.replica import read_for_sdks
+from flagadmin.core.http.compression import json_response
+from groups.authentication import ApiRequest
+from projects.models import FlagTag
+from sdk.base import ClientView, token_of
+from sdk.delta.history import Matches
+from sdk.delta.scope import Scope
+from sdk.delta.states import TRUSTED, states
+from sdk.features.api import EXAMPLE as FEATURES
+from sdk.features.api import FILTERS, ClientFeature, ClientSegment, read_query
+from sdk.features.cache import FeaturesQuery
+from sdk.ready_answers import MadeFrom, made_from
+from sdk.watcher.scopes import token_scope
+
+LARGEST_ID = 2**32 - 1
+FEATURE, SEGMENT = FEATURES["features"][0], FEATURES["segments"][0]  # type: ignore[index]
+EVENTS: dict[str, dict[str, Any]] = {
+    "hydration": {"features": [FEATURE], "segments": [SEGMENT]},
+    "segment-updated": {"segment": SEGMENT},
+    "feature-updated": {"feature": FEATURE},
+    "feature-removed": {"featureName": "old-checkout", "project": "default"},
+    "segment-removed": {"segmentId": 2},
+}
+EXAMPLE = {"events": [{"type": kind, "eventId": 1795358405} | event for kind, event in EVENTS.items()]}
+
+
+class DeltaEvent(serializers.Serializer):
+    type = serializers.ChoiceField(choices=list(EVENTS))
+    eventId = serializers.IntegerField(max_value=LARGEST_ID, help_text="The version of which this is a part.")
+    features = ClientFeature(many=True, required=False, help_text="All of them, in a hydration.")
+    segments = ClientSegment(many=True, required=False, help_text="All of them, in a hydration.")
+    feature = ClientFeature(required=False)
+    featureName = serializers.CharField(required=False)
+    project = serializers.CharField(required=False, help_text="Where the removed flag was.")
+    segment = ClientSegment(required=False)
+    segmentId = serializers.IntegerField(required=False)
+
+
+class Delta(serializers.Serializer):
+    events = DeltaEvent(many=True)
+
+
+class DeltaView(ClientView):
+    @extend_schema(
+        operation_id="getDelta",
+        parameters=[
+            OpenApiParameter(
+                "If-None-Match",
+                str,
+                OpenApiParameter.HEADER,
+                description="The ETag of the previous response: without it, everything comes as a hydration.",
+            ),
+            *FILTERS,
+        ],
+        responses={
+            200: Delta,
+            304: OpenApiResponse(description="Nothing has changed. No body."),
+        },
+        examples=[OpenApiExample("Events", value=EXAMPLE, response_only=True, status_codes=["200"])],
+    )
+    def get(self, request: ApiRequest) -> HttpResponse:
+        """List what changed in the flags that the token can read since the version in If-None-Match.
+
+        The ETag is the `eventId` of the events, and grows. An unknown one, of a token that could read other
+        projects or from long ago, is answered with one `hydration` event: everything, in place of what the SDK
+        has. A flag moved to a project that the token cannot read is removed. Segments come by id.
+        """
+        query = read_query(request)
+        return read_for_sdks(lambda using: self._answer(request, query, using=using))
+
+    def _answer(self, request: ApiRequest, query: FeaturesQuery, *, using: str) -> HttpResponse:
+        found = token_scope(token_of(request), using=using)
+        state = states.get(Scope.of(found))
+        state.bring_up_to_date(found.revisions, using=using)
+        matches, suffix = _filter(query, using=using)
+        version, events = state.events(_version_known(request, suffix), matches)
+        etag = f'"{version}{suffix}"'
+        if events is None:
+            response = HttpResponse(status=304)
+            if not query.tags:
+                # As long as the id is trusted: other workers must learn that somebody still asks for it.
+                origin = MadeFrom(token_of(request).pk, found, etag, None, valid_until=time.time() + TRUSTED)
+                made_from(response, origin)
+        else:
+            response = json_response(request, events)
+        response["ETag"] = etag
+        response["Vary"] = "Authorization, Accept-Encoding, If-None-Match"
+        response["Cache-Control"] = "no-store"  # what changed since one version is no answer for another
+        return response
+
+
+def _version_known(request: ApiRequest, suffix: str) -> int | None:
+    """The largest version in If-None-Match for the same filters; None if there is none."""
+    etags = (
+        etag.removeprefix("W/").strip('"') for etag in parse_etags(request.headers.get("If-None-Match", ""))
+    )
+    ids = [etag.removesuffix(suffix) for etag in etags if etag.endswith(suffix)]
+    return max((int(text) for text in ids if is_id(text)), default=None)
+
+
+def is_id(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= len(str(LARGEST_ID))
+
+
+def _filter(query: FeaturesQuery, *, using: str) -> tuple[Matches | None, str]:
+    """Tells which names the filters of a request admit, and what the ETag has to say of them.
+
+    A tag given to a flag makes no new version, so that the ETag tells which flags have the tags.
+    """
+    if not query.tags:
+        return (lambda name: name.startswith(query.name_prefix)) if query.name_prefix else None, ""
+    tagged = _tagged(query.tags, using=using)
+    digest = hashlib.sha256(orjson.dumps([query.name_prefix, sorted(tagged)])).hexdigest()
+    return lambda name: name in tagged and name.startswith(query.name_prefix), f":{digest[:16]}"
+
+
+def _tagged(tags: Iterable[tuple[str, str]], *, using: str) -> set[str]:
+    """The names of flags with one of these (type, value) pairs."""
+    one_of = reduce(or_, (Q(tag_type=kind, value=value) for kind, value in tags))
+    return set(FlagTag.objects.using(using).filter(one_of).values_list("flag__name", flat=True))

@@ -1,0 +1,61 @@
+"""What the tokens of one scope see at one moment."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from flagadmin.core.db.transactions import consistent_reads
+from sdk.delta.scope import Scope
+from sdk.features.pieces import Piece, Place, pieces_at
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """The pieces of a scope's projects by id."""
+
+    place: Place
+    pieces: Mapping[str, Piece]
+
+    @property
+    def revisions(self) -> dict[str, int]:
+        return {project: piece.revision for project, piece in self.pieces.items()}
+
+    @property
+    def nbytes(self) -> int:
+        return sum(piece.nbytes for piece in self.pieces.values())
+
+    @property
+    def flags(self) -> list[tuple[str, bytes]]:
+        """All flags with their names, in the order of the names."""
+        found: list[tuple[str, bytes]] = []
+        for piece in self.pieces.values():
+            found.extend(piece.flags.items())
+        return sorted(found)
+
+    @property
+    def segments(self) -> dict[int, bytes]:
+        """All segments by id, in order."""
+        found: dict[int, bytes] = {}
+        for piece in self.pieces.values():
+            found.update(piece.segments)
+        return dict(sorted(found.items()))
+
+
+def read_content(scope: Scope, *, using: str) -> Content:
+    """The content in one database snapshot. Reads only projects of which no piece has their revision."""
+    with consistent_reads(using):
+        revisions = scope.read_revisions(using=using)
+        place = Place(scope.environment, inline_segments=False)
+        return Content(place, pieces_at(revisions, place, using=using))
+
+
+def changed_flags(before: Content, after: Content) -> dict[str, str]:
+    """The names of the flags that differ, each with the project in which it is, or was before it went."""
+    gone: dict[str, str] = {}
+    changed: dict[str, str] = {}
+    for project in before.pieces.keys() | after.pieces.keys():
+        old, new = before.pieces.get(project), after.pieces.get(project)
+        if old is None or new is None or old.revision != new.revision:
+            was, now = old.flags if old else {}, new.flags if new else {}
+            gone |= dict.fromkeys(was.keys() - now.keys(), project)
+            changed |= {name: project for name, text in now.items() if was.get(name) != text}
+    return gone | changed  # a flag that moved is in its new project

@@ -1,0 +1,68 @@
+"""POST /edge/validate: tells an edge proxy which of its tokens are valid."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.utils import timezone
+from drf_spectacular.utils import OpenApiExample, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from groups.models import ApiToken
+from groups.tokens import hash_secret
+from sdk import schemas as wire
+
+SECRET = "default:development.<56 hexadecimal digits>"
+EXAMPLE = {
+    "tokens": [{"token": SECRET, "type": "client", "projects": ["default"], "environment": "development"}]
+}
+# Edge proxies call backend tokens "client" tokens.
+TYPES = {ApiToken.Kind.BACKEND: "client"}
+
+
+class ValidateTokensView(APIView):
+    tags = ("Client",)
+    authentication_classes = ()
+    permission_classes = ()
+
+    @extend_schema(
+        operation_id="getValidTokens",
+        auth=[],
+        request=wire.Tokens,
+        responses={200: wire.ValidTokens},
+        examples=[
+            OpenApiExample("Tokens", value={"tokens": [SECRET]}, request_only=True),
+            OpenApiExample("Valid tokens", value=EXAMPLE, response_only=True),
+        ],
+    )
+    def post(self, request: Request) -> Response:
+        """List which of these tokens are valid, with their projects.
+
+        Needs no permission, because the caller already has the tokens.
+        """
+        body = wire.read(wire.Tokens, request.data)
+        return Response({"tokens": valid_tokens(body.tokens)})
+
+
+def valid_tokens(secrets: Sequence[str]) -> list[dict[str, Any]]:
+    """The valid tokens without duplicates, in the order of the request."""
+    hashes = {hash_secret(secret): secret for secret in secrets}
+    usable = ApiToken.objects.filter(pending_scope__isnull=True).exclude(kind=ApiToken.Kind.PERSONAL)
+    found = usable.filter(secret_hash__in=hashes)
+    now = timezone.now()
+    documents = {
+        hashes[token.secret_hash]: _document(hashes[token.secret_hash], token)
+        for token in found.prefetch_related("scopes")
+        if not token.has_expired(now)
+    }
+    return [documents[secret] for secret in dict.fromkeys(secrets) if secret in documents]
+
+
+def _document(secret: str, token: ApiToken) -> dict[str, Any]:
+    return {
+        "token": secret,
+        "type": TYPES.get(ApiToken.Kind(token.kind), token.kind),
+        "projects": ["*"] if token.all_projects else sorted(s.project_id for s in token.scopes.all()),
+        "environment": token.environment_id or "*",
+    }

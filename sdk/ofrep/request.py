@@ -1,0 +1,66 @@
+"""Reads an OFREP request: ``{"context": {"targetingKey": "42", "country": "NO"}}``. Every part may be missing."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from flagadmin.core.errors import Problem, ValidationError
+from flagadmin.core.http.request_bodies import StrictJSONParser
+from playground.engine.context import TOP_LEVEL, Context
+from playground.request import kind_of, read_context
+from sdk.ofrep.errors import InvalidContext
+
+KEY = "targetingKey"
+
+
+class LenientJSONParser(StrictJSONParser):
+    """JSON whatever the Content-Type, also none."""
+
+    media_type = "*/*"
+
+    def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> Any:
+        try:
+            return super().parse(stream, media_type, parser_context)
+        except ValidationError as error:
+            return error  # raised by read_body, after authentication
+
+
+def read_body(body: Any, *, environment: str, address: str) -> Context:
+    """The context to evaluate with; `environment` is the token's, `address` the default of remoteAddress.
+
+    Raises ValidationError (PARSE_ERROR) and InvalidContext.
+    """
+    if isinstance(body, ValidationError):
+        raise body
+    if not isinstance(body, Mapping) and body is not None:
+        raise ValidationError(f"The body must be an object, not {kind_of(body)}.")
+    given = (body or {}).get("context")
+    if given is None:
+        given = {}
+    if not isinstance(given, dict):
+        raise InvalidContext(f"The context must be an object, not {kind_of(given)}.")
+    problems: list[Problem] = []
+    context = read_context({"context": _fields(given)}, problems)
+    if problems:
+        raise InvalidContext.of(problems)
+    defaults = {"remoteAddress": address, "appName": ""}
+    return Context(defaults | context | {"environment": environment})
+
+
+def _fields(given: dict[str, Any]) -> dict[str, Any]:
+    """The members that are context fields, with the targeting key as userId.
+
+    OpenFeature allows objects and lists in a context, for uses of the application's own; no condition can name them.
+    """
+    fields = {
+        name: value
+        for name, value in given.items()
+        if name in TOP_LEVEL or not isinstance(value, dict | list)
+        if name not in (KEY, "properties")
+    }
+    properties = given.get("properties")
+    if isinstance(properties, dict):
+        fields["properties"] = {n: v for n, v in properties.items() if not isinstance(v, dict | list)}
+    key = given.get(KEY)
+    if isinstance(key, dict | list):
+        raise InvalidContext.at(f"context.{KEY}", f"must be a string, not {kind_of(key)}")
+    return fields if key is None or key == "" else fields | {"userId": key}

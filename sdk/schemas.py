@@ -1,0 +1,194 @@
+"""The request bodies of SDKs. Unknown keys are accepted and ignored."""
+
+from datetime import UTC, datetime
+from typing import Annotated, Any, TypeVar
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import ValidationError as PydanticError
+
+from flagadmin.core.errors import Problem, ValidationError
+
+MOST_COUNT = 2**31 - 1
+DEFAULT_INSTANCE = "default"
+MAX_WORD_LENGTH = 255  # characters
+MOST_TOKENS = 1000
+MAX_ENTRIES = 10_000  # in a bulk list, or flags in a report
+MOST_VARIANTS = 1000
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=MAX_WORD_LENGTH)]
+Word = Annotated[str | None, Field(max_length=MAX_WORD_LENGTH)]
+StrategyNames = Annotated[list[Annotated[str, Field(max_length=MAX_WORD_LENGTH)]], Field(max_length=1000)]
+Secret = Annotated[str, Field(max_length=1000)]
+SeenTokens = Annotated[list[Secret], Field(max_length=MOST_TOKENS)]
+ImpactMetrics = Annotated[list[Any], Field(max_length=200)]
+CountNumber = Annotated[int, Field(ge=0, le=MOST_COUNT)]
+VariantName = Annotated[str, Field(max_length=MAX_WORD_LENGTH)]
+VariantCounts = Annotated[dict[VariantName, CountNumber], Field(max_length=MOST_VARIANTS)]
+
+
+def _aware(moment: datetime) -> datetime:
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _no_boolean(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise ValueError("Input should be a valid date-time or a number of milliseconds")
+    return value
+
+
+# ISO 8601 (nanoseconds too), or a number of milliseconds since 1970.
+Moment = Annotated[datetime, BeforeValidator(_no_boolean), AfterValidator(_aware)]
+InstanceId = Annotated[Word, AfterValidator(lambda value: value or DEFAULT_INSTANCE)]
+
+
+class Body(BaseModel):
+    model_config = ConfigDict(coerce_numbers_to_str=True, extra="ignore", hide_input_in_errors=True)
+
+
+class Platform(Body):
+    """What SDKs report about themselves in every body."""
+
+    sdkVersion: Word = None
+    platformName: Word = None
+    platformVersion: Word = None
+    yggdrasilVersion: Word = None
+    specVersion: Word = None
+    sdkFlavor: Word = Field(None, description="The SDK that wraps this one, for example a framework's.")
+    sdkFlavorVersion: Word = None
+
+
+class Registration(Platform):
+    """The body of /register."""
+
+    appName: Name = Field(description="Application name, as in the SDK's configuration.")
+    instanceId: InstanceId = Field(DEFAULT_INSTANCE, description="Instance of the application.")
+    started: Moment = Field(description="Start time.")
+    interval: float = Field(description="Interval between metrics reports.", allow_inf_nan=False)
+    strategies: StrategyNames = Field(description="Supported strategies.")
+
+
+class ToggleCount(Body):
+    """How often a flag was on and off, and the counts of its variants."""
+
+    yes: CountNumber = 0
+    no: CountNumber = 0
+    variants: VariantCounts = Field(default_factory=dict)
+
+
+class Bucket(Body):
+    """The counts of a time interval."""
+
+    start: Moment
+    stop: Moment
+    toggles: dict[str, ToggleCount] = Field(description="Counts by flag name.", max_length=MAX_ENTRIES)
+
+
+class Metrics(Platform):
+    """What an SDK has counted since its last report."""
+
+    appName: Name = Field(description="Application name, as in the SDK's configuration.")
+    instanceId: InstanceId = Field(DEFAULT_INSTANCE, description="Instance of the application.")
+    bucket: Bucket | None = None
+    impactMetrics: ImpactMetrics | None = Field(None, description="Counters, gauges and histograms.")
+
+
+class BulkApplication(Platform):
+    """An application behind an edge proxy."""
+
+    appName: Name
+    instanceId: InstanceId
+    environment: Word = None
+    sdkType: Word = None
+    strategies: StrategyNames | None = None
+
+
+class BulkMetric(Body):
+    """One flag's count in an application."""
+
+    featureName: Name
+    appName: Name
+    environment: Word = None
+    timestamp: Moment
+    yes: CountNumber = 0
+    no: CountNumber = 0
+    variants: VariantCounts | None = None
+
+
+class BulkMetrics(Body):
+    """The metrics that an edge proxy has collected."""
+
+    applications: list[BulkApplication] = Field(max_length=MAX_ENTRIES)
+    metrics: list[BulkMetric] = Field(max_length=MAX_ENTRIES)
+    seenTokens: SeenTokens | None = Field(None, description="Tokens used at the proxy since its last report.")
+    impactMetrics: ImpactMetrics | None = Field(None, description="Counters, gauges and histograms.")
+
+
+class BulkLists(Body):
+    """The lists of a /metrics/bulk body. Their entries are validated one by one."""
+
+    applications: list[Any] = Field(max_length=MAX_ENTRIES)
+    metrics: list[Any] = Field(max_length=MAX_ENTRIES)
+    seenTokens: SeenTokens | None = None
+    impactMetrics: ImpactMetrics | None = None
+
+
+class Tokens(Body):
+    tokens: list[Secret] = Field(max_length=MOST_TOKENS)
+
+
+class ValidToken(Body):
+    """A valid token and its projects."""
+
+    token: str
+    type: str
+    projects: list[str]
+    environment: str
+
+
+class ValidTokens(Body):
+    tokens: list[ValidToken]
+
+
+B = TypeVar("B", bound=Body)
+
+
+def read(kind: type[B], data: Any) -> B:
+    """Validates a body. Raises ValidationError with every problem and its JSON path."""
+    try:
+        return kind.model_validate(data)
+    except PydanticError as error:
+        raise ValidationError.of(problems(error)) from None
+
+
+def read_each(kind: type[B], entries: list[Any], path: str) -> tuple[list[B], list[Problem]]:
+    """The valid entries of a list, and the problems of the others."""
+    good, found = [], []
+    for index, entry in enumerate(entries):
+        try:
+            good.append(kind.model_validate(entry))
+        except PydanticError as error:
+            found += problems(error, f"{path}[{index}]")
+    return good, found
+
+
+def problems(error: PydanticError, path: str = "") -> list[Problem]:
+    """Problems such as ``bucket.toggles.my-flag.yes: Input should be greater than or equal to 0``."""
+    return [
+        Problem(_json_path(path, found["loc"]), _message(found))
+        for found in error.errors(include_url=False, include_context=False, include_input=False)
+    ]
+
+
+def _message(found: Any) -> str:
+    if found["type"] == "model_type":
+        return "Input should be an object"
+    return str(found["msg"]).removeprefix("Value error, ")
+
+
+def _json_path(path: str, location: tuple[str | int, ...]) -> str:
+    for part in location:
+        if isinstance(part, int):
+            path += f"[{part}]"
+        else:
+            path = f"{path}.{part}" if path else part
+    return path

@@ -1,0 +1,41 @@
+"""URL patterns of everything that applications, SDKs and edge proxies call."""
+
+from django.urls import include, path
+
+from sdk.delta.api import DeltaView
+from sdk.edge import ValidateTokensView
+from sdk.features.api import FeaturesView, FeatureView
+from sdk.frontend import FrontendMetricsView, FrontendRegisterView, FrontendTogglesView
+from sdk.ofrep.api import EventsView, FlagsView, FlagView
+from sdk.reports.impact_metrics_api import ImpactMetricsView
+from sdk.reports.metrics import BulkMetricsView, MetricsView
+from sdk.reports.register import RegisterView
+from sdk.streaming.api import StreamingView
+
+client = [
+    path("features", FeaturesView.as_view()),
+    path("features/<str:name>", FeatureView.as_view()),
+    path("delta", DeltaView.as_view()),
+    path("streaming", StreamingView.as_view()),
+    path("register", RegisterView.as_view()),
+    path("metrics", MetricsView.as_view()),
+    path("metrics/bulk", BulkMetricsView.as_view()),
+]
+frontend = [
+    path("frontend", FrontendTogglesView.as_view()),
+    path("frontend/client/register", FrontendRegisterView.as_view()),
+    path("frontend/client/metrics", FrontendMetricsView.as_view()),
+]
+ofrep = [
+    path("v1/events", EventsView.as_view()),
+    path("v1/evaluate/flags", FlagsView.as_view()),
+    path("v1/evaluate/flags/<path:key>", FlagView.as_view()),
+]
+
+urlpatterns = [
+    path("api/client/", include(client)),
+    path("api/", include(frontend)),
+    path("ofrep/", include(ofrep)),
+    path("internal-backstage/impact/metrics", ImpactMetricsView.as_view()),
+    path("edge/validate", ValidateTokensView.as_view()),
+]

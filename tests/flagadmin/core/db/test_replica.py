@@ -1,0 +1,64 @@
+"""Reads of SDKs go to the replica, and to the primary if the replica fails."""
+
+from collections.abc import Iterator
+
+import pytest
+from django.db import OperationalError
+
+from flagadmin.core.db import outages
+from flagadmin.core.db import replica as module
+from flagadmin.core.db.replica import has_other_database, read_for_sdks, replica, sdk_database
+
+
+@pytest.fixture(autouse=True)
+def _with_replica(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(module, "has_replica", lambda: True)
+    yield
+    replica.reached()
+    outages.reach.unknown()
+
+
+def fails_on_the_replica(using: str) -> str:
+    if using == "replica":
+        raise OperationalError("no connection")
+    return using
+
+
+def test_the_replica_is_asked() -> None:
+    assert read_for_sdks(lambda using: using) == "replica"
+
+
+def test_without_a_replica_the_primary_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "has_replica", lambda: False)
+    assert read_for_sdks(lambda using: using) == "default"
+
+
+def test_the_primary_is_asked_if_the_replica_fails() -> None:
+    assert read_for_sdks(fails_on_the_replica) == "default"
+
+
+def test_a_lost_replica_is_not_asked() -> None:
+    replica.lost()
+    assert sdk_database() == "default"
+    assert replica.seconds_lost() > 0
+    replica.reached()
+    assert sdk_database() == "replica"
+
+
+def test_the_replica_alone_is_asked_while_the_primary_is_lost() -> None:
+    outages.reach.lost()
+    assert not has_other_database("replica")
+    with pytest.raises(OperationalError):
+        read_for_sdks(fails_on_the_replica)
+
+
+def test_errors_of_the_request_are_not_tried_twice() -> None:
+    asked = []
+
+    def refuse(using: str) -> None:
+        asked.append(using)
+        raise ValueError
+
+    with pytest.raises(ValueError):
+        read_for_sdks(refuse)
+    assert asked == ["replica"]

@@ -1,0 +1,341 @@
+"""``ETag`` and ``If-Match`` prevent API clients from overwriting each other's changes."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.urls import get_resolver
+
+from flagadmin.core.errors import ValidationError
+from flagadmin.core.http.etags import ETagMixin, expected_versions
+from groups.models import Group, Role, User
+from projects.models import (
+    ContextField,
+    Environment,
+    Flag,
+    FlagEnvironment,
+    Project,
+    Segment,
+    Strategy,
+    StrategyType,
+    TagType,
+)
+from tests.support.cast import client, make_user
+from tests.support.flags import add_strategy, make_flag
+from tests.support.racing import BEFORE_COMMIT, BEFORE_LOCK, race
+
+ADMIN = "/api/admin"
+CART = f"{ADMIN}/projects/shop/features/cart"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """``make`` answers the URL; ``read`` what the PUT has changed. ``put``: where the PUT has a URL of its own."""
+
+    make: Callable[[], str]
+    first: Any
+    second: Any
+    read: Callable[[], Any]
+    put: str = ""
+    patch: bool = False
+    done: int = 200
+    deleted: int = 200
+
+    def changed(self, caller: Any, url: str, body: Any, **headers: str) -> Any:
+        method = caller.patch if self.patch else caller.put
+        return method(self.put or url, body, format="json", headers=headers)
+
+
+def _tag_type() -> str:
+    TagType.objects.create(name="team")
+    return f"{ADMIN}/tag-types/team"
+
+
+def _environment() -> str:
+    Environment.objects.create(name="staging", type="test")
+    return f"{ADMIN}/environments/staging"
+
+
+def _role() -> str:
+    return f"{ADMIN}/roles/{Role.objects.create(name='Helper', type=Role.Type.CUSTOM).pk}"
+
+
+def _group() -> str:
+    return f"{ADMIN}/groups/{Group.objects.create(name='Team').pk}"
+
+
+def _person() -> str:
+    return f"{ADMIN}/user-admin/{make_user('ada').pk}"
+
+
+def _account() -> str:
+    return f"{ADMIN}/service-account/{make_user('bot', is_service=True).pk}"
+
+
+def _flag() -> str:
+    make_flag("cart")
+    return CART
+
+
+def _strategy() -> str:
+    identifier = uuid4()
+    add_strategy(make_flag("cart"), "production", "default", id=identifier)
+    return f"{CART}/environments/production/strategies/{identifier}"
+
+
+def _variants() -> str:
+    make_flag("cart")
+    return f"{CART}/environments/production/variants"
+
+
+def _variant(name: str) -> list[dict[str, Any]]:
+    return [{"name": name, "weight": 1000, "weightType": "variable", "stickiness": "default"}]
+
+
+def _variant_name() -> str:
+    return FlagEnvironment.objects.get(flag__name="cart", environment="production").variants[0]["name"]
+
+
+def _segment() -> str:
+    return f"{ADMIN}/segments/{Segment.objects.create(name='vip', constraints=[]).pk}"
+
+
+def _field() -> str:
+    ContextField.objects.create(name="tier")
+    return f"{ADMIN}/context/tier"
+
+
+def _strategy_type() -> str:
+    StrategyType.objects.create(name="hostGroup", built_in=False)
+    return f"{ADMIN}/strategies/hostGroup"
+
+
+def _patch(path: str) -> tuple[list[Any], list[Any]]:
+    first, second = ([{"op": "replace", "path": path, "value": value}] for value in ("first", "second"))
+    return first, second
+
+
+def _text(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    return {name: "first"}, {name: "second"}
+
+
+KINDS = {
+    "tag type": Kind(_tag_type, *_text("description"), lambda: TagType.objects.get(name="team").description),
+    "environment": Kind(
+        _environment,
+        *_text("type"),
+        lambda: Environment.objects.get(name="staging").type,
+        put=f"{ADMIN}/environments/update/staging",
+    ),
+    "role": Kind(_role, *_text("description"), lambda: Role.objects.get(name="Helper").description),
+    "group": Kind(_group, *_text("description"), lambda: Group.objects.get(name="Team").description),
+    "user": Kind(_person, *_text("name"), lambda: User.objects.get(username="ada").name),
+    "flag": Kind(
+        _flag, *_text("description"), lambda: Flag.objects.get(name="cart").description, deleted=202
+    ),
+    "flag, patched": Kind(
+        _flag,
+        *_patch("/description"),
+        lambda: Flag.objects.get(name="cart").description,
+        patch=True,
+        deleted=202,
+    ),
+    "strategy": Kind(_strategy, *_text("title"), lambda: Strategy.objects.get(flag__name="cart").title),
+    "strategy, patched": Kind(
+        _strategy, *_patch("/title"), lambda: Strategy.objects.get(flag__name="cart").title, patch=True
+    ),
+    "variants": Kind(_variants, _variant("first"), _variant("second"), _variant_name),
+    "segment": Kind(
+        _segment,
+        *_text("description"),
+        lambda: Segment.objects.get(name="vip").description,
+        done=204,
+        deleted=204,
+    ),
+    "context field": Kind(
+        _field, *_text("description"), lambda: ContextField.objects.get(name="tier").description
+    ),
+    "strategy type": Kind(
+        _strategy_type, *_text("description"), lambda: StrategyType.objects.get(name="hostGroup").description
+    ),
+    "project": Kind(
+        lambda: f"{ADMIN}/projects/shop",
+        *_text("description"),
+        lambda: Project.objects.get(pk="shop").description,
+    ),
+    "project overview": Kind(
+        lambda: f"{ADMIN}/projects/shop/overview",
+        *_text("description"),
+        lambda: Project.objects.get(pk="shop").description,
+        put=f"{ADMIN}/projects/shop",
+    ),
+    "service account": Kind(_account, *_text("name"), lambda: User.objects.get(username="bot").name),
+}
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: Any) -> Kind:
+    return KINDS[request.param]
+
+
+@pytest.fixture
+def url(kind: Kind, people: Any) -> str:
+    return kind.make()
+
+
+@pytest.fixture
+def admin(api: Any) -> Any:
+    return api["admin"]
+
+
+def test_the_tag_read_is_the_one_to_change_with(admin: Any, kind: Kind, url: str) -> None:
+    tag = admin.get(url).headers["ETag"]
+
+    assert kind.changed(admin, url, kind.first, **{"If-Match": tag}).status_code == kind.done
+    assert kind.read() == "first"
+    assert admin.get(url).headers["ETag"] != tag
+
+
+def test_what_changed_since_is_not_overwritten(admin: Any, kind: Kind, url: str) -> None:
+    tag = admin.get(url).headers["ETag"]
+    kind.changed(admin, url, kind.first)
+
+    refused = kind.changed(admin, url, kind.second, **{"If-Match": tag})
+
+    assert (refused.status_code, refused.json()["name"]) == (412, "PreconditionFailedError")
+    assert '"first"' in refused.text
+    assert kind.read() == "first"
+    assert (
+        kind.changed(admin, url, kind.second, **{"If-Match": refused.headers["ETag"]}).status_code
+        == kind.done
+    )
+    assert kind.read() == "second"
+
+
+@pytest.mark.parametrize(
+    "kind", [name for name in KINDS if name not in ("variants", "project overview")], indirect=True
+)
+def test_what_changed_since_is_not_deleted(admin: Any, kind: Kind, url: str) -> None:
+    tag = admin.get(url).headers["ETag"]
+    kind.changed(admin, url, kind.first)
+
+    assert admin.delete(url, headers={"If-Match": tag}).status_code == 412
+    assert kind.read() == "first"
+    assert admin.delete(url, headers={"If-Match": admin.get(url).headers["ETag"]}).status_code == kind.deleted
+
+
+def test_without_the_header_the_last_change_wins(admin: Any, kind: Kind, url: str) -> None:
+    kind.changed(admin, url, kind.first)
+
+    assert kind.changed(admin, url, kind.second).status_code == kind.done
+    assert kind.changed(admin, url, kind.first, **{"If-Match": "*"}).status_code == kind.done
+    assert kind.read() == "first"
+
+
+def test_the_same_answer_is_not_sent_again(admin: Any, kind: Kind, url: str) -> None:
+    tag = admin.get(url).headers["ETag"]
+
+    again = admin.get(url, headers={"If-None-Match": tag})
+
+    assert (again.status_code, again.content, again.headers["ETag"]) == (304, b"", tag)
+    kind.changed(admin, url, kind.first)
+    assert admin.get(url, headers={"If-None-Match": tag}).status_code == 200
+
+
+def test_if_match_that_cannot_be_read_is_refused(admin: Any, kind: Kind, url: str) -> None:
+    refused = kind.changed(admin, url, kind.first, **{"If-Match": "abc"})
+
+    assert (refused.status_code, refused.json()["details"][0]["path"]) == (400, "If-Match")
+
+
+def test_legal_values_of_a_field_that_has_changed_stay(admin: Any) -> None:
+    url = _field()
+    tag = {"If-Match": admin.get(url).headers["ETag"]}
+    values = f"{url}/legal-values"
+    assert admin.post(values, {"value": "pro"}, format="json", headers=tag).status_code == 200
+
+    assert admin.post(values, {"value": "free"}, format="json", headers=tag).status_code == 412
+    assert admin.delete(f"{values}/pro", headers=tag).status_code == 412
+
+    assert ContextField.objects.get(name="tier").legal_values == [{"value": "pro"}]
+    assert admin.delete(f"{values}/pro").status_code == 200
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("kind", ["tag type", "strategy", "group", "user"], indirect=True)
+@pytest.mark.parametrize("stop", [BEFORE_LOCK, BEFORE_COMMIT])
+def test_of_two_at_once_one_is_done(transactional_db: Any, api: Any, kind: Kind, stop: str) -> None:
+    url, other = kind.make(), api["admin_token"]
+    tag = {"If-Match": api["admin"].get(url).headers["ETag"]}
+
+    statuses = race(
+        lambda: kind.changed(api["admin"], url, kind.first, **tag).status_code,
+        lambda: kind.changed(other, url, kind.second, **tag).status_code,
+        stop=stop,
+    )
+
+    assert statuses == ((412, 200) if stop == BEFORE_LOCK else (200, 412))
+    assert kind.read() == ("second" if stop == BEFORE_LOCK else "first")
+
+
+@pytest.mark.parametrize(
+    ("header", "versions"),
+    [
+        (None, None),
+        (" * ", None),
+        ('"a-b"', {"a"}),
+        ('"a", "b-c" ,"d"', {"a", "b", "d"}),
+        ('W/"a", "b"', {"b"}),
+        ('W/"a"', set()),
+        ('""', {""}),
+    ],
+)
+def test_versions_of_if_match(header: str | None, versions: set[str] | None) -> None:
+    assert expected_versions(header) == versions
+
+
+@pytest.mark.parametrize("header", ["", "a", '"a', '"a" "b"', '"a",', '*, "a"', 'w/"a"'])
+def test_malformed_if_match(header: str) -> None:
+    with pytest.raises(ValidationError):
+        expected_versions(header)
+
+
+def test_whatever_is_read_and_changed_has_tags() -> None:
+    views = {
+        pattern.callback.cls: pattern.callback.actions
+        for pattern in flattened(get_resolver().url_patterns)
+        if hasattr(pattern.callback, "actions")
+    }
+    assert views
+    without = {
+        view.__name__
+        for view, actions in views.items()
+        if "retrieve" in actions.values()
+        and {"update", "destroy"} & set(actions.values())
+        and not issubclass(view, ETagMixin)
+    }
+    assert without == {
+        "TokenViewSet",  # its one answer is a list: of the tokens of a name
+        "InviteLinkViewSet",  # its document grows with those who sign up, and an update sets single values
+    }
+
+
+def flattened(patterns: Any) -> Iterator[Any]:
+    for pattern in patterns:
+        if hasattr(pattern, "url_patterns"):
+            yield from flattened(pattern.url_patterns)
+        else:
+            yield pattern
+
+
+def test_is_described() -> None:
+    paths = client().get("/api/openapi.json").json()["paths"]
+    one = paths["/api/admin/tag-types/{name}"]
+
+    for method, header, answer in (("get", "If-None-Match", "304"), ("put", "If-Match", "412")):
+        parameters = [each["name"] for each in one[method]["parameters"] if each["in"] == "header"]
+        assert parameters == [header]
+        assert answer in one[method]["responses"]
+    assert "ETag" in one["get"]["responses"]["200"]["headers"]

@@ -1,0 +1,60 @@
+"""The OpenAPI document is generated once per process, and sent again only if it has changed."""
+
+import asyncio
+import gzip
+
+import pytest
+from drf_spectacular.generators import SchemaGenerator
+
+from flagadmin.console import api_docs as description
+from flagadmin.core.server import loop_routes
+from tests.support.cast import client
+
+ADDRESS = "/api/openapi.json"
+
+
+def test_is_built_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    built = []
+    build = SchemaGenerator.get_schema
+
+    def count_and_build(*args, **kwargs):
+        built.append(1)
+        return build(*args, **kwargs)
+
+    monkeypatch.setattr(SchemaGenerator, "get_schema", count_and_build)
+    description._openapi_document.cache_clear()
+    answers = [client().get(ADDRESS) for _ in range(3)]
+    assert {answer.status_code for answer in answers} == {200}
+    assert answers[0].json()["info"]["title"] == "flagadmin"
+    assert len(built) == 1
+
+
+def test_is_prepared_by_each_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert description.prepare_openapi_document in loop_routes.tasks
+    monkeypatch.setattr(description, "PREPARE_AFTER", 0)
+    description._openapi_document.cache_clear()
+    asyncio.run(description.prepare_openapi_document())
+    assert description._openapi_document.cache_info().currsize == 1
+
+
+def test_is_not_sent_to_whoever_has_it() -> None:
+    etag = client().get(ADDRESS).headers["ETag"]
+    again = client().get(ADDRESS, headers={"If-None-Match": etag})
+    assert (again.status_code, again.content, again.headers["ETag"]) == (304, b"", etag)
+    assert client().get(ADDRESS, headers={"If-None-Match": '"another"'}).status_code == 200
+
+
+def test_is_compressed_for_clients_that_accept_it() -> None:
+    plain, packed = client().get(ADDRESS), client().get(ADDRESS, headers={"Accept-Encoding": "gzip, br"})
+    assert "Content-Encoding" not in plain.headers
+    assert packed.headers["Content-Encoding"] == "gzip"
+    assert gzip.decompress(packed.content) == plain.content
+    assert len(packed.content) * 10 < len(plain.content)
+    assert plain.headers["Vary"] == packed.headers["Vary"] == "Accept-Encoding"
+
+
+@pytest.mark.parametrize("address", [ADDRESS, "/api/docs/"])
+def test_another_method_is_refused_with_a_record(db: None, address: str) -> None:
+    answer = client().post(address)
+    assert (answer.status_code, answer.json()["name"]) == (405, "MethodNotAllowedError")
+    assert "GET" in answer.headers["Allow"]

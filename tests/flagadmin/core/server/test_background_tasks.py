@@ -1,0 +1,76 @@
+"""Periodic tasks of `manage.py serve` run when due, on one server at a time, and survive failures."""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+
+from flagadmin.core.db.locks import Lock
+from flagadmin.core.server import background_tasks
+from tests.support.metrics import Values
+
+
+@pytest.fixture(autouse=True)
+def _nothing_registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background_tasks, "_periodic", [])
+    monkeypatch.setattr(background_tasks, "close_old_connections", lambda: None)
+
+
+@pytest.mark.django_db
+def test_runs_what_is_due() -> None:
+    ran: list[str] = []
+    background_tasks.run_every(timedelta(seconds=10), lambda: ran.append("ten"))
+    background_tasks.run_every(timedelta(seconds=30), lambda: ran.append("thirty"))
+    for now in (100, 105, 110, 120, 130):
+        background_tasks.run_due_tasks(now)
+    assert ran == ["ten", "thirty", "ten", "ten", "ten", "thirty"]
+
+
+@pytest.mark.django_db
+def test_a_failure_is_logged_and_stops_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    ran: list[str] = []
+    background_tasks.run_every(timedelta(seconds=10), lambda: 1 / 0)
+    background_tasks.run_every(timedelta(seconds=10), lambda: ran.append("after"))
+    background_tasks.run_due_tasks(100)
+    assert ran == ["after"]
+    assert "Periodic task failed" in caplog.text
+
+
+@pytest.mark.django_db
+def test_leaves_it_to_another_server_that_is_at_it() -> None:
+    ran: list[str] = []
+    background_tasks.run_every(timedelta(seconds=10), lambda: ran.append("here"))
+    elsewhere = connection.copy()
+    try:
+        with elsewhere.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_lock(%s)", [Lock.MAINTENANCE])
+            background_tasks.run_due_tasks(100)
+            cursor.execute("SELECT pg_advisory_unlock(%s)", [Lock.MAINTENANCE])
+    finally:
+        elsewhere.close()
+    background_tasks.run_due_tasks(110)
+    assert ran == ["here"]
+
+
+@pytest.mark.django_db
+def test_runs_are_counted(counted: Callable[[], Values]) -> None:
+    def good() -> None: ...
+
+    def bad() -> None:
+        raise ValueError
+
+    for task in (good, bad):
+        background_tasks.run_every(timedelta(seconds=10), task)
+    background_tasks.run_due_tasks(100)
+    values = counted()
+
+    def value(name: str, task: Callable[[], None], more: str = "") -> float | None:
+        label = f'task="{task.__module__}.{task.__qualname__}"'
+        return values.get(f"flagadmin_background_task_{name}{{{more}{label}}}")
+
+    process = 'process="main-1",'
+    assert (value("failures_total", good), value("failures_total", bad)) == (None, 1)
+    assert (value("seconds_count", good), value("seconds_count", bad)) == (1, 1)
+    assert value("last_success_timestamp_seconds", good, process) > 1.7e9
+    assert value("last_success_timestamp_seconds", bad, process) is None

@@ -1,0 +1,189 @@
+"""Responses that stay open: how they begin, are kept alive, and end."""
+
+import asyncio
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from flagadmin.core.errors import TooManyRequests
+from flagadmin.core.server import event_streams, open_files
+from flagadmin.core.server.event_streams import KEEP_ALIVE, EventStream, EventStreams, event, retry
+from flagadmin.core.server.loop_routes import Ready, StreamRequest
+from tests.support.event_loop import run
+
+HEADERS = [("content-type", "text/event-stream"), ("Content-Length", "3")]
+
+
+class Protocol:
+    """Granian's protocol and transport in one."""
+
+    def __init__(self) -> None:
+        self.sent: list[bytes] = []
+        self.answered: list[Any] = []
+        self.gone = asyncio.Event()
+
+    def response_bytes(self, *answer: Any) -> None:
+        self.answered.append(answer)
+
+    def response_stream(self, status: int, headers: Any) -> "Protocol":
+        self.answered.append((status, headers))
+        return self
+
+    async def send_bytes(self, data: bytes) -> None:
+        if self.gone.is_set():
+            raise RuntimeError("RSGI transport is closed")
+        self.sent.append(data)
+
+    async def client_disconnect(self) -> None:
+        await self.gone.wait()
+
+
+class Client:
+    """Asks ``streams``, and keeps what it was told."""
+
+    def __init__(self, streams: EventStreams, stopping: asyncio.Event, given: Any = "what it is for") -> None:
+        self.protocol = Protocol()
+        self.closed = False
+        self.stream: EventStream | None = None
+
+        async def ask() -> tuple[Ready, Any]:
+            return Ready(200, HEADERS, b"one"), SimpleNamespace(**({"stream": given} if given else {}))
+
+        request = StreamRequest(SimpleNamespace(client="127.0.0.1:1"), self.protocol, stopping, ask)
+        self.task = asyncio.ensure_future(streams.serve(request, self.opened))
+
+    def opened(self, given: Any, stream: EventStream) -> Callable[[], None]:
+        self.given, self.stream = given, stream
+        return lambda: setattr(self, "closed", True)
+
+
+async def settled() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+def test_an_event_is_a_block_of_lines() -> None:
+    assert event("changed", b'{"a":1}', identifier=7) == b'event: changed\nid: 7\ndata: {"a":1}\n\n'
+    assert event("changed", b"x") == b"event: changed\ndata: x\n\n"
+
+
+def test_a_stream_begins_with_djangos_answer_and_ends_with_the_client() -> None:
+    async def work() -> None:
+        streams, stopping = EventStreams(), asyncio.Event()
+        client = Client(streams, stopping)
+        await settled()
+        assert client.protocol.answered == [(200, HEADERS[:1])]
+        assert client.protocol.sent == [retry(event_streams.RECONNECT), b"one"]
+        assert (client.given, len(streams)) == ("what it is for", 1)
+        assert client.stream
+        await client.stream.send(b"two")
+        assert client.protocol.sent[2:] == [b"two"]
+        client.protocol.gone.set()
+        await client.task
+        assert (client.closed, len(streams)) == (True, 0)
+        await client.stream.send(b"three")
+        assert client.protocol.sent[2:] == [b"two"]
+
+    run(work)
+
+
+def test_an_answer_without_a_stream_is_all() -> None:
+    async def work() -> None:
+        client = Client(EventStreams(), asyncio.Event(), given=None)
+        await client.task
+        assert client.protocol.answered == [(200, HEADERS, b"one")]
+        assert client.stream is None
+
+    run(work)
+
+
+def test_a_client_that_is_gone_is_noticed_when_it_is_told_something() -> None:
+    async def work() -> None:
+        streams = EventStreams()
+        client = Client(streams, asyncio.Event())
+        await settled()
+        client.protocol.send_bytes = refuse  # type: ignore[method-assign]
+        assert client.stream
+        await client.stream.send(b"two")
+        await client.task
+        assert (client.closed, len(streams)) == (True, 0)
+
+    async def refuse(data: bytes) -> None:
+        raise RuntimeError("RSGI transport is closed")
+
+    run(work)
+
+
+def test_all_are_kept_alive(monkeypatch: pytest.MonkeyPatch) -> None:
+    sleep = asyncio.sleep
+    monkeypatch.setattr(asyncio, "sleep", lambda seconds: sleep(0))
+
+    async def work() -> None:
+        streams = EventStreams()
+        clients = [Client(streams, asyncio.Event()) for _ in range(60)]
+        for _ in range(10):
+            await sleep(0)
+        assert max(map(len, streams._buckets)) - min(map(len, streams._buckets)) <= 1  # no burst
+        keeping = asyncio.ensure_future(streams.keep_alive())
+        while not all(KEEP_ALIVE in client.protocol.sent for client in clients):
+            await sleep(0)
+        keeping.cancel()
+        for client in clients:
+            client.task.cancel()
+
+    run(work)
+
+
+def test_when_the_worker_stops_clients_come_back_one_after_another() -> None:
+    async def work() -> None:
+        streams, stopping = EventStreams(), asyncio.Event()
+        clients = [Client(streams, stopping) for _ in range(20)]
+        await settled()
+        stopping.set()
+        await asyncio.gather(*(client.task for client in clients))
+        assert len({client.protocol.sent[-1] for client in clients}) > 10
+        late = Client(streams, stopping)
+        await late.task
+        assert late.protocol.sent[-1].startswith(b"retry: ")
+        assert len(streams) == 0
+
+    run(work)
+
+
+def test_room(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work() -> None:
+        streams = EventStreams()
+        settings.STREAMS_LIMIT = 1
+        streams.check_room()
+        client = Client(streams, asyncio.Event())
+        await settled()
+        with pytest.raises(TooManyRequests) as refused:
+            streams.check_room()
+        assert refused.value.headers == {"Retry-After": "30"}
+        client.task.cancel()
+
+    run(work)
+
+
+@pytest.mark.parametrize(("soft", "streams"), [(100, 0), (2_024, 1_000), (100_000, 5_000), (-1, 5_000)])
+def test_streams_leave_open_files_for_others(
+    monkeypatch: pytest.MonkeyPatch, soft: int, streams: int
+) -> None:
+    monkeypatch.setattr(open_files.resource, "getrlimit", lambda _: (soft, soft))
+    assert open_files.left_for_streams(5_000) == streams
+
+
+@pytest.mark.parametrize(
+    ("limits", "set_to"),
+    [((1_024, 20_000), 6_024), ((1_024, 4_096), 4_096), ((1_024, -1), 6_024), ((9_000, 9_000), None)],
+)
+def test_the_limit_of_open_files_is_raised_as_far_as_possible(
+    monkeypatch: pytest.MonkeyPatch, limits: tuple[int, int], set_to: int | None
+) -> None:
+    made: list[Any] = []
+    monkeypatch.setattr(open_files.resource, "getrlimit", lambda _: limits)
+    monkeypatch.setattr(open_files.resource, "setrlimit", lambda _, given: made.append(given))
+    open_files.raise_limit(6_024)
+    assert made == ([] if set_to is None else [(set_to, limits[1])])

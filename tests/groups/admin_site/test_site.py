@@ -1,0 +1,145 @@
+"""The admin site: who may log in, and that every page opens."""
+
+import pytest
+from django.contrib import admin
+from django.urls import reverse
+from django.utils import timezone
+
+from flagadmin.core.audit.models import AuditEvent
+from groups.models import ApiToken, Grant, Group, GroupMembership, LoginFailure, Role
+from groups.permissions import BuiltIn
+from groups.tokens import hash_secret
+from playground.models import SavedContext, UserRun
+from projects.models import (
+    Application,
+    ApplicationInstance,
+    Dependency,
+    FlagLastSeen,
+    FlagLink,
+    FlagTag,
+    LifecycleStage,
+    Segment,
+    StrategySegment,
+)
+from tests.support.admin_forms import entered, site
+from tests.support.cast import client, make_token
+from tests.support.flags import add_strategy, make_flag
+
+__all__ = ["site"]
+
+
+@pytest.fixture
+def furnished(people):
+    """One row in every table that has a page."""
+    now = timezone.now()
+    flag, parent = make_flag("cart", enabled=True), make_flag("base")
+    strategy = add_strategy(flag)
+    segment = Segment.objects.create(name="vip", constraints=[])
+    StrategySegment.objects.create(strategy=strategy, segment=segment)
+    FlagTag.objects.create(flag=flag, tag_type_id="simple", value="web")
+    FlagLink.objects.create(flag=flag, url="https://example.com")
+    Dependency.objects.create(flag=flag, parent=parent)
+    FlagLastSeen.objects.create(flag=flag, environment="development", seen_at=now)
+    LifecycleStage.objects.create(flag=flag, stage="initial", entered_at=now)
+    application = Application.objects.create(name="web", folded_name="web", created_at=now)
+    ApplicationInstance.objects.create(
+        application=application, environment="development", instance_id="i", first_seen_at=now, seen_at=now
+    )
+    group = Group.objects.create(name="crew", root_role_id=BuiltIn.VIEWER)
+    GroupMembership.objects.create(group=group, user=people["outsider"])
+    Grant.objects.create(role_id=BuiltIn.MEMBER, project_id="shop", group=group)
+    Role.objects.create(name="Tester").permissions.create(permission="CREATE_FEATURE")
+    make_token("backend", projects=["shop"], environment="development")
+    SavedContext.objects.create(name="Ada")
+    UserRun.objects.create(caller_name="x", environment="production", created_at=now)
+    LoginFailure.objects.create(account="x", address="127.0.0.1")
+    AuditEvent.objects.create(type="project-created", actor_name="x", project="shop", after={"id": "shop"})
+
+
+PAGES = sorted(admin.site._registry, key=lambda model: model._meta.label)
+
+
+def url(model, page, *args):
+    return reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_{page}", args=args)
+
+
+@pytest.mark.parametrize("model", PAGES, ids=lambda model: model._meta.label)
+def test_every_page_opens(furnished, site, model):
+    page = admin.site._registry[model]
+    changelist = site.get(url(model, "changelist"), {"q": "shop"} if page.search_fields else {})
+    assert changelist.status_code == 200
+    assert site.get(url(model, "changelist")).status_code == 200
+    add = site.get(url(model, "add"))
+    assert add.status_code == (200 if page.has_add_permission(add.wsgi_request) else 403)
+    row = model._base_manager.first()
+    assert row is not None or model._meta.label in ("importer.ImportRun", "groups.LoginLink"), model
+    if row is not None:
+        assert site.get(url(model, "change", row.pk)).status_code == 200
+        delete = site.get(url(model, "delete", row.pk))
+        assert delete.status_code == (200 if page.has_delete_permission(delete.wsgi_request, row) else 403)
+
+
+def test_every_model_with_a_page_can_be_searched_for():
+    unsearched = [model._meta.label for model in PAGES if not admin.site._registry[model].search_fields]
+    assert unsearched == []
+
+
+def test_nothing_is_written_inline(furnished, site):
+    """The pages keep to the content security policy: no script and no style in the markup."""
+    for model in PAGES:
+        for path in (
+            url(model, "changelist"),
+            url(model, "change", getattr(model._base_manager.first(), "pk", 0)),
+        ):
+            response = site.get(path)
+            markup = response.content.decode()
+            assert "<style" not in markup, path
+            assert " onclick=" not in markup, path
+            assert "'unsafe-inline'" not in response["Content-Security-Policy"]
+
+
+@pytest.mark.parametrize("who", ["editor", "viewer", "owner", "outsider"])
+def test_only_the_admin_role_enters(people, who):
+    browser = entered(people[who])
+    for model in PAGES:
+        assert browser.get(url(model, "changelist")).status_code == 302, model
+        assert browser.post(url(model, "changelist"), {}).status_code == 302, model
+
+
+def test_nobody_enters_without_a_session(api, db):
+    assert client().get("/admin/projects/project/").status_code == 302
+    # A key is for the API.
+    assert api["admin"].get("/admin/projects/project/").status_code == 302
+
+
+def test_an_admin_by_group_enters(people):
+    group = Group.objects.create(name="admins", root_role_id=BuiltIn.ADMIN)
+    GroupMembership.objects.create(group=group, user=people["outsider"])
+    assert entered(people["outsider"]).get("/admin/projects/project/").status_code == 200
+
+
+def test_no_secret_is_shown(furnished, site, people):
+    secret = make_token("personal", user=people["admin"])
+    token = ApiToken.objects.get(secret_hash=hash_secret(secret))
+    for path in (url(ApiToken, "changelist"), url(ApiToken, "change", token.pk)):
+        shown = site.get(path).content.decode()
+        assert secret not in shown
+        assert hash_secret(secret) not in shown
+    person = site.get(f"/admin/groups/user/{people['admin'].pk}/change/").content.decode()
+    assert "md5$" not in person
+
+
+def test_the_audit_trail_is_only_shown(furnished, site):
+    event = AuditEvent.objects.get()
+    assert site.get(f"/admin/audit/auditevent/{event.pk}/change/").status_code == 200
+    for page in ("change", "delete"):
+        assert site.post(f"/admin/audit/auditevent/{event.pk}/{page}/", {"post": "yes"}).status_code == 403
+    assert AuditEvent.objects.get().type == "project-created"
+
+
+def test_autocomplete(furnished, site):
+    found = site.get(
+        "/admin/autocomplete/",
+        {"app_label": "groups", "model_name": "grant", "field_name": "user", "term": "outs"},
+    )
+    assert [item["text"] for item in found.json()["results"]] == ["outsider"]

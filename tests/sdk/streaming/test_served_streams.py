@@ -1,0 +1,314 @@
+"""GET /api/client/streaming of a real server with two workers: what is told, to whom, when, and when it ends."""
+
+import http.client
+import json
+import os
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from flagadmin.core.db.bundled.cluster import Cluster
+from flagadmin.core.db.bundled.roles import APPLICATION, SUPERUSER
+from tests.support.event_stream import Listener, listening
+from tests.support.live_server import Client, descendants, reserved_port, wait_until
+from tests.support.serve import serve, wait_until_it_answers
+
+pytestmark = pytest.mark.processes
+
+ADMIN = "*:*.unsafe-for-this-test-alone"
+STREAMS = 12  # for each worker
+EVENT_BYTES = 1_000_000
+
+
+@dataclass
+class Served:
+    port: int
+    pid: int
+    data_dir: Path
+
+    def admin(self, method: str, path: str, body: Any = None) -> Any:
+        with closing(Client(self.port, ADMIN)) as client:
+            status, answer = client.call(method, f"/api/admin/{path}", body)
+        assert status < 300, answer
+        return json.loads(answer) if answer else None
+
+    def token(self, *projects: str, **more: Any) -> str:
+        body = {"tokenName": "sdk", "type": "client", "environment": "development"}
+        body |= {"projects": list(projects) or ["*"]} | more
+        secret: str = self.admin("POST", "api-tokens", body)["secret"]
+        return secret
+
+    def flag(self, name: str, project: str = "default", **fields: Any) -> None:
+        self.admin("POST", f"projects/{project}/features", {"name": name} | fields)
+
+    def switch(self, name: str, to: str) -> None:
+        self.admin("POST", f"projects/default/features/{name}/environments/development/{to}")
+
+    def features(self, secret: str) -> dict[str, Any]:
+        with closing(Client(self.port, secret)) as client:
+            _, answer = client.call("GET", "/api/client/features", **{"Unleash-Client-Spec": "5.2.0"})
+        return {flag["name"]: flag for flag in json.loads(answer)["features"]}
+
+    def sql(self, statement: str, user: str = APPLICATION) -> Any:
+        host = Cluster(self.data_dir, durable=False).host
+        with psycopg.connect(host=host, user=user, dbname="flagadmin", autocommit=True) as connection:
+            cursor = connection.execute(statement)
+            return cursor.fetchall() if cursor.description else None
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory, install: Callable[[Path], None]) -> Iterator[Served]:
+    data_dir: Path = tmp_path_factory.mktemp("streams") / "data"
+    install(data_dir)
+    variables = {
+        "INIT_ADMIN_API_TOKENS": ADMIN,
+        "FLAGADMIN_STREAMS": str(STREAMS),
+        "FLAGADMIN_LOG_LEVEL": "ERROR",
+    }
+    with reserved_port() as port, serve(data_dir, port, **variables) as process:
+        wait_until_it_answers(port, process)
+        yield Served(port, process.pid, data_dir)
+        process.terminate()
+        process.communicate()
+    Cluster(data_dir, durable=False).stop()
+
+
+def test_what_changes_is_told_to_the_clients_of_all_workers(served: Served) -> None:
+    served.flag("told")
+    secret = served.token()
+    with ExitStack() as stack:
+        # Six connections are not all accepted by one of two workers, one time in 32; then less is shown.
+        clients = [stack.enter_context(listening(served.port, secret)) for _ in range(6)]
+        versions = set()
+        for client in clients:
+            assert (client.status, client.headers["Content-Type"]) == (200, "text/event-stream")
+            assert "Content-Length" not in client.headers
+            first = client.next()
+            assert (first.name, first.kinds) == ("unleash-connected", ["hydration"])
+            assert {flag["name"]: flag for flag in first.changes[0]["features"]} == served.features(secret)
+            assert first.version == first.changes[0]["eventId"]
+            versions.add(first.version)
+        assert len(versions) == 1  # whichever worker
+        served.switch("told", "on")
+        updates = {client: client.next() for client in clients}
+        assert {update.name for update in updates.values()} == {"unleash-updated"}
+        [data] = {update.fields["data"] for update in updates.values()}
+        [change] = json.loads(data)["events"]
+        assert (change["type"], change["feature"]) == ("feature-updated", served.features(secret)["told"])
+        assert {update.version for update in updates.values()} == {change["eventId"]}
+
+
+def test_whoever_connects_again_gets_what_was_missed(served: Served) -> None:
+    served.flag("missed")
+    secret = served.token()
+    with listening(served.port, secret) as client:
+        version = client.next().version
+    with listening(served.port, secret, version) as client:
+        assert (client.next().fields["data"], client.status) == ('{"events":[]}', 200)
+        served.switch("missed", "on")
+        after = client.next().version
+    with ExitStack() as stack:
+        for _ in range(4):
+            client = stack.enter_context(listening(served.port, secret, version))
+            # A worker that had no stream of the scope meanwhile does not know the old version.
+            assert client.next().kinds in (["feature-updated"], ["hydration"])
+            client = stack.enter_context(listening(served.port, secret, after))
+            assert client.next().version == after
+    for unknown in ("1", "nonsense", "9" * 30):
+        with listening(served.port, secret, unknown) as client:
+            assert client.next().kinds == ["hydration"]
+
+
+def test_who_is_refused(served: Served) -> None:
+    for secret, status in (("nonsense", 401), (ADMIN, 403)):
+        with listening(served.port, secret) as client:
+            assert client.status == status
+            assert client.headers["Content-Type"] == "application/json"
+
+
+def test_too_many(served: Served) -> None:
+    secret = served.token()
+    with ExitStack() as stack:
+        refused: list[Listener] = []
+        for _ in range(20 * STREAMS):
+            client = stack.enter_context(listening(served.port, secret))
+            if client.status != 200:
+                refused.append(client)
+                if len(refused) == 2:
+                    break
+        assert [client.status for client in refused] == [429, 429]
+        assert refused[0].headers["Retry-After"] == "30"
+        assert refused[0].body()["name"] == "RateLimitError"
+        # Others are answered as ever.
+        assert served.features(secret)
+
+    def accepted() -> bool:
+        with listening(served.port, secret) as client:
+            return client.status == 200
+
+    wait_until(accepted)
+
+
+def test_it_ends_with_the_token(served: Served) -> None:
+    served.admin("POST", "projects", {"id": "docs", "name": "Docs"})
+    served.admin("POST", "projects", {"id": "gone", "name": "Gone"})
+    revoked = served.token()
+    narrowed, elsewhere, kept = (
+        served.token("docs", "gone"),
+        served.token(tokenName="elsewhere"),
+        served.token("docs"),
+    )
+    with ExitStack() as stack:
+        clients = {
+            secret: stack.enter_context(listening(served.port, secret))
+            for secret in (revoked, narrowed, elsewhere, kept)
+        }
+        for client in clients.values():
+            client.next()
+        served.admin("DELETE", f"api-tokens/{revoked}")
+        served.admin("DELETE", "projects/gone")
+        served.sql("UPDATE groups_apitoken SET environment_id = 'production' WHERE name = 'elsewhere'")
+        for secret in (revoked, narrowed, elsewhere):
+            assert [event.name for event in clients[secret].rest()] == [], secret
+        served.flag("kept", "docs")
+        assert clients[kept].next().kinds == ["feature-updated"]
+    with listening(served.port, revoked) as client:
+        assert client.status == 401
+    with listening(served.port, narrowed, 1) as client:
+        assert client.next().kinds == ["hydration"]
+
+
+def test_it_ends_when_the_token_expires(served: Served) -> None:
+    """The more time it has, the longer it took to open a stream before: a busy machine may be late."""
+    for seconds in (1, 2, 4, 8, 16, 32):
+        secret = served.token(expiresAt=(datetime.now(UTC) + timedelta(seconds=seconds)).isoformat())
+        with listening(served.port, secret) as client:
+            if client.status == 200:
+                assert {event.name for event in client.rest()} <= {"", "unleash-connected"}
+                break
+            assert client.status == 401
+    else:
+        raise AssertionError("no stream was opened in time")
+    with listening(served.port, secret) as client:
+        assert client.status == 401
+
+
+def test_a_lost_notification_is_made_up_for(served: Served) -> None:
+    served.flag("unheard")
+    with listening(served.port, served.token()) as client:
+        client.next()
+        served.sql("ALTER TABLE projects_projectrevision DISABLE TRIGGER USER")
+        try:
+            served.switch("unheard", "on")
+            assert client.next().kinds == ["feature-updated"]
+        finally:
+            served.sql("ALTER TABLE projects_projectrevision ENABLE TRIGGER USER")
+
+
+def test_lost_connections_to_the_database(served: Served) -> None:
+    served.flag("cut")
+    with listening(served.port, served.token()) as client:
+        client.next()
+        served.sql(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname = current_database()"
+        )
+        wait_until(lambda: switched(served, "cut"))
+        assert client.next().kinds == ["feature-updated"]
+
+
+def test_a_killed_database(served: Served) -> None:
+    """The streams stay, and hear of what is changed as soon as it is back."""
+    served.flag("killed")
+    with listening(served.port, served.token()) as client:
+        client.next()
+        served.sql("CHECKPOINT", SUPERUSER)  # a server for tests would lose what it has not written
+        postmaster = (served.data_dir / "postgres" / "postmaster.pid").read_text().split("\n", 1)[0]
+        os.kill(int(postmaster), signal.SIGKILL)
+        wait_until(lambda: switched(served, "killed"))
+        assert client.next().kinds == ["feature-updated"]
+
+
+def switched(served: Served, name: str) -> bool:
+    try:
+        served.switch(name, "on")
+    except (AssertionError, OSError, http.client.HTTPException):
+        return False
+    return True
+
+
+def test_a_killed_worker(served: Served) -> None:
+    """Its clients connect again: no change is missed, and nobody goes back to an older state."""
+    served.flag("survivor")
+    secret = served.token()
+    with ExitStack() as stack:
+        clients = [stack.enter_context(listening(served.port, secret)) for _ in range(6)]
+        version = max([client.next().version for client in clients])
+        workers = [pid for pid, parent in descendants(b"spawn_main").items() if parent == served.pid]
+        os.kill(workers[0], signal.SIGKILL)
+        wait_until(lambda: switched(served, "survivor"))
+        states = set()
+        for client in clients:
+            try:
+                update = client.next()
+            except (AssertionError, OSError, http.client.HTTPException):
+                client = stack.enter_context(listening(served.port, secret, version))
+                update = client.next()
+            assert update.kinds in (["feature-updated"], ["hydration"], [])
+            while not update.changes:
+                update = client.next()
+            states.add(update.version)
+        assert len(states) == 1
+        assert states > {version} or max(states) > version
+
+
+def test_a_slow_reader_costs_nobody_else_anything(served: Served) -> None:
+    """It is ended, instead of all that it does not read being kept; others are told meanwhile."""
+    served.flag("large")
+    secret = served.token()
+    with (
+        socket.create_connection(("127.0.0.1", served.port)) as slow,
+        listening(served.port, secret) as client,
+    ):
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+        slow.sendall(
+            f"GET /api/client/streaming HTTP/1.1\r\nHost: localhost\r\nAuthorization: {secret}\r\n\r\n".encode()
+        )
+        assert slow.recv(64).startswith(b"HTTP/1.1 200")
+        client.next()
+        sent = 0
+        for number in range(200):
+            text = f"'{number}' || repeat('x', {EVENT_BYTES})"
+            served.sql(f"UPDATE projects_flag SET description = {text} WHERE name = 'large'")
+            sent += len(client.next().fields["data"])
+            if is_over(slow):
+                break
+        assert is_over(slow)
+        assert sent > 4_000_000
+
+
+def is_over(slow: socket.socket) -> bool:
+    """Whether the other side has closed it; reads a little, as a slow client does."""
+    try:
+        return not slow.recv(1_000)
+    except ConnectionError:
+        return True
+
+
+def test_a_worker_that_stops_lets_clients_go(served: Served) -> None:
+    """The last test: it stops the server. Clients come back at different times."""
+    with ExitStack() as stack:
+        clients = [stack.enter_context(listening(served.port, served.token())) for _ in range(8)]
+        for client in clients:
+            client.next()
+        os.kill(served.pid, signal.SIGTERM)
+        pauses = {int(client.rest()[-1].fields["retry"]) for client in clients}
+    assert len(pauses) > 4
+    assert all(500 <= pause <= 2_500 for pause in pauses)
