@@ -1,4 +1,4 @@
-"""Authorisation: what a caller may do, and which projects they may read. No other module decides this.
+"""Authorization: what a caller may do, and which projects they may read. No other module decides this.
 
 A :class:`Caller` is the user or token that makes a request. Its rights are loaded with one query on first use
 and cached for the request.

@@ -40,7 +40,7 @@ SDK_KINDS = frozenset({ApiToken.Kind.BACKEND, ApiToken.Kind.FRONTEND})
 class KnownTokens:
     """The SDK tokens that were used last, for outages of the database. Thread-safe."""
 
-    MOST = 2_000
+    MAX_COUNT = 2_000
 
     def __init__(self) -> None:
         self._tokens: OrderedDict[str, ApiToken] = OrderedDict()  # by the hash of the secret
@@ -50,7 +50,7 @@ class KnownTokens:
         with self._lock:
             self._tokens[token.secret_hash] = token
             self._tokens.move_to_end(token.secret_hash)
-            if len(self._tokens) > self.MOST:
+            if len(self._tokens) > self.MAX_COUNT:
                 self._tokens.popitem(last=False)
 
     def get(self, digest: str) -> ApiToken | None:

@@ -7,7 +7,7 @@
 2. In ``permissions``, declare what each action that writes requires: a permission, a tuple if any one of them
    is enough, or ``None`` if every caller who can read the resource may do it. For resources in a project or
    on a flag, extend ``InProjectViewSet`` or ``OnFlagViewSet`` from ``projects.viewsets``, which load what the
-   URL names. For others, override ``authorise``.
+   URL names. For others, override ``authorize``.
 3. In the action, call ``self.validated(Body)``, then one function of ``actions``, and return a ``Response``.
    401, 404 and 403 have been ruled out by then. ``actions`` checks again under its locks, because rights and
    rows may have changed since.
@@ -72,7 +72,7 @@ class ViewSet(FreedBodies, viewsets.ViewSet):
         super().initial(request, *args, **kwargs)
         if self.action in (None, "metadata"):  # an unsupported method, or OPTIONS
             return
-        self.authorise(*args, **kwargs)
+        self.authorize(*args, **kwargs)
         if request.method not in SAFE_METHODS:
             self._kept = self._ended.enter_context(noting_unreadable_values(keep=True))
         if ignores_expectations(request):
@@ -84,7 +84,7 @@ class ViewSet(FreedBodies, viewsets.ViewSet):
             response[HEADER] = header_of(self._kept)
         return response
 
-    def authorise(self, *args: Any, **kwargs: Any) -> None:
+    def authorize(self, *args: Any, **kwargs: Any) -> None:
         """Raises NotFound, NoAccess. ``kwargs`` are the URL's parameters."""
         self.check_permission()
 

@@ -13,7 +13,7 @@ from importer.plan.definitions import planned_changes
 from importer.runs import access_run, body_of, visible_runs
 from playground.comparison.planned import PlannedImport
 
-MOST_OFFERED = 20
+MAX_OFFERED = 20
 
 
 def import_choices(caller: Caller) -> list[tuple[str, str]]:
@@ -24,7 +24,7 @@ def import_choices(caller: Caller) -> list[tuple[str, str]]:
             str(run.id),
             f"{run.project} / {run.environment}: {run.file_name or 'pasted'}, {run.created_at:%d %b, %H:%M} UTC",
         )
-        for run in runs[:MOST_OFFERED]
+        for run in runs[:MAX_OFFERED]
     ]
 
 

@@ -9,7 +9,7 @@ from rest_framework import serializers
 from flagadmin.core.http.fields import Body, ListOf
 from importer.body.schemas import BodyDocument
 from playground.comparison.given_contexts import MAX_CONTEXTS, ContextsBody
-from playground.comparison.request import MOST_EXAMPLES
+from playground.comparison.request import MAX_EXAMPLES
 
 IMPORT_DESCRIPTION = """\
 Creates and overwrites flags of one project in one environment from an export. All flags are imported, or none.
@@ -216,7 +216,7 @@ class CompareQuery(serializers.Serializer[Any]):
         min_value=0, max_value=2**31 - 1, default=0, help_text="Other synthetic users."
     )
     limit = serializers.IntegerField(
-        min_value=0, max_value=MOST_EXAMPLES, default=20, help_text="Examples in the answer."
+        min_value=0, max_value=MAX_EXAMPLES, default=20, help_text="Examples in the answer."
     )
 
 

@@ -19,11 +19,11 @@ from playground.comparison.who_changes import WhoChanges, compared, sampled, use
 from playground.engine.context import Context
 from playground.saved_contexts.report import changes_document
 
-MOST_FLAGS = 1_000
+MAX_FLAGS = 1_000
 """Changed flags that are compared, the first by name."""
-MOST_RULES = 200
+MAX_RULES = 200
 """Changed flags whose rules make the users: reading those of one takes a millisecond."""
-MOST_MADE = 3_000
+MAX_GENERATED = 3_000
 """Contexts made from the rules of flags that change for none of the users."""
 
 
@@ -32,13 +32,13 @@ def who_changes(plan: Plan, *, flag: str = "", states: Planned | None = None) ->
     states = states or planned_states(plan)
     if flag and flag not in states.names:
         raise NotFound(f"This import does not change the evaluation of {flag}.")
-    shown = states.names[:MOST_FLAGS]
+    shown = states.names[:MAX_FLAGS]
     # The same users for one flag as for all.
     users, now = users_for(len(shown)), timezone.now()
-    contexts = sampled(states.documents(shown[:MOST_RULES]), now=now, users=users)
+    contexts = sampled(states.documents(shown[:MAX_RULES]), now=now, users=users)
 
     def rare(names: list[str]) -> Sequence[Context]:
-        return generated(states.documents(names), now=now, limit=MOST_MADE)
+        return generated(states.documents(names), now=now, limit=MAX_GENERATED)
 
     compare = [flag] if flag else shown
     return compared(states.before, states.after, contexts, compare, total=len(states.names), rare=rare)
@@ -50,7 +50,7 @@ def comparison_document(
     """All changed flags, as the playground's comparison answers. Raises ValidationError if there are too many."""
     states, given = planned_states(plan), GivenContexts(caller, contexts)
     check_size(len(states.names), given.most)
-    table = ContextTable(given.make(lambda: states.documents(states.names[:MOST_RULES])))
+    table = ContextTable(given.make(lambda: states.documents(states.names[:MAX_RULES])))
     comparison = Comparison(states.before, states.after, table)
     answer = written(comparison, states.names, saved=given.saved, limit=limit)
     changed = changed_if_imported(states, caller=caller)

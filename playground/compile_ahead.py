@@ -22,7 +22,7 @@ from projects.used_by_counts import count_ahead
 log = logging.getLogger("flagadmin.playground")
 
 DELAY = 5.0  # seconds after the worker's start
-LEAST = 5_000  # flags; fewer are compiled in less than half a second once somebody asks
+MIN_COUNT = 5_000  # flags; fewer are compiled in less than half a second once somebody asks
 FLAG_BYTES = 5_000  # about what the cache counts for a flag
 STEP = 100  # flags: some ms of work
 REST = 3  # times as long as a step took
@@ -45,7 +45,7 @@ def _run() -> None:
 def prepare() -> None:
     """Does nothing for few flags. More than the cache can hold are not compiled."""
     flags = Flag.objects.filter(archived_at=None).count()
-    if flags < LEAST:
+    if flags < MIN_COUNT:
         return
     if flags <= settings.SNAPSHOT_CACHE_BYTES / FLAG_BYTES:
         compile_ahead(default_environment(list(Environment.objects.values_list("name", flat=True))), paced)

@@ -9,7 +9,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers as s
 
 from flagadmin.core.http.fields import ListOf, MapOf
-from playground.request import LONGEST_TEXT, MOST_ENVIRONMENTS, MOST_FIELDS, MOST_PROJECTS
+from playground.request import MAX_ENVIRONMENTS, MAX_FIELDS, MAX_PROJECTS, MAX_TEXT_LENGTH
 
 PLAYGROUND_DESCRIPTION = """\
 Says for every active flag of the projects what an SDK would return for this context in this environment, and why.
@@ -40,8 +40,8 @@ At most 50,000 evaluations per request (a setting of the server).
         "oneOf": [
             {
                 "type": "array",
-                "items": {"type": "string", "maxLength": LONGEST_TEXT},
-                "maxItems": MOST_PROJECTS,
+                "items": {"type": "string", "maxLength": MAX_TEXT_LENGTH},
+                "maxItems": MAX_PROJECTS,
             },
             {"type": "string", "enum": ["*"]},
         ],
@@ -59,14 +59,16 @@ class OutcomeField(s.JSONField):
 
 class ContextText(s.CharField):
     def __init__(self, **kwargs: Any) -> None:
-        super().__init__(max_length=LONGEST_TEXT, required=False, allow_null=True, allow_blank=True, **kwargs)
+        super().__init__(
+            max_length=MAX_TEXT_LENGTH, required=False, allow_null=True, allow_blank=True, **kwargs
+        )
 
 
 class EvaluationContext(s.Serializer[Any]):
     appName = ContextText(help_text="Application name.")
     currentTime = s.DateTimeField(required=False, help_text="The time to evaluate at; now when absent.")
     properties = MapOf(
-        child=ContextText(), max_length=MOST_FIELDS, required=False, help_text="Custom context fields."
+        child=ContextText(), max_length=MAX_FIELDS, required=False, help_text="Custom context fields."
     )
     remoteAddress = ContextText(help_text="Client address.")
     sessionId = ContextText(help_text="Session identifier.")
@@ -74,7 +76,7 @@ class EvaluationContext(s.Serializer[Any]):
 
 
 class PlaygroundRequestSerializer(s.Serializer[Any]):
-    environment = s.CharField(max_length=LONGEST_TEXT, help_text="The environment to evaluate in.")
+    environment = s.CharField(max_length=MAX_TEXT_LENGTH, help_text="The environment to evaluate in.")
     projects = ProjectsField(required=False, allow_null=True)
     context = EvaluationContext()  # type: ignore[assignment]  # a field's name, not DRF's own
     at = s.DateTimeField(required=False, allow_null=True, help_text="A moment in the past; now when absent.")
@@ -82,7 +84,7 @@ class PlaygroundRequestSerializer(s.Serializer[Any]):
 
 class AdvancedPlaygroundRequestSerializer(s.Serializer[Any]):
     environments = ListOf(
-        child=s.CharField(max_length=LONGEST_TEXT), min_length=1, max_length=MOST_ENVIRONMENTS
+        child=s.CharField(max_length=MAX_TEXT_LENGTH), min_length=1, max_length=MAX_ENVIRONMENTS
     )
     projects = ProjectsField(required=False, allow_null=True)
     context = EvaluationContext()  # type: ignore[assignment]  # a field's name, not DRF's own

@@ -14,8 +14,8 @@ from playground.engine.context import TOP_LEVEL
 from projects.history.past import is_in_future
 
 EVERY_PROJECT = "*"
-MOST_ENVIRONMENTS, MOST_PROJECTS, MOST_FIELDS = 100, 10_000, 1_000
-LONGEST_TEXT = 100_000  # characters of a value or name
+MAX_ENVIRONMENTS, MAX_PROJECTS, MAX_FIELDS = 100, 10_000, 1_000
+MAX_TEXT_LENGTH = 100_000  # characters of a value or name
 FUTURE = "must not be in the future"
 Body = dict[str, Any]
 
@@ -85,7 +85,7 @@ def _environments(body: Body, several: bool, problems: list[Problem]) -> list[st
         return []
     if not listed:
         problems.append(Problem(name, "must name at least one environment"))
-    if problem := _size_problem(listed, MOST_ENVIRONMENTS):
+    if problem := _size_problem(listed, MAX_ENVIRONMENTS):
         problems.append(Problem(name, problem))
         return []
     for index, item in enumerate(listed):
@@ -106,7 +106,7 @@ def _projects(value: Any, problems: list[Problem]) -> list[str] | None:
         message = f'must be a list of project ids, or "*" for all you can read, not {kind_of(value)}'
         problems.append(Problem("projects", message))
         return []
-    if problem := _size_problem(value, MOST_PROJECTS):
+    if problem := _size_problem(value, MAX_PROJECTS):
         problems.append(Problem("projects", problem))
         return []
     for index, item in enumerate(value):
@@ -127,7 +127,7 @@ def read_context(body: Body, problems: list[Problem]) -> Body:
     if not isinstance(context, dict):
         problems.append(Problem("context", f"must be an object, not {kind_of(context)}"))
         return {}
-    if problem := _size_problem(context, MOST_FIELDS):
+    if problem := _size_problem(context, MAX_FIELDS):
         problems.append(Problem("context", problem))
         return {}
     read: Body = {}
@@ -145,7 +145,7 @@ def _properties(value: Any, problems: list[Problem]) -> dict[str, str]:
     if not isinstance(value, dict):
         problems.append(Problem("context.properties", f"must be an object, not {kind_of(value)}"))
         return {}
-    if problem := _size_problem(value, MOST_FIELDS):
+    if problem := _size_problem(value, MAX_FIELDS):
         problems.append(Problem("context.properties", problem))
         return {}
     texts: dict[str, str] = {}
@@ -157,7 +157,7 @@ def _properties(value: Any, problems: list[Problem]) -> dict[str, str]:
 
 def _text(value: Any, place: str, key: str, problems: list[Problem]) -> str | None:
     """The text of a scalar, None for null; adds what is wrong with it to ``problems``."""
-    if type(value) is str and len(value) <= LONGEST_TEXT:  # most are
+    if type(value) is str and len(value) <= MAX_TEXT_LENGTH:  # most are
         return text_of(value)
     if isinstance(value, dict | list):
         is_own = place == "context" and key not in TOP_LEVEL
@@ -175,8 +175,8 @@ def _size_problem(sent: Sized, most: int) -> str | None:
 
 
 def _length_problem(value: Any) -> str | None:
-    if isinstance(value, str) and len(value) > LONGEST_TEXT:
-        return f"must have at most {LONGEST_TEXT:,} characters; this has {len(value):,}"
+    if isinstance(value, str) and len(value) > MAX_TEXT_LENGTH:
+        return f"must have at most {MAX_TEXT_LENGTH:,} characters; this has {len(value):,}"
     return None
 
 

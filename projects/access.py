@@ -1,4 +1,4 @@
-"""Finds, locks and authorises projects and flags. Every action gets the rows that it changes from here.
+"""Finds, locks and authorizes projects and flags. Every action gets the rows that it changes from here.
 
 A row that the caller may not read raises NotFound; one that it may read but not change raises NoAccess.
 Locks are always taken in the same order, which prevents deadlocks: projects by id, then flags by name.

@@ -44,7 +44,7 @@ from projects.members.api import (
     RoleUsageViewSet,
     UserRoleViewSet,
 )
-from projects.projects.api import FlagFavouriteViewSet, ProjectFavouriteViewSet, ProjectViewSet
+from projects.projects.api import FlagFavoriteViewSet, ProjectFavoriteViewSet, ProjectViewSet
 from projects.projects.personal_dashboard_api import PersonalDashboardViewSet
 from projects.segments.api import SegmentViewSet
 from projects.strategies.api import ConstraintViewSet, StrategyViewSet
@@ -92,7 +92,7 @@ router.register(FLAGS, FlagViewSet)
 router.register(FLAGS, ParentOptionViewSet)
 router.register(f"{FLAG}/dependencies", DependencyViewSet)
 router.register(f"{FLAG}/environments", FlagEnvironmentViewSet)
-router.register(f"{FLAG}/favorites", FlagFavouriteViewSet)
+router.register(f"{FLAG}/favorites", FlagFavoriteViewSet)
 router.register(f"{FLAG}/lifecycle", LifecycleViewSet)
 router.register(f"{FLAG}/link", LinkViewSet)
 router.register(f"{FLAG}/parent-variants", ParentVariantViewSet)
@@ -107,7 +107,7 @@ router.register(f"{PROJECT}/applications", ProjectApplicationViewSet)
 router.register(f"{PROJECT}/context", ProjectContextFieldViewSet)
 router.register(f"{PROJECT}/dependencies", ProjectDependencyViewSet)
 router.register(f"{PROJECT}/environments", ProjectEnvironmentViewSet)
-router.register(f"{PROJECT}/favorites", ProjectFavouriteViewSet)
+router.register(f"{PROJECT}/favorites", ProjectFavoriteViewSet)
 router.register(f"{PROJECT}/flag-creators", ProjectFlagCreatorViewSet)
 router.register(f"{PROJECT}/groups/<str:holder_id>/roles", GroupRoleViewSet)
 router.register(f"{PROJECT}/role/<str:role_id>/access", RoleAccessViewSet)

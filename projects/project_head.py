@@ -1,4 +1,4 @@
-"""The head of a project's console pages: name, favourite, actions and tabs (templates/projects/base.html)."""
+"""The head of a project's console pages: name, favorite, actions and tabs (templates/projects/base.html)."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,7 +8,7 @@ from groups.permissions import Permission
 from projects.console import allowed, project_url
 from projects.flags.list_queries import environment_names
 from projects.members.counts import member_counts
-from projects.models import FavouriteProject, Project, ProjectApplication
+from projects.models import FavoriteProject, Project, ProjectApplication
 from projects.projects.actions import SETTINGS_PERMISSIONS
 from projects.projects.queries import flag_counts
 
@@ -35,7 +35,7 @@ def project_head(project: Project, tab: str, *, caller: Caller) -> dict[str, Any
         "url": project_url(project.pk),
         "counts": counts,
         "environments": environment_names(project),
-        "favourite": FavouriteProject.objects.filter(user=caller.id, project=project).exists(),
+        "favorite": FavoriteProject.objects.filter(user=caller.id, project=project).exists(),
         "may": may,
         "tabs": _tabs(project, tab, counts["featureCount"], may),
     }

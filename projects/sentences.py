@@ -14,8 +14,8 @@ from playground.engine.sentences import custom_strategy, listed, shown, unmet_ph
 from playground.engine.strategies import STRATEGIES
 
 Document = Mapping[str, Any]
-MOST_IN_A_SENTENCE = 2
-MOST_LISTED = 10  # conditions of a strategy that are listed individually
+MAX_IN_A_SENTENCE = 2
+MAX_LISTED = 10  # conditions of a strategy that are listed individually
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +32,10 @@ class Summary:
     @property
     def is_long(self) -> bool:
         """Whether to show the conditions as a list instead of in a sentence."""
-        return len(self.conditions) > MOST_IN_A_SENTENCE
+        return len(self.conditions) > MAX_IN_A_SENTENCE
 
 
-def strategy_summary(strategy: Document, *, segments: Mapping[int, str], most: int = MOST_LISTED) -> Summary:
+def strategy_summary(strategy: Document, *, segments: Mapping[int, str], most: int = MAX_LISTED) -> Summary:
     """The description of a strategy. ``segments`` are names by id; ``most`` conditions are listed."""
     conditions = [constraint_sentence(item) for item in objects_of(strategy.get("constraints"))]
     conditions += [f"in segment {segments.get(number, number)}" for number in strategy.get("segments") or []]
@@ -43,7 +43,7 @@ def strategy_summary(strategy: Document, *, segments: Mapping[int, str], most: i
     return Summary(whom, shortened(conditions, most))
 
 
-def shortened(conditions: Sequence[str], most: int = MOST_LISTED) -> list[str]:
+def shortened(conditions: Sequence[str], most: int = MAX_LISTED) -> list[str]:
     """The first conditions and the number of the others.
 
     A single extra condition is not abbreviated.
@@ -67,8 +67,8 @@ def constraint_sentence(constraint: Document) -> str:
 def variants_sentence(variants: Iterable[Document]) -> str:
     """``Variants: blue 50 %, green 50 %``; empty without variants."""
     shares = [f"{text_of(v.get('name'))} {percent(v.get('weight'))} %" for v in variants]
-    if (more := len(shares) - MOST_LISTED) > 1:
-        shares[MOST_LISTED:] = [f"and {more:,} more"]
+    if (more := len(shares) - MAX_LISTED) > 1:
+        shares[MAX_LISTED:] = [f"and {more:,} more"]
     return f"Variants: {', '.join(shares)}" if shares else ""
 
 

@@ -1,4 +1,4 @@
-"""Validation rules for several models: names, colours, lists of objects. They yield every problem found."""
+"""Validation rules for several models: names, colors, lists of objects. They yield every problem found."""
 
 import re
 from collections.abc import Iterator, Sequence

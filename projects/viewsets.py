@@ -15,7 +15,7 @@ class InProjectViewSet(ViewSet):
 
     project: Project
 
-    def authorise(self, project_id: str, *args: Any, **kwargs: Any) -> None:
+    def authorize(self, project_id: str, *args: Any, **kwargs: Any) -> None:
         self.project = access_project(self.caller, project_id)
         self.check_permission(project=project_id)
 
@@ -28,7 +28,7 @@ class OnFlagViewSet(InProjectViewSet):
 
     flag: Flag
 
-    def authorise(
+    def authorize(
         self,
         project_id: str,
         name: str | None = None,
@@ -37,7 +37,7 @@ class OnFlagViewSet(InProjectViewSet):
         **kwargs: Any,
     ) -> None:
         if name is None:
-            super().authorise(project_id)
+            super().authorize(project_id)
             return
         self.flag = self.find_flag(project_id, name)
         self.check_permission(project=project_id, environment=environment)

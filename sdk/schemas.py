@@ -8,22 +8,22 @@ from pydantic import ValidationError as PydanticError
 
 from flagadmin.core.errors import Problem, ValidationError
 
-MOST_COUNT = 2**31 - 1
+MAX_COUNT = 2**31 - 1
 DEFAULT_INSTANCE = "default"
 MAX_WORD_LENGTH = 255  # characters
-MOST_TOKENS = 1000
+MAX_TOKENS = 1000
 MAX_ENTRIES = 10_000  # in a bulk list, or flags in a report
-MOST_VARIANTS = 1000
+MAX_VARIANTS = 1000
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=MAX_WORD_LENGTH)]
 Word = Annotated[str | None, Field(max_length=MAX_WORD_LENGTH)]
 StrategyNames = Annotated[list[Annotated[str, Field(max_length=MAX_WORD_LENGTH)]], Field(max_length=1000)]
 Secret = Annotated[str, Field(max_length=1000)]
-SeenTokens = Annotated[list[Secret], Field(max_length=MOST_TOKENS)]
+SeenTokens = Annotated[list[Secret], Field(max_length=MAX_TOKENS)]
 ImpactMetrics = Annotated[list[Any], Field(max_length=200)]
-CountNumber = Annotated[int, Field(ge=0, le=MOST_COUNT)]
+CountNumber = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 VariantName = Annotated[str, Field(max_length=MAX_WORD_LENGTH)]
-VariantCounts = Annotated[dict[VariantName, CountNumber], Field(max_length=MOST_VARIANTS)]
+VariantCounts = Annotated[dict[VariantName, CountNumber], Field(max_length=MAX_VARIANTS)]
 
 
 def _aware(moment: datetime) -> datetime:
@@ -133,7 +133,7 @@ class BulkLists(Body):
 
 
 class Tokens(Body):
-    tokens: list[Secret] = Field(max_length=MOST_TOKENS)
+    tokens: list[Secret] = Field(max_length=MAX_TOKENS)
 
 
 class ValidToken(Body):

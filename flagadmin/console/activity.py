@@ -19,7 +19,7 @@ from flagadmin.core.lists.pages import SPREADSHEET, Column, Filter, Listing, cur
 from groups.console import ListPage
 from projects.access import readable_projects
 from projects.history.changes import (
-    MOST_EVENTS,
+    MAX_EVENTS,
     ChangePage,
     GroupedChange,
     change_of,
@@ -38,7 +38,7 @@ KINDS = {
     "vocabulary": ("segment-", "context-field-", "strategy-", "tag-type-", "saved-context-"),
 }
 PER_PAGE = 40
-MOST_COUNTED = 10_000
+MAX_COUNTED = 10_000
 CURSOR, CHANGE = "before", "change"  # URL parameters: where the page begins, and the one change shown
 Day = tuple[tuple[str, str], list[GroupedChange]]
 
@@ -88,7 +88,7 @@ class ActivityPage(ListPage):
 
     def listing(self) -> Any:
         if CHANGE in self.request.GET:
-            self.per_page = MOST_EVENTS
+            self.per_page = MAX_EVENTS
         self.dates = DateRange.of(self.request.GET, zone_of(self.request))
         return super().listing()
 
@@ -162,9 +162,9 @@ class ActivityPage(ListPage):
 
 def events_counted(events: QuerySet[AuditEvent]) -> str:
     """``38 events``, ``10,000+ events``"""
-    number = events.order_by()[: MOST_COUNTED + 1].count()
-    if number > MOST_COUNTED:
-        return f"{MOST_COUNTED:,}+ events"
+    number = events.order_by()[: MAX_COUNTED + 1].count()
+    if number > MAX_COUNTED:
+        return f"{MAX_COUNTED:,}+ events"
     return f"{number:,} event{'' if number == 1 else 's'}"
 
 

@@ -1,7 +1,7 @@
 """What needs attention on the start page: failing expectations, stale flags, waiting imports, expiring
 tokens, outdated SDKs.
 
-Each source is a function that yields at most MOST items from a bounded number of queries, of what the caller
+Each source is a function that yields at most MAX_COUNT items from a bounded number of queries, of what the caller
 may read. A new source is a function in ``_SOURCES``.
 """
 
@@ -32,11 +32,11 @@ from projects.flags.list_queries import stale_flag_counts
 from projects.models import Flag
 from projects.tokens.access import scope_words, visible_tokens
 
-RED, AMBER, GREY = "red", "amber", "grey"
+RED, AMBER, GREY = "red", "amber", "gray"
 _ORDER = (RED, AMBER, GREY)
-MOST = 5
+MAX_COUNT = 5
 NAMED_FLAGS = 2
-MOST_EXPECTATIONS = 1_000  # of those that are checked for the start page
+MAX_EXPECTATIONS = 1_000  # of those that are checked for the start page
 VERY_SOON = timedelta(days=2)
 QUIET = timedelta(days=7)  # a flag not evaluated for this long is said to be
 
@@ -46,7 +46,7 @@ class Attention:
     """One thing to look at. ``action`` is the label of a link to ``url``.
 
     ``kind``: "expectation", "stale", "overdue", "import", "token" or "sdk". ``level``: "red" for what fails,
-    "amber" for what will, "grey" for what can wait.
+    "amber" for what will, "gray" for what can wait.
     """
 
     kind: str
@@ -69,7 +69,7 @@ def needs_attention(caller: Caller, *, now: datetime | None = None) -> list[Atte
 
 def _stale_flags(caller: Caller, now: datetime) -> Iterator[Attention]:
     flags = readable_flags(caller).filter(archived_at=None, project__archived_at=None)
-    counts = stale_flag_counts(flags, now=now)[:MOST]
+    counts = stale_flag_counts(flags, now=now)[:MAX_COUNT]
     reasons = _reasons(
         flags.filter(project__in=[row["project_id"] for row in counts if row["stale_flags"]]), now
     )
@@ -134,7 +134,7 @@ def _days(time: timedelta) -> str:
 
 def _expectations(caller: Caller, now: datetime) -> Iterator[Attention]:
     """Expectations of saved contexts that are not met."""
-    expected = expectations_of(caller)[:MOST_EXPECTATIONS]
+    expected = expectations_of(caller)[:MAX_EXPECTATIONS]
     failed = [one for one in check_expectations(caller, expected, reasons=False) if not one.met]
     if failed:
         verb = "is" if len(failed) == 1 else "are"
@@ -154,7 +154,7 @@ def _expectations(caller: Caller, now: datetime) -> Iterator[Attention]:
 def _imports(caller: Caller, now: datetime) -> Iterator[Attention]:
     """The caller's own pending imports; nobody else may confirm them."""
     runs = visible_runs(caller).filter(state=ImportRun.State.PENDING).order_by("-created_at")
-    for run in runs.annotate(problems=F("preview__problemCount"), refusal=F("preview__refusal"))[:MOST]:
+    for run in runs.annotate(problems=F("preview__problemCount"), refusal=F("preview__refusal"))[:MAX_COUNT]:
         blocked = bool(run.problems or run.refusal)
         problems = counted(run.problems or 0, "problem") if run.problems else run.refusal
         yield Attention(
@@ -177,7 +177,7 @@ def _tokens(caller: Caller, now: datetime) -> Iterator[Attention]:
     except NoAccess:
         visible = Q(pk__in=[])
     tokens = ApiToken.objects.filter(mine | visible, expires_at__gt=now, expires_at__lte=now + SOON)
-    for token in tokens.order_by("expires_at", "id").prefetch_related("scopes")[:MOST]:
+    for token in tokens.order_by("expires_at", "id").prefetch_related("scopes")[:MAX_COUNT]:
         assert token.expires_at is not None
         left = token.expires_at - now
         personal = token.kind == ApiToken.Kind.PERSONAL
@@ -204,7 +204,7 @@ def _ago(time: timedelta) -> str:
 
 
 def _old_sdks(caller: Caller, now: datetime) -> Iterator[Attention]:
-    for application in outdated_applications(caller.readable_projects)[:MOST]:
+    for application in outdated_applications(caller.readable_projects)[:MAX_COUNT]:
         yield Attention(
             "sdk",
             GREY,

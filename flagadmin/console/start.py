@@ -24,10 +24,10 @@ from projects.flags.flag_cells import Cell, flag_cells
 from projects.flags.flag_rows import Toggle
 from projects.history.changes import change_page
 from projects.history.queries import readable_events
-from projects.models import FavouriteProject, Flag, Project
+from projects.models import FavoriteProject, Flag, Project
 from projects.projects.queries import counted_projects
 
-MOST_PROJECTS, MOST_CHANGES, MOST_FAVOURITES, MOST_CHOICES = 10, 8, 8, 20
+MAX_PROJECTS, MAX_CHANGES, MAX_FAVORITES, MAX_CHOICES = 10, 8, 8, 20
 OPEN_ATTENTION = 5  # more of it unfolds
 NO_CHANGES = [
     event.value
@@ -38,8 +38,8 @@ NO_CHANGES = [
 
 
 @dataclass(frozen=True, slots=True)
-class Favourite:
-    """A favourite flag with its cells and toggles in production environments."""
+class Favorite:
+    """A favorite flag with its cells and toggles in production environments."""
 
     flag: Flag
     url: str
@@ -57,7 +57,7 @@ class StartPage(ConsolePage):
         active = readable_flags(self.caller).filter(archived_at=None, project__archived_at=None).count()
         attention = needs_attention(self.caller)
         events = readable_events(self.caller).exclude(type__in=NO_CHANGES)
-        changes = change_page(events, caller=self.caller, size=MOST_CHANGES)
+        changes = change_page(events, caller=self.caller, size=MAX_CHANGES)
         return super().get_context_data(
             projects=projects,
             project_count=number,
@@ -67,7 +67,7 @@ class StartPage(ConsolePage):
             attention_count=len(attention),
             stale=stale_counts(self.caller, projects),
             changes=changes.changes,
-            favourites=favourites(self.caller),
+            favorites=favorites(self.caller),
             usage=installation_usage(self.caller),
             creatable=self.creatable(projects),
             start_here=not self.request.session.get("evaluated"),
@@ -87,10 +87,10 @@ class StartPage(ConsolePage):
 
 
 def top_projects(caller: Caller) -> list[Any]:
-    """The caller's favourites, then those with the most active flags."""
-    liked = FavouriteProject.objects.filter(user=caller.id).values("project")
+    """The caller's favorites, then those with the most active flags."""
+    liked = FavoriteProject.objects.filter(user=caller.id).values("project")
     in_use = counted_projects(readable_projects(caller).filter(archived_at=None))
-    return list(in_use.alias(liked=Q(pk__in=liked)).order_by("-liked", "-active_flags", "id")[:MOST_PROJECTS])
+    return list(in_use.alias(liked=Q(pk__in=liked)).order_by("-liked", "-active_flags", "id")[:MAX_PROJECTS])
 
 
 def stale_counts(caller: Caller, projects: Sequence[Project]) -> dict[str, int]:
@@ -98,11 +98,11 @@ def stale_counts(caller: Caller, projects: Sequence[Project]) -> dict[str, int]:
     return dict(flags.values_list("project_id").annotate(Count("pk")))
 
 
-def favourites(caller: Caller) -> list[Favourite]:
-    flags = readable_flags(caller).filter(archived_at=None, favourites__user=caller.id)
-    listed = list(flags.select_related("project").order_by("name")[:MOST_FAVOURITES])
+def favorites(caller: Caller) -> list[Favorite]:
+    flags = readable_flags(caller).filter(archived_at=None, favorites__user=caller.id)
+    listed = list(flags.select_related("project").order_by("name")[:MAX_FAVORITES])
     return [
-        Favourite(
+        Favorite(
             each.flag,
             flag_url(each.flag.project_id, each.flag.name),
             [(cell, toggle(each.flag, cell, caller)) for cell in each.cells if cell.production],
@@ -118,7 +118,7 @@ def toggle(flag: Flag, cell: Cell, caller: Caller) -> Toggle:
     return Toggle(cell.environment, cell.enabled, not may, asks=True)
 
 
-@csrf_exempt  # it only stores a colour, and the form is also on pages without a session
+@csrf_exempt  # it only stores a color, and the form is also on pages without a session
 def keep_theme(request: HttpRequest) -> HttpResponse:
     """Stores the theme in a cookie and redirects to the previous page. Raises MethodNotAllowed."""
     if request.method != "POST":

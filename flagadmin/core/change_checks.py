@@ -10,12 +10,12 @@ from contextvars import ContextVar
 from typing import Any, ParamSpec, TypeVar
 
 from flagadmin.core.db.transactions import at_end_of_action
-from flagadmin.core.errors import MOST_DETAILS, AppError, Conflict, Problem, counted
+from flagadmin.core.errors import MAX_DETAILS, AppError, Conflict, Problem, counted
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-MOST_NAMED = 3
+MAX_NAMED = 3
 """Refusing projects that a message names."""
 _overriding: ContextVar[Any] = ContextVar("overriding", default=None)
 
@@ -50,8 +50,8 @@ class BrokenExpectations(Exception):
         """`project a refuses`, `projects a, b, c and 7 more refuse`."""
         if len(self.projects) == 1:
             return f"project {self.projects[0]} refuses"
-        more = len(self.projects) - MOST_NAMED
-        named = [*self.projects[:MOST_NAMED], *([f"{more:,} more"] if more > 0 else [])]
+        more = len(self.projects) - MAX_NAMED
+        named = [*self.projects[:MAX_NAMED], *([f"{more:,} more"] if more > 0 else [])]
         return f"projects {', '.join(named[:-1])} and {named[-1]} refuse"
 
     @property
@@ -91,11 +91,11 @@ class _Running:
 
 def united(refused: Sequence[BrokenExpectations]) -> BrokenExpectations:
     """One refusal of all the projects. Each has its share of the problems that a refusal names."""
-    most = max(1, MOST_DETAILS // len(refused))
+    most = max(1, MAX_DETAILS // len(refused))
     return BrokenExpectations(
         list(dict.fromkeys(project for each in refused for project in each.projects)),
-        [problem for each in refused for problem in each.problems[:most]][:MOST_DETAILS],
-        [document for each in refused for document in each.documents[:most]][:MOST_DETAILS],
+        [problem for each in refused for problem in each.problems[:most]][:MAX_DETAILS],
+        [document for each in refused for document in each.documents[:most]][:MAX_DETAILS],
         sum(each.count for each in refused),
     )
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-MOST_DETAILS = 100
-MOST_DETAILS_BYTES = 80_000  # keeps an error record below 100 kB
-LONGEST_PATH, LONGEST_MESSAGE = 250, 4_000  # characters
+MAX_DETAILS = 100
+MAX_DETAILS_BYTES = 80_000  # keeps an error record below 100 kB
+MAX_PATH_LENGTH, MAX_MESSAGE_LENGTH = 250, 4_000  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Problem:
 class AppError(Exception):
     """An error that is shown to the caller.
 
-    ``details`` are problems with their paths: the first :data:`MOST_DETAILS`, and the number of further ones.
+    ``details`` are problems with their paths: the first :data:`MAX_DETAILS`, and the number of further ones.
     ``count`` is the total number of problems if only the first are given. ``extra`` holds additional keys of
     the record, for example ``permissions`` of NoAccess.
     """
@@ -49,7 +49,7 @@ class AppError(Exception):
         extra: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        self.message = clipped(message or self.default_message, LONGEST_MESSAGE)
+        self.message = clipped(message or self.default_message, MAX_MESSAGE_LENGTH)
         self.details = first_problems(list(details), count)
         self.extra = dict(extra or {})
         self.headers = dict(headers or {})
@@ -85,7 +85,7 @@ class ValidationError(AppError):
             return cls(
                 f"{problem.path}: {problem.message}" if problem.path else problem.message, details=problems
             )
-        listed = "Every one is" if count <= MOST_DETAILS else f"The first {MOST_DETAILS} are"
+        listed = "Every one is" if count <= MAX_DETAILS else f"The first {MAX_DETAILS} are"
         return cls(
             f"The request has {count:,} problems. {listed} listed in details.", details=problems, count=count
         )
@@ -218,7 +218,7 @@ class ServiceUnavailable(AppError):
 
 def first_problems(problems: list[Problem], count: int | None = None) -> list[Problem]:
     """The first problems, shortened, and a last one with the number of problems omitted."""
-    listed = list(_within_bytes(problems[:MOST_DETAILS]))
+    listed = list(_within_bytes(problems[:MAX_DETAILS]))
     more = (len(problems) if count is None else count) - len(listed)
     if more > 0:
         listed.append(Problem("", f"and {more:,} more"))
@@ -228,9 +228,9 @@ def first_problems(problems: list[Problem], count: int | None = None) -> list[Pr
 def _within_bytes(problems: Iterable[Problem]) -> Iterator[Problem]:
     size = 0
     for problem in problems:
-        cut = Problem(clipped(problem.path, LONGEST_PATH), clipped(problem.message, LONGEST_MESSAGE))
+        cut = Problem(clipped(problem.path, MAX_PATH_LENGTH), clipped(problem.message, MAX_MESSAGE_LENGTH))
         size += len(json.dumps(cut.as_dict()))
-        if size > MOST_DETAILS_BYTES:
+        if size > MAX_DETAILS_BYTES:
             return
         yield cut
 

@@ -23,7 +23,7 @@ from flagadmin.demo.flags import (
     STRATEGY_TYPES,
     tried_in_development,
 )
-from flagadmin.demo.people import ACCOUNTS, ADMIN, FAVOURITE_FLAGS, FAVOURITE_PROJECT, GROUPS
+from flagadmin.demo.people import ACCOUNTS, ADMIN, FAVORITE_FLAGS, FAVORITE_PROJECT, GROUPS
 from flagadmin.demo.usage import report_usage
 from groups.access import Caller
 from groups.groups.actions import NewGroup, create_group
@@ -41,8 +41,8 @@ from projects.context_fields.actions import create_context_field
 from projects.models import (
     ContextField,
     Environment,
-    FavouriteFlag,
-    FavouriteProject,
+    FavoriteFlag,
+    FavoriteProject,
     Flag,
     Project,
     Segment,
@@ -82,7 +82,7 @@ def load_demo() -> User:
         with at(now - SAVED):
             _saved_contexts(caller)
         story.tell(now, lambda caller: _import("storefront", "production", story.second_import(), caller))
-        _favourites(admin)
+        _favorites(admin)
     else:
         _missing_flags()
         _saved_contexts(caller)
@@ -182,10 +182,10 @@ def _not_here(flags: list[DemoFlag], environment: str) -> Iterator[DemoFlag]:
     return (flag for flag in flags if flag.name not in there | archived)
 
 
-def _favourites(admin: User) -> None:
-    flags = Flag.objects.filter(name__in=FAVOURITE_FLAGS)
-    FavouriteFlag.objects.bulk_create([FavouriteFlag(user=admin, flag=flag) for flag in flags])
-    FavouriteProject.objects.create(user=admin, project_id=FAVOURITE_PROJECT)
+def _favorites(admin: User) -> None:
+    flags = Flag.objects.filter(name__in=FAVORITE_FLAGS)
+    FavoriteFlag.objects.bulk_create([FavoriteFlag(user=admin, flag=flag) for flag in flags])
+    FavoriteProject.objects.create(user=admin, project_id=FAVORITE_PROJECT)
 
 
 def _pending_import(admin: User) -> None:

@@ -86,5 +86,5 @@ USAGE = [
     ),
 ]
 
-FAVOURITE_FLAGS = ("checkout-redesign", "one-click-pay", "search-v2", "maintenance-banner")
-FAVOURITE_PROJECT = "checkout"
+FAVORITE_FLAGS = ("checkout-redesign", "one-click-pay", "search-v2", "maintenance-banner")
+FAVORITE_PROJECT = "checkout"

@@ -17,7 +17,7 @@ from django.forms.models import _get_foreign_key
 from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
 
-MOST_CHARACTERS = 50_000  # in a value of a form, and in the rows of an inline
+MAX_CHARACTERS = 50_000  # in a value of a form, and in the rows of an inline
 ROW, OPTION = 3_000, 80  # characters of an inline row without its values, and of a choice in it
 
 
@@ -39,7 +39,7 @@ def length(value: Any) -> int:
 def long_fields(obj: Model | None) -> dict[str, Callable[[Any], str]]:
     """What is shown instead of the fields of ``obj`` whose values are too long for a form."""
     texts = [] if obj is None else [field for field in obj._meta.fields if _is_text(field)]
-    long = (field for field in texts if length(getattr(obj, field.name) or "") > MOST_CHARACTERS)
+    long = (field for field in texts if length(getattr(obj, field.name) or "") > MAX_CHARACTERS)
     return {field.name: summary(field.name, str(field.verbose_name)) for field in long}
 
 
@@ -87,7 +87,7 @@ def fits(inline: Any, obj: Model | None) -> bool:
     names = [field.name for field in inline.model._meta.fields if _is_text(field)]
     lengths: Any = sum((Coalesce(Length(Cast(F(name), TextField())), 0) for name in names), start=0)
     texts = found.aggregate(sum=Sum(lengths))["sum"] if names else 0
-    return (texts or 0) + found.count() * (ROW + OPTION * options(inline)) <= MOST_CHARACTERS
+    return (texts or 0) + found.count() * (ROW + OPTION * options(inline)) <= MAX_CHARACTERS
 
 
 def options(inline: Any) -> int:

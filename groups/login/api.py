@@ -23,7 +23,7 @@ from flagadmin.core.errors import (
     ValidationError,
 )
 from flagadmin.core.http.client_address import client_address
-from flagadmin.core.http.fields import LONGEST_NAME, Body
+from flagadmin.core.http.fields import MAX_NAME_LENGTH, Body
 from flagadmin.core.http.openapi import refusal
 from groups.login.actions import check_login
 from groups.login.flow import enter
@@ -44,7 +44,7 @@ CODE_NEEDED = (
 
 
 class LoginBody(Body):
-    username = serializers.CharField(max_length=LONGEST_NAME, help_text="User name or email address.")
+    username = serializers.CharField(max_length=MAX_NAME_LENGTH, help_text="User name or email address.")
     password = serializers.CharField(max_length=1000, trim_whitespace=False)
     code = serializers.CharField(
         max_length=100, required=False, help_text="Of the second factor, if the account has one."
@@ -66,11 +66,11 @@ class InvitedUser(serializers.Serializer):
 
 
 class ChoosePasswordBody(PasswordBody):
-    token = serializers.CharField(max_length=LONGEST_NAME, help_text="The last part of the link's path.")
+    token = serializers.CharField(max_length=MAX_NAME_LENGTH, help_text="The last part of the link's path.")
 
 
 class EmailBody(Body):
-    email = serializers.CharField(max_length=LONGEST_NAME)
+    email = serializers.CharField(max_length=MAX_NAME_LENGTH)
 
 
 class SimpleLoginView(OpenView):

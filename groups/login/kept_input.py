@@ -15,7 +15,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 
 SESSION_KEY = "kept_input"
 SECONDS = 3600
-LONGEST = 500_000  # characters; with it, the login form still fits into the limit for request bodies
+MAX_LENGTH = 500_000  # characters; with it, the login form still fits into the limit for request bodies
 RESTORE = "restore"  # a value of the form field "do": only render the form with the submitted values
 
 
@@ -28,7 +28,7 @@ def input_of(request: HttpRequest) -> str:
         if name == "csrfmiddlewaretoken" or "password" in name.lower():
             del entered[name]
     query = entered.urlencode()
-    return query if len(query) <= LONGEST else ""
+    return query if len(query) <= MAX_LENGTH else ""
 
 
 def page_of(request: HttpRequest) -> str:

@@ -50,7 +50,7 @@ class CandidateViewSet(ViewSet):
     tags = ("People",)
     permissions = {"search": GIVE_ACCESS, "access": GIVE_ACCESS}
 
-    def authorise(self, *args: Any, **kwargs: Any) -> None:
+    def authorize(self, *args: Any, **kwargs: Any) -> None:
         self.caller.check_anywhere(self.needed_permissions)
 
     @extend_schema(

@@ -8,7 +8,7 @@ from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
-from flagadmin.core.http.fields import LONGEST_NAME, Body
+from flagadmin.core.http.fields import MAX_NAME_LENGTH, Body
 from flagadmin.core.http.timestamps import iso
 from groups.authentication import ApiRequest
 from groups.people.personal_tokens import own_user
@@ -20,7 +20,7 @@ class FeedbackUpdateBody(Body):
 
 
 class FeedbackBody(FeedbackUpdateBody):
-    feedbackId = serializers.CharField(max_length=LONGEST_NAME)
+    feedbackId = serializers.CharField(max_length=MAX_NAME_LENGTH)
 
 
 class FeedbackRecord(serializers.Serializer):

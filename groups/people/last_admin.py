@@ -28,7 +28,7 @@ def lock_admins() -> None:
 def keeping_admins(caller: Caller) -> Iterator[None]:
     """Wraps a change that could take the Admin role from a user. Raises InvalidOperation at its end.
 
-    A lock serialises such changes: if two admins remove each other at once, only one of them succeeds.
+    A lock serializes such changes: if two admins remove each other at once, only one of them succeeds.
     """
     lock_admins()
     before = set(admins().values_list("id", flat=True))

@@ -182,7 +182,7 @@ class PersonalTokenViewSet(ViewSet):
     permissions = {"create": None, "destroy": None}
     user: User
 
-    def authorise(self, *args: Any, **kwargs: Any) -> None:
+    def authorize(self, *args: Any, **kwargs: Any) -> None:
         self.user = own_user(self.caller)
 
     @extend_schema(operation_id="getPats", responses=PersonalTokenList)

@@ -6,13 +6,13 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from flagadmin.core.http.fields import LONGEST_NAME, Body
+from flagadmin.core.http.fields import MAX_NAME_LENGTH, Body
 from flagadmin.core.http.timestamps import iso
 from groups.models import ApiToken, Role, User
 
 
 @extend_schema_field(
-    {"oneOf": [{"type": "integer"}, {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME}]}
+    {"oneOf": [{"type": "integer"}, {"type": "string", "minLength": 1, "maxLength": MAX_NAME_LENGTH}]}
 )
 class RootRoleField(serializers.Field):
     """A root role's id or name, or null for none."""
@@ -20,8 +20,8 @@ class RootRoleField(serializers.Field):
     def to_internal_value(self, data: Any) -> int | str:
         if isinstance(data, bool) or not isinstance(data, int | str) or data == "":
             raise serializers.ValidationError("Give a root role's id or its name.")
-        if isinstance(data, str) and len(data) > LONGEST_NAME:
-            raise serializers.ValidationError(f"Must have at most {LONGEST_NAME} characters.")
+        if isinstance(data, str) and len(data) > MAX_NAME_LENGTH:
+            raise serializers.ValidationError(f"Must have at most {MAX_NAME_LENGTH} characters.")
         return int(data) if isinstance(data, str) and data.isascii() and data.isdigit() else data
 
     def to_representation(self, value: Any) -> Any:

@@ -105,7 +105,7 @@ class ServiceAccountTokenViewSet(ViewSet):
     permissions = dict.fromkeys(("list", "create", "destroy"), Permission.ADMIN)
     account: User
 
-    def authorise(self, account_id: str, *args: Any, **kwargs: Any) -> None:
+    def authorize(self, account_id: str, *args: Any, **kwargs: Any) -> None:
         self.check_permission()
         self.account = actions.access_account(self.caller, path_id(account_id), is_service=True)
 

@@ -58,7 +58,7 @@ SUBJECTS: dict[str, dict[Permission, tuple[str, str]]] = {
     },
     "Tag types": {
         Permission.CREATE_TAG_TYPE: ("Create tag types", "Also by importing."),
-        Permission.UPDATE_TAG_TYPE: ("Edit tag types", "Description, icon and colour."),
+        Permission.UPDATE_TAG_TYPE: ("Edit tag types", "Description, icon and color."),
         Permission.DELETE_TAG_TYPE: ("Delete tag types", "Only tag types that no flag uses."),
     },
     "API tokens": {

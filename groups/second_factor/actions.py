@@ -18,7 +18,7 @@ from groups.second_factor.codes import WRONG_CODE, app_data, matching_period
 from groups.second_factor.queries import TYPES, factor_names, name_of
 
 Type = Authenticator.Type
-MOST_PASSKEYS = 20
+MAX_PASSKEYS = 20
 
 
 @transactional
@@ -42,8 +42,8 @@ def add_app(user: User, secret: str, code: str, *, caller: Caller) -> list[str]:
 def add_passkey(user: User, name: str, credential: dict[str, Any], *, caller: Caller) -> list[str]:
     """Adds a passkey that a browser has made (`passkeys.new_credential`). Returns and raises as `add_app`."""
     _lock_own(user, caller)
-    if Authenticator.objects.filter(user=user, type=Type.WEBAUTHN).count() >= MOST_PASSKEYS:
-        raise InvalidOperation(f"An account has at most {MOST_PASSKEYS} passkeys. Remove one first.")
+    if Authenticator.objects.filter(user=user, type=Type.WEBAUTHN).count() >= MAX_PASSKEYS:
+        raise InvalidOperation(f"An account has at most {MAX_PASSKEYS} passkeys. Remove one first.")
     data = {"name": name, "credential": credential}
     return _added(Authenticator.objects.create(user=user, type=Type.WEBAUTHN, data=data), user, caller)
 

@@ -18,7 +18,7 @@ from django.core.exceptions import ValidationError as Refused
 from flagadmin.core.errors import ValidationError
 from groups.models import User
 
-LONGEST = 20_000  # characters of what a browser answers
+MAX_LENGTH = 20_000  # characters of what a browser answers
 REFUSED = "The passkey was not accepted. Try again."
 BAD = (Refused, ValueError, TypeError, LookupError, AttributeError, struct.error, UnsupportedAlgorithm)
 
@@ -88,7 +88,7 @@ def _completed(user: Any, credential: dict[str, Any]) -> Authenticator:
 
 
 def _parsed(answer: str) -> dict[str, Any]:
-    if len(answer) > LONGEST:
+    if len(answer) > MAX_LENGTH:
         raise ValueError(f"{len(answer)} characters")
     credential = orjson.loads(answer)
     if not isinstance(credential, dict):

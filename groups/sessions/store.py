@@ -23,7 +23,7 @@ SINCE, NOTED = "session_since", "session_noted"  # in the session's data; second
 PROVIDER_SESSION = (
     "provider_session"  # the identity provider's id of the session (`sid` in the ID token), if any
 )
-_LONGEST_AGENT = UserSession._meta.get_field("user_agent").max_length
+_MAX_AGENT_LENGTH = UserSession._meta.get_field("user_agent").max_length
 
 
 def sessions_of(user: User) -> QuerySet[UserSession]:
@@ -52,7 +52,7 @@ def note_session(request: HttpRequest, user: User) -> None:
     seen = {
         "user": user,
         "ip": get_adapter(request).get_client_ip(request),
-        "user_agent": request.META.get("HTTP_USER_AGENT", "")[:_LONGEST_AGENT],
+        "user_agent": request.META.get("HTTP_USER_AGENT", "")[:_MAX_AGENT_LENGTH],
         "last_seen_at": now,
         "data": {key: value for key in [PROVIDER_SESSION] if (value := request.session.get(key))},
     }

@@ -9,7 +9,7 @@ from rest_framework import serializers
 from rest_framework.response import Response
 
 from flagadmin.core.errors import ValidationError
-from flagadmin.core.http.fields import LONGEST_NAME, Body
+from flagadmin.core.http.fields import MAX_NAME_LENGTH, Body
 from flagadmin.core.http.timestamps import iso
 from groups.authentication import ApiRequest
 from groups.login.links import absolute_url
@@ -28,7 +28,7 @@ EXAMPLE = OpenApiExample(
 
 
 class InviteLinkBody(Body):
-    name = serializers.CharField(max_length=LONGEST_NAME)
+    name = serializers.CharField(max_length=MAX_NAME_LENGTH)
     expiresAt = serializers.DateTimeField(source="expires_at", help_text="At most 365 days from now.")
     rootRole = RootRoleField(
         source="root_role",

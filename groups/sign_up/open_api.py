@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from flagadmin.core.errors import NotFound, ValidationError
-from flagadmin.core.http.fields import LONGEST_NAME
+from flagadmin.core.http.fields import MAX_NAME_LENGTH
 from groups.open_views import OpenView
 from groups.people.serializers import AccountRecord, PasswordBody, account_record
 from groups.sign_up.actions import open_invite_link, sign_up
@@ -17,14 +17,14 @@ from groups.sign_up.actions import open_invite_link, sign_up
 
 class SignUpBody(PasswordBody):
     username = serializers.CharField(
-        max_length=LONGEST_NAME,
+        max_length=MAX_NAME_LENGTH,
         required=False,
         allow_blank=True,
         default="",
         help_text="The email address if omitted.",
     )
-    email = serializers.CharField(max_length=LONGEST_NAME)
-    name = serializers.CharField(max_length=LONGEST_NAME, required=False, allow_blank=True, default="")
+    email = serializers.CharField(max_length=MAX_NAME_LENGTH)
+    name = serializers.CharField(max_length=MAX_NAME_LENGTH, required=False, allow_blank=True, default="")
 
 
 class InviteView(OpenView):

@@ -111,10 +111,10 @@ def as_choice(*names: str) -> Callable[[Any], str]:
     return convert
 
 
-COLOUR = "^#[0-9A-Fa-f]{6}$"
+COLOR = "^#[0-9A-Fa-f]{6}$"
 _BOUNDS = {"minimum": 0, "maximum": TOTAL_WEIGHT}
 _TEXT = core_schema.str_schema(strict=True)
-_COLOUR = core_schema.str_schema(strict=True, pattern=COLOUR)
+_COLOR = core_schema.str_schema(strict=True, pattern=COLOR)
 _BOOLEAN = core_schema.bool_schema(strict=True)
 _NUMBER = core_schema.union_schema(
     [core_schema.int_schema(strict=True), core_schema.float_schema(strict=True, allow_inf_nan=False)],
@@ -134,9 +134,7 @@ Weight = Annotated[
 Share = Annotated[
     float, Coerced(f"a number from 0 to {TOTAL_WEIGHT}", _WEIGHT, as_share, {"type": "number", **_BOUNDS})
 ]
-Colour = Annotated[
-    str, Coerced("a colour like #00AAFF", _COLOUR, refused, {"type": "string", "pattern": COLOUR})
-]
+Color = Annotated[str, Coerced("a color like #00AAFF", _COLOR, refused, {"type": "string", "pattern": COLOR})]
 Moment = Annotated[
     datetime,
     Coerced(

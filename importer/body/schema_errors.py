@@ -10,7 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 from typing_extensions import is_typeddict
 
 from flagadmin.core import errors
-from flagadmin.core.errors import MOST_DETAILS, Problem, choices
+from flagadmin.core.errors import MAX_DETAILS, Problem, choices
 from importer.body.coercion import EXPECTED_TYPE
 
 Location = tuple[int | str, ...]
@@ -36,12 +36,12 @@ def validated(adapter: TypeAdapter, raw: Any, shape: Any) -> Any:
         except ValidationError as invalid:
             # Errors outside the lists occur in every part and must be counted once.
             count += invalid.error_count() - outside
-            if len(problems) < MOST_DETAILS:
+            if len(problems) < MAX_DETAILS:
                 found_errors = invalid.errors(include_url=False, include_input=True, include_context=True)
                 inside = [error for error in found_errors if len(error["loc"]) > 2]
                 outside = len(found_errors) - len(inside)
                 listed = inside if start else found_errors
-                problems += (_problem(error, raw, shape, start) for error in listed[:MOST_DETAILS])
+                problems += (_problem(error, raw, shape, start) for error in listed[:MAX_DETAILS])
             continue
         if read is None:
             read = found
@@ -68,7 +68,7 @@ def _parts(raw: Any) -> Iterator[tuple[int, Any]]:
 
 def validation_error(problems: Iterable[Problem], count: int) -> errors.ValidationError:
     """A ValidationError for ``count`` problems, of which it lists the first."""
-    return errors.ValidationError.of(islice(problems, MOST_DETAILS), count=count)
+    return errors.ValidationError.of(islice(problems, MAX_DETAILS), count=count)
 
 
 def json_path(location: Location) -> str:

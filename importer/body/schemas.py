@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 
 from flagadmin.core import errors
 from flagadmin.core.http.request_bodies import parse_json
-from importer.body.coercion import Boolean, Colour, Integer, Moment, Number, Share, Text, Weight, one_of
+from importer.body.coercion import Boolean, Color, Integer, Moment, Number, Share, Text, Weight, one_of
 from importer.body.schema_errors import validated
 from importer.isolation import bulk_work
 from playground.engine.operators import OPERATORS
@@ -197,7 +197,7 @@ class TagType(TypedDict, total=False):
     name: Required[Text]
     description: Text
     icon: Text | None
-    color: Colour | None
+    color: Color | None
 
 
 @strict

@@ -27,7 +27,7 @@ from playground.saved_contexts.effects import broken_by
 
 IN_PREVIEW = 5
 """Flags that the preview lists."""
-MOST_NOT_MET = 20
+MAX_NOT_MET = 20
 """Expectations of the file that the page names."""
 
 
@@ -91,8 +91,8 @@ def if_imported(run_id: UUID, given: QueryDict, link: str, *, part: bool, caller
         "link": link,
         "url": reverse("import-who-changes", args=[run.id]),
         "saved": EffectsView(broken_by(caller, *both, flags=states.names, instead=kept_contexts(plan))),
-        "not_met": not_met[:MOST_NOT_MET],
-        "more_not_met": len(not_met[MOST_NOT_MET:]),
+        "not_met": not_met[:MAX_NOT_MET],
+        "more_not_met": len(not_met[MAX_NOT_MET:]),
     }
     return IfImported(
         render_to_string(name, context),

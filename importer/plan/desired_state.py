@@ -11,7 +11,7 @@ from importer.plan.references import References
 from importer.plan.stored import Document
 from importer.plan.target import Target
 from projects.flags.dependency_rules import dependency_document
-from projects.flags.link_rules import link_problems, normalised_url
+from projects.flags.link_rules import link_problems, normalized_url
 from projects.strategies.rules import strategy_document, strategy_problems
 from projects.strategies.variant_rules import variants_document, variants_problems
 from projects.tag_types.tag_rules import tag_problems
@@ -197,6 +197,6 @@ def _links(entry: Entry, target: Target, issues: list[Issue]) -> list[Document]:
     path, given = entry.links  # type: ignore[misc]
     issues += _issues(entry, link_problems(given, path, limits=target.limits))
     return [
-        {"url": normalised_url(link["url"]) or link["url"], "title": link.get("title") or None}
+        {"url": normalized_url(link["url"]) or link["url"], "title": link.get("title") or None}
         for link in given
     ]

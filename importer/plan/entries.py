@@ -247,7 +247,7 @@ def _older(entries: Entries, entry: Entry, part: str, path: str, value: Any) -> 
 
 def _older_strategies(entries: Entries, entry: Entry, path: str, given: list[Any]) -> None:
     if entry.strategies:
-        entries.notes.append(f"{entry.name}: {path} is ignored in favour of {entry.strategies[0][0]}")
+        entries.notes.append(f"{entry.name}: {path} is ignored in favor of {entry.strategies[0][0]}")
     else:
         entry.strategies = [(f"{path}[{index}]", strategy) for index, strategy in enumerate(given)]
 

@@ -15,8 +15,8 @@ from importer.plan.target import Target
 from playground.models import SavedContext
 from playground.saved_contexts.enforcement import enforce
 from playground.saved_contexts.rules import (
-    MOST_EXPECTATIONS,
-    MOST_IN_A_PROJECT,
+    MAX_EXPECTATIONS,
+    MAX_IN_A_PROJECT,
     Known,
     expectation_documents,
     expectation_problems,
@@ -108,7 +108,7 @@ def _expectations(given: Any, before: Document, around: _Around) -> Iterator[Doc
 
 
 def _problems(found: SavedContextPlan, given: Any, around: _Around, caller: Caller) -> Iterator[Problem]:
-    """Normalises the context; then says whether the plan changes anything, and which projects enforce it."""
+    """Normalizes the context; then says whether the plan changes anything, and which projects enforce it."""
     if found.project not in (None, around.target.project.id):
         yield Problem("name", "belongs to another project")
         return
@@ -118,8 +118,8 @@ def _problems(found: SavedContextPlan, given: Any, around: _Around, caller: Call
     expectations = _given_expectations(given, around.target.environment)
     stored = found.before["expectations"] if found.before else ()
     yield from expectation_problems(expectations, stored=stored, project=found.project, known=around.known)
-    if len(expectations) <= MOST_EXPECTATIONS < len(found.after["expectations"]):
-        yield Problem("expectations", f"would be more than {MOST_EXPECTATIONS} with those of other flags")
+    if len(expectations) <= MAX_EXPECTATIONS < len(found.after["expectations"]):
+        yield Problem("expectations", f"would be more than {MAX_EXPECTATIONS} with those of other flags")
     if found.before is not None:
         found.action = Action.SAME if found.before == found.after else Action.CHANGE
     if found.action is not Action.SAME:
@@ -145,7 +145,7 @@ def _limit_issues(plans: Iterable[SavedContextPlan], target: Target) -> Iterator
     new = [found.project for found in plans if found.action is Action.CREATE]
     for project in dict.fromkeys(new):
         stored = SavedContext.objects.filter(project=project).count()
-        if stored + new.count(project) > MOST_IN_A_PROJECT:
+        if stored + new.count(project) > MAX_IN_A_PROJECT:
             where = f"project {project}" if project else "no project"
-            message = f"there would be more than {MOST_IN_A_PROJECT:,} saved contexts of {where}"
+            message = f"there would be more than {MAX_IN_A_PROJECT:,} saved contexts of {where}"
             yield Issue(IssueKind.VALUE, "data.savedContexts", message)

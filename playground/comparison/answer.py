@@ -29,13 +29,13 @@ from playground.saved_contexts.report import changes_document
 from projects.definitions import Definitions
 from projects.models import Dependency
 
-MOST_RESULTS = 1_000_000
+MAX_RESULTS = 1_000_000
 """Flags times contexts of one request."""
-MOST_RULES = 500
+MAX_RULES = 500
 """Flags whose rules make the contexts, the first by name: reading those of one takes a millisecond."""
-MOST_READ_ALONE = 50
+MAX_READ_ALONE = 50
 """Flags that are read at a moment without all others."""
-MOST_SECONDS = 20
+MAX_SECONDS = 20
 EXAMPLES = 20
 
 
@@ -84,7 +84,7 @@ def asked(caller: Caller, body: Mapping[str, Any], *, beside: Callable[[], Colle
     are_stored = not any(state.draft or state.planned for state in states)
     given = GivenContexts(caller, body["contexts"])
     few = [flag, *_dependent_flags(flag, current), *beside()] if flag and moments and are_stored else []
-    if 0 < len(few) <= MOST_READ_ALONE:
+    if 0 < len(few) <= MAX_READ_ALONE:
         (before, after), known = flags_states(current, states, few)
     else:
         if not flag and not moments:  # before flags are compiled, which takes longest if there are too many
@@ -96,7 +96,7 @@ def asked(caller: Caller, body: Mapping[str, Any], *, beside: Callable[[], Colle
     def read(flags: Sequence[str]) -> list[Definitions]:
         return known or list(documents(current, states, {*flags, *_parents(flags, (before, after))}))
 
-    contexts = given.make(lambda: read(names[:MOST_RULES]))
+    contexts = given.make(lambda: read(names[:MAX_RULES]))
     notes = [note for moment in moments.values() for note in notes_on(moment)]
     notes += [note for found in planned.values() for note in found.notes]
     notes = list(dict.fromkeys(notes))
@@ -147,10 +147,10 @@ def count_affected(found: Iterable[FlagComparison]) -> int:
 
 
 def check_size(flags: int, contexts: int) -> None:
-    if flags * contexts > MOST_RESULTS:
+    if flags * contexts > MAX_RESULTS:
         raise ValidationError(
             f"This would compare {flags:,} flags for up to {contexts:,} contexts; together they may be "
-            f"{MOST_RESULTS:,}. Name a flag, or give fewer contexts."
+            f"{MAX_RESULTS:,}. Name a flag, or give fewer contexts."
         )
 
 
@@ -158,9 +158,9 @@ def _in_time(comparison: Comparison, names: Sequence[str]) -> Iterator[FlagCompa
     """Compares flag by flag. Rules can be made that take long."""
     start = monotonic()
     for done, name in enumerate(names):
-        if monotonic() - start > MOST_SECONDS:
+        if monotonic() - start > MAX_SECONDS:
             raise ValidationError(
-                f"After {MOST_SECONDS} seconds {done:,} of {len(names):,} flags were compared. "
+                f"After {MAX_SECONDS} seconds {done:,} of {len(names):,} flags were compared. "
                 "Name a flag, or give fewer contexts."
             )
         yield comparison.flag(name)

@@ -12,7 +12,7 @@ from projects.definitions import Definitions
 
 Texts = dict[str, str]
 NOTHING: Mapping[str, str] = {}
-MOST_VALUES = 31
+MAX_VALUES = 31
 """Values of a field that are combined with those of every other field: a prime, see `_pairwise`."""
 IDENTIFIERS = ("userId", "sessionId")
 """Fields of which every user has a value of their own."""
@@ -172,7 +172,7 @@ def _pairwise(rules: Rules) -> Iterator[Texts]:
     An orthogonal array: in row (i, j) the field k has the value i + k j modulo a prime p. Two rows that agree in two
     fields are the same, so p² rows hold every pair of up to p fields with up to p values.
     """
-    fields = [(field, list(values)[:MOST_VALUES]) for field, values in rules.values.items()][:MOST_VALUES]
+    fields = [(field, list(values)[:MAX_VALUES]) for field, values in rules.values.items()][:MAX_VALUES]
     if len(fields) < 2:
         return
     prime = _prime(max(len(fields), *(len(values) for _, values in fields)))

@@ -43,7 +43,7 @@ class ExplicitContexts(serializers.JSONField):
     """A list of contexts; `explicit_contexts` reads them."""
 
     def to_internal_value(self, data: Any) -> Any:
-        """As it was parsed. JSONField would serialise it, to see whether that is possible."""
+        """As it was parsed. JSONField would serialize it, to see whether that is possible."""
         return data
 
 

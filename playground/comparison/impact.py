@@ -22,17 +22,17 @@ from projects.definitions import Definitions, definitions
 from projects.drafts import FlagEdit, NewFlagEdit
 from projects.models import Dependency
 
-MOST_EDITS = 10
+MAX_EDITS = 10
 SAMPLES = (10_000, 5_000, 2_000, 1_000, 500, 200, 100)
 """How many users are sampled: the more edits or values in conditions, the fewer for each."""
-MOST_TESTS = 20_000_000
+MAX_TESTS = 20_000_000
 """Users times values in conditions of both states: about a second."""
-MOST_VALUES = 50_000
+MAX_VALUES = 50_000
 """Values in conditions of both states, for what is computed while one types: half a second to compile."""
-MOST_MADE = 300
+MAX_GENERATED = 300
 """Contexts made from the rules."""
 EXAMPLES = 3
-MOST_CHILDREN = 3
+MAX_CHILDREN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +72,12 @@ def impacts(
 
     Raises TooManyValues if there are more in conditions than `most_values`.
     """
-    edits = edits[:MOST_EDITS]
+    edits = edits[:MAX_EDITS]
     read = [_read(edit) for edit in edits]
     values = sum(map(values_in, chain.from_iterable(read)))
     if most_values is not None and values > most_values:
         raise TooManyValues(values)
-    most = min(SAMPLES[0] // max(1, len(edits)), MOST_TESTS // max(1, values))
+    most = min(SAMPLES[0] // max(1, len(edits)), MAX_TESTS // max(1, values))
     users = next((size for size in SAMPLES if size <= most), SAMPLES[-1])
     sampling = _Sampling(users, now, examples)
     return [_of(edit, *states, sampling) for edit, states in zip(edits, read, strict=True)]
@@ -140,7 +140,7 @@ def _children(edit: FlagEdit) -> QuerySet[Dependency, str]:
         parent__name=edit.flag, flag__project=edit.project, flag__archived_at=None
     )
     on = rows.filter(flag__environments__environment=edit.environment, flag__environments__enabled=True)
-    return on.order_by("flag__name").values_list("flag__name", flat=True)[:MOST_CHILDREN]
+    return on.order_by("flag__name").values_list("flag__name", flat=True)[:MAX_CHILDREN]
 
 
 def _parents(edit: FlagEdit, names: Iterable[str]) -> Iterator[str]:
@@ -175,7 +175,7 @@ def _impact(
 ) -> Impact:
     name = edit.before["name"] if isinstance(edit, NewFlagEdit) else edit.flag
     users, now, examples = sampling
-    contexts = sampled(read, now=now, users=users, made=MOST_MADE)
+    contexts = sampled(read, now=now, users=users, made=MAX_GENERATED)
     table = ContextTable([*contexts.users, *contexts.made])
     comparison = Comparison(*states, table)
     found = comparison.flag(name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-LONGEST = 1_000  # characters
+MAX_LENGTH = 1_000  # characters
 _ESCAPED = {"d": "0", "w": "a", "s": " ", "D": "a", "W": "-", "S": "a", "n": "\n", "t": "\t"}
 _NAMED = {"upper": "A", "digit": "0", "space": " ", "punct": "!", "blank": " "}
 _NOTHING = "bBAzZQE"
@@ -49,7 +49,7 @@ class _Pattern:
         found = ""
         while self.position < len(self.text) and not self.sees("|)"):
             part = self.item()
-            found = (found + part * self.times())[:LONGEST]
+            found = (found + part * self.times())[:MAX_LENGTH]
         return found
 
     def item(self) -> str:
@@ -105,7 +105,7 @@ class _Pattern:
             self.next()
             least = self.until("}").partition(",")[0]
             self.next()
-            count = min(int(least), LONGEST) if least.isdecimal() else 1
+            count = min(int(least), MAX_LENGTH) if least.isdecimal() else 1
         elif self.sees("*+?"):
             self.next()
         if self.sees("?"):

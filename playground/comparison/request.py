@@ -18,7 +18,7 @@ from playground.request import FUTURE
 from projects.history.past import is_in_future
 from projects.serializers import StrictSerializer
 
-MOST_EXAMPLES = 1_000
+MAX_EXAMPLES = 1_000
 
 
 class StateBody(StrictSerializer):
@@ -62,7 +62,7 @@ class CompareBody(StrictSerializer):
     flag = serializers.CharField(required=False, help_text="Only this flag; without it, all of the projects.")
     contexts = ContextsBody()
     limit = serializers.IntegerField(
-        required=False, min_value=0, max_value=MOST_EXAMPLES, help_text="Examples in the answer; default 20."
+        required=False, min_value=0, max_value=MAX_EXAMPLES, help_text="Examples in the answer; default 20."
     )
 
     def get_fields(self) -> dict[str, serializers.Field]:

@@ -168,7 +168,7 @@ def _outside(listed: list[str]) -> str:
 
 
 def _around(value: str) -> Iterator[str]:
-    """A number, date or version, and its neighbours."""
+    """A number, date or version, and its neighbors."""
     yield value
     if (instant := literals.constraint_instant(value)) is not None:
         with suppress(OverflowError):

@@ -12,7 +12,7 @@ from flagadmin.core.byte_cache import ByteCache
 from flagadmin.core.db.transactions import consistent_reads
 from flagadmin.core.server.gc_control import gc_paused
 from playground.comparison.compare import CHANGES, Change, Comparison
-from playground.comparison.impact import MOST_VALUES, values_in
+from playground.comparison.impact import MAX_VALUES, values_in
 from playground.comparison.table import ContextTable
 from playground.comparison.who_changes import sampled
 from playground.engine.compilation import compile_snapshot, recompile
@@ -25,7 +25,7 @@ from projects.history.versions import FlagBack, FlagEvent, events_since, present
 from projects.models import Flag, OutsideChange
 
 USERS = 1_000
-MOST_PLACES = 4
+MAX_PLACES = 4
 """Environments in which a version is compared."""
 
 
@@ -108,7 +108,7 @@ def _computed(flag: Flag, versions: Sequence[Version]) -> dict[Version, VersionC
         for version, both in sides.items()
     }
     names = {flag.name, *_parents(side for both in sides.values() for side in both)}
-    wanted = {version: found[:MOST_PLACES] for version, found in places.items()}
+    wanted = {version: found[:MAX_PLACES] for version, found in places.items()}
     changed = _changed_places(flag.name, names, since, wanted)
     return {
         version: VersionChanges(
@@ -209,7 +209,7 @@ def _counts(
     flag: str, environment: str, version: Version, states: Sequence[Definitions]
 ) -> Mapping[Change, int] | None:
     new, old = states
-    if values_in(old) + values_in(new) > MOST_VALUES:
+    if values_in(old) + values_in(new) > MAX_VALUES:
         return None
     before = compile_snapshot(old.flags, old.segments, environment=environment)
     after = recompile(new.flags, new.segments, environment=environment, earlier=before).snapshot

@@ -19,13 +19,13 @@ from playground.engine.snapshot import Snapshot
 from projects.definitions import Definitions
 
 COUNTED = (*CHANGES, Change.UNKNOWN)
-MOST_SECONDS = 20
-MOST_USERS = 10_000
-MOST_GENERATED = 1_000
+MAX_SECONDS = 20
+MAX_USERS = 10_000
+MAX_GENERATED = 1_000
 SHOWN_RESULTS = 400_000
 """Flags times users of a page that chooses the number of users itself: about a second of CPU time."""
 FEWEST_USERS = 200
-MOST_RARE = 100
+MAX_RARE = 100
 """Flags that change for no user, for which contexts are made."""
 Rare = Callable[[list[str]], Sequence[Context]]
 """Contexts made from the rules of these flags."""
@@ -90,7 +90,7 @@ class WhoChanges:
                 for name, flag in found.items()
                 if not ((flag and flag.is_known) or comparison.is_same(name))
             ]
-            found |= self._rare(unseen[:MOST_RARE], rare)
+            found |= self._rare(unseen[:MAX_RARE], rare)
         self.flags = [flag for flag in found.values() if flag is not None]
         self.flags.sort(key=lambda flag: (-flag.users, -flag.made, flag.name))
 
@@ -118,9 +118,9 @@ class WhoChanges:
     def _in_time(self) -> Iterator[str]:
         start = monotonic()
         for done, name in enumerate(self.names):
-            if monotonic() - start > MOST_SECONDS:
+            if monotonic() - start > MAX_SECONDS:
                 raise ValidationError(
-                    f"After {MOST_SECONDS} seconds {done:,} of {len(self.names):,} flags were compared. "
+                    f"After {MAX_SECONDS} seconds {done:,} of {len(self.names):,} flags were compared. "
                     "Choose a flag, or fewer users."
                 )
             yield name
@@ -174,7 +174,7 @@ def differing(before: Snapshot, after: Snapshot) -> list[str]:
 
 def users_for(flags: int) -> int:
     """How many users are compared for that many flags if nobody says: so that it takes about a second."""
-    return max(FEWEST_USERS, min(MOST_USERS, SHOWN_RESULTS // max(1, flags) // 100 * 100))
+    return max(FEWEST_USERS, min(MAX_USERS, SHOWN_RESULTS // max(1, flags) // 100 * 100))
 
 
 def sampled(

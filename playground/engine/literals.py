@@ -45,7 +45,7 @@ _CONTEXT_TIME = re.compile(
     r"([0-9]{1,2}):([0-9]{1,2}):([0-9]{1,2})(?:\.([0-9]+))?\s*(Z|z|[+-][0-9]{2}:?[0-9]{2})"
 )
 _PREFIX = re.compile(r"\+?[0-9]{1,9}", re.ASCII)
-_LARGEST_VERSION_NUMBER = 2**64 - 1
+_MAX_VERSION_NUMBER = 2**64 - 1
 
 
 def number(text: str | None) -> float:
@@ -69,7 +69,7 @@ def version(text: str | None) -> Version | None:
     if match is None:
         return None
     major, minor, patch = (int(part) for part in match.group(1, 2, 3))
-    if max(major, minor, patch) > _LARGEST_VERSION_NUMBER:
+    if max(major, minor, patch) > _MAX_VERSION_NUMBER:
         return None
     before = match[4]
     if before is None:

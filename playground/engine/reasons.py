@@ -162,7 +162,7 @@ class Reasons:
         text = conditions.met % self._phrases[conditions.fields] if conditions.all_hold else ""
         for position in strategy.segments:
             inside = sentences.in_segment(self._evaluation.snapshot.segments[position].name)
-            text = f"{text}; {inside}" if text else sentences.capitalised(inside)
+            text = f"{text}; {inside}" if text else sentences.capitalized(inside)
         if rollout is None:
             return text or sentences.FOR_EVERYONE
         sentence = self.rollout(rollout, outcome[BUCKET])
@@ -205,7 +205,7 @@ class Reasons:
         parts += map(self._unmet_segment, unmet)
         parts += map(sentences.missing_segment, strategy.missing_segments)
         if parts and not text:
-            parts[0] = sentences.capitalised(parts[0])
+            parts[0] = sentences.capitalized(parts[0])
         return "; ".join(parts)
 
     def _unmet_constraints(self, conditions: Conditions, bits: int) -> str:

@@ -29,7 +29,7 @@ def shown(text: str) -> str:
     return text if len(text) <= SHOWN_LENGTH else text[: SHOWN_LENGTH - 1] + "…"
 
 
-def capitalised(phrase: str) -> str:
+def capitalized(phrase: str) -> str:
     """A phrase of ours at the start of a sentence. Names of context fields keep their case."""
     return phrase[0].upper() + phrase[1:]
 

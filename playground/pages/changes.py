@@ -15,7 +15,7 @@ from playground.pages.impact_view import KINDS, Side, Who, sides_of, who_of
 from playground.pages.query import CONTEXT
 
 WORDS = {change: words for change, (_, words) in KINDS.items()}
-COLOURS = {
+COLORS = {
     Change.OFF_TO_ON: "y",
     Change.ON_TO_OFF: "n",
     Change.VARIANT: "v3",
@@ -31,13 +31,13 @@ COLUMNS = (
 PER_PAGE = 25
 EXAMPLES_PER_PAGE = 50
 EXAMPLES = 3
-LONGEST_LINK = 1_000
+MAX_LINK_LENGTH = 1_000
 """Characters of an example's link. A page has many."""
 Explain = Callable[[str, Mapping[str, str]], str]
 
 
 class Slice(NamedTuple):
-    colour: str
+    color: str
     x: float
     width: float
 
@@ -112,9 +112,9 @@ class Changes:
 
     @property
     def counts(self) -> list[tuple[str, int, str]]:
-        """(words, number, colour) of each change that there is."""
+        """(words, number, color) of each change that there is."""
         return [
-            (WORDS[change], number, COLOURS.get(change, ""))
+            (WORDS[change], number, COLORS.get(change, ""))
             for change, number in self.found.counts.items()
             if number
         ]
@@ -177,7 +177,7 @@ class Changes:
     def shown(self, flag: ChangedFlag, example: Example) -> ShownExample:
         context = flag.source.table.contexts[example.position]
         link = self.explain(example.flag, context.given)
-        link = "" if len(link) > LONGEST_LINK else link
+        link = "" if len(link) > MAX_LINK_LENGTH else link
         who = who_of(context)
         if example.position < len(self.names):
             who = Who(self.names[example.position], f"{who.name} {who.rest}")
@@ -263,10 +263,10 @@ def percent_of(part: float, whole: int) -> str:
 def _slices(flag: ChangedFlag, users: int) -> list[Slice]:
     """The parts of the bar, in per cent of all users. What there is can be seen."""
     slices, x = [], 0.0
-    for change, colour in COLOURS.items():
+    for change, color in COLORS.items():
         if number := flag.counts[change]:
             width = max(0.8, 100 * number / users)
-            slices.append(Slice(colour, round(x, 2), round(width, 2)))
+            slices.append(Slice(color, round(x, 2), round(width, 2)))
             x += width
     return slices
 

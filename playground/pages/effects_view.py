@@ -11,8 +11,8 @@ from playground.saved_contexts.effects import SavedChange, SavedEffects
 from playground.saved_contexts.expectations import Checked
 from projects.models import Project
 
-MOST_SENTENCES = 20
-MOST_BESIDE = 4
+MAX_SENTENCES = 20
+MAX_BESIDE = 4
 
 
 def explained(change: SavedChange) -> str:
@@ -30,7 +30,7 @@ class EffectsView:
     def __init__(self, effects: SavedEffects, *, beside: bool = False) -> None:
         self.effects = effects
         self.changed = len(effects.who)
-        shown = effects.changes[:MOST_BESIDE] if beside else effects.changes
+        shown = effects.changes[:MAX_BESIDE] if beside else effects.changes
         self.lines = [
             Line(
                 Who(change.saved.name, change.flag),
@@ -43,7 +43,7 @@ class EffectsView:
 
     @property
     def broken(self) -> Sequence[Checked]:
-        return self.effects.broken[:MOST_SENTENCES]
+        return self.effects.broken[:MAX_SENTENCES]
 
     @property
     def more_broken(self) -> int:

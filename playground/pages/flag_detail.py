@@ -25,8 +25,8 @@ from playground.pages.tables import share_of_calls
 from projects.console import flag_url
 from projects.models import StrategyType
 
-MOST_PARENTS = 20
-MOST_CONDITIONS = 180  # shown for one flag
+MAX_PARENTS = 20
+MAX_CONDITIONS = 180  # shown for one flag
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +119,8 @@ class FlagDetails:
             share="" if share is None else share_of_calls(share),
             variant_name="" if share is not None else explained.variant_name or "",
             reason=explained.reason,
-            parents=[self.parent(parent) for parent in explained.parents[:MOST_PARENTS]],
-            more_parents=max(len(explained.parents) - MOST_PARENTS, 0),
+            parents=[self.parent(parent) for parent in explained.parents[:MAX_PARENTS]],
+            more_parents=max(len(explained.parents) - MAX_PARENTS, 0),
             strategies=self.strategies(flag, outcome, explained),
             more_strategies=max(len(explained.strategies) - self.most, 0),
             variant=variant_bar(explained.variant) if explained.variant and share is None else None,

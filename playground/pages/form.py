@@ -17,9 +17,9 @@ from projects.models import ContextField, Environment
 LAST_FIELDS = ("sessionId", "remoteAddress", "appName", "environment")
 ALWAYS = ("userId", "currentTime")
 NAMED_PROJECTS = 3
-MOST_OPTIONS = 500  # of all fields together; fields beyond this limit are text inputs
-MOST_FIELDS = 100
-MOST_PROJECTS = 200
+MAX_OPTIONS = 500  # of all fields together; fields beyond this limit are text inputs
+MAX_FIELDS = 100
+MAX_PROJECTS = 200
 _NOT_IN_IDS = re.compile(r"[^\w-]")
 
 
@@ -120,12 +120,12 @@ def make_form(
     inputs = list(_inputs(query, options, used, errors, prefix))
     shown = _shown(inputs)
     projects = _choices(options.projects, query.projects or ())
-    offered = sorted(projects, key=lambda choice: not choice.selected)[:MOST_PROJECTS]
+    offered = sorted(projects, key=lambda choice: not choice.selected)[:MAX_PROJECTS]
     named = {field.name for field in inputs}
     return ContextForm(
         prefix=prefix,
         environments=_choices(((name, name) for name in options.environments), query.environments),
-        projects=offered if len(projects) > MOST_PROJECTS else projects,
+        projects=offered if len(projects) > MAX_PROJECTS else projects,
         fields=[field for field in shown if field.stands_first],
         unused=[field for field in shown if not field.stands_first],
         more_fields=len(inputs) - len(shown),
@@ -141,13 +141,13 @@ def make_form(
 
 
 def _shown(inputs: Sequence[FieldInput]) -> list[FieldInput]:
-    """At most MOST_FIELDS, in their order. Fields with a value take precedence, then used ones."""
-    if len(inputs) <= MOST_FIELDS:
+    """At most MAX_FIELDS, in their order. Fields with a value take precedence, then used ones."""
+    if len(inputs) <= MAX_FIELDS:
         return list(inputs)
     first = sorted(
         inputs, key=lambda field: (not (field.value or field.error or field.name in ALWAYS), not field.used)
     )
-    kept = {field.name for field in first[:MOST_FIELDS]}
+    kept = {field.name for field in first[:MAX_FIELDS]}
     return [field for field in inputs if field.name in kept or field.value]
 
 
@@ -169,7 +169,7 @@ def _inputs(
     for name in names:
         value = query.fields.get(name, "")
         choices = legal.get(name, [])
-        choices = choices if offered + len(choices) <= MOST_OPTIONS else []
+        choices = choices if offered + len(choices) <= MAX_OPTIONS else []
         offered += len(choices)
         # A select cannot show several values, or a value that is no longer legal.
         kind = (

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from flagadmin.core.errors import Conflict, InvalidOperation, NameExists, NotFound, ValidationError
 from groups.console import ConsolePage
-from playground.comparison.impact import EXAMPLES, MOST_EDITS, MOST_VALUES, Impact, TooManyValues, impacts
+from playground.comparison.impact import EXAMPLES, MAX_EDITS, MAX_VALUES, Impact, TooManyValues, impacts
 from playground.engine.context import Context
 from playground.pages.changes import context_pairs
 from playground.pages.effects_view import EffectsView
@@ -63,7 +63,7 @@ class IfSavedPage(ConsolePage):
             return {"refusals": [problem.message for problem in error.details] or [error.message]}
         except (InvalidOperation, Conflict, NameExists) as error:
             return {"refusals": [error.message]}
-        examples, most = (EXAMPLES, MOST_VALUES) if beside else (DETAILED, None)
+        examples, most = (EXAMPLES, MAX_VALUES) if beside else (DETAILED, None)
         try:
             found = impacts(edits, now=timezone.now(), examples=examples, most_values=most)
         except TooManyValues as error:
@@ -78,7 +78,7 @@ class IfSavedPage(ConsolePage):
                 for impact, edit in zip(found, edits, strict=False)
             ],
             "several": len(edits) > 1,
-            "more": max(0, len(edits) - MOST_EDITS),
+            "more": max(0, len(edits) - MAX_EDITS),
             "unchanged": page.unchanged,
             "saved": EffectsView(effects_of(self.caller, edits), beside=beside),
         }

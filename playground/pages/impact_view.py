@@ -21,12 +21,12 @@ KINDS = {
     Change.SHARE: ("random", "another share of calls"),
     Change.UNKNOWN: ("unknown", "only an SDK can tell"),
 }
-COLOURS = ("v1", "v2", "v3")
-MOST_FIELDS = 4
+COLORS = ("v1", "v2", "v3")
+MAX_FIELDS = 4
 
 
 class Count(NamedTuple):
-    colour: str
+    color: str
     number: int
     text: str
 
@@ -74,20 +74,20 @@ class ImpactView:
         self.children = impact.children
         self.made, self.made_changed = impact.made, impact.made_changed
         self.counts = [
-            Count(colour, number, text)
-            for change, (colour, text) in KINDS.items()
+            Count(color, number, text)
+            for change, (color, text) in KINDS.items()
             if (number := impact.counts[change])
         ]
         names = dict.fromkeys(
             answer.variant for answer in sorted({*impact.before, *impact.after}, key=_order)
         )
         variants = [name for name in names if name is not None]
-        self.colours = {name: COLOURS[index % len(COLOURS)] for index, name in enumerate(variants)}
+        self.colors = {name: COLORS[index % len(COLORS)] for index, name in enumerate(variants)}
         self.bars = [self._bar("Now", impact.before, impact.users)]
         if is_new or impact.changed:
             self.bars.append(self._bar("After", impact.after, impact.users))
         parts = {part.name: part for bar in self.bars for part in bar.slices}
-        self.legend = sorted(parts.values(), key=lambda part: part.colour == "ground") if variants else []
+        self.legend = sorted(parts.values(), key=lambda part: part.color == "ground") if variants else []
         self.examples = [
             Line(
                 who_of(context),
@@ -99,15 +99,15 @@ class ImpactView:
 
     def _bar(self, label: str, answers: Mapping[Answer, float], users: int) -> Bar:
         parts = [
-            (_words(answer), self._colour(answer), number)
+            (_words(answer), self._color(answer), number)
             for answer, number in sorted(_whatever_payload(answers).items(), key=lambda item: _order(item[0]))
         ]
         on = sum(number for answer, number in answers.items() if answer.state is State.ON)
         return Bar(label, answer_slices(parts), round(on), percent_text(on / users * 100))
 
-    def _colour(self, answer: Answer) -> str:
+    def _color(self, answer: Answer) -> str:
         if answer.state is State.ON:
-            return self.colours.get(answer.variant or "", "y")
+            return self.colors.get(answer.variant or "", "y")
         return "warn" if answer.state is State.UNKNOWN else "ground"
 
 
@@ -161,5 +161,5 @@ def who_of(context: Context) -> Who:
     fields = dict(context.given)
     name = next((fields.pop(field) for field in ("userId", "sessionId") if fields.get(field)), "Anonymous")
     shown = [f"{field} {value or '(empty)'}" for field, value in sorted(fields.items())]
-    rest = shown[:MOST_FIELDS] + ([f"{len(shown) - MOST_FIELDS} more"] if len(shown) > MOST_FIELDS else [])
+    rest = shown[:MAX_FIELDS] + ([f"{len(shown) - MAX_FIELDS} more"] if len(shown) > MAX_FIELDS else [])
     return Who(name, " · ".join(rest))

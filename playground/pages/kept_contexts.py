@@ -9,14 +9,14 @@ from groups.access import Caller
 from playground.models import KeptContext
 from playground.pages.query import KEPT, PlaygroundQuery
 
-LONGEST_IN_URL = 2_000  # characters; not all proxies and servers accept more
+MAX_LENGTH_IN_URL = 2_000  # characters; not all proxies and servers accept more
 KEPT_FOR_EACH_USER = 20
 
 
 def keep_if_long(query: PlaygroundQuery, caller: Caller) -> None:
     """Stores a long context for the caller, and deletes the oldest of theirs beyond KEPT_FOR_EACH_USER."""
     text = urlencode(query.context_pairs())
-    if len(text) > LONGEST_IN_URL:
+    if len(text) > MAX_LENGTH_IN_URL:
         query.kept = keep(text, caller)
 
 

@@ -17,7 +17,7 @@ from playground.pages.query import Label
 from playground.pages.tables import PER_PAGE, WORDS, Found, found_in
 from projects.models import Environment
 
-COLOURS = 3  # v1, v2, v3 in app.css
+COLORS = 3  # v1, v2, v3 in app.css
 FEWEST = 3  # columns of an environment, for some to be the exception
 
 
@@ -29,7 +29,7 @@ class Cell(NamedTuple):
     words: str
     variant: str | None
     payload: str
-    colour: int
+    color: int
     reason: str
     odd: bool
     first: bool
@@ -141,7 +141,7 @@ class Matrix:
                     words=share or WORDS[result],
                     variant=variant,
                     payload=payloads[column],
-                    colour=variants.index(variant) % COLOURS + 1 if variant else 0,
+                    color=variants.index(variant) % COLORS + 1 if variant else 0,
                     reason=self.reasons[column].flag(flag, outcome),
                     odd=column in odd,
                     first=column in self.starts,

@@ -34,7 +34,7 @@ from playground.request import read_moment, read_request
 CONTEXT = "context."
 KEPT = "kept"
 AT, EXACTLY = "at", "-exactly"
-MOST_COLUMNS = 12
+MAX_COLUMNS = 12
 MINUTES, SECONDS = len("2026-11-21T09:00"), len("2026-11-21T09:00:00")
 
 
@@ -161,9 +161,9 @@ def _contexts(query: PlaygroundQuery) -> list[dict[str, Any]]:
         return [whole]
     values = combinations.split_context(whole)
     count = combinations.count_contexts(values) * len(query.environments)
-    if count > MOST_COLUMNS:
+    if count > MAX_COLUMNS:
         raise ValidationError.at(
-            "context", f"There are {count} combinations; the page shows at most {MOST_COLUMNS} side by side."
+            "context", f"There are {count} combinations; the page shows at most {MAX_COLUMNS} side by side."
         )
     return [_understood(document(fields)) for fields in combinations.contexts(values)]
 

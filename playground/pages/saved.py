@@ -12,7 +12,7 @@ from playground.pages.query import CONTEXT, KEPT, PlaygroundQuery, as_json, docu
 from playground.saved_contexts.queries import visible_contexts
 
 SAVED, LOADED = "saved", "loaded"
-MOST_OFFERED = 200
+MAX_OFFERED = 200
 OF_CONTEXT = ("json", "name", "value", "as", KEPT, SAVED, LOADED)
 
 
@@ -28,15 +28,15 @@ class SavedChoices:
 def saved_choices(caller: Caller, query: PlaygroundQuery) -> SavedChoices:
     """Two queries."""
     found = visible_contexts(caller)
-    names = list(found.values_list("name", flat=True)[: MOST_OFFERED + 1])
+    names = list(found.values_list("name", flat=True)[: MAX_OFFERED + 1])
     loaded = ""
     if names and len(query.contexts) == 1 and query.contexts[0]:
         same = found.filter(context=query.contexts[0])
         loaded = same.values_list("name", flat=True).first() or ""
-    offered = names[:MOST_OFFERED]
+    offered = names[:MAX_OFFERED]
     if loaded and loaded not in offered:
         offered.append(loaded)
-    return SavedChoices(offered, loaded, len(names) > MOST_OFFERED)
+    return SavedChoices(offered, loaded, len(names) > MAX_OFFERED)
 
 
 def with_saved(given: QueryDict, caller: Caller, prefix: str = "") -> tuple[QueryDict, list[Problem]]:

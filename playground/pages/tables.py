@@ -16,7 +16,7 @@ from playground.engine.reasons import Reasons
 from playground.engine.variants import Payload
 
 PER_PAGE = 50
-MOST_CHIPS = 8
+MAX_CHIPS = 8
 WORDS = {"on": "On", "off": "Off", "random": "On some calls", "unknown": "Can't tell"}
 
 
@@ -155,7 +155,7 @@ class Results:
     def variant_chips(self) -> Iterator[Chip]:
         """The most frequent variants, and the selected one."""
         selected = self.values["variant"]
-        shown = {name for name, _ in self.variants.most_common(MOST_CHIPS)}
+        shown = {name for name, _ in self.variants.most_common(MAX_CHIPS)}
         for name, count in sorted(self.variants.items()):
             if name not in shown and name != selected:
                 continue
@@ -169,7 +169,7 @@ class Results:
 
     @property
     def has_more_variants(self) -> bool:
-        return len(self.variants) > MOST_CHIPS
+        return len(self.variants) > MAX_CHIPS
 
     def reason(self, row: Row) -> str:
         return self.reasons.flag(*self.evaluation.pair(row.name))

@@ -13,7 +13,7 @@ from playground.pages.impact_view import KINDS, Count
 from projects.access import access_flag
 from projects.history.queries import readable_events
 
-MOST_VERSIONS = 10
+MAX_VERSIONS = 10
 
 
 class PlaceView(NamedTuple):
@@ -41,7 +41,7 @@ class VersionsPart(ConsolePage):
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         flag = access_flag(self.caller, kwargs["project_id"], kwargs["name"])
-        given = request.GET.getlist("event")[:MOST_VERSIONS]
+        given = request.GET.getlist("event")[:MAX_VERSIONS]
         if not all(text.isascii() and text.isdecimal() and len(text) < 19 for text in given):
             raise ValidationError.at("event", "must be the number of an event")
         events = readable_events(self.caller).filter(project=flag.project_id, feature=flag.name)
@@ -72,8 +72,8 @@ def _view(event: int, changes: VersionChanges) -> VersionView:
 
 def _place(place: ChangedPlace) -> PlaceView:
     counts = [
-        Count(colour, number, text)
-        for change, (colour, text) in KINDS.items()
+        Count(color, number, text)
+        for change, (color, text) in KINDS.items()
         if (number := (place.counts or {}).get(change, 0))
     ]
     return PlaceView(place.environment, place.changed, counts, place.counts is not None)

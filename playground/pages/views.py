@@ -25,7 +25,7 @@ from playground.comparison.states import State, flags_states
 from playground.engine.context import Context
 from playground.engine.evaluator import Evaluation, evaluate
 from playground.engine.snapshot import Snapshot
-from playground.pages.flag_detail import MOST_CONDITIONS, FlagDetails, strategy_titles
+from playground.pages.flag_detail import MAX_CONDITIONS, FlagDetails, strategy_titles
 from playground.pages.form import FormOptions, make_form, read_form_options
 from playground.pages.kept_contexts import keep_if_long, with_kept
 from playground.pages.matrix import Matrix
@@ -46,7 +46,7 @@ from projects.models import Flag
 PATHS = {False: "/api/admin/playground", True: "/api/admin/playground/advanced"}
 FILTERS = ("q", "result", "variant", "show", "sort", "page")  # parameters that are not part of the query
 SEED = 0  # keeps random results the same across columns and reloads
-MOST_COLUMNS = 20  # in the details of one flag
+MAX_COLUMNS = 20  # in the details of one flag
 PAGES_MAY = 3  # times as many evaluations as an API request: a page writes out only some of them
 OFFERED_FIELDS = 20  # undeclared fields that conditions read
 
@@ -287,8 +287,8 @@ class FlagPage(QueryPage):
         evaluations = evaluate_columns(self.query, alone, timezone.now())
         if name not in evaluations[0].snapshot.positions:
             raise NotFound(f"Active flag {name} not found in these projects.")
-        most = max(1, MOST_CONDITIONS // len(evaluations))
-        shown = evaluations[:MOST_COLUMNS]
+        most = max(1, MAX_CONDITIONS // len(evaluations))
+        shown = evaluations[:MAX_COLUMNS]
         details = [FlagDetails(evaluation, titles, self.caller, most).flag(name) for evaluation in shown]
         return super().get_context_data(
             details=list(zip(labels(self.query.columns), details, strict=False)),

@@ -27,7 +27,7 @@ from playground.pages.changes import Changes, context_pairs, explained_by
 from playground.pages.form import ContextForm, FormOptions, make_form, read_form_options
 from playground.pages.kept_contexts import with_kept
 from playground.pages.query import PlaygroundQuery
-from playground.pages.saved import MOST_OFFERED
+from playground.pages.saved import MAX_OFFERED
 from playground.pages.who_form import IMPORT, USERS, WhoForm
 from playground.saved_contexts.queries import visible_contexts
 from projects.console import flag_url
@@ -57,7 +57,7 @@ class WhoChangesPage(ConsolePage):
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         options = read_form_options(self.caller)
         self.form = WhoForm.read(with_kept(request.GET), options)
-        saved = list(visible_contexts(self.caller).values_list("name", flat=True)[:MOST_OFFERED])
+        saved = list(visible_contexts(self.caller).values_list("name", flat=True)[:MAX_OFFERED])
         changes = self.changes(options, saved) if self.is_asked else None
         if changes and request.GET.get("format") == "csv":
             return csv_response(self.request, "who-changes", changes.csv_header(), changes.csv_rows())

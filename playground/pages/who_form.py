@@ -9,7 +9,7 @@ from django.http import QueryDict
 
 from flagadmin.core.errors import Problem
 from playground.pages.form import FormOptions
-from playground.pages.kept_contexts import LONGEST_IN_URL, keep
+from playground.pages.kept_contexts import MAX_LENGTH_IN_URL, keep
 from playground.pages.query import KEPT, local_time, moment_in, with_offset
 
 USERS, RULES, JSON, SAVED = "users", "rules", "json", "saved"
@@ -19,7 +19,7 @@ KINDS = {
     SAVED: "Saved contexts",
     JSON: "JSON",
 }
-LONGEST_SHOWN = 50_000
+MAX_LENGTH_SHOWN = 50_000
 """Characters of JSON that the form shows again. What is longer is kept, and replaced by pasting."""
 IMPORT = "import:"
 """The beginning of what a side has in place of an environment: the rest is the id of an import that is not applied."""
@@ -81,7 +81,7 @@ class WhoForm:
         )
 
     def keep_if_long(self, caller: Any) -> None:
-        if len(self.json) > LONGEST_IN_URL:
+        if len(self.json) > MAX_LENGTH_IN_URL:
             self.kept = keep(_encoded(self.json), caller)
 
     def pairs(self, *, swapped: bool = False) -> list[tuple[str, str]]:
@@ -106,7 +106,7 @@ class WhoForm:
 
     @property
     def is_long(self) -> bool:
-        return len(self.json) > LONGEST_SHOWN
+        return len(self.json) > MAX_LENGTH_SHOWN
 
     @property
     def kinds(self) -> list[tuple[str, str, bool]]:

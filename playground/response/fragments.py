@@ -1,4 +1,4 @@
-"""Serialises the parts of a flag's answer that do not depend on the context, when the flag is compiled."""
+"""Serializes the parts of a flag's answer that do not depend on the context, when the flag is compiled."""
 
 from __future__ import annotations
 

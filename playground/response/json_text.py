@@ -1,4 +1,4 @@
-"""Serialises any stored value as JSON, however it is nested."""
+"""Serializes any stored value as JSON, however it is nested."""
 
 from __future__ import annotations
 

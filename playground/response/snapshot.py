@@ -1,4 +1,4 @@
-"""A snapshot of the engine with the serialised parts that all its answers share."""
+"""A snapshot of the engine with the serialized parts that all its answers share."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Writes the playground's answer as bytes, in the reference's format.
 
-Everything of a flag that does not depend on the context is serialised once, when its definition is compiled
+Everything of a flag that does not depend on the context is serialized once, when its definition is compiled
 (`fragments`). All fragments are laid out once for a snapshot (`layout`). An answer is a copy of that list with the
 values of this evaluation in their slots, joined: true and false, buckets, variant_slot variants, reasons.
 

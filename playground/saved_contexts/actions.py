@@ -24,7 +24,7 @@ from playground.saved_contexts.enforcement import (
 )
 from playground.saved_contexts.queries import shown_document, visible_contexts, visible_expectations
 from playground.saved_contexts.rules import (
-    MOST_IN_A_PROJECT,
+    MAX_IN_A_PROJECT,
     Known,
     expectation_documents,
     expectation_problems,
@@ -47,9 +47,9 @@ def create_saved_context(values: Mapping[str, Any], *, caller: Caller) -> SavedC
     if saved.project_id:
         check_project(caller, saved.project_id)
     lock_scope(saved.project_id)
-    if SavedContext.objects.filter(project=saved.project_id).count() >= MOST_IN_A_PROJECT:
+    if SavedContext.objects.filter(project=saved.project_id).count() >= MAX_IN_A_PROJECT:
         where = f"project {saved.project_id}" if saved.project_id else "no project"
-        raise ValidationError(f"There are {MOST_IN_A_PROJECT:,} saved contexts of {where}; delete one first.")
+        raise ValidationError(f"There are {MAX_IN_A_PROJECT:,} saved contexts of {where}; delete one first.")
     check_saved_context(saved, caller)
     enforce(saved, caller, before=None, projects=projects_of_flags(saved.expectations))
     _save(saved, caller)
@@ -138,7 +138,7 @@ def access_saved_context_for_update(caller: Caller, context_id: int) -> SavedCon
 def check_saved_context(
     saved: SavedContext, caller: Caller, stored: Sequence[Mapping[str, Any]] = ()
 ) -> None:
-    """Normalises and validates; ``stored`` are its expectations so far. Raises ValidationError with every problem."""
+    """Normalizes and validates; ``stored`` are its expectations so far. Raises ValidationError with every problem."""
     saved.name, saved.note = saved.name.strip(), saved.note.strip()
     problems = list(saved_context_problems(saved))
     if saved.expectations != list(stored):

@@ -29,7 +29,7 @@ class SavedContextViewSet(ETagMixin, ScopedViewSet):
     permission_in_project = actions.OWN_PROJECT
     saved: SavedContext
 
-    def authorise(self, context_id: str | None = None) -> None:
+    def authorize(self, context_id: str | None = None) -> None:
         if context_id is not None:
             self.saved = actions.access_saved_context(self.caller, path_id(context_id))
             self.check_permission(project=self.saved.project_id)

@@ -25,10 +25,10 @@ from projects.revision import revisions
 Instead = Mapping[str, SavedContext]
 """Saved contexts as they would be, by name: they count in place of the stored ones."""
 NOTHING: Instead = {}
-MOST_CONTEXTS = 1_000
-MOST_NAMED = 10
-MOST_DRAFTS = 20
-MOST_RESULTS = 200_000
+MAX_CONTEXTS = 1_000
+MAX_NAMED = 10
+MAX_DRAFTS = 20
+MAX_RESULTS = 200_000
 """Flags times saved contexts that are compared; expectations are checked for all flags."""
 
 
@@ -67,7 +67,7 @@ class SavedEffects:
         changes = {(one.saved.pk, one.flag, one.environment): one for one in other.changes + self.changes}
         return SavedEffects(
             self.who | other.who,
-            tuple(islice(changes.values(), MOST_NAMED)),
+            tuple(islice(changes.values(), MAX_NAMED)),
             _united(self.broken, other.broken),
             _united(self.mended, other.mended),
         )
@@ -116,7 +116,7 @@ def effects_of(caller: Caller, edits: Iterable[FlagEdit | NewFlagEdit]) -> Saved
         key=lambda group: not any((edit.flag, edit.environment) in expected for edit in group),
     )
     effects = SavedEffects()
-    for group in ordered[:MOST_DRAFTS]:
+    for group in ordered[:MAX_DRAFTS]:
         [first, *_] = group
         states = [State(first.environment), State(first.environment, first.draft)]
         before, after = snapshots(revisions([first.project]), states)
@@ -149,10 +149,10 @@ def _effects(
     now = timezone.now()
     comparison = Comparison(before, after, ContextTable([Context(each.context).at(now) for each in saved]))
     names = comparison.differing() if flags is None else sorted(flags)
-    found = [comparison.flag(name) for name in names[: MOST_RESULTS // len(saved)]]
+    found = [comparison.flag(name) for name in names[: MAX_RESULTS // len(saved)]]
     masks = (each.contexts.get(change, 0) for each in found for change in CHANGES)
     who = {saved[position].pk for mask in masks for position in comparison.table.positions(mask)}
-    examples = (one for each in found if each.changed for one in comparison.examples(each, MOST_NAMED))
+    examples = (one for each in found if each.changed for one in comparison.examples(each, MAX_NAMED))
     changes = (
         SavedChange(saved[one.position], one.flag, before.environment, one.before, one.after)
         for one in examples
@@ -161,7 +161,7 @@ def _effects(
     expected = _changed(caller, saved, before, after, set(names))
     return SavedEffects(
         frozenset(who),
-        tuple(islice(changes, MOST_NAMED)),
+        tuple(islice(changes, MAX_NAMED)),
         broken=tuple(one.after for one in expected if one.is_broken),
         mended=tuple(one.after for one in expected if not one.is_broken),
     )
@@ -172,14 +172,14 @@ def _contexts(
 ) -> Iterator[SavedContext]:
     """Those of the projects and of none, the ones with expectations first."""
     found = visible_contexts(caller).filter(Q(project=None) | Q(project_id__in=projects))
-    for saved in found.alias(expects=~Q(expectations=[])).order_by("-expects", "name")[:MOST_CONTEXTS]:
+    for saved in found.alias(expects=~Q(expectations=[])).order_by("-expects", "name")[:MAX_CONTEXTS]:
         yield instead.get(saved.name, saved)
 
 
 def expected_flags(caller: Caller) -> set[str]:
     """The flags of which saved contexts that the caller may read expect something. One query."""
     expecting = visible_contexts(caller).exclude(expectations=[]).values_list("expectations", flat=True)
-    return {one["flag"] for expectations in expecting[:MOST_CONTEXTS] for one in expectations}
+    return {one["flag"] for expectations in expecting[:MAX_CONTEXTS] for one in expectations}
 
 
 def expectations_changed_by(

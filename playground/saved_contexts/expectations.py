@@ -25,7 +25,7 @@ from projects.definitions import Definitions, definitions
 from projects.models import Flag
 from projects.revision import revisions
 
-MOST_CHECKED = 10_000
+MAX_CHECKED = 10_000
 """Expectations of one check."""
 
 
@@ -166,9 +166,9 @@ def expectations_of(
 
 def check_number(expectations: Sequence[Expectation]) -> None:
     """Raises ValidationError if there are too many for one check."""
-    if len(expectations) > MOST_CHECKED:
+    if len(expectations) > MAX_CHECKED:
         raise ValidationError(
-            f"This would check {len(expectations):,} expectations; the limit is {MOST_CHECKED:,}. "
+            f"This would check {len(expectations):,} expectations; the limit is {MAX_CHECKED:,}. "
             "Name projects, environments or contexts."
         )
 

@@ -9,13 +9,13 @@ from django.core.exceptions import ValidationError as FormError
 from flagadmin.core.errors import ValidationError
 from playground.pages.query import decoded_json
 from playground.saved_contexts.expectation_field import ExpectationsField, ExpectationsInput
-from playground.saved_contexts.rules import LONGEST_NAME, LONGEST_NOTE
+from playground.saved_contexts.rules import MAX_NAME_LENGTH, MAX_NOTE_LENGTH
 from projects.drafts import environments_in_order
 
 
 class SavedContextForm(forms.Form):
-    name = forms.CharField(max_length=LONGEST_NAME)
-    note = forms.CharField(max_length=LONGEST_NOTE, required=False, help_text="Who this stands for.")
+    name = forms.CharField(max_length=MAX_NAME_LENGTH)
+    note = forms.CharField(max_length=MAX_NOTE_LENGTH, required=False, help_text="Who this stands for.")
     context = forms.CharField(
         required=False,
         strip=False,

@@ -12,7 +12,7 @@ from django.utils import timezone
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record_all
 from flagadmin.core.change_checks import BrokenExpectations, override_by
-from flagadmin.core.errors import MOST_DETAILS, Problem
+from flagadmin.core.errors import MAX_DETAILS, Problem
 from flagadmin.core.server.gc_control import gc_paused
 from groups.access import Caller
 from groups.permissions import Permission
@@ -144,7 +144,7 @@ def _refused(project_id: str, broken: Sequence[ChangedExpectation]) -> BrokenExp
     """The refusal; or None, recorded, if the caller wants to make the change. Raises NoAccess if they may not."""
     caller: Caller | None = override_by()
     if caller is None:
-        first = broken[:MOST_DETAILS]
+        first = broken[:MAX_DETAILS]
         problems = [Problem(one.after.expectation.saved.name, one.sentence) for one in first]
         return BrokenExpectations(
             [project_id], problems, [change_document(*one) for one in first], len(broken)

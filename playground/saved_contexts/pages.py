@@ -28,7 +28,7 @@ from projects.history.queries import readable_events
 from projects.models import Flag
 
 API = "/api/admin/playground/contexts"
-LONGEST_SUMMARY = 200
+MAX_SUMMARY_LENGTH = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def context_summary(context: Mapping[str, Any]) -> str:
     fields = flat(context)
     first = [name for name in fields if name not in context.get("properties", {})]
     texts = (f"{name} {fields[name]}" for name in dict.fromkeys([*first, *fields]))
-    return clipped(" · ".join(texts), LONGEST_SUMMARY)
+    return clipped(" · ".join(texts), MAX_SUMMARY_LENGTH)
 
 
 class SavedContextsPage(ListPage):

@@ -10,7 +10,7 @@ from playground.comparison.payloads import answer_document
 from playground.saved_contexts.changed import ChangedExpectation
 from playground.saved_contexts.expectations import Checked
 
-MOST_LISTED = 1_000
+MAX_LISTED = 1_000
 """Expectations that break, and as many that are met again, in an answer."""
 
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -48,7 +48,7 @@ def changes_document(changed: Sequence[ChangedExpectation]) -> dict[str, Any]:
     """Those of the expectations that break, and those that are met again, the first of each."""
     broken = [change_document(*one) for one in changed if one.is_broken]
     met = [change_document(*one) for one in changed if not one.is_broken]
-    return {"broken": broken[:MOST_LISTED], "met": met[:MOST_LISTED]}
+    return {"broken": broken[:MAX_LISTED], "met": met[:MAX_LISTED]}
 
 
 def _result(one: Checked) -> dict[str, Any]:

@@ -12,11 +12,11 @@ from playground.models import SavedContext
 from playground.request import read_context
 from projects.strategies.variant_rules import payload_problems
 
-LONGEST_NAME, LONGEST_NOTE = 100, 2_000  # characters
-LONGEST_CONTEXT = 100_000  # bytes of JSON
-MOST_EXPECTATIONS = 100
+MAX_NAME_LENGTH, MAX_NOTE_LENGTH = 100, 2_000  # characters
+MAX_CONTEXT_LENGTH = 100_000  # bytes of JSON
+MAX_EXPECTATIONS = 100
 MAX_PAYLOAD = 10_000  # characters of an expected payload
-MOST_IN_A_PROJECT = 1_000
+MAX_IN_A_PROJECT = 1_000
 """As many can also belong to no project."""
 
 
@@ -32,18 +32,18 @@ def saved_context_problems(saved: SavedContext) -> Iterator[Problem]:
     """Problems of a saved context. Replaces its context with the one that the playground makes of it."""
     if not saved.name:
         yield Problem("name", "a name is required")
-    elif len(saved.name) > LONGEST_NAME:
-        yield Problem("name", f"must have at most {LONGEST_NAME} characters")
-    if len(saved.note) > LONGEST_NOTE:
-        yield Problem("note", f"must have at most {LONGEST_NOTE:,} characters")
+    elif len(saved.name) > MAX_NAME_LENGTH:
+        yield Problem("name", f"must have at most {MAX_NAME_LENGTH} characters")
+    if len(saved.note) > MAX_NOTE_LENGTH:
+        yield Problem("note", f"must have at most {MAX_NOTE_LENGTH:,} characters")
     problems: list[Problem] = []
     saved.context = read_context({"context": saved.context}, problems)
     yield from problems
     stored = orjson.dumps(saved.context)
     if b"\\u0000" in stored:
         yield Problem("context", "must not contain a NUL character (\\u0000)")
-    if len(stored) > LONGEST_CONTEXT:
-        yield Problem("context", f"must have at most {LONGEST_CONTEXT:,} bytes as JSON")
+    if len(stored) > MAX_CONTEXT_LENGTH:
+        yield Problem("context", f"must have at most {MAX_CONTEXT_LENGTH:,} bytes as JSON")
 
 
 def expectation_documents(given: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -68,8 +68,8 @@ def expectation_problems(
     known: Known,
 ) -> Iterator[Problem]:
     """Problems of the expectations of a saved context. Those already stored may name what has gone since."""
-    if len(expectations) > MOST_EXPECTATIONS:
-        yield Problem("expectations", f"must have at most {MOST_EXPECTATIONS} entries")
+    if len(expectations) > MAX_EXPECTATIONS:
+        yield Problem("expectations", f"must have at most {MAX_EXPECTATIONS} entries")
         return
     places: set[tuple[str, str]] = set()
     for index, one in enumerate(expectations):

@@ -9,14 +9,14 @@ from flagadmin.core.http.fields import Body, ListOf, NullableText
 from playground.comparison.draft import DraftBody
 from playground.comparison.openapi import SharedAnswer
 from playground.openapi import Payload
-from playground.request import MOST_FIELDS
-from playground.saved_contexts.rules import LONGEST_NAME, LONGEST_NOTE
+from playground.request import MAX_FIELDS
+from playground.saved_contexts.rules import MAX_NAME_LENGTH, MAX_NOTE_LENGTH
 from projects.serializers import StrictSerializer
 from projects.strategies.serializers import PayloadBody
 
 
 @extend_schema_field(
-    {"allOf": [{"$ref": "#/components/schemas/EvaluationContextRequest"}], "maxProperties": MOST_FIELDS}
+    {"allOf": [{"$ref": "#/components/schemas/EvaluationContextRequest"}], "maxProperties": MAX_FIELDS}
 )
 class AnyContext(s.JSONField):
     """A context as the playground takes it."""
@@ -36,14 +36,14 @@ class ExpectationBody(StrictSerializer):
 
 
 class SavedContextChanges(Body):
-    name = s.CharField(max_length=LONGEST_NAME, required=False)
+    name = s.CharField(max_length=MAX_NAME_LENGTH, required=False)
     context = AnyContext(required=False)  # type: ignore[assignment]  # a field's name, not DRF's own
-    note = NullableText(max_length=LONGEST_NOTE, required=False)
+    note = NullableText(max_length=MAX_NOTE_LENGTH, required=False)
     expectations = ExpectationBody(many=True, required=False, help_text="All that it expects of flags.")
 
 
 class SavedContextBody(SavedContextChanges):
-    name = s.CharField(max_length=LONGEST_NAME, help_text="Unique in the installation.")
+    name = s.CharField(max_length=MAX_NAME_LENGTH, help_text="Unique in the installation.")
     context = AnyContext(help_text="As the playground takes it.")
     project = s.CharField(
         source="project_id",

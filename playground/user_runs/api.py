@@ -37,7 +37,7 @@ class UserRunViewSet(ViewSet):
     body_limit = settings.IMPORT_BODY_LIMIT
     parser_classes = (CsvParser,)
 
-    def authorise(self, run_id: str | None = None) -> None:
+    def authorize(self, run_id: str | None = None) -> None:
         if run_id is not None:
             self.run = runs.access_run(self.caller, run_id)
 

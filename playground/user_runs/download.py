@@ -17,7 +17,7 @@ from playground.models import UserRun
 from playground.user_runs.evaluate import GZIP
 from playground.user_runs.runs import result_parts
 
-MOST_PLAIN = 50_000_000
+MAX_PLAIN = 50_000_000
 """Bytes of a result that is sent without compression."""
 LINES = 1_000  # that are sent together
 
@@ -29,7 +29,7 @@ def csv_download(request: HttpRequest | Request, run: UserRun) -> StreamingHttpR
     """
     parts: Iterable[bytes] = result_parts(run)
     gzipped = accepts_gzip(request)
-    if not gzipped and run.size > MOST_PLAIN:
+    if not gzipped and run.size > MAX_PLAIN:
         raise ValidationError(
             f"The result has {run.size // 1_000_000:,} MB and is only sent compressed. Send Accept-Encoding: gzip "
             "(curl --compressed)."

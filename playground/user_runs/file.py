@@ -10,11 +10,11 @@ from io import TextIOWrapper
 from itertools import chain, islice
 from typing import IO
 
-from flagadmin.core.errors import MOST_DETAILS, Problem, ValidationError, check_problems, choices
-from playground.request import MOST_FIELDS, time_problem
+from flagadmin.core.errors import MAX_DETAILS, Problem, ValidationError, check_problems, choices
+from playground.request import MAX_FIELDS, time_problem
 
-MOST_ROWS = 100_000
-LONGEST_VALUE = 1_000  # characters
+MAX_ROWS = 100_000
+MAX_VALUE_LENGTH = 1_000  # characters
 PREFIX = "properties."
 DELIMITERS = ",;\t"
 User = tuple[int, dict[str, str]]
@@ -59,9 +59,9 @@ class UserFile:
         time = self.fields.index("currentTime") if "currentTime" in self.fields else None
         for number, row in self._rows(2):
             count += 1
-            if count > MOST_ROWS:
-                raise ValidationError.at("file", f"must have at most {MOST_ROWS:,} users")
-            if len(problems) < MOST_DETAILS:
+            if count > MAX_ROWS:
+                raise ValidationError.at("file", f"must have at most {MAX_ROWS:,} users")
+            if len(problems) < MAX_DETAILS:
                 problems += self._row_problems(number, row, time)
         if not count:
             raise ValidationError.at("file", "must have a row for each user below its header")
@@ -69,8 +69,8 @@ class UserFile:
         return count
 
     def _header_problems(self, known: Collection[str]) -> Iterator[Problem]:
-        if len(self.columns) > MOST_FIELDS:
-            yield Problem("row 1", f"must have at most {MOST_FIELDS:,} columns, not {len(self.columns):,}")
+        if len(self.columns) > MAX_FIELDS:
+            yield Problem("row 1", f"must have at most {MAX_FIELDS:,} columns, not {len(self.columns):,}")
             return
         if not any(self.columns):
             yield Problem("row 1", f"must name context fields. Available: {choices(known)}")
@@ -91,10 +91,10 @@ class UserFile:
                 f"row {number}", f"must have {len(self.fields)} cells as the header, not {len(row)}"
             )
             return
-        if max(map(len, row)) > LONGEST_VALUE:
+        if max(map(len, row)) > MAX_VALUE_LENGTH:
             for column, value in zip(self.columns, row, strict=True):
-                if len(value) > LONGEST_VALUE:
-                    message = f"must have at most {LONGEST_VALUE:,} characters, not {len(value):,}"
+                if len(value) > MAX_VALUE_LENGTH:
+                    message = f"must have at most {MAX_VALUE_LENGTH:,} characters, not {len(value):,}"
                     yield Problem(f"row {number}, column {column}", message)
         elif time is not None and row[time] and (message := time_problem(row[time])):
             yield Problem(f"row {number}, column {self.columns[time]}", message)

@@ -21,14 +21,14 @@ from playground.pages.form import ContextForm, make_form, read_form_options
 from playground.pages.query import read_query
 from playground.user_runs import runs
 from playground.user_runs.download import csv_download
-from playground.user_runs.file import MOST_ROWS
+from playground.user_runs.file import MAX_ROWS
 from playground.user_runs.space import max_result_bytes
 from playground.user_runs.worker import KEPT
 
 API = "/api/admin/playground/users"
 PROBLEMS_SHOWN = 20
-MOST_VARIANTS = 8  # of a flag on the page; its CSV has all
-MOST_SPREADSHEET_LINES = 1_048_576
+MAX_VARIANTS = 8  # of a flag on the page; its CSV has all
+MAX_SPREADSHEET_LINES = 1_048_576
 MARKS = {"waiting": "info", "running": "info", "done": "on", "failed": "warn"}
 
 
@@ -107,11 +107,11 @@ class UsersPage(FormPage):
         return super().get_context_data(
             picker=self.picker,
             own=own,
-            most_users=MOST_ROWS,
-            most_runs=runs.MOST_RUNS,
+            most_users=MAX_ROWS,
+            most_runs=runs.MAX_RUNS,
             days=KEPT.days,
             limit=settings.IMPORT_BODY_LIMIT // 1_000_000,
-            most_results=runs.MOST_RESULTS,
+            most_results=runs.MAX_RESULTS,
             result_limit=max_result_bytes() // 1_000_000,
             **kwargs,
         )
@@ -142,7 +142,7 @@ class FlagRow:
 
     @property
     def shown_variants(self) -> list[str]:
-        return cut([" ".join(each) for each in self.variants], MOST_VARIANTS)
+        return cut([" ".join(each) for each in self.variants], MAX_VARIANTS)
 
     @property
     def counts(self) -> Iterator[tuple[str, str, str]]:
@@ -223,7 +223,7 @@ class RunPage(ListPage):
             run=self.run,
             again=f"{reverse('users')}?{again}",
             days=KEPT.days,
-            fits_spreadsheet=self.run.rows * self.run.flags < MOST_SPREADSHEET_LINES,
+            fits_spreadsheet=self.run.rows * self.run.flags < MAX_SPREADSHEET_LINES,
             **kwargs,
         )
 

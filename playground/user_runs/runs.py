@@ -21,9 +21,9 @@ from playground.user_runs.file import UserFile
 from playground.user_runs.space import check_space
 from playground.user_runs.write import State, chosen_names, evaluation_of, write_result
 
-MOST_RUNS = 5
+MAX_RUNS = 5
 """Of each caller; a new one replaces the oldest that has ended."""
-MOST_RESULTS = 10_000_000
+MAX_RESULTS = 10_000_000
 """Users times flags of a run."""
 AT_ONCE = 20_000
 """Up to so many results a run is evaluated within its request."""
@@ -87,10 +87,10 @@ def create_run(
     compiled = snapshot_at(current, environment).snapshot
     names = chosen_names(compiled, flag)
     rows = UserFile(BytesIO(body)).check(known_fields(list(current)))
-    if rows * len(names) > MOST_RESULTS:
+    if rows * len(names) > MAX_RESULTS:
         message = (
             f"{rows:,} users and {len(names):,} flags would give {rows * len(names):,} results; a run may have "
-            f"{MOST_RESULTS:,}. Choose fewer projects or a flag."
+            f"{MAX_RESULTS:,}. Choose fewer projects or a flag."
         )
         raise ValidationError.at("file", message)
     _make_room(caller)
@@ -122,9 +122,9 @@ def create_run(
 def _make_room(caller: Caller) -> None:
     runs = list(_own(caller).order_by("created_at").only("id", "state"))
     ended = [run.pk for run in runs if run.has_ended]
-    more = len(runs) - MOST_RUNS + 1
+    more = len(runs) - MAX_RUNS + 1
     if more > len(ended):
-        raise Conflict(f"{MOST_RUNS} of your runs have not ended. Cancel one, or wait for one to end.")
+        raise Conflict(f"{MAX_RUNS} of your runs have not ended. Cancel one, or wait for one to end.")
     worker.remove(UserRun.objects.filter(id__in=ended[: max(more, 0)]))
 
 

@@ -22,7 +22,7 @@ from playground.user_runs.space import free_bytes, max_result_bytes
 
 log = logging.getLogger("flagadmin.user_runs")
 
-MOST_ATTEMPTS = 3
+MAX_ATTEMPTS = 3
 State = UserRun.State
 
 
@@ -53,7 +53,7 @@ def evaluate_run(run: UserRun) -> None:
     run.attempts += 1
     problem = "This run ended early several times. Try again with fewer users or flags."
     try:
-        if run.attempts <= MOST_ATTEMPTS:
+        if run.attempts <= MAX_ATTEMPTS:
             _update(run, state=State.RUNNING, rows_done=0, size=0, attempts=F("attempts") + 1)
             write_result(run, snapshot(run.projects, run.environment).snapshot)
             return

@@ -10,10 +10,10 @@ from django.utils import timezone
 
 from projects.applications.sdk_versions import is_version, split_sdk, version_key
 
-MOST_INSTANCES = 20_000  # counted; of more, the same part of each application
-MOST_READ = 1_000
-MOST_SDKS = 8
-MOST_VERSIONS = 12
+MAX_INSTANCES = 20_000  # counted; of more, the same part of each application
+MAX_READ = 1_000
+MAX_SDKS = 8
+MAX_VERSIONS = 12
 OTHERS = "Other SDKs and versions"
 
 # Distinct pairs are hashed; count(DISTINCT …) would sort all instances. ``most`` is null if all are counted.
@@ -65,8 +65,8 @@ def _adoption(lines: str, key: Any) -> Adoption:
     given = {
         "key": key,
         "since": timezone.now() - settings.APPLICATION_INSTANCE_WINDOW,
-        "instances": MOST_INSTANCES,
-        "versions": MOST_READ,
+        "instances": MAX_INSTANCES,
+        "versions": MAX_READ,
     }
     with connection.cursor() as cursor:
         cursor.execute(_COUNTED.format(lines=lines), given)
@@ -75,7 +75,7 @@ def _adoption(lines: str, key: Any) -> Adoption:
     for sdk, number, *_ in rows:
         name, version = split_sdk(sdk)
         numbers[name][version] += number
-    most_used = sorted(numbers, key=lambda name: -sum(numbers[name].values()))[:MOST_SDKS]
+    most_used = sorted(numbers, key=lambda name: -sum(numbers[name].values()))[:MAX_SDKS]
     found = Adoption((name, _lines(numbers[name])) for name in sorted(most_used) if any(numbers[name]))
     if rows and (others := _others(rows, numbers, most_used)):
         found[OTHERS] = [others]
@@ -87,7 +87,7 @@ def _lines(numbers: dict[str, int]) -> list[tuple[str, int, bool]]:
     versions = sorted(filter(None, numbers), key=version_key, reverse=True)
     known = [version for version in versions if is_version(version)]
     oldest = known[-1] if len(known) > 1 else None
-    shown = set(sorted(versions, key=lambda version: -numbers[version])[:MOST_VERSIONS]) | {oldest}
+    shown = set(sorted(versions, key=lambda version: -numbers[version])[:MAX_VERSIONS]) | {oldest}
     lines = [(version, numbers[version], version == oldest) for version in versions if version in shown]
     if rest := [numbers[version] for version in versions if version not in shown]:
         lines.append((f"{len(rest):,} more", sum(rest), False))

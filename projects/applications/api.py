@@ -89,7 +89,7 @@ class ApplicationViewSet(ViewSet):
     permissions = {"add": Permission.UPDATE_APPLICATION, "destroy": Permission.UPDATE_APPLICATION}
     application: Application
 
-    def authorise(self, name: str | None = None, *args: Any, **kwargs: Any) -> None:
+    def authorize(self, name: str | None = None, *args: Any, **kwargs: Any) -> None:
         if name is not None and self.action != "destroy":
             self.application = details.access_application(self.caller, name)
         self.check_permission()
@@ -123,7 +123,7 @@ class ApplicationViewSet(ViewSet):
         responses={202: None},
         examples=[
             OpenApiExample(
-                "A page and a colour",
+                "A page and a color",
                 {"url": "https://wiki.example/web", "color": "#005577"},
                 request_only=True,
             )
@@ -189,7 +189,7 @@ class FlagUsageViewSet(ViewSet):
     lookup_url_kwarg = "name"
     flag: Flag
 
-    def authorise(self, name: str, *args: Any, **kwargs: Any) -> None:
+    def authorize(self, name: str, *args: Any, **kwargs: Any) -> None:
         flag = readable_flags(self.caller).filter(name=name).first()
         if flag is None:
             raise NotFound(f"Flag {name} not found.")

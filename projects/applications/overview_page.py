@@ -16,7 +16,7 @@ from projects.applications.filters import ApplicationFilter
 from projects.console import application_url
 from projects.models import Application, ProjectApplication
 
-MOST_PROJECTS = 20  # of one application
+MAX_PROJECTS = 20  # of one application
 CSV_ROWS = 500  # applications read together for a CSV file
 
 
@@ -63,7 +63,7 @@ class AllApplicationsPage(ListPage):
         applications = list(kwargs["listing"].rows)
         documents = overview_documents(self.caller, applications)
         rows = [
-            ApplicationRow(found, application_url(found.name), document["usage"][:MOST_PROJECTS])
+            ApplicationRow(found, application_url(found.name), document["usage"][:MAX_PROJECTS])
             for found, document in zip(applications, documents, strict=True)
         ]
         return super().get_context_data(rows=rows, **kwargs)

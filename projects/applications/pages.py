@@ -21,7 +21,7 @@ from projects.project_head import project_head
 
 # Column names → values of the API's ``sortBy``.
 SORT_KEYS = {"name": "appName", "last-seen": "lastSeen"}
-MOST_INSTANCES, MOST_SDKS, MOST_VERSIONS = 10, 4, 4  # of a row; the page of the application has more
+MAX_INSTANCES, MAX_SDKS, MAX_VERSIONS = 10, 4, 4  # of a row; the page of the application has more
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ def application_rows(project_id: str, lines: Sequence[ProjectApplication]) -> li
         ApplicationRow(
             line,
             application_url(line.name),
-            record["instances"][:MOST_INSTANCES],
+            record["instances"][:MAX_INSTANCES],
             list(_sdks(record["sdks"], oldest)),
             len(line.sdks),
         )
@@ -149,8 +149,8 @@ def application_rows(project_id: str, lines: Sequence[ProjectApplication]) -> li
 
 def _sdks(sdks: Iterable[dict[str, Any]], oldest: dict[str, str]) -> Iterable[tuple[str, Sequence[Version]]]:
     """The oldest version in the project if it is among them, and the newest ones."""
-    for sdk in list(sdks)[:MOST_SDKS]:
+    for sdk in list(sdks)[:MAX_SDKS]:
         name, versions = sdk["name"], sdk["versions"]
-        shown = [version for version in versions[:-MOST_VERSIONS] if oldest.get(name) == version]
-        shown += versions[-MOST_VERSIONS:]
+        shown = [version for version in versions[:-MAX_VERSIONS] if oldest.get(name) == version]
+        shown += versions[-MAX_VERSIONS:]
         yield name, [Version(version, oldest.get(name) == version) for version in shown]

@@ -159,7 +159,7 @@ def access_context_field_for_update(
 
 
 def check_context_field(field: ContextField) -> None:
-    """Normalises the legal values and validates the field. Raises ValidationError with every problem."""
+    """Normalizes the legal values and validates the field. Raises ValidationError with every problem."""
     if problems := list(context_field_problems(field)):
         raise ValidationError.of(problems)
     field.legal_values = tidy(field.legal_values, LEGAL_VALUE_KEYS)

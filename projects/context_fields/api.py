@@ -96,7 +96,7 @@ class ContextFieldViewSet(ETagMixin, ScopedViewSet):
     conditional = ETagMixin.conditional | {"put_legal_value", "remove_legal_value"}
     field: ContextField
 
-    def authorise(self, name: str | None = None, project_id: str | None = None, value: str = "") -> None:
+    def authorize(self, name: str | None = None, project_id: str | None = None, value: str = "") -> None:
         if name is not None:
             self.field = actions.access_context_field(self.caller, name, project=project_id)
             self.check_permission(project=self.field.project_id)

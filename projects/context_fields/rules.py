@@ -7,7 +7,7 @@ from flagadmin.core.errors import Problem
 from projects.models import ContextField
 from projects.shared_rules import name_problems, text_problems
 
-LONGEST_LEGAL_VALUE = 100
+MAX_LEGAL_VALUE_LENGTH = 100
 
 
 def context_field_problems(field: ContextField) -> Iterator[Problem]:
@@ -27,8 +27,8 @@ def legal_value_problems(values: Any, path: str = "legalValues") -> Iterator[Pro
         if not isinstance(value, str):
             yield Problem(f"{here}.value", "is required and must be a string")
             continue
-        if not 1 <= len(value) <= LONGEST_LEGAL_VALUE:
-            yield Problem(f"{here}.value", f"must have 1 to {LONGEST_LEGAL_VALUE} characters")
+        if not 1 <= len(value) <= MAX_LEGAL_VALUE_LENGTH:
+            yield Problem(f"{here}.value", f"must have 1 to {MAX_LEGAL_VALUE_LENGTH} characters")
         if value in seen:
             yield Problem(f"{here}.value", f'"{value}" is listed more than once')
         seen.add(value)

@@ -9,7 +9,7 @@ from rest_framework.response import Response
 
 from flagadmin.core.errors import NameExists, ValidationError
 from flagadmin.core.http.etags import ETagMixin, etag
-from flagadmin.core.http.fields import MOST_ITEMS, Body, MapOf, NameBody
+from flagadmin.core.http.fields import MAX_ITEMS, Body, MapOf, NameBody
 from flagadmin.core.http.openapi import refusal
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
@@ -28,14 +28,14 @@ from projects.shared_rules import name_problems
 from projects.strategies.serializers import StrategyBody
 from projects.viewsets import InProjectViewSet
 
-LARGEST = 2**31 - 1
+MAX_SIZE = 2**31 - 1
 
 
 class EnvironmentChanges(Body):
     type = serializers.CharField(required=False, help_text="For example development, test or production.")
     enabled = serializers.BooleanField(required=False, help_text="Whether new projects use it. Default true.")
     sortOrder = serializers.IntegerField(
-        source="sort_order", required=False, min_value=0, max_value=LARGEST, help_text="Default 9999."
+        source="sort_order", required=False, min_value=0, max_value=MAX_SIZE, help_text="Default 9999."
     )
 
 
@@ -93,7 +93,7 @@ class EnvironmentViewSet(ETagMixin, ViewSet):
     }
     environment: Environment
 
-    def authorise(self, name: str | None = None, **kwargs: Any) -> None:
+    def authorize(self, name: str | None = None, **kwargs: Any) -> None:
         if name is not None:
             self.environment = access_environment(name)
         self.check_permission()
@@ -133,9 +133,9 @@ class EnvironmentViewSet(ETagMixin, ViewSet):
         request={
             "application/json": {
                 "type": "object",
-                "additionalProperties": {"type": "integer", "minimum": 0, "maximum": LARGEST},
+                "additionalProperties": {"type": "integer", "minimum": 0, "maximum": MAX_SIZE},
                 "minProperties": 1,
-                "maxProperties": MOST_ITEMS,
+                "maxProperties": MAX_ITEMS,
             }
         },
         responses={200: None},
@@ -145,7 +145,7 @@ class EnvironmentViewSet(ETagMixin, ViewSet):
     def sort_order(self, request: ApiRequest) -> Response:
         """Set the sort order of the named environments."""
         orders: dict[str, Any] = MapOf(
-            child=serializers.IntegerField(min_value=0, max_value=LARGEST), allow_empty=False
+            child=serializers.IntegerField(min_value=0, max_value=MAX_SIZE), allow_empty=False
         ).run_validation(request.data)
         actions.sort_environments(orders, caller=self.caller)
         return Response()

@@ -1,4 +1,4 @@
-"""Handles the small forms on a flag's page: favourite, stale, impression data, tags, parents, links, order."""
+"""Handles the small forms on a flag's page: favorite, stale, impression data, tags, parents, links, order."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,7 +20,7 @@ from projects.flags.strategy_lines import moved
 from projects.flags.tags import change_tags
 from projects.flags.toggle import project_environment
 from projects.models import Environment, Flag, Segment
-from projects.projects.favourites import set_flag_favourite
+from projects.projects.favorites import set_flag_favorite
 from projects.sentences import strategy_summary
 from projects.strategies.actions import order_problems, order_strategies
 
@@ -39,11 +39,11 @@ class FlagAction(ActionPage):
         return flag_url(*self.place)
 
 
-class Favourite(FlagAction):
+class Favorite(FlagAction):
     def act(self) -> str:
-        wanted = self.given("favourite") == "on"
-        set_flag_favourite(*self.place, wanted, caller=self.caller)
-        return f"{self.place[1]} is {'now' if wanted else 'no longer'} one of your favourites."
+        wanted = self.given("favorite") == "on"
+        set_flag_favorite(*self.place, wanted, caller=self.caller)
+        return f"{self.place[1]} is {'now' if wanted else 'no longer'} one of your favorites."
 
 
 class Stale(FlagAction):

@@ -27,7 +27,7 @@ class ArchiveViewSet(ViewSet):
     permissions = {"destroy": Permission.DELETE_FEATURE, "revive": Permission.UPDATE_FEATURE}
     flag: Flag
 
-    def authorise(self, name: str | None = None, project_id: str | None = None) -> None:
+    def authorize(self, name: str | None = None, project_id: str | None = None) -> None:
         if name is not None:
             self.flag = access_named_flag(self.caller, name)
             self.check_permission(project=self.flag.project_id)

@@ -24,12 +24,12 @@ from projects.console import ActionPage, api_path, project_crumbs, project_url
 from projects.drafts import Draft, Drafting, FlagEdit, enabled_places
 from projects.flags.archive import archive_flags, delete_flags, revive_flags
 from projects.flags.bulk_delete import check_no_children
-from projects.flags.list_queries import MOST_MATCHING, matching_flags
+from projects.flags.list_queries import MAX_MATCHING, matching_flags
 from projects.flags.usage import FlagUser, users_of
 from projects.models import Dependency, Flag, FlagEnvironment, Project
 
-MOST_LISTED = 20  # flags listed individually
-MOST_ADDRESS = 4000  # characters of the URL of a page for selected flags
+MAX_LISTED = 20  # flags listed individually
+MAX_ADDRESS = 4000  # characters of the URL of a page for selected flags
 RECENT = timedelta(days=7)  # what was evaluated this recently is in use
 
 
@@ -107,7 +107,7 @@ class SelectedFlags(ConsolePage):
         for name in ("csrfmiddlewaretoken", *(["name"] if "matching" in given else [])):
             given.pop(name, None)
         address = f"{self.request.path}?{given.urlencode()}"
-        return HttpResponseRedirect(address) if len(address) <= MOST_ADDRESS else self.shown(flags)
+        return HttpResponseRedirect(address) if len(address) <= MAX_ADDRESS else self.shown(flags)
 
     def shown(self, flags: Sequence[Flag]) -> HttpResponseBase:
         """The page about these flags."""
@@ -136,8 +136,8 @@ def selected_flags(project: Project, given: QueryDict, *, archived: bool = False
     found = Flag.objects.filter(project=project, archived_at__isnull=not archived).order_by("name")
     if "matching" in given:
         found = matching_flags(found, project, QueryDict(str(given["matching"])))
-        if found.count() > MOST_MATCHING:
-            raise ValidationError(f"Select at most {MOST_MATCHING} flags at once.")
+        if found.count() > MAX_MATCHING:
+            raise ValidationError(f"Select at most {MAX_MATCHING} flags at once.")
     elif "all" not in given:
         found = found.filter(name__in=given.getlist("name"))
     if not found:
@@ -170,10 +170,10 @@ class ArchivePage(Drafting, SelectedFlags):
             names=self.names,
             back=self.back(),
             button=self.title,
-            used=used[:MOST_LISTED],
+            used=used[:MAX_LISTED],
             enabled=enabled_in(flags),
-            more_used=max(len(used) - MOST_LISTED, 0),
-            children=dependencies[:MOST_LISTED],
+            more_used=max(len(used) - MAX_LISTED, 0),
+            children=dependencies[:MAX_LISTED],
             needed_by=len(dependencies),
             dependants=list(dict.fromkeys(here)),
             elsewhere=len(dependencies) > len(here),

@@ -48,7 +48,7 @@ class BulkFlagViewSet(InProjectViewSet):
         "turn_off": Permission.UPDATE_FEATURE_ENVIRONMENT,
     }
 
-    def authorise(self, project_id: str, environment: str | None = None) -> None:
+    def authorize(self, project_id: str, environment: str | None = None) -> None:
         self.project = access_project(self.caller, project_id)
         if environment is not None:
             project_environment(project_id, environment)

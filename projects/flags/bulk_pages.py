@@ -15,7 +15,7 @@ from projects.access import access_project
 from projects.console import ActionPage, api_path, project_url
 from projects.drafts import Drafting, FlagEdit
 from projects.flags.actions import set_stale
-from projects.flags.archive_pages import MOST_LISTED, SelectedFlags, counted, selected_flags
+from projects.flags.archive_pages import MAX_LISTED, SelectedFlags, counted, selected_flags
 from projects.flags.environments import check_enabling, disable_flags, draft_of_switch, enable_flags
 from projects.flags.flag_cells import PRODUCTION, flag_cells, texts_when_on
 from projects.flags.tags import change_tags_of_many
@@ -23,7 +23,7 @@ from projects.flags.toggle import project_environment
 from projects.flags.usage import users_of
 from projects.models import Flag, FlagTag, TagType
 
-MOST_UNDONE = 100  # flags in the form of an Undo button
+MAX_UNDONE = 100  # flags in the form of an Undo button
 DEFAULT_ADDED = "On with the default strategy, which is added"
 
 
@@ -95,8 +95,8 @@ class TogglePage(Drafting, SelectedFlags):
             names=self.names,
             changes=changes,
             unchanged=len(flags) - len(changes),
-            users=users[:MOST_LISTED],
-            more_users=max(len(users) - MOST_LISTED, 0),
+            users=users[:MAX_LISTED],
+            more_users=max(len(users) - MAX_LISTED, 0),
             environment=self.environment,
             production=project_environment(flags[0].project_id, self.environment).environment.type
             == PRODUCTION,
@@ -171,7 +171,7 @@ class TagsPage(SelectedFlags):
             names=self.names,
             types=TagType.objects.values_list("name", flat=True),
             present=[
-                ":".join(tag) for tag in present.values_list("tag_type_id", "value").distinct()[:MOST_LISTED]
+                ":".join(tag) for tag in present.values_list("tag_type_id", "value").distinct()[:MAX_LISTED]
             ],
             entered={name: self.request.POST.get(name, "") for name in ("type", "value")},
             back=self.back(),
@@ -209,7 +209,7 @@ class Stale(ActionPage):
 
 def tell(page: Any, done: str, url_name: str, names: Sequence[str], undo: dict[str, str]) -> None:
     """Adds a message with an Undo button, or without one if it concerns very many flags."""
-    if len(names) <= MOST_UNDONE:
+    if len(names) <= MAX_UNDONE:
         url = project_url(page.kwargs["project_id"], url_name)
         context = {"done": done, "url": url, "names": names, "undo": undo}
         done = render_to_string("flags/undo.html", context, page.request)

@@ -22,8 +22,8 @@ from projects.history.queries import readable_events
 from projects.models import Flag
 
 SHOWN = 6
-MOST_OWN = 200  # events read to find the flag's own in the changes of a page
-MOST_SEGMENTS = 8  # environments offered; a project with more is asked by the activity page
+MAX_OWN = 200  # events read to find the flag's own in the changes of a page
+MAX_SEGMENTS = 8  # environments offered; a project with more is asked by the activity page
 _LINKING = (" of ", " to ", " from ")
 
 
@@ -122,7 +122,7 @@ def _own_events(changes: Sequence[GroupedChange], events: QuerySet[AuditEvent]) 
     requests = {change.event.request_id for change in changes if change.event.request_id}
     of_requests = events.filter(request_id__in=requests, type__in=TYPES)
     listed = list(
-        of_requests.only("pk", "type", "environment", "request_id", "created_at").order_by("-pk")[:MOST_OWN]
+        of_requests.only("pk", "type", "environment", "request_id", "created_at").order_by("-pk")[:MAX_OWN]
     )
     for change in changes:
         event = change.event
@@ -153,7 +153,7 @@ def _pages(
 
 
 def _segments(environments: Sequence[str], chosen: str) -> Iterator[tuple[str, str, None, bool]]:
-    if 1 < len(environments) <= MOST_SEGMENTS:
+    if 1 < len(environments) <= MAX_SEGMENTS:
         yield "All", "?#history", None, not chosen
         for name in environments:
             yield name, f"?{urlencode({'history': name})}#history", None, name == chosen

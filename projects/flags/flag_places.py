@@ -18,15 +18,15 @@ from projects.flags.evaluations import Evaluations, last_evaluated
 from projects.flags.flag_rows import PRODUCTION, Toggle, toggle_of
 from projects.flags.strategy_lines import Palette, Share, StrategyLine, strategy_lines
 from projects.models import Flag, Segment
-from projects.sentences import MOST_LISTED
+from projects.sentences import MAX_LISTED
 
-MOST_STRATEGIES = 30  # in all environments; above this, each environment shows only its first few
+MAX_STRATEGIES = 30  # in all environments; above this, each environment shows only its first few
 FIRST_STRATEGIES = 3
-FEW_CONDITIONS = 3  # of each strategy, if there are more strategies than MOST_STRATEGIES
+FEW_CONDITIONS = 3  # of each strategy, if there are more strategies than MAX_STRATEGIES
 MANY_STRATEGIES = 10  # an environment with more lists one condition of each
-MOST_OPEN = 6  # environments shown in full; the others are one line each
-MOST_VARIANTS = 20  # of each comparison; the others are one number
-MOST_SPLITS = 3  # environments whose variants are compared with what was measured
+MAX_OPEN = 6  # environments shown in full; the others are one line each
+MAX_VARIANTS = 20  # of each comparison; the others are one number
+MAX_SPLITS = 3  # environments whose variants are compared with what was measured
 
 Document = dict[str, Any]
 
@@ -79,16 +79,16 @@ def flag_places(
     usable = Q(project=None) | Q(project=flag.project_id)
     segments = dict(Segment.objects.filter(usable).values_list("id", "name"))
     seen, palette = last_evaluated([flag.pk])[flag.pk], Palette()
-    are_few = sum(len(place["strategies"]) for place in document["environments"]) <= MOST_STRATEGIES
+    are_few = sum(len(place["strategies"]) for place in document["environments"]) <= MAX_STRATEGIES
     for index, place in enumerate(document["environments"]):
         name, strategies = place["name"], place["strategies"]
         here = {"project": flag.project_id, "environment": name}
         query, may = urlencode({"environmentId": name}), _may(caller, flag, name)
         edit = f"{flag_url(flag.project_id, flag.name, 'strategy-edit')}?{query}"
-        conditions = MOST_LISTED if are_few else FEW_CONDITIONS if len(strategies) <= MANY_STRATEGIES else 1
+        conditions = MAX_LISTED if are_few else FEW_CONDITIONS if len(strategies) <= MANY_STRATEGIES else 1
         lines = strategy_lines(strategies, segments, palette, edit, most=conditions)
         most = len(strategies) if are_few or focus == name else 1 if focus else FIRST_STRATEGIES
-        is_open = index < MOST_OPEN or focus == name
+        is_open = index < MAX_OPEN or focus == name
         yield FlagInEnvironment(
             name=name,
             production=place["type"] == PRODUCTION,
@@ -138,7 +138,7 @@ def variant_splits(document: Document, evaluations: Mapping[str, Evaluations]) -
         for place in document["environments"]
         if place["variants"] or any(strategy["variants"] for strategy in place["strategies"])
     ]
-    most = sorted(found, key=lambda split: -sum(split.measured.values()))[:MOST_SPLITS]
+    most = sorted(found, key=lambda split: -sum(split.measured.values()))[:MAX_SPLITS]
     return [_bounded(split) for split in most]
 
 
@@ -148,7 +148,7 @@ def _bounded(split: Split) -> Split:
         split.weights.keys() | split.measured.keys(),
         key=lambda name: (-split.measured.get(name, 0), -split.weights.get(name, 0), name),
     )
-    kept, others = set(names[:MOST_VARIANTS]), names[MOST_VARIANTS:]
+    kept, others = set(names[:MAX_VARIANTS]), names[MAX_VARIANTS:]
     if len(others) < 2:
         return split
     line = f"{len(others):,} others"

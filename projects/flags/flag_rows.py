@@ -12,7 +12,7 @@ from groups.access import Caller
 from groups.permissions import Permission
 from projects.console import flag_url
 from projects.flags.flag_cells import PRODUCTION, Cell, flag_cells
-from projects.models import FavouriteFlag, Flag, FlagTag, FlagType
+from projects.models import FavoriteFlag, Flag, FlagTag, FlagType
 
 IDLE = timedelta(days=30)
 
@@ -37,7 +37,7 @@ class FlagRow:
     flag: Flag
     url: str
     type_name: str
-    favourite: bool
+    favorite: bool
     tags: Sequence[str]
     cells: Sequence[tuple[Cell, Toggle]]
     parents: Sequence[str]
@@ -52,8 +52,8 @@ class FlagRow:
 def flag_rows(flags: Sequence[Flag], *, caller: Caller) -> list[FlagRow]:
     """One row per flag, in eight queries for any number of flags."""
     ids = [flag.pk for flag in flags]
-    favourites = set(
-        FavouriteFlag.objects.filter(user=caller.id, flag__in=ids).values_list("flag_id", flat=True)
+    favorites = set(
+        FavoriteFlag.objects.filter(user=caller.id, flag__in=ids).values_list("flag_id", flat=True)
     )
     types, tags = dict(FlagType.objects.values_list("id", "name")), _tags(ids)
     return [
@@ -61,7 +61,7 @@ def flag_rows(flags: Sequence[Flag], *, caller: Caller) -> list[FlagRow]:
             flag=row.flag,
             url=flag_url(row.flag.project_id, row.flag.name),
             type_name=types.get(row.flag.type, row.flag.type),
-            favourite=row.flag.pk in favourites,
+            favorite=row.flag.pk in favorites,
             tags=tags[row.flag.pk],
             cells=[(cell, _toggle(row.flag, cell, caller=caller)) for cell in row.cells],
             parents=row.parents,

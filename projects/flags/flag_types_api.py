@@ -14,7 +14,7 @@ from groups.viewsets import ViewSet
 from projects.flags.flag_types import set_lifetime
 from projects.models import FlagType
 
-LONGEST_LIFETIME = 36_500
+MAX_LIFETIME = 36_500
 
 
 class FlagTypeRecord(serializers.Serializer):
@@ -31,7 +31,7 @@ class FlagTypeList(serializers.Serializer):
 
 class LifetimeBody(Body):
     lifetimeDays = serializers.IntegerField(
-        allow_null=True, min_value=0, max_value=LONGEST_LIFETIME, help_text="null or 0: unlimited."
+        allow_null=True, min_value=0, max_value=MAX_LIFETIME, help_text="null or 0: unlimited."
     )
 
 

@@ -10,7 +10,7 @@ from flagadmin.core.errors import NotFound, ValidationError
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.access import access_flag_for_update
-from projects.flags.link_rules import normalised_url
+from projects.flags.link_rules import normalized_url
 from projects.flags.queries import link_document
 from projects.limits import Limits
 from projects.models import Flag, FlagLink
@@ -61,10 +61,10 @@ def remove_link(project_id: str, name: str, link_id: str, *, caller: Caller) -> 
 
 def checked_url(url: str) -> str:
     """The URL as stored. Raises ValidationError."""
-    normalised = normalised_url(url)
-    if normalised is None:
+    normalized = normalized_url(url)
+    if normalized is None:
         raise ValidationError.at("url", f"{url} is not a web URL")
-    return normalised
+    return normalized
 
 
 def access_link(flag: Flag, link_id: str) -> FlagLink:

@@ -29,7 +29,7 @@ from projects.flags.search import FlagFilter
 from projects.flags.search_conditions import in_status, overdue, text_query
 from projects.models import Flag, FlagLastSeen, FlagTag, FlagType, Project
 
-MOST_MATCHING = 900  # flags of a list that can be changed at once; a form has at most 1,000 fields
+MAX_MATCHING = 900  # flags of a list that can be changed at once; a form has at most 1,000 fields
 SEEN = (
     ("1", "In the last 24 hours"),
     ("not-7", "Not in the last 7 days"),

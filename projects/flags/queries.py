@@ -19,7 +19,7 @@ from projects.flags.environment_summaries import NO_EVALUATIONS, environment_sum
 from projects.flags.lifecycle_queries import current_stages
 from projects.models import (
     Dependency,
-    FavouriteFlag,
+    FavoriteFlag,
     Flag,
     FlagEnvironment,
     FlagLink,
@@ -32,7 +32,7 @@ from projects.strategies.fields import of_object
 
 Document = dict[str, Any]
 RECENT_CHANGES = 200  # audit events; searches show the flags of these first
-MOST_RANKED = 1000  # flags that a search ranks
+MAX_RANKED = 1000  # flags that a search ranks
 
 
 def metadata_document(flag: Flag) -> Document:
@@ -96,7 +96,7 @@ def flag_document(flag: Flag, *, caller: Caller) -> Document:
             for environment in environments
         ],
         "name": flag.name,
-        "favorite": flag.pk in _favourites([flag.pk], caller),
+        "favorite": flag.pk in _favorites([flag.pk], caller),
         "impressionData": flag.impression_data,
         "description": flag.description,
         "project": flag.project_id,
@@ -133,12 +133,12 @@ def flag_summaries(flags: Sequence[Flag], *, caller: Caller) -> list[Document]:
     ids = [flag.pk for flag in flags]
     environments = environment_summaries(flags)
     tags = _tags(ids)
-    favourites = _favourites(ids, caller)
+    favorites = _favorites(ids, caller)
     return [
         {
             "type": flag.type,
             "description": flag.description,
-            "favorite": flag.pk in favourites,
+            "favorite": flag.pk in favorites,
             "name": flag.name,
             "createdAt": iso(flag.created_at),
             "stale": flag.stale,
@@ -247,22 +247,22 @@ def _tags(ids: Sequence[int]) -> dict[int, list[Document]]:
     return found
 
 
-def _favourites(ids: Sequence[int], caller: Caller) -> set[int]:
+def _favorites(ids: Sequence[int], caller: Caller) -> set[int]:
     if caller.user is None:
         return set()
     return set(
-        FavouriteFlag.objects.filter(user=caller.user, flag_id__in=ids).values_list("flag_id", flat=True)
+        FavoriteFlag.objects.filter(user=caller.user, flag_id__in=ids).values_list("flag_id", flat=True)
     )
 
 
 def search_flags(caller: Caller, words: Sequence[str]) -> QuerySet[Flag]:
-    """Active flags come first among equals, then the caller's favourites and those changed most recently."""
-    favourites = FavouriteFlag.objects.filter(user=caller.user).values("flag")
+    """Active flags come first among equals, then the caller's favorites and those changed most recently."""
+    favorites = FavoriteFlag.objects.filter(user=caller.user).values("flag")
     changed = AuditEvent.objects.exclude(feature=None).order_by("-id").values("feature")[:RECENT_CHANGES]
     flags = readable_flags(caller).select_related("project")
-    flags = flags.annotate(lively=Q(pk__in=favourites) | Q(name__in=changed))
+    flags = flags.annotate(lively=Q(pk__in=favorites) | Q(name__in=changed))
     first: list[Any] = [F("archived_at").asc(nulls_first=True), "-lively"]
-    return best_matches(flags, words, "name", also=["description"], first=first, most=MOST_RANKED)
+    return best_matches(flags, words, "name", also=["description"], first=first, most=MAX_RANKED)
 
 
 def production_toggles(flag: Flag) -> list[tuple[str, bool]]:

@@ -15,7 +15,7 @@ from rest_framework.serializers import BooleanField
 from flagadmin.core.errors import Problem, check_problems, choices
 from flagadmin.core.http.list_queries import (
     FAR,
-    MOST,
+    MAX_COUNT,
     LenientChoiceFilter,
     LenientIntegerFilter,
     unknown_parameters,
@@ -40,17 +40,17 @@ from projects.flags.search_conditions import (
     text_query,
     with_segment,
 )
-from projects.models import FavouriteFlag, Flag, LifecycleStage
+from projects.models import FavoriteFlag, Flag, LifecycleStage
 
-MOST_VALUES = 50
+MAX_VALUES = 50
 DEFAULT_LIMIT = 50
 TRUE = sorted(value for value in BooleanField.TRUE_VALUES if isinstance(value, str))
 
 
 def few_values(text: str) -> None:
     """Limits the number of values. Raises a form ValidationError."""
-    if text.count(",") >= MOST_VALUES:
-        raise forms.ValidationError(f"must have at most {MOST_VALUES} values")
+    if text.count(",") >= MAX_VALUES:
+        raise forms.ValidationError(f"must have at most {MAX_VALUES} values")
 
 
 class OperatorFilter(django_filters.CharFilter):
@@ -96,8 +96,8 @@ class StatusField(forms.Field):
     def validate(self, statuses: list[str]) -> None:
         wrong = [status for status in statuses if status.rpartition(":")[2] not in ("enabled", "disabled")]
         problems = [f"{status} is not environment:enabled or environment:disabled" for status in wrong]
-        if len(statuses) > MOST_VALUES:
-            problems.insert(0, f"must have at most {MOST_VALUES} values")
+        if len(statuses) > MAX_VALUES:
+            problems.insert(0, f"must have at most {MAX_VALUES} values")
         if problems:
             raise forms.ValidationError(problems)
 
@@ -152,7 +152,7 @@ class FlagFilter(django_filters.FilterSet):
     sortOrder = LenientChoiceFilter(method="leave", choices=[("asc", "asc"), ("desc", "desc")])
     favoritesFirst = LenientChoiceFilter(method="leave", choices=[(value, value) for value in TRUE])
     offset = LenientIntegerFilter(method="leave", min_value=0, max_value=FAR)
-    limit = LenientIntegerFilter(method="leave", min_value=1, max_value=MOST)
+    limit = LenientIntegerFilter(method="leave", min_value=1, max_value=MAX_COUNT)
 
     def matching(self, flags: QuerySet[Flag], name: str, text: str) -> QuerySet[Flag]:
         return flags.filter(text_query(text))
@@ -167,7 +167,7 @@ class FlagFilter(django_filters.FilterSet):
     def page(self, user_id: int | None) -> tuple[list[Flag], int]:
         """One page of the matching flags, and the total number of matches.
 
-        The user's favourites come first if requested. Two queries. Raises ValidationError.
+        The user's favorites come first if requested. Two queries. Raises ValidationError.
         """
         check_problems(
             [
@@ -177,11 +177,11 @@ class FlagFilter(django_filters.FilterSet):
         )
         data, found = self.form.cleaned_data, self.qs
         total = found.count()
-        if favourites := bool(data["favoritesFirst"]) and user_id is not None:
-            mine = FavouriteFlag.objects.filter(user_id=user_id, flag=OuterRef("pk"))
-            found = found.annotate(favourite=Exists(mine))
+        if favorites := bool(data["favoritesFirst"]) and user_id is not None:
+            mine = FavoriteFlag.objects.filter(user_id=user_id, flag=OuterRef("pk"))
+            found = found.annotate(favorite=Exists(mine))
         start, length = data["offset"] or 0, data["limit"] or DEFAULT_LIMIT
-        page = found.order_by(*self._order(favourites))[start : start + length]
+        page = found.order_by(*self._order(favorites))[start : start + length]
         return list(page.select_related("created_by")), total
 
     def _asks_for_archived(self) -> bool:
@@ -193,9 +193,9 @@ class FlagFilter(django_filters.FilterSet):
         operator, stages = parts(data["lifecycle"])
         return bool(data["archived"]) or (operator not in NEGATIVE and ARCHIVED in stages)
 
-    def _order(self, favourites: bool) -> Iterator[str | OrderBy]:
+    def _order(self, favorites: bool) -> Iterator[str | OrderBy]:
         data = self.form.cleaned_data
-        if favourites:
-            yield "-favourite"
+        if favorites:
+            yield "-favorite"
         yield OrderBy(sort_key(data["sortBy"]), descending=data["sortOrder"] == "desc", nulls_last=True)
         yield from ("created_at", "name")

@@ -65,7 +65,7 @@ PARAMETERS = [
         default="createdAt",
     ),
     OpenApiParameter("sortOrder", enum=["asc", "desc"], default="asc"),
-    OpenApiParameter("favoritesFirst", bool, description="List the caller's favourites first."),
+    OpenApiParameter("favoritesFirst", bool, description="List the caller's favorites first."),
     OpenApiParameter("offset", int, default=0),
     OpenApiParameter("limit", int, default=50, description="1 to 1000; anything else counts as 50."),
 ]

@@ -8,8 +8,8 @@ from urllib.parse import urlencode
 
 from projects.sentences import Summary, percent, strategy_summary
 
-MOST_VARIANTS, FEW_VARIANTS = 8, 3
-COLOURS = 3  # v1, v2, v3 in app.css
+MAX_VARIANTS, FEW_VARIANTS = 8, 3
+COLORS = 3  # v1, v2, v3 in app.css
 _PERCENTAGE = re.compile(r"[+]?[0-9]{1,18}")
 
 Document = Mapping[str, Any]
@@ -17,27 +17,27 @@ Document = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A variant with its share, as text, and its colour on this page."""
+    """A variant with its share, as text, and its color on this page."""
 
     name: str
     percent: str
-    colour: str
+    color: str
 
 
 @dataclass(slots=True)
 class Palette:
-    """Gives a variant the same colour everywhere on the page."""
+    """Gives a variant the same color everywhere on the page."""
 
-    colours: dict[str, str] = field(default_factory=dict)
+    colors: dict[str, str] = field(default_factory=dict)
 
     def shares(self, variants: Iterable[Document]) -> list[Share]:
         return [
-            Share(str(variant["name"]), f"{percent(variant.get('weight'))} %", self._colour(variant["name"]))
+            Share(str(variant["name"]), f"{percent(variant.get('weight'))} %", self._color(variant["name"]))
             for variant in variants
         ]
 
-    def _colour(self, name: str) -> str:
-        return self.colours.setdefault(name, f"v{len(self.colours) % COLOURS + 1}")
+    def _color(self, name: str) -> str:
+        return self.colors.setdefault(name, f"v{len(self.colors) % COLORS + 1}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def strategy_lines(
     strategies: Sequence[Document], segments: Mapping[int, str], palette: Palette, edit: str, *, most: int
 ) -> Iterator[StrategyLine]:
     """``edit``: the URL of the editor, with the environment. ``most``: the conditions listed of each."""
-    listed = MOST_VARIANTS if most > 1 else FEW_VARIANTS
+    listed = MAX_VARIANTS if most > 1 else FEW_VARIANTS
     for index, strategy in enumerate(strategies):
         summary = strategy_summary(strategy, segments=segments, most=most)
         share, variants = share_of(strategy), palette.shares(strategy["variants"])

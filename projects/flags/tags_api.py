@@ -44,7 +44,7 @@ class FlagTagViewSet(ViewSet):
     }
     flag: Flag
 
-    def authorise(self, name: str, **kwargs: str) -> None:
+    def authorize(self, name: str, **kwargs: str) -> None:
         self.flag = actions.access_named_flag(self.caller, name)
         self.check_permission(project=self.flag.project_id)
 
@@ -102,7 +102,7 @@ class TagViewSet(ViewSet):
     tags = ("Tags",)
     permissions = {"create": Permission.UPDATE_FEATURE, "delete_tag": Permission.UPDATE_FEATURE}
 
-    def authorise(self, **kwargs: str) -> None:
+    def authorize(self, **kwargs: str) -> None:
         """Changing tags needs ``UPDATE_FEATURE`` in at least one project. Raises NoAccess."""
         if self.needed_permissions:
             self.caller.check_anywhere(self.needed_permissions)

@@ -21,8 +21,8 @@ from projects.flags.usage import FlagUser, users_of
 from projects.models import Dependency, Environment, Segment, Strategy
 from projects.sentences import Summary, strategy_summary
 
-MOST_USERS = 5
-MOST_SUMMARIES = 10  # strategies listed individually
+MAX_USERS = 5
+MAX_SUMMARIES = 10  # strategies listed individually
 
 
 class ToggleFlag(Drafting, ActionPage):
@@ -111,10 +111,10 @@ class ToggleFlag(Drafting, ActionPage):
             flag=self.flag,
             environment=self.environment,
             turned=self.turned,
-            summaries=summaries[:MOST_SUMMARIES],
-            more_summaries=max(len(summaries) - MOST_SUMMARIES, 0),
-            users=users[:MOST_USERS],
-            more_users=max(len(users) - MOST_USERS, 0),
+            summaries=summaries[:MAX_SUMMARIES],
+            more_summaries=max(len(summaries) - MAX_SUMMARIES, 0),
+            users=users[:MAX_USERS],
+            more_users=max(len(users) - MAX_USERS, 0),
             children=self.children(),
             back=self.address(),
             **kwargs,

@@ -19,9 +19,9 @@ from projects.history.field_changes import FieldChange, Names, changes_of
 from projects.history.names import names_in
 from projects.history.queries import readable_events
 
-MOST_EVENTS = 20
+MAX_EVENTS = 20
 """The events of one change that a page shows."""
-MOST_COUNTED = 10_000
+MAX_COUNTED = 10_000
 NAMED = 3
 """The flags that the sentence of a change names."""
 _SUMMARIES = (E.FEATURES_IMPORTED, E.IMPORT_UNDONE)
@@ -68,7 +68,7 @@ class GroupedChange:
     """An entry of the activity.
 
     ``event`` is its newest event; the ``sentence`` follows the actor's name. ``rows`` are its last
-    MOST_EVENTS events in the order in which they happened; ``number`` counts all, up to MOST_COUNTED. An
+    MAX_EVENTS events in the order in which they happened; ``number`` counts all, up to MAX_COUNTED. An
     import's own event is not among them. ``pills`` are its counts: (text, class of the pill).
     """
 
@@ -206,9 +206,7 @@ def _groups(heads: Sequence[int], caller: Caller) -> list[tuple[int, list[int]]]
         .query.sql_with_params()
     )
     with connection.cursor() as cursor:
-        cursor.execute(
-            _EVENTS.format(readable=readable), [MOST_EVENTS, *parameters, MOST_COUNTED, list(heads)]
-        )
+        cursor.execute(_EVENTS.format(readable=readable), [MAX_EVENTS, *parameters, MAX_COUNTED, list(heads)])
         found = {pk: (number, ids) for pk, number, ids in cursor.fetchall()}
     # An event that was recorded without a request is a change of its own.
     return [(found[pk][0] or 1, found[pk][1] or [pk]) for pk in heads]

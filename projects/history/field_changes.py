@@ -14,7 +14,7 @@ from projects.history.flag_parts import FlagPart, differing_parts
 from projects.models import Segment
 from projects.sentences import strategy_summary
 
-MOST_FIELDS, MOST_LETTERS = 12, 250
+MAX_FIELDS, MAX_LETTERS = 12, 250
 Document = dict[str, Any]
 
 
@@ -53,8 +53,8 @@ def changes_of(event: AuditEvent, names: Names = NO_NAMES) -> list[FieldChange]:
 
 def _shown(changes: Iterable[FieldChange]) -> list[FieldChange]:
     found = [FieldChange(change.field, _short(change.before), _short(change.after)) for change in changes]
-    if (more := len(found) - MOST_FIELDS) > 1:
-        found[MOST_FIELDS:] = [FieldChange(f"{more:,} more", None, "")]
+    if (more := len(found) - MAX_FIELDS) > 1:
+        found[MAX_FIELDS:] = [FieldChange(f"{more:,} more", None, "")]
     return found
 
 
@@ -185,9 +185,9 @@ def _value(value: Any) -> str | None:
 
 
 def _short(text: str | None) -> str | None:
-    if text is None or len(text) <= MOST_LETTERS:
+    if text is None or len(text) <= MAX_LETTERS:
         return text
-    return f"{text[:MOST_LETTERS]}… ({len(text) - MOST_LETTERS:,} more characters)"
+    return f"{text[:MAX_LETTERS]}… ({len(text) - MAX_LETTERS:,} more characters)"
 
 
 def document_of(value: Any) -> Document:

@@ -6,7 +6,7 @@ from django.conf import settings
 from rest_framework import serializers
 
 from flagadmin import __version__
-from flagadmin.core.http.fields import LONGEST_NAME, Body, ListOf
+from flagadmin.core.http.fields import MAX_NAME_LENGTH, Body, ListOf
 from flagadmin.core.installation.state import frontend_origins, is_in_maintenance
 from projects.installation.rules import MAX_ORIGINS
 from projects.limits import Limits
@@ -26,7 +26,7 @@ class Origins(serializers.Serializer):
 
 class OriginsBody(Body):
     frontendApiOrigins = ListOf(
-        child=serializers.CharField(max_length=LONGEST_NAME),
+        child=serializers.CharField(max_length=MAX_NAME_LENGTH),
         max_length=MAX_ORIGINS,
         help_text="Such as https://app.example.org; * for all. Empty: no page of another origin.",
     )

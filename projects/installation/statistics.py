@@ -27,7 +27,7 @@ from projects.models import (
     StrategyType,
 )
 
-_LARGEST = """
+_MAX_ID = """
 SELECT (SELECT coalesce(max(n), 0)
           FROM (SELECT count(*) AS n FROM projects_strategy GROUP BY flag_id, environment_id) AS counted),
        (SELECT coalesce(max(jsonb_array_length(constraints)), 0) FROM projects_strategy),
@@ -125,7 +125,7 @@ def _count_subjects() -> dict[str, int]:
 
 def _count_largest() -> dict[str, int]:
     with connection.cursor() as cursor:
-        cursor.execute(_LARGEST)
+        cursor.execute(_MAX_ID)
         strategies, constraints, values = cursor.fetchone()
     return {
         "maxEnvironmentStrategies": strategies,

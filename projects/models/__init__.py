@@ -17,8 +17,8 @@ from projects.models.context_fields import ContextField
 from projects.models.flag_types import FlagType
 from projects.models.flags import (
     Dependency,
-    FavouriteFlag,
-    FavouriteProject,
+    FavoriteFlag,
+    FavoriteProject,
     Flag,
     FlagEnvironment,
     FlagLastSeen,
@@ -44,8 +44,8 @@ __all__ = [
     "ContextField",
     "Dependency",
     "Environment",
-    "FavouriteFlag",
-    "FavouriteProject",
+    "FavoriteFlag",
+    "FavoriteProject",
     "Flag",
     "FlagEnvironment",
     "FlagLastSeen",

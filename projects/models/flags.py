@@ -181,22 +181,24 @@ class LifecycleStage(models.Model):
         return f"{self.flag}: {self.stage}"
 
 
-class FavouriteFlag(models.Model):
-    user = models.ForeignKey("groups.User", on_delete=models.CASCADE, related_name="favourite_flags")
-    flag = models.ForeignKey(Flag, on_delete=models.CASCADE, related_name="favourites")
+class FavoriteFlag(models.Model):
+    user = models.ForeignKey("groups.User", on_delete=models.CASCADE, related_name="favorite_flags")
+    flag = models.ForeignKey(Flag, on_delete=models.CASCADE, related_name="favorites")
 
     class Meta:
+        db_table = "projects_favouriteflag"  # as earlier versions spell it
         constraints = [models.UniqueConstraint(fields=["user", "flag"], name="favourite_flag_once")]
 
     def __str__(self) -> str:
         return f"{self.flag} of {self.user}"
 
 
-class FavouriteProject(models.Model):
-    user = models.ForeignKey("groups.User", on_delete=models.CASCADE, related_name="favourite_projects")
-    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="favourites")
+class FavoriteProject(models.Model):
+    user = models.ForeignKey("groups.User", on_delete=models.CASCADE, related_name="favorite_projects")
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="favorites")
 
     class Meta:
+        db_table = "projects_favouriteproject"  # as earlier versions spell it
         constraints = [models.UniqueConstraint(fields=["user", "project"], name="favourite_project_once")]
 
     def __str__(self) -> str:

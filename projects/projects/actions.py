@@ -23,7 +23,7 @@ from projects.tokens.pending import activate_tokens
 
 # Accepted in every project, in addition to its context fields.
 STICKINESS = frozenset({"default", "random", "userId", "sessionId"})
-LONGEST_MADE_ID = 90
+MAX_GENERATED_ID_LENGTH = 90
 SETTINGS_PERMISSIONS = (Permission.UPDATE_PROJECT, Permission.PROJECT_SETTINGS_WRITE)
 
 
@@ -72,7 +72,7 @@ def _environments(given: Sequence[str] | None) -> tuple[list[str], list[Problem]
 
 def free_id(name: str) -> str:
     """An id derived from a name, numbered if the plain one is taken: ``my-project``, ``my-project-1``."""
-    plain = slugify(name)[:LONGEST_MADE_ID].strip("-_") or "project"
+    plain = slugify(name)[:MAX_GENERATED_ID_LENGTH].strip("-_") or "project"
     taken = set(Project.objects.filter(id__startswith=plain).values_list("id", flat=True))
     taken |= RESERVED_PROJECT_IDS
     if plain not in taken:

@@ -1,4 +1,4 @@
-"""/api/admin/projects: list, create, change, archive and delete projects; favourite projects and flags."""
+"""/api/admin/projects: list, create, change, archive and delete projects; favorite projects and flags."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ from projects.deletion.openapi import FORBIDDEN, PROJECT_ID
 from projects.flags.queries import flag_summaries
 from projects.models import Flag
 from projects.projects import actions
-from projects.projects.favourites import set_flag_favourite, set_project_favourite
+from projects.projects.favorites import set_flag_favorite, set_project_favorite
 from projects.projects.queries import project_overview, project_summaries, settings_document
 from projects.projects.serializers import (
     NewProject,
@@ -48,11 +48,11 @@ class ProjectViewSet(ETagMixin, InProjectViewSet):
     tagged = frozenset({"retrieve", "overview"})
     conditional = frozenset({"update", "update_settings", "destroy"})
 
-    def authorise(self, project_id: str | None = None, *args: str, **kwargs: str) -> None:
+    def authorize(self, project_id: str | None = None, *args: str, **kwargs: str) -> None:
         if project_id is None:
             self.check_permission()
         else:
-            super().authorise(project_id)
+            super().authorize(project_id)
 
     def current_document(self) -> dict[str, Any]:
         return settings_document(self.project)
@@ -167,37 +167,37 @@ class ProjectViewSet(ETagMixin, InProjectViewSet):
         return Response(status_document(self.project))
 
 
-class ProjectFavouriteViewSet(InProjectViewSet):
+class ProjectFavoriteViewSet(InProjectViewSet):
     tags = ("Favorites",)
     permissions = {"create": None, "clear": None}
 
     @extend_schema(operation_id="addFavoriteProject", request=None, responses={200: None})
     def create(self, request: ApiRequest, project_id: str) -> Response:
-        """Mark a project as a favourite of the caller."""
-        set_project_favourite(project_id, True, caller=self.caller)
+        """Mark a project as a favorite of the caller."""
+        set_project_favorite(project_id, True, caller=self.caller)
         return Response()
 
     @extend_schema(operation_id="removeFavoriteProject", responses={200: None})
     def clear(self, request: ApiRequest, project_id: str) -> Response:
-        """Remove a project from the caller's favourites."""
-        set_project_favourite(project_id, False, caller=self.caller)
+        """Remove a project from the caller's favorites."""
+        set_project_favorite(project_id, False, caller=self.caller)
         return Response()
 
 
-class FlagFavouriteViewSet(OnFlagViewSet):
+class FlagFavoriteViewSet(OnFlagViewSet):
     tags = ("Favorites",)
     permissions = {"create": None, "clear": None}
 
     @extend_schema(operation_id="addFavoriteFeature", request=None, responses={200: None})
     def create(self, request: ApiRequest, project_id: str, name: str) -> Response:
-        """Mark a flag as a favourite of the caller."""
-        set_flag_favourite(project_id, name, True, caller=self.caller)
+        """Mark a flag as a favorite of the caller."""
+        set_flag_favorite(project_id, name, True, caller=self.caller)
         return Response()
 
     @extend_schema(operation_id="removeFavoriteFeature", responses={200: None})
     def clear(self, request: ApiRequest, project_id: str, name: str) -> Response:
-        """Remove a flag from the caller's favourites."""
-        set_flag_favourite(project_id, name, False, caller=self.caller)
+        """Remove a flag from the caller's favorites."""
+        set_flag_favorite(project_id, name, False, caller=self.caller)
         return Response()
 
 

@@ -16,7 +16,7 @@ from projects.console import PROJECTS, api_path
 from projects.flags.flag_cells import flag_cells
 from projects.flags.flag_rows import flag_rows, may_toggle
 from projects.flags.list_queries import (
-    MOST_MATCHING,
+    MAX_MATCHING,
     environment_names,
     filter_flags,
     in_environment,
@@ -24,7 +24,7 @@ from projects.flags.list_queries import (
     list_filters,
     sortable,
 )
-from projects.models import FavouriteFlag, Flag
+from projects.models import FavoriteFlag, Flag
 from projects.project_head import project_head
 
 ARCHIVED_COLUMNS = (
@@ -33,8 +33,8 @@ ARCHIVED_COLUMNS = (
     Column("archived", "Archived", by=("archived_at", "name")),
 )
 ARCHIVED_FILTERS = ("q", "type", "tag")  # the filters that archived flags have too
-MOST_CELLS = 150  # on one page: under 300 kB with the longest names
-MOST_SHORT_CELLS = 240  # if the names of the environments are short
+MAX_CELLS = 150  # on one page: under 300 kB with the longest names
+MAX_SHORT_CELLS = 240  # if the names of the environments are short
 SHORT_NAME = 30
 CSV_FLAGS = 1000  # flags read together for a CSV file
 
@@ -43,8 +43,8 @@ def flags_on_a_page(environments: Sequence[str]) -> int:
     """Up to 50; fewer with many environments, but 8 as long as the page stays small."""
     number = max(1, len(environments))
     is_short = sum(map(len, environments)) <= SHORT_NAME * number
-    few = min(8, (MOST_SHORT_CELLS if is_short else MOST_CELLS) // number)
-    return min(50, max(MOST_CELLS // number, few, 1))
+    few = min(8, (MAX_SHORT_CELLS if is_short else MAX_CELLS) // number)
+    return min(50, max(MAX_CELLS // number, few, 1))
 
 
 class ProjectPage(ListPage):
@@ -78,8 +78,8 @@ class ProjectPage(ListPage):
         sort = self.request.GET.get("sort", "")
         if sort.removeprefix("-") in {column.key for column in self.columns}:
             return sortable(flags, self.environments, sort)
-        mine = FavouriteFlag.objects.filter(user=self.caller.id, flag=OuterRef("pk"))
-        return flags.annotate(favourite=Exists(mine)).order_by("-favourite", "name")
+        mine = FavoriteFlag.objects.filter(user=self.caller.id, flag=OuterRef("pk"))
+        return flags.annotate(favorite=Exists(mine)).order_by("-favorite", "name")
 
     def csv_lines(self, rows: Any) -> Iterable[Sequence[Any]]:
         if self.archived:
@@ -146,7 +146,7 @@ class ProjectPage(ListPage):
 
     def matching(self, listing: Listing) -> str:
         """The query string that selects all flags of the list, "" if they are on one page or too many."""
-        several = listing.page.has_other_pages() and listing.total <= MOST_MATCHING
+        several = listing.page.has_other_pages() and listing.total <= MAX_MATCHING
         return self.request.GET.urlencode() or "q=" if several else ""
 
     def curl(self) -> str:

@@ -13,9 +13,9 @@ from groups.console import Crumbs, FormPage, ListPage
 from groups.permissions import Permission
 from projects.access import access_project, readable_projects
 from projects.console import PROJECTS, ActionPage, project_url
-from projects.models import Environment, FavouriteProject, ProjectEnvironment
+from projects.models import Environment, FavoriteProject, ProjectEnvironment
 from projects.projects.actions import create_project
-from projects.projects.favourites import set_project_favourite
+from projects.projects.favorites import set_project_favorite
 from projects.projects.queries import counted_projects
 
 
@@ -36,23 +36,23 @@ class ProjectsPage(ListPage):
         return self.request.GET.get("show") == "archived"
 
     def get_filters(self) -> Sequence[Filter]:
-        return (Filter("q", "Name or id"), Filter("favourite", "Favourites", [("mine", "mine")]))
+        return (Filter("q", "Name or id"), Filter("favorite", "Favorites", [("mine", "mine")]))
 
     def rows(self, values: dict[str, str]) -> QuerySet[Any]:
-        mine = FavouriteProject.objects.filter(user=self.caller.id, project=OuterRef("pk"))
+        mine = FavoriteProject.objects.filter(user=self.caller.id, project=OuterRef("pk"))
         projects = readable_projects(self.caller).filter(archived_at__isnull=not self.archived)
         links = ProjectEnvironment.objects.filter(project=OuterRef("pk"))
         ordered = links.order_by("environment__sort_order", "environment_id")
         found = counted_projects(projects).annotate(
-            favourite=Exists(mine), environment_names=ArraySubquery(ordered.values("environment_id"))
+            favorite=Exists(mine), environment_names=ArraySubquery(ordered.values("environment_id"))
         )
         if text := values["q"]:
             found = found.filter(
                 Q(name__icontains=text) | Q(id__icontains=text) | Q(description__icontains=text)
             )
-        if values["favourite"]:
-            found = found.filter(favourite=True)
-        return found.order_by("-favourite", "name", "id")
+        if values["favorite"]:
+            found = found.filter(favorite=True)
+        return found.order_by("-favorite", "name", "id")
 
     def csv_cells(self, row: Any) -> Sequence[Any]:
         return (
@@ -130,14 +130,14 @@ class NewProjectPage(FormPage):
         return curl_for(self.request, "POST", "/api/admin/projects", body)
 
 
-class ProjectFavourite(ActionPage):
-    """Adds the project to the user's favourites or removes it."""
+class ProjectFavorite(ActionPage):
+    """Adds the project to the user's favorites or removes it."""
 
     def act(self) -> str:
         project = access_project(self.caller, self.kwargs["project_id"])
-        favourite = self.request.POST.get("favourite") == "on"
-        set_project_favourite(project.pk, favourite, caller=self.caller)
-        return f"{project.name} is {'now' if favourite else 'no longer'} one of your favourites."
+        favorite = self.request.POST.get("favorite") == "on"
+        set_project_favorite(project.pk, favorite, caller=self.caller)
+        return f"{project.name} is {'now' if favorite else 'no longer'} one of your favorites."
 
     def back(self) -> str:
         return project_url(self.kwargs["project_id"])

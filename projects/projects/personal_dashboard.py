@@ -12,7 +12,7 @@ from projects.access import readable_flags, readable_projects
 from projects.history.queries import readable_events
 from projects.history.serializers import event_record
 from projects.members.counts import member_counts
-from projects.models import FavouriteFlag, Project
+from projects.models import FavoriteFlag, Project
 from projects.projects.activity import latest_documents
 from projects.projects.queries import (
     flag_counts,
@@ -89,12 +89,12 @@ def _own_flags(caller: Caller) -> list[Document]:
     """Active flags that the caller has marked as favorites or created: favorites first, then the newest."""
     if caller.user is None:
         return []
-    favourite = Exists(FavouriteFlag.objects.filter(user=caller.user, flag=OuterRef("pk")))
-    flags = readable_flags(caller).annotate(favourite=favourite).filter(archived_at=None)
-    own = flags.filter(Q(created_by=caller.user) | Q(favourite=True))
+    favorite = Exists(FavoriteFlag.objects.filter(user=caller.user, flag=OuterRef("pk")))
+    flags = readable_flags(caller).annotate(favorite=favorite).filter(archived_at=None)
+    own = flags.filter(Q(created_by=caller.user) | Q(favorite=True))
     return [
         {"name": flag.name, "project": flag.project_id, "type": flag.type, "createdAt": iso(flag.created_at)}
-        for flag in own.order_by("-favourite", "-created_at", "name")[:MAX_FLAGS]
+        for flag in own.order_by("-favorite", "-created_at", "name")[:MAX_FLAGS]
     ]
 
 

@@ -18,7 +18,7 @@ from projects.flags.search_conditions import overdue
 from projects.members.counts import member_counts
 from projects.models import (
     Environment,
-    FavouriteProject,
+    FavoriteProject,
     Flag,
     FlagEnvironment,
     Project,
@@ -64,7 +64,7 @@ def project_summaries(projects: Sequence[Project], *, caller: Caller) -> list[Do
     """Projects as shown in lists, with their counts. Six queries."""
     ids = [project.pk for project in projects]
     counts, members, latest = flag_counts(ids), member_counts(ids), latest_documents(ids)
-    owners, favourites = owners_of(ids), _favourites(caller)
+    owners, favorites = owners_of(ids), _favorites(caller)
     return [
         {
             "id": project.pk,
@@ -73,7 +73,7 @@ def project_summaries(projects: Sequence[Project], *, caller: Caller) -> list[Do
             "mode": OPEN,
             "defaultStickiness": project.default_stickiness,
             "memberCount": members.get(project.pk, 0),
-            "favorite": project.pk in favourites,
+            "favorite": project.pk in favorites,
             "owners": owners.get(project.pk, [{"ownerType": "system"}]),
             "createdAt": iso(project.created_at),
             "archivedAt": iso(project.archived_at),
@@ -95,7 +95,7 @@ def project_overview(project: Project, *, caller: Caller) -> Document:
         | settings_document(project)
         | {
             "members": member_counts([project.pk]).get(project.pk, 0),
-            "favorite": project.pk in _favourites(caller),
+            "favorite": project.pk in _favorites(caller),
             "stats": stats_document(project),
             "updatedAt": latest["lastUpdatedAt"] or iso(project.created_at),
             "environments": project_environment_documents(project),
@@ -161,10 +161,10 @@ def owners_of(ids: Sequence[str]) -> dict[str, list[Document]]:
     return found
 
 
-def _favourites(caller: Caller) -> set[str]:
+def _favorites(caller: Caller) -> set[str]:
     if caller.user is None:
         return set()
-    return set(FavouriteProject.objects.filter(user=caller.user).values_list("project_id", flat=True))
+    return set(FavoriteProject.objects.filter(user=caller.user).values_list("project_id", flat=True))
 
 
 # Environments ---------------------------------------------------------------------------------------------
@@ -238,10 +238,10 @@ def counted_projects(projects: QuerySet[Project]) -> QuerySet[Any]:
 
 
 def search_projects(caller: Caller, words: Sequence[str]) -> QuerySet[Project]:
-    """The caller's favourites come first among equals, archived projects last."""
-    favourites = FavouriteProject.objects.filter(user=caller.user).values("project")
-    projects = readable_projects(caller).annotate(favourite=Q(pk__in=favourites))
-    first: list[Any] = [F("archived_at").asc(nulls_first=True), "-favourite"]
+    """The caller's favorites come first among equals, archived projects last."""
+    favorites = FavoriteProject.objects.filter(user=caller.user).values("project")
+    projects = readable_projects(caller).annotate(favorite=Q(pk__in=favorites))
+    first: list[Any] = [F("archived_at").asc(nulls_first=True), "-favorite"]
     return best_matches(projects, words, "name", "id", also=["description"], first=first)
 
 
@@ -250,5 +250,5 @@ def search_new_flag_projects(caller: Caller, words: Sequence[str]) -> QuerySet[A
     projects = readable_projects(caller).filter(archived_at=None)
     if not caller.is_admin:
         projects = projects.filter(id__in=projects_with(caller, Permission.CREATE_FEATURE))
-    labelled = projects.annotate(label=Concat(Value("New flag in "), "name"))
-    return best_matches(labelled, words, "label", "id")
+    labeled = projects.annotate(label=Concat(Value("New flag in "), "name"))
+    return best_matches(labeled, words, "label", "id")

@@ -9,8 +9,8 @@ from projects.models import Project
 from projects.shared_rules import name_problems
 from projects.strategies.constraint_rules import shortened
 
-LONGEST_PROJECT_NAME = 255
-MOST_FLAGS = 2**31 - 1
+MAX_PROJECT_NAME_LENGTH = 255
+MAX_FLAGS = 2**31 - 1
 # Used in place of a project id in URLs below /api/admin/projects/ and /projects/.
 RESERVED_PROJECT_IDS = frozenset({"archive", "revive", "roles", "validate", "new"})
 
@@ -22,15 +22,15 @@ def project_problems(project: Project, *, stickiness: Collection[str]) -> Iterat
         yield Problem("id", f"{project.pk} is reserved and cannot be a project id")
     if not project.name.strip():
         yield Problem("name", "a name is required")
-    elif len(project.name) > LONGEST_PROJECT_NAME:
-        yield Problem("name", f"must have at most {LONGEST_PROJECT_NAME} characters")
+    elif len(project.name) > MAX_PROJECT_NAME_LENGTH:
+        yield Problem("name", f"must have at most {MAX_PROJECT_NAME_LENGTH} characters")
     if project.default_stickiness not in stickiness:
         known = choices(stickiness)
         yield Problem(
             "defaultStickiness", f"context field {project.default_stickiness} not found. Available: {known}"
         )
-    if project.flag_limit is not None and not 1 <= project.flag_limit <= MOST_FLAGS:
-        yield Problem("featureLimit", f"must be from 1 to {MOST_FLAGS}, or null for no limit")
+    if project.flag_limit is not None and not 1 <= project.flag_limit <= MAX_FLAGS:
+        yield Problem("featureLimit", f"must be from 1 to {MAX_FLAGS}, or null for no limit")
     yield from naming_problems(project)
 
 

@@ -172,7 +172,7 @@ def access_segment_for_update(
 
 
 def check_segment(segment: Segment) -> None:
-    """Normalises the constraints and validates the segment. Raises ValidationError with every problem.
+    """Normalizes the constraints and validates the segment. Raises ValidationError with every problem.
 
     Strategies of every project can use a global segment, so only legal values of global context fields apply
     to it.

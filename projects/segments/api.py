@@ -86,7 +86,7 @@ class SegmentViewSet(ETagMixin, ScopedViewSet):
     permission_in_project = Permission.UPDATE_PROJECT_SEGMENT
     segment: Segment
 
-    def authorise(self, segment_id: str | None = None, strategy_id: str | None = None) -> None:
+    def authorize(self, segment_id: str | None = None, strategy_id: str | None = None) -> None:
         if segment_id is not None:
             self.segment = actions.access_segment(self.caller, path_id(segment_id))
             self.check_permission(project=self.segment.project_id)

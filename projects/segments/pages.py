@@ -21,7 +21,7 @@ from projects.project_scope import visible
 from projects.segments import actions
 from projects.sentences import Summary, constraint_sentence, shortened
 from projects.strategies.constraint_forms import (
-    MOST_OFFERED,
+    MAX_OFFERED,
     ConstraintFields,
     change_rows,
     constraint_rows,
@@ -182,7 +182,7 @@ class SegmentForm(ConsolePage):
         return super().get_context_data(
             segment=self.segment,
             rows=constraint_rows(self.segment.constraints, constraint_fields, by_place["constraints"]),
-            fields=constraint_fields.names[:MOST_OFFERED],
+            fields=constraint_fields.names[:MAX_OFFERED],
             operators=operator_choices(),
             projects=list(dict.fromkeys([*self.projects(), *filter(None, [self.segment.project_id])])),
             summary=conditions_summary(stored_constraints(self.segment.constraints)),

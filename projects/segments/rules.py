@@ -8,7 +8,7 @@ from projects.limits import Limits
 from projects.models import Segment
 from projects.strategies.constraint_rules import constraints_problems
 
-LONGEST_SEGMENT_NAME = 255
+MAX_SEGMENT_NAME_LENGTH = 255
 
 
 def segment_problems(
@@ -17,8 +17,8 @@ def segment_problems(
     """Problems of a segment. ``legal_values`` contains only context fields that have legal values."""
     if not segment.name.strip():
         yield Problem("name", "a name is required")
-    elif len(segment.name) > LONGEST_SEGMENT_NAME:
-        yield Problem("name", f"must have at most {LONGEST_SEGMENT_NAME} characters")
+    elif len(segment.name) > MAX_SEGMENT_NAME_LENGTH:
+        yield Problem("name", f"must have at most {MAX_SEGMENT_NAME_LENGTH} characters")
     count = sum(len(constraint["values"]) for constraint in segment.constraints)
     if count > limits.segment_values:
         yield Problem(

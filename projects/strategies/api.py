@@ -49,8 +49,8 @@ class StrategyViewSet(ETagMixin, OnFlagViewSet):
     }
     strategy: Strategy
 
-    def authorise(self, *args: Any, **kwargs: Any) -> None:
-        super().authorise(*args, **kwargs)
+    def authorize(self, *args: Any, **kwargs: Any) -> None:
+        super().authorize(*args, **kwargs)
         if strategy_id := kwargs.get("strategy_id"):
             self.strategy = actions.access_strategy(self.flag, kwargs["environment"], strategy_id)
 

@@ -28,9 +28,9 @@ Document = dict[str, Any]
 LOCAL_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?")
 _BUTTON = re.compile(r"(remove-constraint|show-values)-(\d{1,4})")
 NEW = {"contextName": "", "operator": "IN", "values": [], "kept": False}
-MOST_OFFERED = 200  # context fields offered by name; others can be typed
-MOST_CHOICES = 24  # legal values shown as checkboxes or options
-MOST_SHOWN = 3  # values of a long list
+MAX_OFFERED = 200  # context fields offered by name; others can be typed
+MAX_CHOICES = 24  # legal values shown as checkboxes or options
+MAX_SHOWN = 3  # values of a long list
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,8 +223,8 @@ def _row(
         hint=HINTS.get(operator.family, ""),
         help=HELP.get(name, ""),
         kept=reference(selected) if kept else "",
-        first=[shortened(text, 40) for text in selected[:MOST_SHOWN]] if kept else [],
-        more=max(len(selected) - MOST_SHOWN, 0),
+        first=[shortened(text, 40) for text in selected[:MAX_SHOWN]] if kept else [],
+        more=max(len(selected) - MAX_SHOWN, 0),
         inverted=bool(document.get("inverted")),
         may_invert=name != "REGEX",
         case_insensitive=bool(document.get("caseInsensitive")),
@@ -234,7 +234,7 @@ def _row(
 
 
 def _can_choose(options: Sequence[str]) -> bool:
-    return 0 < len(options) <= MOST_CHOICES and not is_long(options)
+    return 0 < len(options) <= MAX_CHOICES and not is_long(options)
 
 
 HINTS = {

@@ -3,7 +3,7 @@
 from django.conf import settings
 from rest_framework import serializers
 
-from flagadmin.core.http.fields import MOST_ITEMS, ListOf
+from flagadmin.core.http.fields import MAX_ITEMS, ListOf
 from projects.serializers import StrictSerializer, TextField
 
 
@@ -19,7 +19,7 @@ class ConstraintBody(StrictSerializer):
     )
     values = ListOf(
         child=TextField(),
-        max_length=max(MOST_ITEMS, settings.CONSTRAINT_VALUES_LIMIT, settings.SEGMENT_VALUES_LIMIT),
+        max_length=max(MAX_ITEMS, settings.CONSTRAINT_VALUES_LIMIT, settings.SEGMENT_VALUES_LIMIT),
         required=False,
         allow_null=True,
         help_text="For operators that take several values.",

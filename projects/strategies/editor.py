@@ -23,7 +23,7 @@ from projects.history.field_changes import FieldChange, strategy_changes
 from projects.models import Environment, Segment, StrategyType
 from projects.sentences import Summary, strategy_summary, variants_sentence
 from projects.strategies.constraint_forms import (
-    MOST_OFFERED,
+    MAX_OFFERED,
     ConstraintFields,
     change_rows,
     operator_choices,
@@ -222,7 +222,7 @@ class StrategyEditor(Drafting, ConsolePage):
             carried=json.dumps(carried_parameters(self.request.POST)),
             refusal=self.refusal if self.refusal and not self.refusal.details else None,
             operators=operator_choices(),
-            fields=ConstraintFields.of(self.project_id).names[:MOST_OFFERED],
+            fields=ConstraintFields.of(self.project_id).names[:MAX_OFFERED],
             changes=self.changes(document),
             asking=self.asking,
             is_production=self.is_production,

@@ -14,7 +14,7 @@ from playground.engine.coercion import mapping_of
 from playground.engine.strategies import STRATEGIES
 from projects.models import ContextField, Segment, StrategyType
 from projects.strategies.constraint_forms import (
-    MOST_OFFERED,
+    MAX_OFFERED,
     ConstraintFields,
     ConstraintRow,
     constraint_rows,
@@ -262,7 +262,7 @@ def strategy_inputs(
             document["constraints"], ConstraintFields.of(project_id), by_place["constraints"]
         ),
         segments=[selected[pk] for pk in dict.fromkeys(document["segments"]) if pk in selected],
-        other_segments=list(others_segments.values_list("name", flat=True)[:MOST_OFFERED]),
+        other_segments=list(others_segments.values_list("name", flat=True)[:MAX_OFFERED]),
         variants=variant_rows(shared(variants, stored["variants"]), kept["variants"], by_place["variants"]),
         variants_stickiness=variants[0].get("stickiness", "default") if variants else "default",
         stickiness=sticky,

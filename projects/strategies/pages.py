@@ -34,7 +34,7 @@ from projects.strategies.actions import (
 from projects.strategies.editor import Document, StrategyEditor, strategy_sentences, type_choices
 from projects.strategies.rules import StrategyDefaults, default_strategy_document, strategy_document
 
-MOST_COPIES = 30  # environments to copy a strategy to
+MAX_COPIES = 30  # environments to copy a strategy to
 
 
 class StrategyPage(StrategyEditor):
@@ -165,7 +165,7 @@ class EditStrategyPage(EditConflictMixin, StrategyPage):
         copy = {"copy": self.strategy.pk, "from": self.environment}
         return [
             (name, f"{address}?{urlencode({'environmentId': name} | copy)}")
-            for name in names[:MOST_COPIES]
+            for name in names[:MAX_COPIES]
             if self.caller.can(create, project=self.project_id, environment=name)
         ]
 

@@ -1,4 +1,4 @@
-"""Normalises and validates the strategies of flags."""
+"""Normalizes and validates the strategies of flags."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -2,14 +2,14 @@
 
 from rest_framework import serializers
 
-from flagadmin.core.http.fields import LONGEST_VALUE, Body, ListOf, MapOf
+from flagadmin.core.http.fields import MAX_VALUE_LENGTH, Body, ListOf, MapOf
 from projects.serializers import StrictSerializer, TextField
 from projects.strategies.constraint_serializers import ConstraintBody
 
 
 class PayloadBody(StrictSerializer):
     type = serializers.CharField(help_text="One of json, csv, string, number.")
-    value = TextField(max_length=LONGEST_VALUE)
+    value = TextField(max_length=MAX_VALUE_LENGTH)
 
 
 class StrategyVariantBody(StrictSerializer):
@@ -34,7 +34,7 @@ class StrategyChanges(Body):
         required=False, allow_null=True, min_value=-(2**31), max_value=2**31 - 1
     )
     parameters = MapOf(
-        child=TextField(allow_null=True, max_length=LONGEST_VALUE),
+        child=TextField(allow_null=True, max_length=MAX_VALUE_LENGTH),
         required=False,
         allow_null=True,
         help_text="Strings by name.",

@@ -10,7 +10,7 @@ from projects.shared_rules import name_problems, text_problems
 PARAMETER_TYPES = frozenset({"string", "percentage", "list", "number", "boolean"})
 
 
-LONGEST_TYPE = 100
+MAX_TYPE_LENGTH = 100
 
 
 def strategy_type_problems(strategy_type: StrategyType) -> Iterator[Problem]:

@@ -123,7 +123,7 @@ def check_not_built_in(strategy_type: StrategyType) -> None:
 
 
 def check_strategy_type(strategy_type: StrategyType) -> None:
-    """Normalises the parameters and validates the type. Raises ValidationError with every problem."""
+    """Normalizes the parameters and validates the type. Raises ValidationError with every problem."""
     if problems := list(strategy_type_problems(strategy_type)):
         raise ValidationError.of(problems)
     strategy_type.parameters = [

@@ -59,7 +59,7 @@ class StrategyTypeViewSet(ETagMixin, ViewSet):
     }
     strategy_type: StrategyType
 
-    def authorise(self, name: str | None = None) -> None:
+    def authorize(self, name: str | None = None) -> None:
         if name is not None:
             self.strategy_type = actions.access_strategy_type(name)
         self.check_permission()

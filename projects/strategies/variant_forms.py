@@ -1,6 +1,6 @@
 """Reads and renders the variant rows of a form, with weights in percent. Inputs are named ``v-N-…``.
 
-A form has rows for the first ``MOST_ROWS`` variants, and a reference ``v-rest`` to the stored others; a long
+A form has rows for the first ``MAX_ROWS`` variants, and a reference ``v-rest`` to the stored others; a long
 payload is referred to by ``v-N-kept`` (``kept_values.py``).
 """
 
@@ -20,7 +20,7 @@ from projects.strategies.variant_rules import variants_problems
 
 Document = dict[str, Any]
 NEW = {"name": "", "weight": 0, "weightType": "variable", "stickiness": "default", "was": "", "rest": False}
-MOST_ROWS = 20
+MAX_ROWS = 20
 _BUTTON = re.compile(r"(remove-variant|show-payload)-(\d{1,4})")
 SHOWN = 100  # characters of a long payload
 
@@ -97,7 +97,7 @@ def change_variants(variants: list[Document], do: str) -> None:
     if do == "add-variant":
         variants.insert(len(rows), dict(NEW))
     elif do == "show-variants":
-        for variant in variants[len(rows) : len(rows) + MOST_ROWS]:
+        for variant in variants[len(rows) : len(rows) + MAX_ROWS]:
             variant["rest"] = False
     elif (found := _BUTTON.fullmatch(do)) and int(found[2]) < len(rows):
         if found[1] == "remove-variant":
@@ -133,7 +133,7 @@ def _variant(
 
 
 def _stored_weight(given: QueryDict, prefix: str, before: Mapping[str, Mapping[str, Any]]) -> int:
-    """The stored weight of a variable variant, so that unchanged variants are recognised as such."""
+    """The stored weight of a variable variant, so that unchanged variants are recognized as such."""
     return weight_of(before.get(given.get(f"{prefix}was", ""), {}).get("weight"))
 
 
@@ -159,7 +159,7 @@ def variant_rows(
     found, told = objects_of(variants), errors or {}
     rows, rest = [], []
     for number, variant in enumerate(found):
-        if variant.get("rest", number >= MOST_ROWS):
+        if variant.get("rest", number >= MAX_ROWS):
             rest.append(number)
         else:
             rows.append(_row(number, variant, told.get(number, ())))

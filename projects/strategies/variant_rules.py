@@ -1,4 +1,4 @@
-"""Normalises and validates the variants of strategies and flag environments."""
+"""Normalizes and validates the variants of strategies and flag environments."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -26,7 +26,7 @@ def variants_document(
     ``fix`` variants keep their weight. ``variable`` ones share the rest evenly; if it does not divide, the
     first ones in the given order get one more each. A list that is sent back unchanged keeps its order and
     weights, so that no user's variant changes: one that equals ``stored``, however that was computed, or one
-    that is already normalised. Invalid lists keep their weights, so that problems name the given values.
+    that is already normalized. Invalid lists keep their weights, so that problems name the given values.
     """
     variants = [_variant_document(variant) for variant in given]
     if _shares(variants) == _shares(objects_of(stored)):

@@ -53,7 +53,7 @@ class TagTypeViewSet(ETagMixin, ViewSet):
     }
     tag_type: TagType
 
-    def authorise(self, name: str | None = None) -> None:
+    def authorize(self, name: str | None = None) -> None:
         if name is not None:
             self.tag_type = actions.access_tag_type(name)
         self.check_permission()

@@ -55,7 +55,7 @@ class TagTypesPage(ListPage):
 class TagTypeForm(forms.Form):
     description = forms.CharField(required=False)
     icon = forms.CharField(required=False, max_length=255)
-    color = forms.CharField(required=False, label="Colour", help_text="For example #FFFFFF.")
+    color = forms.CharField(required=False, label="Color", help_text="For example #FFFFFF.")
 
 
 class NewTagTypeForm(TagTypeForm):

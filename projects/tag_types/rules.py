@@ -6,14 +6,14 @@ from flagadmin.core.errors import Problem
 from projects.models import TagType
 from projects.shared_rules import COLOR, name_problems
 
-LONGEST_TAG_TYPE = 50
+MAX_TAG_TYPE_LENGTH = 50
 
 
 def tag_type_problems(tag_type: TagType) -> Iterator[Problem]:
     yield from name_problems(tag_type.name, shortest=2)
-    if len(tag_type.name) > LONGEST_TAG_TYPE:
-        yield Problem("name", f"must have at most {LONGEST_TAG_TYPE} characters")
+    if len(tag_type.name) > MAX_TAG_TYPE_LENGTH:
+        yield Problem("name", f"must have at most {MAX_TAG_TYPE_LENGTH} characters")
     if tag_type.color and not COLOR.match(tag_type.color):
-        yield Problem("color", f'"{tag_type.color}" is not a colour. Use the form #FFFFFF')
+        yield Problem("color", f'"{tag_type.color}" is not a color. Use the form #FFFFFF')
     if tag_type.icon and len(tag_type.icon) > 255:
         yield Problem("icon", "must have at most 255 characters")

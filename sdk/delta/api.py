@@ -28,7 +28,7 @@ from sdk.features.cache import FeaturesQuery
 from sdk.ready_answers import MadeFrom, made_from
 from sdk.watcher.scopes import token_scope
 
-LARGEST_ID = 2**32 - 1
+MAX_ID = 2**32 - 1
 FEATURE, SEGMENT = FEATURES["features"][0], FEATURES["segments"][0]  # type: ignore[index]
 EVENTS: dict[str, dict[str, Any]] = {
     "hydration": {"features": [FEATURE], "segments": [SEGMENT]},
@@ -42,7 +42,7 @@ EXAMPLE = {"events": [{"type": kind, "eventId": 1795358405} | event for kind, ev
 
 class DeltaEvent(serializers.Serializer):
     type = serializers.ChoiceField(choices=list(EVENTS))
-    eventId = serializers.IntegerField(max_value=LARGEST_ID, help_text="The version of which this is a part.")
+    eventId = serializers.IntegerField(max_value=MAX_ID, help_text="The version of which this is a part.")
     features = ClientFeature(many=True, required=False, help_text="All of them, in a hydration.")
     segments = ClientSegment(many=True, required=False, help_text="All of them, in a hydration.")
     feature = ClientFeature(required=False)
@@ -115,7 +115,7 @@ def _version_known(request: ApiRequest, suffix: str) -> int | None:
 
 
 def is_id(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) <= len(str(LARGEST_ID))
+    return text.isascii() and text.isdigit() and len(text) <= len(str(MAX_ID))
 
 
 def _filter(query: FeaturesQuery, *, using: str) -> tuple[Matches | None, str]:

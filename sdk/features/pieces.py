@@ -1,4 +1,4 @@
-"""Serialises the flags of each project by itself, so that a change costs no more than its project."""
+"""Serializes the flags of each project by itself, so that a change costs no more than its project."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

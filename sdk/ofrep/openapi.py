@@ -7,7 +7,7 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiRespo
 from rest_framework import serializers as s
 
 from flagadmin.core.http.fields import MapOf
-from playground.request import LONGEST_TEXT, MOST_FIELDS
+from playground.request import MAX_FIELDS, MAX_TEXT_LENGTH
 from sdk.ofrep.reasons import Reason
 
 SINGLE = """\
@@ -40,8 +40,8 @@ The URL comes from `eventStreams` of an evaluation of all flags; its ticket is g
     {
         "type": "object",
         "additionalProperties": True,
-        "maxProperties": MOST_FIELDS,
-        "properties": {"targetingKey": {"type": "string", "maxLength": LONGEST_TEXT}},
+        "maxProperties": MAX_FIELDS,
+        "properties": {"targetingKey": {"type": "string", "maxLength": MAX_TEXT_LENGTH}},
         "example": {"targetingKey": "42", "country": "NO"},
     }
 )

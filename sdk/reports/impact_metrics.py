@@ -9,10 +9,10 @@ from pydantic import Field
 from projects.applications.impact_metrics import HISTOGRAM, Sample, Samples, series_of
 from sdk import schemas as wire
 
-LONGEST_LABEL = 100
-MOST_LABELS, MOST_BUCKETS, MOST_SAMPLES = 20, 50, 1000
+MAX_LABEL_LENGTH = 100
+MAX_LABELS, MAX_BUCKETS, MAX_SAMPLES = 20, 50, 1000
 
-Label = Annotated[str, Field(min_length=1, max_length=LONGEST_LABEL)]
+Label = Annotated[str, Field(min_length=1, max_length=MAX_LABEL_LENGTH)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
 
 
@@ -23,12 +23,12 @@ class Bucket(wire.Body):
 
 class SampleBody(wire.Body):
     labels: dict[Label, Annotated[str, Field(max_length=wire.MAX_WORD_LENGTH)]] = Field(
-        default_factory=dict, max_length=MOST_LABELS
+        default_factory=dict, max_length=MAX_LABELS
     )
     value: Number = 0.0
     count: wire.CountNumber = 0
     sum: Number = 0.0
-    buckets: list[Bucket] = Field(default_factory=list, max_length=MOST_BUCKETS)
+    buckets: list[Bucket] = Field(default_factory=list, max_length=MAX_BUCKETS)
 
 
 class ImpactMetric(wire.Body):
@@ -37,7 +37,7 @@ class ImpactMetric(wire.Body):
     name: wire.Name
     help: Annotated[str, Field(max_length=1000)] = ""
     type: Literal["counter", "gauge", "histogram"]
-    samples: list[SampleBody] = Field(max_length=MOST_SAMPLES)
+    samples: list[SampleBody] = Field(max_length=MAX_SAMPLES)
 
 
 def samples_of(metrics: list[Any], environment: str, application: str = "") -> tuple[Samples, int]:

@@ -30,7 +30,7 @@ async def stream(request: StreamRequest) -> None:
 
 
 async def _update(scope: Scope, listeners: Collection[Listener]) -> None:
-    """Serialises once what streams of the same version lack."""
+    """Serializes once what streams of the same version lack."""
     by_version: dict[int | None, list[Listener]] = defaultdict(list)
     for listener in listeners:
         by_version[listener.version].append(listener)

@@ -91,7 +91,7 @@ class Watcher:
         self._subscribers.remove(subscriber)
 
     async def run(self) -> None:
-        """Watches until it is cancelled. Reconnects by itself."""
+        """Watches until it is canceled. Reconnects by itself."""
         try:
             await self._run()
         finally:

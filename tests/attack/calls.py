@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from tests.attack.installation import MARKER, PASSWORD, Installation
-from tests.attack.resources import MOST_MEGABYTES
+from tests.attack.resources import MAX_MEGABYTES
 from tests.attack.result import Result
 from tests.support.live_server import Client, is_ready
 
@@ -73,7 +73,7 @@ class Verdict:
         self._look_at_log()
         if not is_ready(self.target.port):
             self.fault("the server is not ready afterwards")
-        if (megabytes := self.target.worker_megabytes()) > MOST_MEGABYTES:
+        if (megabytes := self.target.worker_megabytes()) > MAX_MEGABYTES:
             self.fault(f"{megabytes:.0f} MB in a worker")
         counts = ", ".join(f"{count} × {status}" for status, count in sorted(self.statuses.items()))
         told = [counts, f"slowest {self.slowest:.2f} s, {megabytes:.0f} MB", figures]

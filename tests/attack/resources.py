@@ -15,9 +15,9 @@ from tests.attack.installation import Installation
 from tests.attack.result import Result
 from tests.support.live_server import Client
 
-MOST_SLOWER = 3  # times the quiet p99
-MOST_MEGABYTES = 1000
-LEAST_MILLISECONDS = 50  # a p99 below this is never too slow: so short, noise decides
+MAX_SLOWDOWN = 3  # times the quiet p99
+MAX_MEGABYTES = 1000
+MIN_MILLISECONDS = 50  # a p99 below this is never too slow: so short, noise decides
 SLOWEST = 2.0  # seconds
 SOCKETS = 200
 WAITING = 100  # who send whole bodies at once
@@ -114,10 +114,10 @@ def beside(
     """The attack, and what a bystander and the workers' memory say of it. ``patience``: for one answer, in seconds."""
     with Bystander(target) as bystander:
         found = attack()
-    allowed = max(quiet * MOST_SLOWER, LEAST_MILLISECONDS)
+    allowed = max(quiet * MAX_SLOWDOWN, MIN_MILLISECONDS)
     held = (
         bystander.p99 <= allowed
-        and bystander.megabytes < MOST_MEGABYTES
+        and bystander.megabytes < MAX_MEGABYTES
         and not bystander.failures
         and found.slowest < patience
         and not any(status >= 500 and status != 503 for status in found.statuses)

@@ -1,4 +1,4 @@
-"""Measures the engine and the wire: µs per flag, beside the floor of serialising the same answer with orjson.
+"""Measures the engine and the wire: µs per flag, beside the floor of serializing the same answer with orjson.
 
     python tests/benchmarks/bench_engine.py [FLAGS ...]
 

@@ -1,4 +1,4 @@
-"""The playground over HTTP beside its floors: serialising the same answer, and an empty authenticated request.
+"""The playground over HTTP beside its floors: serializing the same answer, and an empty authenticated request.
 
 Every question is about another user, so that nothing of the answer before can be of use.
 
@@ -95,7 +95,7 @@ def measure(port: int, secret: str, project: str, flags: int) -> None:
     changed = statistics.median(after_a_switch(client, project, on=turn % 2 == 0) for turn in range(5))
     print(
         f"{flags:>6} flags: {whole:8.2f} ms ({whole / flags * 1000:.2f} us a flag, {len(answer) / 1e6:.2f} MB); "
-        f"first of a worker {first:.0f} ms, first after a switch {changed:.0f} ms; floors: serialising {floor:.2f} ms, empty request {empty:.2f} ms"
+        f"first of a worker {first:.0f} ms, first after a switch {changed:.0f} ms; floors: serializing {floor:.2f} ms, empty request {empty:.2f} ms"
     )
 
 

@@ -34,7 +34,7 @@ expect.set_options(timeout=PATIENCE)
 
 # A refused page (403, 404) is logged as a failed resource; a request that a new page cuts short, by htmx as aborted.
 NO_FAULTS = ("Failed to load resource", "htmx:sendAbort", "htmx:afterRequest")
-# Contrast is measured on the colours a page comes to rest in, not on those half way to another theme.
+# Contrast is measured on the colors a page comes to rest in, not on those half way to another theme.
 SETTLED = (
     "Promise.all(document.getAnimations().map((each) => each.finished.catch(() => null))).then(() => null)"
 )

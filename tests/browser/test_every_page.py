@@ -14,13 +14,13 @@ from tests.support.second_factor import just_logged_in
 pytestmark = pytest.mark.usefixtures("scenery")
 
 PARTS = 12  # so that several workers share the pages
-MOST_REQUESTS, MOST_BYTES = 7, 70_000
+MAX_REQUESTS, MAX_BYTES = 7, 70_000
 HEADERS = 600  # bytes of one answer, at most
 MANY_FILES = (
     "/api/docs/",
     "/admin/",
 )  # Swagger UI is a script of 1.4 MB; Django's admin site has 25 files of its own
-COLOURS = """() => [...document.querySelectorAll("body, body *")].map((element) => {
+COLORS = """() => [...document.querySelectorAll("body, body *")].map((element) => {
     const style = getComputedStyle(element);
     return [element.tagName, style.color, style.backgroundColor, style.borderTopColor].join(" ");
 })"""
@@ -28,7 +28,7 @@ COLOURS = """() => [...document.querySelectorAll("body, body *")].map((element) 
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_they_are_small_accessible_in_both_themes_and_fit_every_width(visit, watch, check_accessible, part):
-    """Colours depend on the theme and structure on the width: two looks with both different find what all four would."""
+    """Colors depend on the theme and structure on the width: two looks with both different find what all four would."""
     page = visit("admin", "/account/")
     browser = page.context.new_cdp_session(page)
     for address in PAGES[part::PARTS]:
@@ -54,8 +54,8 @@ def test_they_are_small_accessible_in_both_themes_and_fit_every_width(visit, wat
 
 def check_cold_visit(requests):
     sizes = {request.url: sent_bytes(request) for request in requests}
-    assert len(requests) <= MOST_REQUESTS, "\n".join(sizes)
-    assert sum(sizes.values()) <= MOST_BYTES, sizes
+    assert len(requests) <= MAX_REQUESTS, "\n".join(sizes)
+    assert sum(sizes.values()) <= MAX_BYTES, sizes
 
 
 def sent_bytes(request):
@@ -71,7 +71,7 @@ def test_a_chosen_theme_looks_as_that_of_the_system(visit, address):
         of_system, chosen = visit("admin", address, theme=theme), visit("admin", "/", theme=other)
         chosen.context.add_cookies([{"name": "theme", "value": theme, "url": chosen.url}])
         chosen.goto(address)
-        assert chosen.evaluate(COLOURS) == of_system.evaluate(COLOURS)
+        assert chosen.evaluate(COLORS) == of_system.evaluate(COLORS)
 
 
 def test_every_address_leads_to_its_page():

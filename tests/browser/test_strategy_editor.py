@@ -56,7 +56,7 @@ def test_the_slider_and_the_number_field_move_each_other(visit):
     expect(page.locator("#sentence")).to_contain_text("On for 33.3 %")
 
 
-def test_cancelling_the_confirmation_keeps_what_was_entered(visit, check_accessible):
+def test_canceling_the_confirmation_keeps_what_was_entered(visit, check_accessible):
     page = visit("admin", address())
     page.get_by_label("Title").fill("Half")
     page.get_by_role("switch", name="Enabled").uncheck(force=True)

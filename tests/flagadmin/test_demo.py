@@ -16,7 +16,7 @@ from importer.body.schemas import read_body
 from importer.plan.build import plan_import
 from playground.engine.operators import OPERATORS
 from projects.flags.evaluations import evaluations_by_day, evaluations_by_hour, installation_usage
-from projects.models import Environment, FavouriteFlag, Flag, Segment, Strategy
+from projects.models import Environment, FavoriteFlag, Flag, Segment, Strategy
 from tests.support.cast import client
 
 pytestmark = pytest.mark.django_db
@@ -64,7 +64,7 @@ def test_every_page_has_something_to_show(admin):
         sum(1 for count in evaluations_by_hour(flag.pk, ["production"])["production"].counts if count.yes)
         > 22
     )
-    assert FavouriteFlag.objects.filter(user=admin).count() == 4
+    assert FavoriteFlag.objects.filter(user=admin).count() == 4
     assert len({event.created_at.date() for event in AuditEvent.objects.all()}) > 8
     yesterday = now.date() - timedelta(days=1)
     assert AuditEvent.objects.filter(created_at__date=yesterday, type="feature-strategy-update").exists()

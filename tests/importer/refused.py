@@ -51,10 +51,10 @@ SCHEMA = {
         f"{FIRST}.parameters.rollout",
         "must be a string",
     ),
-    "a colour that is none": (
+    "a color that is none": (
         body("one", tagTypes=[{"name": "team", "color": "red"}]),
         "data.tagTypes[0].color",
-        "a colour like #00AAFF",
+        "a color like #00AAFF",
     ),
 }
 VALUES = {

@@ -128,7 +128,7 @@ def test_newer_strategies_count(api: Any) -> None:
     sent = both({"featureStrategies": [strategy("one", title="new")]}, strategies=[{"name": "default"}])
     assert [s["title"] for s in document(api, sent)["strategies"]] == ["new"]
     assert notes(api, sent) == [
-        "one: data.features[1].strategies is ignored in favour of data.featureStrategies[0]"
+        "one: data.features[1].strategies is ignored in favor of data.featureStrategies[0]"
     ]
 
 

@@ -14,7 +14,7 @@ from importer.plan.build import plan_import
 from projects.export import export_flags
 
 pytestmark = pytest.mark.django_db
-MOST = 60
+MAX_COUNT = 60
 
 
 def full_body(flags: int, rollout: str = "10") -> Any:
@@ -97,4 +97,4 @@ def test_is_fixed(work: Any) -> None:
         with transaction.atomic():
             counts.append(work(flags))
             transaction.set_rollback(True)
-    assert counts[0] == counts[1] < MOST
+    assert counts[0] == counts[1] < MAX_COUNT

@@ -60,13 +60,13 @@ def test_the_file_can_be_imported_again_afterwards(callers):
     assert again.counts["create"] == 2
 
 
-@pytest.mark.parametrize("use", ["evaluated", "favourite", "changed and changed back"])
+@pytest.mark.parametrize("use", ["evaluated", "favorite", "changed and changed back"])
 def test_a_created_flag_that_somebody_has_used_is_archived(use, callers, api):
     run = import_body(read_body(body("one", "two")), caller=callers("admin"))
     flag = Flag.objects.get(name="one")
     if use == "evaluated":
         FlagLastSeen.objects.create(flag=flag, environment="development", seen_at=timezone.now())
-    elif use == "favourite":
+    elif use == "favorite":
         assert api["admin"].post("/api/admin/projects/shop/features/one/favorites").status_code == 200
     else:
         for switched in ("on", "off"):

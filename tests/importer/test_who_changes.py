@@ -13,7 +13,7 @@ from importer.openapi import COMPARE_EXAMPLE, IMPORT_EXAMPLE
 from importer.plan.build import plan_import
 from importer.who_changes import who_changes
 from playground.comparison.compare import Change, Comparison
-from playground.comparison.who_changes import MOST_USERS
+from playground.comparison.who_changes import MAX_USERS
 from playground.snapshot_cache import snapshot
 from projects.models import Dependency, Flag, Segment
 from tests.support.cast import make_project
@@ -48,7 +48,7 @@ def test_a_raised_rollout_turns_a_quarter_on(callers: Any, shop: Any) -> None:
     stored("other")
     found = changed(callers, "checkout")
     [flag] = found.flags
-    assert (flag.name, flag.project, found.users, found.total) == ("checkout", "shop", MOST_USERS, 1)
+    assert (flag.name, flag.project, found.users, found.total) == ("checkout", "shop", MAX_USERS, 1)
     assert 2_300 < flag.counts[Change.OFF_TO_ON] == flag.users == found.affected < 2_700
     assert 0.47 < flag.on_before < 0.53
     assert 0.72 < flag.on_after < 0.78

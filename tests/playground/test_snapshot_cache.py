@@ -165,7 +165,7 @@ def test_compiled_ahead(api, filled, read):
 def test_what_a_worker_prepares(filled, read, monkeypatch, settings, least, limit, compiled, counted):
     used_by_counts.cache.clear()
     settings.SNAPSHOT_CACHE_BYTES = limit
-    monkeypatch.setattr(playground.compile_ahead, "LEAST", least)
+    monkeypatch.setattr(playground.compile_ahead, "MIN_COUNT", least)
     prepare()
     assert len(cache.entries()) == len(read) == compiled
     assert len(used_by_counts.cache.entries()) == counted

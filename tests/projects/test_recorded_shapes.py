@@ -21,7 +21,7 @@ OURS = (
 )
 CHANCE = {"id", "createdAt", "archivedAt", "imageUrl", "lastSeenAt"}
 # No API reports change requests here, and the caller of the recordings is nobody in particular. There a stage is
-# entered a moment after the flag is made, and only some answers have the colours of tags.
+# entered a moment after the flag is made, and only some answers have the colors of tags.
 OTHERWISE = {"changeRequestIds", "createdBy", "collaborators", "lifecycle", "color"}
 
 

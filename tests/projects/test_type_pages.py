@@ -50,11 +50,11 @@ def test_a_tag_type_in_use_is_kept(browse, shop):
     assert "Tag type simple is in use on 1 flag: cart." in page.text
 
 
-def test_a_wrong_colour_is_told_beside_it(browse, shop):
+def test_a_wrong_color_is_told_beside_it(browse, shop):
     refused = browse("editor").post("/tag-types/new", {"name": "team", "color": "green"})
 
     assert refused.status_code == 400
-    assert "is not a colour" in refused.context["form"].errors["color"][0]
+    assert "is not a color" in refused.context["form"].errors["color"][0]
 
 
 def test_strategy_types_are_listed_with_what_they_take(browse, hosts):

@@ -1,4 +1,4 @@
-"""Answers spliced from pieces are, after every change, the bytes of one serialised as a whole."""
+"""Answers spliced from pieces are, after every change, the bytes of one serialized as a whole."""
 
 import gzip
 import random
@@ -118,7 +118,7 @@ CHANGES: list[Callable[[random.Random], None]] = [
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_after_every_change_as_serialised_as_a_whole(tokens: list[ApiToken], seed: int) -> None:
+def test_after_every_change_as_serialized_as_a_whole(tokens: list[ApiToken], seed: int) -> None:
     rng = random.Random(seed)
     for _ in range(12):
         for change in rng.choices(CHANGES, k=rng.choice([1, 1, 3])):

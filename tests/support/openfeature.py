@@ -48,16 +48,16 @@ ANSWERS = {
     "norway": Answer(True, "TARGETING_MATCH"),
     "half": Answer(True, "SPLIT"),
     "strategy-off": Answer(False, "STATIC", "disabled"),
-    "colour": Answer("#00f", variant="blue"),
-    "colours": Answer("blue,red", variant="both"),
+    "color": Answer("#00f", variant="blue"),
+    "colors": Answer("blue,red", variant="both"),
     "layout": Answer({"columns": 2}, variant="two"),
     "limit": Answer(3, variant="three"),
     "ratio": Answer(0.5, variant="half"),
     "whole": Answer(3.0, variant="three"),
     "mixed": Answer(3, variant="three"),
     # None of their payloads applies: whether they are on.
-    "no-colour": OFF,
-    "no-colours": OFF,
+    "no-color": OFF,
+    "no-colors": OFF,
     "no-layout": OFF,
     "no-limit": OFF,
     "bare": Answer(True, variant="control"),
@@ -119,15 +119,15 @@ def make_flags() -> None:
     give("half", strategies=[rollout(50)])
     give("strategy-off", strategies=[{"disabled": True}])
     give("by-user", strategies=[rollout(50, "userId")])
-    give("colour", blue)
-    give("colours", both)
+    give("color", blue)
+    give("colors", both)
     give("layout", two)
     give("limit", three)
     give("ratio", variant("half", "number", "0.5"))
     give("whole", variant("three", "number", "3.0"))
     give("mixed", three, blue | {"weight": 0})
-    give("no-colour", blue, enabled=False)
-    give("no-colours", both, enabled=False)
+    give("no-color", blue, enabled=False)
+    give("no-colors", both, enabled=False)
     give("no-layout", two, enabled=False)
     give("no-limit", three, enabled=False)
     give("bare", control, blue | {"weight": 0})

@@ -1,4 +1,4 @@
-"""The answer of /api/client/features, read and serialised as a whole: what the spliced one is compared with."""
+"""The answer of /api/client/features, read and serialized as a whole: what the spliced one is compared with."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

@@ -42,7 +42,7 @@ class Server:
         self._programs = programs or runnable_root(folder.parent, account) / "bin"
         self._process: subprocess.Popen[Any] | None = None
 
-    def initialise(self, clients: str = TRUSTING, configuration: str = "") -> None:
+    def initialize(self, clients: str = TRUSTING, configuration: str = "") -> None:
         """``clients`` are lines of pg_hba.conf, ``configuration`` of postgresql.conf."""
         self._run(self._programs / "initdb", "--auth=trust", f"--username={SUPERUSER}", "-D", self.folder)
         (self.folder / "pg_hba.conf").write_text(f"host all {SUPERUSER} 127.0.0.1/32 trust\n{clients}")
@@ -220,7 +220,7 @@ def servers(count: int, programs: Path | None = None) -> Iterator[list[Server]]:
 def one_server(programs: Path | None = None) -> Iterator[Server]:
     """A running server with an empty database ``flagadmin``."""
     with servers(1, programs) as [server]:
-        server.initialise()
+        server.initialize()
         server.start()
         for statement in ONE_SERVER.strip().splitlines():
             server.ask(statement)
@@ -238,7 +238,7 @@ def replicated() -> Iterator[tuple[Server, Server]]:
             .replace("hostssl", "host")
             .replace("10.0.0.0/24", "127.0.0.1/32")
         )
-        primary.initialise(clients, (DEPLOY / "flagadmin.conf").read_text())
+        primary.initialize(clients, (DEPLOY / "flagadmin.conf").read_text())
         primary.start()
         primary.run("roles.sql", **PASSWORDS)
         follow(primary, standby)

@@ -130,7 +130,7 @@ def _actions(caller: Caller) -> Iterator[Command]:
         url = f"{reverse('token-new')}?type=automation"
         yield Command("New automation token", url, synonyms=("ci", "bot", "pipeline", "service account"))
     for theme in (*THEMES, "system"):
-        yield Command(f"Switch to {theme} theme", reverse("theme"), "", ("colours", "mode"), theme)
+        yield Command(f"Switch to {theme} theme", reverse("theme"), "", ("colors", "mode"), theme)
 
 
 def _flag_actions(caller: Caller, flags: Iterable[Flag]) -> Iterator[Command]:

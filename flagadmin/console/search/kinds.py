@@ -19,7 +19,7 @@ from playground.saved_contexts.queries import search_saved_contexts
 from projects.applications.details import search_applications
 from projects.console import application_url, flag_url, project_url
 from projects.context_fields.queries import search_context_fields
-from projects.flags.queries import MOST_RANKED, search_flags
+from projects.flags.queries import MAX_RANKED, search_flags
 from projects.projects.queries import search_projects
 from projects.segments.queries import search_segments
 from projects.strategies.queries import search_strategy_types
@@ -112,7 +112,7 @@ def _strategy_type(row: Any, caller: Caller) -> tuple[str, str, list[str | None]
 
 
 KINDS = (
-    Kind("flags", "Flags", "flag", search_flags, _flag, MOST_RANKED),
+    Kind("flags", "Flags", "flag", search_flags, _flag, MAX_RANKED),
     Kind("projects", "Projects", "folder", search_projects, _project),
     Kind("segments", "Segments", "target", search_segments, _segment),
     Kind("context-fields", "Context fields", "tag", search_context_fields, _context_field),

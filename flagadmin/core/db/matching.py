@@ -12,13 +12,13 @@ from django.db.models import BooleanField, Count, Func, IntegerField, Model, Q, 
 from django.db.models.expressions import OrderBy
 
 M = TypeVar("M", bound=Model)
-MOST_WORDS, MOST_LETTERS = 8, 200
+MAX_WORDS, MAX_LETTERS = 8, 200
 WORD_START = "[-._/: ]"
 
 
 def words_of(text: str) -> tuple[str, ...]:
     """The words that a row must contain, each once. The rest of a very long text is ignored."""
-    return tuple(dict.fromkeys(text[:MOST_LETTERS].split()))[:MOST_WORDS]
+    return tuple(dict.fromkeys(text[:MAX_LETTERS].split()))[:MAX_WORDS]
 
 
 def best_matches(

@@ -46,7 +46,7 @@ def at_end_of_action(make: Callable[[], End]) -> End | None:
 
 
 def transactional(action: Callable[P, R]) -> Callable[P, R]:
-    """Runs ``action`` in one transaction and retries it on a deadlock or a serialisation failure.
+    """Runs ``action`` in one transaction and retries it on a deadlock or a serialization failure.
 
     Inside an open transaction it is not retried: only the outermost caller can do that. A foreign key
     violation at commit raises NotFound, because a referenced row was deleted concurrently. A unique violation

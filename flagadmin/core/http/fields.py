@@ -10,23 +10,23 @@ from typing import Any
 from django.core.validators import MaxLengthValidator
 from rest_framework import serializers
 
-LONGEST_NAME = 255  # characters
-LONGEST_TEXT = 10_000
-LONGEST_VALUE = 500_000  # characters of a strategy parameter or payload: lists of users, JSON documents
-MOST_ITEMS = 1000
+MAX_NAME_LENGTH = 255  # characters
+MAX_TEXT_LENGTH = 10_000
+MAX_VALUE_LENGTH = 500_000  # characters of a strategy parameter or payload: lists of users, JSON documents
+MAX_ITEMS = 1000
 
 
 def bounded(field: serializers.Field) -> serializers.Field:
-    """Limits a string field without a maximum to ``LONGEST_TEXT``.
+    """Limits a string field without a maximum to ``MAX_TEXT_LENGTH``.
 
     Errors of a choice field name the valid choices.
     """
     if isinstance(field, serializers.ChoiceField):
         field.error_messages["invalid_choice"] = f"must be {_alternatives(field.choices)}, not {{input}}"
     if isinstance(field, serializers.CharField) and field.max_length is None:
-        field.max_length = LONGEST_TEXT
-        message = f"Must have at most {LONGEST_TEXT:,} characters."
-        field.validators.append(MaxLengthValidator(LONGEST_TEXT, message=message))
+        field.max_length = MAX_TEXT_LENGTH
+        message = f"Must have at most {MAX_TEXT_LENGTH:,} characters."
+        field.validators.append(MaxLengthValidator(MAX_TEXT_LENGTH, message=message))
     return field
 
 
@@ -57,7 +57,7 @@ class Body(serializers.Serializer):
 
     @classmethod
     def many_init(cls, *args: Any, **kwargs: Any) -> Any:
-        kwargs.setdefault("max_length", MOST_ITEMS)
+        kwargs.setdefault("max_length", MAX_ITEMS)
         allow_null = kwargs.pop("allow_null", False)
         made = super().many_init(*args, **kwargs)
         # DRF would pass it to the items as well. Serializers copy their fields from these arguments.
@@ -71,7 +71,7 @@ class ListOf(serializers.ListField):
 
     max_length: int
 
-    def __init__(self, *, max_length: int = MOST_ITEMS, **kwargs: Any) -> None:
+    def __init__(self, *, max_length: int = MAX_ITEMS, **kwargs: Any) -> None:
         super().__init__(max_length=max_length, **kwargs)
         bounded(self.child)
 
@@ -84,9 +84,9 @@ class ListOf(serializers.ListField):
 
 
 class MapOf(serializers.DictField):
-    """An object with at most ``max_length`` members. Their names have at most ``LONGEST_NAME`` characters."""
+    """An object with at most ``max_length`` members. Their names have at most ``MAX_NAME_LENGTH`` characters."""
 
-    def __init__(self, *, max_length: int = MOST_ITEMS, **kwargs: Any) -> None:
+    def __init__(self, *, max_length: int = MAX_ITEMS, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         bounded(self.child)
         self.max_length = max_length
@@ -97,8 +97,10 @@ class MapOf(serializers.DictField):
             raise serializers.ValidationError(
                 f"Must have at most {self.max_length:,} members; this has {len(data):,}."
             )
-        if isinstance(data, dict) and any(len(key) > LONGEST_NAME for key in data):
-            raise serializers.ValidationError(f"The name of a member has at most {LONGEST_NAME} characters.")
+        if isinstance(data, dict) and any(len(key) > MAX_NAME_LENGTH for key in data):
+            raise serializers.ValidationError(
+                f"The name of a member has at most {MAX_NAME_LENGTH} characters."
+            )
         return super().to_internal_value(data)
 
 

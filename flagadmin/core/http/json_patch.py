@@ -9,7 +9,7 @@ import jsonpointer
 from rest_framework import serializers
 
 from flagadmin.core.errors import ValidationError
-from flagadmin.core.http.fields import LONGEST_TEXT, Body
+from flagadmin.core.http.fields import MAX_TEXT_LENGTH, Body
 
 NEEDED = {"add": "value", "replace": "value", "test": "value", "move": "from"}
 
@@ -26,7 +26,7 @@ class PatchOperation(Body):
     def get_fields(self) -> dict[str, serializers.Field]:
         return {
             **super().get_fields(),
-            "from": serializers.CharField(required=False, allow_blank=True, max_length=LONGEST_TEXT),
+            "from": serializers.CharField(required=False, allow_blank=True, max_length=MAX_TEXT_LENGTH),
         }
 
     def validate_path(self, path: str) -> str:

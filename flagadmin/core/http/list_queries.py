@@ -11,11 +11,11 @@ from drf_spectacular.utils import OpenApiParameter
 
 from flagadmin.core.errors import Problem, ValidationError, choices
 
-MOST = 1000
-MOST_TERMS = 100
+MAX_COUNT = 1000
+MAX_TERMS = 100
 FAR = 2**31 - 1  # the maximum offset, beyond the end of any list
 FROM_0 = {"type": "integer", "minimum": 0}
-FROM_1 = {"type": "integer", "minimum": 1, "maximum": MOST}
+FROM_1 = {"type": "integer", "minimum": 1, "maximum": MAX_COUNT}
 
 
 class IntegerFilter(django_filters.Filter):
@@ -70,7 +70,7 @@ class ListFilter(django_filters.FilterSet):
     query = django_filters.CharFilter(method="keep_matches")
     sortOrder = django_filters.ChoiceFilter(method="leave", choices=_choices(("asc", "desc")))
     offset = IntegerFilter(method="leave", min_value=0)
-    limit = IntegerFilter(method="leave", min_value=1, max_value=MOST)
+    limit = IntegerFilter(method="leave", min_value=1, max_value=MAX_COUNT)
 
     def keep_matches(self, rows: QuerySet, name: str, value: str) -> QuerySet:
         raise NotImplementedError
@@ -110,14 +110,14 @@ class ListFilter(django_filters.FilterSet):
     def _misread(self) -> Iterator[Problem]:
         for name in self.form.errors:
             yield Problem(name, f"must be {self._expected(name)}, not {self.data[name]!r}")
-        if len(terms_of(self.data.get("query", ""))) > MOST_TERMS:
-            yield Problem("query", f"Must have at most {MOST_TERMS} terms.")
+        if len(terms_of(self.data.get("query", ""))) > MAX_TERMS:
+            yield Problem("query", f"Must have at most {MAX_TERMS} terms.")
 
     def _expected(self, name: str) -> str:
         offered = self.filters[name].extra.get("choices")
         if offered:
             return "one of " + ", ".join(key for key, _ in offered)
-        return f"a whole number from 1 to {MOST}" if name == "limit" else "a whole number, 0 or greater"
+        return f"a whole number from 1 to {MAX_COUNT}" if name == "limit" else "a whole number, 0 or greater"
 
 
 def unknown_parameters(given: Iterable[str], known: Iterable[str]) -> Iterator[Problem]:
@@ -136,7 +136,7 @@ def terms_of(query: str) -> list[str]:
 def list_parameters(kind: type[ListFilter], *, query: str, sort_by: str) -> list[OpenApiParameter]:
     """The OpenAPI parameters of a list. ``query`` and ``sort_by`` describe what it searches and sorts by."""
     keys = [key for key, _ in kind.base_filters["sortBy"].extra["choices"]]
-    limit = f"Number of applications per page, 1 to {MOST}."
+    limit = f"Number of applications per page, 1 to {MAX_COUNT}."
     return [
         OpenApiParameter("query", str, description=query),
         OpenApiParameter("offset", FROM_0, description="Number of applications to skip.", default=0),

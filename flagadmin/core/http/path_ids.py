@@ -5,13 +5,13 @@ import re
 from flagadmin.core.errors import NotFound, ValidationError
 
 _NUMBER = re.compile(r"-?[0-9]+")
-_LARGEST = 2**63 - 1
+_MAX_ID = 2**63 - 1
 
 
 def path_id(text: str, name: str = "id") -> int:
     """The id as an integer. Raises ValidationError if it is not one, NotFound if it is out of range."""
     if not _NUMBER.fullmatch(text):
         raise ValidationError.at(name, f"{text[:100]} is not an id. Ids are whole numbers.")
-    if len(text) > 20 or not 0 < int(text) <= _LARGEST:
+    if len(text) > 20 or not 0 < int(text) <= _MAX_ID:
         raise NotFound(f"Id {text[:100]} not found.")
     return int(text)

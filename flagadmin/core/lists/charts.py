@@ -1,7 +1,7 @@
 """Charts as SVG: their geometry. ``flagadmin/core/templatetags/charts.py`` draws them.
 
 Coordinates are percentages or those of a ``viewBox``, because the content security policy forbids ``style``.
-Colours are classes of ``app.css``. Charts with a ``viewBox`` contain no text, which would be scaled.
+Colors are classes of ``app.css``. Charts with a ``viewBox`` contain no text, which would be scaled.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 SHADES = 5
-VARIANT_COLOURS = 3  # v1, v2, v3 in app.css
+VARIANT_COLORS = 3  # v1, v2, v3 in app.css
 ROOM_FOR_NAME = 14  # per cent of the width
 SPARK_WIDTH, SPARK_HEIGHT, SPARK_GAP = 216.0, 34.0, 2.0
 SMALLEST = 0.8  # the height of a bar that is not zero
@@ -94,17 +94,17 @@ class Slice:
     x: str
     width: str
     percent: str
-    colour: str
+    color: str
     number: int = 0
 
 
 def slices(numbers: Mapping[str, float]) -> list[Slice]:
-    """One bar divided in proportion to the numbers. Colours repeat after VARIANT_COLOURS."""
+    """One bar divided in proportion to the numbers. Colors repeat after VARIANT_COLORS."""
     total, start, found = sum(numbers.values()), 0.0, []
     for index, (name, number) in enumerate(numbers.items()):
         width = number / total * 100 if total else 0.0
-        colour = f"v{index % VARIANT_COLOURS + 1}"
-        found.append(Slice(name, f"{start:.2f}%", f"{width:.2f}%", percent_text(width), colour, int(number)))
+        color = f"v{index % VARIANT_COLORS + 1}"
+        found.append(Slice(name, f"{start:.2f}%", f"{width:.2f}%", percent_text(width), color, int(number)))
         start += width
     return found
 
@@ -168,9 +168,9 @@ def percent_text(percent: float) -> str:
 
 
 def answer_slices(counts: Sequence[tuple[str, str, float]]) -> list[Slice]:
-    """One bar of answers: (name, colour, how many) in order."""
+    """One bar of answers: (name, color, how many) in order."""
     parts = slices({name: number for name, _, number in counts})
-    return [replace(part, colour=colour) for part, (_, colour, _) in zip(parts, counts, strict=True)]
+    return [replace(part, color=color) for part, (_, color, _) in zip(parts, counts, strict=True)]
 
 
 # The place of a context in a rollout and among the variants ---------------------------------------------------

@@ -14,8 +14,8 @@ from flagadmin.core.audit.sentences import sentence
 from flagadmin.core.edit_conflicts import Expected, check_expected, fingerprint
 from flagadmin.core.errors import AppError, EditConflict, clipped
 
-MOST_EVENTS = 10
-LONGEST_VALUE = 300  # characters
+MAX_EVENTS = 10
+MAX_VALUE_LENGTH = 300  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class FormVersion:
         if self.event is None:
             return []
         since = events.filter(id__gt=self.event).order_by("-id")
-        return [(event, sentence(event)) for event in since[:MOST_EVENTS]]
+        return [(event, sentence(event)) for event in since[:MAX_EVENTS]]
 
     def __str__(self) -> str:
         return f"{self.fingerprint}.{self.event}"
@@ -81,7 +81,7 @@ def shown_value(field: BoundField) -> str:
     values = value if isinstance(value, list | tuple) else [value]
     labels = {str(key): label for key, label in getattr(field.field, "choices", ())}
     texts = [str(labels.get(str(one), one)) for one in values if one not in (None, "")]
-    return clipped(", ".join(texts), LONGEST_VALUE) or "empty"
+    return clipped(", ".join(texts), MAX_VALUE_LENGTH) or "empty"
 
 
 class EditConflictMixin:

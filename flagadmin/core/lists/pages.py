@@ -11,7 +11,7 @@ How to write a page:
    * ``ListPage``: a table. Declare ``columns`` and ``get_filters``; ``rows(values)`` returns a queryset or a
      list narrowed by the filters; ``csv_cells(row)`` returns one CSV line. Filters, sorting and page are in
      the URL.
-   * ``FormPage``: a form. ``find()`` loads and authorises, ``submit(form) -> url`` calls the action; its
+   * ``FormPage``: a form. ``find()`` loads and authorizes, ``submit(form) -> url`` calls the action; its
      errors are shown beside the fields. ``EditPage`` also detects changes by others since the form was
      rendered.
    * ``ActionPage``: a button. ``ConfirmPage``: a button that asks for confirmation, for changes that cannot
@@ -28,7 +28,7 @@ How to write a page:
    ``small``, ``pill on|off|unknown|info|warn``, ``note warn|error|success``, ``num`` (right-aligned cell),
    ``danger``, ``diff`` with ``<del>``/``<ins>``, ``stack`` (a table that becomes a list on narrow screens).
 3. Do not use ``style=``, ``on…=`` attributes or inline scripts: the content security policy forbids them.
-   Data attributes attach behaviour, see ``static/flagadmin/app.js``. Every page must work without JavaScript.
+   Data attributes attach behavior, see ``static/flagadmin/app.js``. Every page must work without JavaScript.
 4. Add a view test to ``tests/APP/SUBJECT/test_pages.py``, and the page's URL to ``tests/browser/pages.py``,
    which checks accessibility in both themes, requests to other hosts and policy violations.
 """
@@ -55,7 +55,7 @@ from flagadmin.core.errors import AppError, ValidationError, choices
 Row = TypeVar("Row")
 OFFERED = 200  # the number of choices in a select; if there are more, the field is a text input
 SHOWN = 100  # the number of names in a sentence or in a list without pages
-MOST_IN_CURL = 10_000  # the longest body, in characters, that a curl command contains inline
+MAX_IN_CURL = 10_000  # the longest body, in characters, that a curl command contains inline
 
 
 # Lists ------------------------------------------------------------------------------------------------------
@@ -307,7 +307,7 @@ def curl_for(request: HttpRequest, method: str, path: str, body: Any = None) -> 
     if body is not None:
         parts += ["-H", "'Content-Type: application/json'"]
         text = orjson.dumps(body).decode()
-        parts += ["-d", shlex.quote(text) if len(text) <= MOST_IN_CURL else "@body.json"]
+        parts += ["-d", shlex.quote(text) if len(text) <= MAX_IN_CURL else "@body.json"]
     parts.append(shlex.quote(request.build_absolute_uri(path)))
     return " ".join(parts)
 

@@ -95,7 +95,7 @@ def is_writing(method: str, path: str) -> bool:
 
 
 def run_in_loop(task: LoopTask) -> None:
-    """Registers a task that starts with each worker's loop and is cancelled when the worker stops.
+    """Registers a task that starts with each worker's loop and is canceled when the worker stops.
 
     If it raises, that is logged and it is started again after a second.
     """

@@ -8,7 +8,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 register = template.Library()
 
-# Stroke icons on a grid of 16; the stylesheet gives size, colour and stroke.
+# Stroke icons on a grid of 16; the stylesheet gives size, color and stroke.
 ICONS = {
     "alert": '<path d="M8 2.5 14 13H2z"/><path d="M8 6.5v3M8 11.2v.1"/>',
     "archive": '<path d="M2.5 3h11v3h-11zM3.5 6v7h9V6M6.5 8.5h3"/>',

@@ -9,7 +9,7 @@ from groups.access import Caller
 from groups.login.sign_on.identity import Identity, configured
 from groups.login.sign_on.linking import add_link, check_domain, find_link, linked_identities, refresh_label
 from groups.login.sign_on.settings import OidcSettings
-from groups.login.sign_on.synchronise import synchronise
+from groups.login.sign_on.synchronize import synchronize
 from groups.models import User
 from groups.people.actions import NewAccount, create_account
 
@@ -32,7 +32,7 @@ def sign_on(identity: Identity) -> User:
     if not user.is_active or user.is_service:
         raise NoAccess(f"The account {user} is disabled. Ask an administrator.")
     if identity.groups is not None:
-        synchronise(user, link, identity.groups, oidc)
+        synchronize(user, link, identity.groups, oidc)
         user.refresh_from_db()
     return user
 

@@ -85,5 +85,5 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):
             "The identity provider: %s %r", request.GET.get("error"), request.GET.get("error_description")
         )
         if error == AuthError.CANCELLED:
-            raise NoAccess("The identity provider did not let you in, or you cancelled.")
+            raise NoAccess("The identity provider did not let you in, or you canceled.")
         raise BadGateway("The identity provider reported an error. The server log says which.")

@@ -10,8 +10,8 @@ from django.conf import settings
 from flagadmin.core.errors import NoAccess, NotFound
 from groups.login.sign_on.settings import OidcSettings
 
-MOST_GROUPS = 1_000  # values of the claim
-LONGEST_TEXT = 255  # characters
+MAX_GROUPS = 1_000  # values of the claim
+MAX_TEXT_LENGTH = 255  # characters
 UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
@@ -51,7 +51,7 @@ class Identity:
 
     @property
     def label(self) -> str:
-        """What people recognise it by."""
+        """What people recognize it by."""
         return self.username or self.email or self.subject
 
     @property
@@ -67,7 +67,7 @@ def _text(claims: Mapping[str, Any], name: str) -> str:
 
 def is_storable(value: Any) -> TypeGuard[str]:
     """Without the two that PostgreSQL does not take: NUL, and halves of a character, which JSON can have."""
-    return isinstance(value, str) and len(value) <= LONGEST_TEXT and not UNSTORABLE.search(value)
+    return isinstance(value, str) and len(value) <= MAX_TEXT_LENGTH and not UNSTORABLE.search(value)
 
 
 def _groups(claims: Mapping[str, Any], name: str) -> frozenset[str]:
@@ -88,6 +88,6 @@ def _groups(claims: Mapping[str, Any], name: str) -> frozenset[str]:
         values = [values]
     if not isinstance(values, list):
         return frozenset()
-    if len(values) > MOST_GROUPS:
-        raise NoAccess(f"The identity provider says that you are in more than {MOST_GROUPS:,} groups.")
+    if len(values) > MAX_GROUPS:
+        raise NoAccess(f"The identity provider says that you are in more than {MAX_GROUPS:,} groups.")
     return frozenset(value for value in values if value and is_storable(value))

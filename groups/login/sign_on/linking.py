@@ -13,7 +13,7 @@ from flagadmin.core.errors import InvalidOperation, NameExists, NoAccess, NotFou
 from groups.access import Caller
 from groups.login.sign_on.identity import Identity, configured
 from groups.login.sign_on.settings import OidcSettings
-from groups.login.sign_on.synchronise import take_back
+from groups.login.sign_on.synchronize import take_back
 from groups.models import User
 from groups.people.actions import access_account
 
@@ -47,7 +47,7 @@ def add_link(user: User, identity: Identity) -> SocialAccount:
 
 
 def refresh_label(link: SocialAccount, identity: Identity) -> None:
-    """Keeps what people recognise the identity by: names may change."""
+    """Keeps what people recognize the identity by: names may change."""
     if link.extra_data.get("label") != identity.label:
         link.extra_data = {**link.extra_data, "label": identity.label}
         link.save(update_fields=["extra_data"])
@@ -126,7 +126,7 @@ def link_check(request: HttpRequest) -> str:
 
 
 def identity_document(link: SocialAccount) -> dict[str, str]:
-    """``provider`` is its issuer; ``identity`` is what people recognise it by."""
+    """``provider`` is its issuer; ``identity`` is what people recognize it by."""
     return {"provider": link.provider, "identity": link.extra_data.get("label", link.uid)}
 
 

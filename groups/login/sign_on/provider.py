@@ -25,7 +25,7 @@ from groups.models import User
 
 LEEWAY = 60  # seconds by which clocks may differ
 NEEDED = ("issuer", "authorization_endpoint", "token_endpoint", "jwks_uri")  # of the published configuration
-LONGEST_SUBJECT = 191  # characters; allauth's column
+MAX_SUBJECT_LENGTH = 191  # characters; allauth's column
 # No HS256: a key that both sides know proves less, and mixing both kinds invites confusion of keys.
 ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
 
@@ -162,8 +162,8 @@ def verified_claims(
         raise OAuth2Error("The ID token was made for another client.")
     if not hmac.compare_digest(str(claims.get("nonce", "")), nonce):
         raise OAuth2Error("The ID token belongs to another login.")
-    if not 0 < len(claims["sub"]) <= LONGEST_SUBJECT or not is_storable(claims["sub"]):
-        raise OAuth2Error(f"The subject of the ID token must have 1 to {LONGEST_SUBJECT} characters.")
+    if not 0 < len(claims["sub"]) <= MAX_SUBJECT_LENGTH or not is_storable(claims["sub"]):
+        raise OAuth2Error(f"The subject of the ID token must have 1 to {MAX_SUBJECT_LENGTH} characters.")
     return claims
 
 

@@ -10,7 +10,7 @@ from flagadmin.core import env as environment
 
 PREFIX = "FLAGADMIN_OIDC_"
 REQUIRED = (f"{PREFIX}ISSUER", f"{PREFIX}CLIENT_ID")
-LONGEST_ISSUER = 200  # characters; it is stored with every identity
+MAX_ISSUER_LENGTH = 200  # characters; it is stored with every identity
 _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 
 
@@ -28,7 +28,7 @@ class OidcSettings:
     email_domains: frozenset[str] = frozenset()  # empty for all
     trust_email: bool = False
     link_by_email: bool = False
-    groups_claim: str = ""  # empty: groups and root roles are not synchronised
+    groups_claim: str = ""  # empty: groups and root roles are not synchronized
     root_roles: tuple[
         tuple[str, str], ...
     ] = ()  # (value of the claim, root role); the first that fits counts
@@ -80,7 +80,7 @@ def _issuer() -> str:
     given = environment.text(name).removesuffix("/.well-known/openid-configuration").rstrip("/")
     url = urlsplit(given)
     is_safe = url.scheme == "https" or (url.scheme == "http" and url.hostname in _LOOPBACK)
-    if not is_safe or not url.hostname or url.query or url.fragment or len(given) > LONGEST_ISSUER:
+    if not is_safe or not url.hostname or url.query or url.fragment or len(given) > MAX_ISSUER_LENGTH:
         raise ImproperlyConfigured(
             f"{name} must be the provider's URL, like https://login.example.org/realms/work, not {given!r}."
         )

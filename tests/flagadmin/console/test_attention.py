@@ -14,8 +14,8 @@ from groups.models import ApiToken
 from importer.models import ImportRun
 from projects.applications import adoption as adoption_module
 from projects.applications.adoption import (
-    MOST_SDKS,
-    MOST_VERSIONS,
+    MAX_SDKS,
+    MAX_VERSIONS,
     OTHERS,
     application_adoption,
     sdk_adoption,
@@ -76,7 +76,7 @@ def test_flags_past_their_lifetime(callers, shop) -> None:
         flag = make_flag(name, type=kind)
         Flag.objects.filter(pk=flag.pk).update(created_at=timezone.now() - age * DAY)
     (item,) = items(callers("member"), "overdue")
-    assert (item.level, item.title) == ("grey", "1 flag in Shop past the expected lifetime")
+    assert (item.level, item.title) == ("gray", "1 flag in Shop past the expected lifetime")
     assert item.url == "/projects/shop/?state=overdue"
 
 
@@ -155,7 +155,7 @@ def test_applications_with_the_oldest_sdk(callers, shop) -> None:
 
     (item,) = items(callers("member"), "sdk")
 
-    assert (item.level, item.title) == ("grey", "old web uses an old SDK")
+    assert (item.level, item.title) == ("gray", "old web uses an old SDK")
     assert item.detail == "unleash-node-sdk 3.9.0; others use up to 6.1.2"
     assert item.url == "/applications/old%20web/"
     assert outdated_applications(["default"]) == []
@@ -186,27 +186,27 @@ def test_the_number_of_queries_does_not_grow(callers, django_assert_max_num_quer
 def test_adoption_shows_the_most_used_versions_the_oldest_and_the_others_as_a_number(shop) -> None:
     make_flag("known")
     sdk = make_sdk(projects=["shop"])
-    for number in range(MOST_VERSIONS + 3):
+    for number in range(MAX_VERSIONS + 3):
         for copy in range(2 if number > 2 else 1):
             sdk.register(f"app-{number}-{copy}", f"{number}-{copy}", sdkVersion=f"node:1.{number}.0")
             sdk.count(f"app-{number}-{copy}", ["known"], f"{number}-{copy}")
-    for number in range(MOST_SDKS):
+    for number in range(MAX_SDKS):
         sdk.register(f"one-{number}", f"i{number}", sdkVersion=f"sdk-{number}:1.0.0")
         sdk.count(f"one-{number}", ["known"], f"i{number}")
 
     adoption = sdk_adoption("shop")
 
     assert [line[0] for line in adoption["node"]] == [
-        *(f"1.{number}.0" for number in range(MOST_VERSIONS + 2, 2, -1)), "1.0.0", "2 more"
+        *(f"1.{number}.0" for number in range(MAX_VERSIONS + 2, 2, -1)), "1.0.0", "2 more"
     ]  # fmt: skip
     assert adoption["node"][-2:] == [("1.0.0", 1, True), ("2 more", 2, False)]
-    assert len(adoption) == MOST_SDKS + 1
+    assert len(adoption) == MAX_SDKS + 1
     assert adoption[OTHERS] == [("1 more", 1, False)]
-    assert sum(number for lines in adoption.values() for _, number, _ in lines) == 2 * MOST_VERSIONS + 3 + 8
+    assert sum(number for lines in adoption.values() for _, number, _ in lines) == 2 * MAX_VERSIONS + 3 + 8
 
 
 def test_of_very_many_instances_the_same_part_of_each_application_is_counted(shop, monkeypatch) -> None:
-    monkeypatch.setattr(adoption_module, "MOST_INSTANCES", 4)
+    monkeypatch.setattr(adoption_module, "MAX_INSTANCES", 4)
     make_flag("known")
     sdk = make_sdk(projects=["shop"])
     for name, version, instances in (("web", "6.1.2", 6), ("cron", "3.9.0", 2)):
@@ -220,5 +220,5 @@ def test_of_very_many_instances_the_same_part_of_each_application_is_counted(sho
     found = application_adoption(Application.objects.get(name="web").pk)
     assert (found, found.sampled) == ({"node": [("6.1.2", 4, False)]}, 4)
 
-    monkeypatch.setattr(adoption_module, "MOST_INSTANCES", 8)
+    monkeypatch.setattr(adoption_module, "MAX_INSTANCES", 8)
     assert sdk_adoption("shop").sampled == 0

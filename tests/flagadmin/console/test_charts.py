@@ -103,7 +103,7 @@ def test_variants_that_nobody_reported_are_not_measured() -> None:
     assert split.rows == [("blue", "100 %", "–", 0)]
 
 
-def test_a_variant_has_the_same_colour_in_both_bars_and_in_the_table() -> None:
+def test_a_variant_has_the_same_color_in_both_bars_and_in_the_table() -> None:
     page = rendered(
         "{% variant_split_chart weights measured 'Variants' %}",
         weights={"blue": 500, "green": 500},

@@ -60,7 +60,7 @@ def test_a_page_that_is_not_there_is_the_nearest(page, shown):
     assert [thing.name for thing in listing(f"page={page}", per_page=1).rows] == [shown]
 
 
-def test_links_to_the_neighbouring_pages_keep_the_rest():
+def test_links_to_the_neighboring_pages_keep_the_rest():
     middle = listing("page=2&sort=-name", per_page=1)
 
     assert (middle.previous_url, middle.next_url) == ("?page=1&sort=-name", "?page=3&sort=-name")
@@ -76,7 +76,7 @@ def test_a_filter_form_carries_the_rest_along():
 
 def test_an_unknown_option_is_refused_naming_the_known_ones():
     with pytest.raises(ValidationError, match=r"red not found\. Available: blue, green\."):
-        Filter("colour", "Colour", [("green", "Green"), ("blue", "Blue")]).value(QueryDict("colour=red"))
+        Filter("color", "Color", [("green", "Green"), ("blue", "Blue")]).value(QueryDict("color=red"))
 
 
 def test_a_changed_query_sets_replaces_and_removes():

@@ -18,7 +18,7 @@ from projects.flags.queries import search_flags
 from projects.models import (
     Application,
     ContextField,
-    FavouriteFlag,
+    FavoriteFlag,
     Flag,
     ProjectApplication,
     Segment,
@@ -62,11 +62,11 @@ def test_every_word_has_to_match_in_any_order(callers):
     assert set(found_flags(callers, "dark", "cart")) == {"dark-cart", "cart-dark", "cart"}
 
 
-def test_among_equals_favourites_and_recent_changes_come_first_and_archived_flags_last(callers, people):
+def test_among_equals_favorites_and_recent_changes_come_first_and_archived_flags_last(callers, people):
     make_flag("cart-a", archived=True)
     for name in ("cart-b", "cart-c", "cart-d"):
         make_flag(name)
-    FavouriteFlag.objects.create(user=people["admin"], flag=make_flag("cart-e"))
+    FavoriteFlag.objects.create(user=people["admin"], flag=make_flag("cart-e"))
     record(
         Event(type=EventType.FEATURE_METADATA_UPDATED, project="shop", feature="cart-d"),
         actor=Caller.system(),

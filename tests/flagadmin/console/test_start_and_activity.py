@@ -14,7 +14,7 @@ from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.audit.record import Event, record, record_all
 from flagadmin.core.http.logs import request_id
 from groups.access import Caller
-from projects.models import FavouriteFlag, Flag
+from projects.models import FavoriteFlag, Flag
 from tests.support.flags import make_flag
 
 
@@ -282,10 +282,10 @@ def test_events_of_earlier_versions_are_told_too(browse, event_type, before, aft
     assert "cart" in browse("viewer").get("/").text or event_type == EventType.FEATURES_IMPORTED
 
 
-def test_favourites_switch_in_production_environments_only(browse, people, shop):
+def test_favorites_switch_in_production_environments_only(browse, people, shop):
     flag = make_flag("cart", shop)
-    FavouriteFlag.objects.create(user=people["admin"], flag=flag)
-    FavouriteFlag.objects.create(user=people["viewer"], flag=flag)
+    FavoriteFlag.objects.create(user=people["admin"], flag=flag)
+    FavoriteFlag.objects.create(user=people["viewer"], flag=flag)
 
     admin, viewer = browse("admin").get("/").text, browse("viewer").get("/").text
 
@@ -302,4 +302,4 @@ def test_the_start_page_of_an_empty_installation(browse):
     assert "0 active flags" in page
     assert "Nothing needs attention." in page
     assert "No flags yet." in page
-    assert "Favourites" not in page
+    assert "Favorites" not in page

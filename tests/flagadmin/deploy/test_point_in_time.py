@@ -37,7 +37,7 @@ def test_back_to_a_moment(tmp_path: Path) -> None:
     with servers(2) as [lost, recovered]:
         archive = lost.folder.with_name("archive")
         lost.make_folder(archive, {})
-        lost.initialise(CLIENTS, SETTINGS.replace("/srv/archive", str(archive)))
+        lost.initialize(CLIENTS, SETTINGS.replace("/srv/archive", str(archive)))
         lost.start()
         for statement in ONE_SERVER.strip().splitlines():
             lost.ask(statement)

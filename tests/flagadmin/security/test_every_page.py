@@ -32,7 +32,7 @@ OPEN = {
 OWN = {
     "/account/log-out-everywhere/",
     "/account/sessions/end-others",
-    "/projects/<str:project_id>/favourite",
+    "/projects/<str:project_id>/favorite",
 }
 
 

@@ -76,7 +76,7 @@ def judged(response: Any) -> Any:
 
 
 @pytest.mark.parametrize("operation", VALID)
-def test_neighbouring_types(operation: str, document: Any, world: Any, api: Any) -> None:
+def test_neighboring_types(operation: str, document: Any, world: Any, api: Any) -> None:
     who, path = caller(operation, api), address(known_routes()[operation], world)
     body = valid_body(operation, world)
     different = {}

@@ -96,7 +96,7 @@ def test_a_tag_type(site):
     url = "/admin/projects/tagtype/"
     saved(send(site, f"{url}add/", name="team", description="who", color="#00AAFF"))
     response = send(site, f"{url}team/change/", color="red")
-    assert "not a colour" in errors_of(response)[0]
+    assert "not a color" in errors_of(response)[0]
     FlagTag.objects.create(flag=make_flag("live", "default"), tag_type_id="team", value="web")
     response = site.post(f"{url}team/delete/", {"post": "yes"})
     assert "in use on 1 flag: live" in response.text

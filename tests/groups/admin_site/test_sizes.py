@@ -8,7 +8,7 @@ from tests.support.flags import add_strategy, make_flag
 
 __all__ = ["site"]
 
-MOST = 300_000
+MAX_COUNT = 300_000
 LONG = [
     {"contextName": "country", "operator": "IN", "values": [f"{index:03}{'v' * 97}" for index in range(250)]}
     for _ in range(30)
@@ -31,7 +31,7 @@ def full(shop):
 
 def content(answer):
     assert answer.status_code == 200
-    assert len(answer.content) < MOST
+    assert len(answer.content) < MAX_COUNT
     return answer.content.decode()
 
 
@@ -54,7 +54,7 @@ def test_rows_that_do_not_fit_are_counted_and_edited_one_by_one(site, full):
     )
 
 
-def test_a_long_value_is_summarised_and_survives(site, full):
+def test_a_long_value_is_summarized_and_survives(site, full):
     strategy = full.strategies.order_by("sort_order")[0]
     address = f"/admin/projects/strategy/{strategy.pk}/change/"
     assert "too long for this form" in content(site.get(address))

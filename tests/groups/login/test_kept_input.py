@@ -66,7 +66,7 @@ def test_passwords_are_never_carried_along(ada):
 def test_what_cannot_be_filled_in_leads_back_to_its_page(ada):
     page = "/projects/shop/?q=cart"
     response = Client().post(
-        "/projects/shop/favourite", {"favourite": "on"}, headers={"Referer": f"http://testserver{page}"}
+        "/projects/shop/favorite", {"favorite": "on"}, headers={"Referer": f"http://testserver{page}"}
     )
 
     assert response["Location"] == "/login/?next=/projects/shop/%3Fq%3Dcart"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from playground.comparison.contexts import MOST_VALUES, generated, synthetic
+from playground.comparison.contexts import MAX_VALUES, generated, synthetic
 from playground.comparison.matching import matching
 from playground.comparison.rules import rules_of
 from playground.engine.context import Context
@@ -122,7 +122,7 @@ def test_many_values_stay_within_the_limit() -> None:
     state = Definitions([flag(strategy("default", needs("country", "IN", *map(str, range(400)))))], {})
     contexts = generated([state], now=NOW, limit=300)
     assert len(contexts) == 300
-    assert MOST_VALUES < 300
+    assert MAX_VALUES < 300
 
 
 def test_a_child_passes_with_its_parent() -> None:

@@ -191,7 +191,7 @@ def test_one_flag_is_compared_with_the_past_as_among_all(api: Any, shop: Any, mo
     environments.disable_flag("shop", "f", "production", caller=WHO)
     environments.disable_flag("shop", "other", "production", caller=WHO)
     alone = ask(api, then, flag="f").json()
-    monkeypatch.setattr(answer, "MOST_READ_ALONE", 0)
+    monkeypatch.setattr(answer, "MAX_READ_ALONE", 0)
     assert ask(api, then, flag="f").json() == alone
     assert [one["name"] for one in alone["flags"]] == ["f", "child"]
     assert [one["flag"] for one in alone["expectations"]["broken"]] == ["child"]

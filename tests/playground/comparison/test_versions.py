@@ -105,7 +105,7 @@ def test_too_many_values(cart: Flag, monkeypatch: pytest.MonkeyPatch) -> None:
     constraints = [{"contextName": "userId", "operator": "IN", "values": ["1", "2", "3"]}]
     strategies.add_strategy(*PLACE, {"name": "default", "constraints": constraints}, caller=SYSTEM)
     environments.enable_flag(*PLACE, caller=SYSTEM)
-    monkeypatch.setattr(versions, "MOST_VALUES", 2)
+    monkeypatch.setattr(versions, "MAX_VALUES", 2)
     [place] = version_changes(cart, [version := since(last)])[version].places
     assert place.counts is None
 

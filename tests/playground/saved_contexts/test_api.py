@@ -153,10 +153,10 @@ def test_refused(api, members, path):
 
 
 def test_so_many_and_no_more(api, ada, monkeypatch):
-    monkeypatch.setattr("playground.saved_contexts.actions.MOST_IN_A_PROJECT", 1)
+    monkeypatch.setattr("playground.saved_contexts.actions.MAX_IN_A_PROJECT", 1)
     refused(api["member"].post(URL, ADA | {"name": "Bea"}), 400, "ValidationError")
     assert api["editor"].post(URL, {"name": "Bea", "context": {}}).status_code == 201
-    assert rules.MOST_IN_A_PROJECT == 1_000
+    assert rules.MAX_IN_A_PROJECT == 1_000
 
 
 def test_a_comparison_by_name(api, ada):

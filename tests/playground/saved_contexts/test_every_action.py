@@ -180,8 +180,8 @@ HARMLESS = {
         projects.flags.links.add_link projects.flags.links.remove_link projects.flags.links.update_link
         projects.flags.tags.change_tags projects.flags.tags.change_tags_of_many
         projects.installation.actions._write
-        projects.projects.actions.update_project projects.projects.favourites.set_flag_favourite
-        projects.projects.favourites.set_project_favourite projects.tag_types.actions.create_tag_type
+        projects.projects.actions.update_project projects.projects.favorites.set_flag_favorite
+        projects.projects.favorites.set_project_favorite projects.tag_types.actions.create_tag_type
         projects.tag_types.actions.delete_tag_type projects.tag_types.actions.update_tag_type
         projects.tag_types.tags.create_tag projects.tag_types.tags.delete_tag""",
     "what may be entered, not what is stored": """

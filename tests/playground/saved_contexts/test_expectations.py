@@ -208,7 +208,7 @@ def test_a_check_names_what_it_does_not_find(api, dark, body, path):
 
 
 def test_a_check_is_bounded(api, dark, monkeypatch):
-    monkeypatch.setattr("playground.saved_contexts.expectations.MOST_CHECKED", 1)
+    monkeypatch.setattr("playground.saved_contexts.expectations.MAX_CHECKED", 1)
     persona("Ada", "7", expected("dark-theme"), expected("dark-theme", environment="development"))
     refused(api["reader"].post(CHECK, {}), 400, "ValidationError")
 

@@ -5,7 +5,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from playground.models import SavedContext
-from playground.pages.saved import MOST_OFFERED
+from playground.pages.saved import MAX_OFFERED
 from tests.support.cast import make_project
 from tests.support.page_text import page_text
 from tests.support.playground import live_flag
@@ -87,12 +87,12 @@ def test_a_name_that_is_not_found(browse, ada):
 
 
 def test_so_many_are_offered(browse, shop):
-    count = MOST_OFFERED + 2
+    count = MAX_OFFERED + 2
     SavedContext.objects.bulk_create(
         SavedContext(name=f"User {number:03}", context={"userId": str(number)}) for number in range(count)
     )
     page = browse("reader").get("/playground/", {"saved": f"User {count - 1:03}"})
-    assert page.text.count("<option>User") == MOST_OFFERED
+    assert page.text.count("<option>User") == MAX_OFFERED
     assert f"<option selected>User {count - 1:03}</option>" in page.text
     assert "All saved contexts" in page.text
 

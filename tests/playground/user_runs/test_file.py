@@ -75,6 +75,6 @@ def test_not_a_file_of_users(text, path, message):
 
 
 def test_too_many_users(monkeypatch):
-    monkeypatch.setattr(file_module, "MOST_ROWS", 2)
+    monkeypatch.setattr(file_module, "MAX_ROWS", 2)
     assert len(users("userId\n1\n2\n")) == 2
     assert problems("userId\n1\n2\n3\n") == {"file": "must have at most 2 users"}

@@ -92,7 +92,7 @@ def test_a_short_file_is_evaluated_at_once(api, lounge):
 
 
 def test_a_large_result_is_only_sent_compressed(api, lounge, monkeypatch):
-    monkeypatch.setattr(download, "MOST_PLAIN", 10)
+    monkeypatch.setattr(download, "MAX_PLAIN", 10)
     address = f"{URL}/{created(send(api))['id']}/result"
     assert "curl --compressed" in told(api["viewer"].get(address), 400)["message"]
     assert content(api["viewer"].get(address, headers={"Accept-Encoding": "gzip"}))
@@ -118,7 +118,7 @@ def test_problems_of_the_file_are_listed(api, lounge):
 
 
 def test_too_many_results(api, lounge, monkeypatch):
-    monkeypatch.setattr(runs, "MOST_RESULTS", 1)
+    monkeypatch.setattr(runs, "MAX_RESULTS", 1)
     assert "2 users and 1 flags would give 2 results" in told(send(api), 400)["message"]
 
 
@@ -163,7 +163,7 @@ def test_an_interrupted_run_starts_again(api, waiting):
 
 
 def test_a_run_that_always_ends_early_fails(browse, waiting):
-    UserRun.objects.update(attempts=write.MOST_ATTEMPTS)
+    UserRun.objects.update(attempts=write.MAX_ATTEMPTS)
     worker.work()
     assert "This run failed. This run ended early several times" in page_of(browse, waiting)
 
@@ -236,7 +236,7 @@ def test_a_deleted_run_stops(api, waiting, monkeypatch):
 
 
 def test_the_oldest_makes_room_unless_all_are_at_work(api, lounge):
-    ids = [created(send(api))["id"] for _ in range(runs.MOST_RUNS + 1)]
+    ids = [created(send(api))["id"] for _ in range(runs.MAX_RUNS + 1)]
     assert {each["id"] for each in api["viewer"].get(URL).json()["runs"]} == {*ids[1:]}
     UserRun.objects.update(state="running")
     assert "Cancel one" in told(send(api), 409)["message"]

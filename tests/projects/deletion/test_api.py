@@ -18,8 +18,8 @@ from projects.models import (
     Application,
     ContextField,
     Dependency,
-    FavouriteFlag,
-    FavouriteProject,
+    FavoriteFlag,
+    FavoriteProject,
     FlagLastSeen,
     FlagLink,
     FlagTag,
@@ -40,7 +40,7 @@ def furnish(project_id, people, *, flags=("old-a", "old-b"), archived=True):
     """A project with one of everything in it."""
     segment = Segment.objects.create(name=f"{project_id}-vip", project_id=project_id, constraints=[])
     ContextField.objects.create(name=f"{project_id}-tier", project_id=project_id)
-    FavouriteProject.objects.create(project_id=project_id, user=people["viewer"])
+    FavoriteProject.objects.create(project_id=project_id, user=people["viewer"])
     made = [make_flag(f"{project_id}-{name}", project_id, enabled=True, archived=archived) for name in flags]
     for flag in made:
         strategy = add_strategy(flag, name="flexibleRollout", parameters={"rollout": "50"})
@@ -49,7 +49,7 @@ def furnish(project_id, people, *, flags=("old-a", "old-b"), archived=True):
         FlagLink.objects.create(flag=flag, url="https://example.com/1")
         FlagLastSeen.objects.create(flag=flag, environment="development", seen_at=timezone.now())
         LifecycleStage.objects.create(flag=flag, stage="initial", entered_at=timezone.now())
-        FavouriteFlag.objects.create(flag=flag, user=people["viewer"])
+        FavoriteFlag.objects.create(flag=flag, user=people["viewer"])
     for child, parent in zip(made[1:], made, strict=False):
         Dependency.objects.create(flag=child, parent=parent)
     group = Group.objects.create(name=f"{project_id}-crew")

@@ -11,7 +11,7 @@ from flagadmin.core.errors import InvalidOperation
 from projects.flags.bulk_delete import remove_flags
 from projects.models import (
     Dependency,
-    FavouriteFlag,
+    FavoriteFlag,
     Flag,
     FlagEnvironment,
     FlagLastSeen,
@@ -36,7 +36,7 @@ def furnished(name, people):
     FlagLink.objects.create(flag=flag, url="https://a.b")
     FlagLastSeen.objects.create(flag=flag, environment="development", seen_at=timezone.now())
     LifecycleStage.objects.create(flag=flag, stage="initial", entered_at=timezone.now())
-    FavouriteFlag.objects.create(flag=flag, user=people["member"])
+    FavoriteFlag.objects.create(flag=flag, user=people["member"])
     return flag
 
 
@@ -56,7 +56,7 @@ def test_everything_on_them_goes_and_other_flags_stay(people, callers):
         FlagLink,
         FlagLastSeen,
         LifecycleStage,
-        FavouriteFlag,
+        FavoriteFlag,
         Dependency,
     ):
         assert not model.objects.exists(), model

@@ -108,7 +108,7 @@ def test_the_page_that_asks_has_an_address_so_that_a_reload_submits_nothing(
     assert title in page_text(shown)
     assert "/projects/shop/?q=a" in shown.text
 
-    monkeypatch.setattr(archive_pages, "MOST_ADDRESS", 10)
+    monkeypatch.setattr(archive_pages, "MAX_ADDRESS", 10)
     assert title in page_text(member.post(f"{BULK}/{address}", sent))
 
 

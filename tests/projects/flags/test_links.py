@@ -1,10 +1,10 @@
-"""Links of flags, and favourite flags."""
+"""Links of flags, and favorite flags."""
 
 import uuid
 
 import pytest
 
-from projects.models import FavouriteFlag, FavouriteProject, FlagLink
+from projects.models import FavoriteFlag, FavoriteProject, FlagLink
 from tests.support.flags import make_flag
 from tests.support.records import events, refused
 
@@ -59,14 +59,12 @@ def test_who_may_not(api, cart):
     refused(add(api["outsider"]), 404, "NotFoundError")
 
 
-FAVOURITE = "/api/admin/projects/shop/features/cart/favorites"
-PROJECT_FAVOURITE = "/api/admin/projects/shop/favorites"
+FAVORITE = "/api/admin/projects/shop/features/cart/favorites"
+PROJECT_FAVORITE = "/api/admin/projects/shop/favorites"
 
 
-@pytest.mark.parametrize(
-    ("path", "model"), [(FAVOURITE, FavouriteFlag), (PROJECT_FAVOURITE, FavouriteProject)]
-)
-def test_favourites_are_ones_own(api, people, cart, path, model):
+@pytest.mark.parametrize(("path", "model"), [(FAVORITE, FavoriteFlag), (PROJECT_FAVORITE, FavoriteProject)])
+def test_favorites_are_ones_own(api, people, cart, path, model):
     for _ in range(2):
         assert api["reader"].post(path).status_code == 200
     assert [row.user for row in model.objects.all()] == [people["reader"]]
@@ -78,7 +76,7 @@ def test_favourites_are_ones_own(api, people, cart, path, model):
     assert len(events("feature-unfavorited", "project-unfavorited")) == 1
 
 
-@pytest.mark.parametrize("path", [FAVOURITE, PROJECT_FAVOURITE])
-def test_favourites_that_are_refused(api, cart, path):
+@pytest.mark.parametrize("path", [FAVORITE, PROJECT_FAVORITE])
+def test_favorites_that_are_refused(api, cart, path):
     refused(api["outsider"].post(path), 404, "NotFoundError")
     refused(api["admin_token"].post(path), 403, "InvalidOperationError")

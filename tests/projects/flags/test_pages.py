@@ -2,7 +2,7 @@
 
 import pytest
 
-from projects.models import Dependency, FavouriteFlag, Flag, FlagLink, FlagTag, Strategy
+from projects.models import Dependency, FavoriteFlag, Flag, FlagLink, FlagTag, Strategy
 from tests.support.cast import make_project
 from tests.support.flags import add_strategy, depend, make_flag
 from tests.support.page_text import page_text
@@ -86,9 +86,9 @@ def test_who_may_not_is_told_why(browse, cart, verb, given):
     assert "You need" in page_text(refused)
 
 
-def test_favourites(browse, cart, people):
-    browse("reader").post(f"{FLAG}favourite", {"favourite": "on"})
-    assert FavouriteFlag.objects.filter(user=people["reader"], flag=cart).exists()
+def test_favorites(browse, cart, people):
+    browse("reader").post(f"{FLAG}favorite", {"favorite": "on"})
+    assert FavoriteFlag.objects.filter(user=people["reader"], flag=cart).exists()
 
 
 def test_tags(browse, cart):

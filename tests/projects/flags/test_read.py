@@ -6,7 +6,7 @@ from django.utils import timezone
 
 from groups.access import Caller
 from projects.flags.queries import flag_summaries
-from projects.models import FavouriteFlag, Flag, FlagEnvironment, FlagLastSeen, FlagLink, FlagTag, Segment
+from projects.models import FavoriteFlag, Flag, FlagEnvironment, FlagLastSeen, FlagLink, FlagTag, Segment
 from tests.support.cast import make_project
 from tests.support.flags import add_strategy, depend, make_flag, switch_on
 from tests.support.records import refused
@@ -26,7 +26,7 @@ def furnished(people):
     FlagTag.objects.create(flag=flag, tag_type_id="simple", value="ab")
     FlagLink.objects.create(flag=flag, url="https://a.b", title="T")
     FlagLastSeen.objects.create(flag=flag, environment="production", seen_at=timezone.now())
-    FavouriteFlag.objects.create(flag=flag, user=people["reader"])
+    FavoriteFlag.objects.create(flag=flag, user=people["reader"])
     parent = make_flag("parent")
     depend(flag, parent, variants=["x"])
     depend(make_flag("child", archived=True), flag)

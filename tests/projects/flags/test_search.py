@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from projects.models import FavouriteFlag, Flag, FlagLastSeen, FlagTag, LifecycleStage, Segment, TagType
+from projects.models import FavoriteFlag, Flag, FlagLastSeen, FlagTag, LifecycleStage, Segment, TagType
 from tests.support.cast import make_project
 from tests.support.flags import add_strategy, depend, make_flag, switch_on
 from tests.support.records import refused
@@ -117,8 +117,8 @@ def test_the_total_is_right_on_every_page(api, flags):
         assert api["viewer"].get(PATH, {"limit": 1, "offset": offset}).json()["total"] == 3
 
 
-def test_favourites_first(api, people, flags):
-    FavouriteFlag.objects.create(user=people["viewer"], flag=Flag.objects.get(name="search"))
+def test_favorites_first(api, people, flags):
+    FavoriteFlag.objects.create(user=people["viewer"], flag=Flag.objects.get(name="search"))
     assert found(api["viewer"], favoritesFirst="true") == ["search", "cart", "far"]
 
 

@@ -182,7 +182,7 @@ def test_patches_of_all_variants_that_are_refused(api, cart, operation, path):
         ([BLUE | {"weightType": "fix"}], ""),
         ([BLUE | {"weight": 1001}], "[0].weight"),
         ([BLUE | {"payload": {"type": "json", "value": "{"}}], "[0].payload.value"),
-        ([BLUE | {"colour": "blue"}], "[0].colour"),
+        ([BLUE | {"color": "blue"}], "[0].color"),
         ([{"weight": 1}], "[0].name"),
     ],
 )

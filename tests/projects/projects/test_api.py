@@ -4,7 +4,7 @@ import pytest
 
 from groups.models import Grant, Group, GroupMembership
 from groups.permissions import BuiltIn
-from projects.models import FavouriteProject, Project
+from projects.models import FavoriteProject, Project
 from tests.support.cast import make_project
 from tests.support.flags import make_flag
 from tests.support.records import events, refused
@@ -20,7 +20,7 @@ def test_listed_with_counts(api, people):
     for name in ("member", "outsider"):
         GroupMembership.objects.create(group=group, user=people[name])
     Grant.objects.create(role_id=BuiltIn.MEMBER, project_id="shop", group=group)
-    FavouriteProject.objects.create(project_id="shop", user=people["viewer"])
+    FavoriteProject.objects.create(project_id="shop", user=people["viewer"])
     listed = api["viewer"].get(URL).json()
     assert listed["version"] == 1
     assert [project["id"] for project in listed["projects"]] == ["default", "shop"]

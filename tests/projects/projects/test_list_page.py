@@ -3,7 +3,7 @@
 import csv
 import io
 
-from projects.models import FavouriteProject, Project
+from projects.models import FavoriteProject, Project
 from tests.support.flags import make_flag
 
 
@@ -41,20 +41,20 @@ def test_archived_projects_have_a_list_of_their_own(browse, api):
     assert "/projects/shop/" in browse("viewer").get("/projects/?show=archived").text
 
 
-def test_favourites_come_first(browse, people):
+def test_favorites_come_first(browse, people):
     browser = browse("viewer")
 
-    answer = browser.post("/projects/shop/favourite", {"favourite": "on", "next": "/projects/"})
+    answer = browser.post("/projects/shop/favorite", {"favorite": "on", "next": "/projects/"})
 
     assert answer["Location"] == "/projects/"
-    assert FavouriteProject.objects.filter(user=people["viewer"], project="shop").exists()
+    assert FavoriteProject.objects.filter(user=people["viewer"], project="shop").exists()
     assert [line[0] for line in lines(browser.get("/projects/?format=csv"))[1:]] == ["shop", "default"]
-    browser.post("/projects/shop/favourite", {"favourite": "off"})
-    assert not FavouriteProject.objects.exists()
+    browser.post("/projects/shop/favorite", {"favorite": "off"})
+    assert not FavoriteProject.objects.exists()
 
 
 def test_an_action_leads_to_no_other_host(browse):
-    answer = browse("viewer").post("/projects/shop/favourite", {"favourite": "on", "next": "//evil.example/"})
+    answer = browse("viewer").post("/projects/shop/favorite", {"favorite": "on", "next": "//evil.example/"})
 
     assert answer["Location"] == "/projects/shop/"
 

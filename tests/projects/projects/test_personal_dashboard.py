@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from groups.models import Grant
 from groups.permissions import BuiltIn
-from projects.models import FavouriteFlag
+from projects.models import FavoriteFlag
 from projects.projects import personal_dashboard
 from tests.support.cast import make_group, make_project, make_user
 from tests.support.flags import make_flag
@@ -64,16 +64,16 @@ def test_flags_that_the_caller_marked_or_created(api, people, monkeypatch):
     reader, now = people["reader"], timezone.now()
     for age, name in enumerate(("newest", "newer", "gone")):
         make_flag(name, created_by=reader, created_at=now - timedelta(days=age), archived=name == "gone")
-    favourite = make_flag("favourite", created_at=now - timedelta(days=9))
+    favorite = make_flag("favorite", created_at=now - timedelta(days=9))
     hidden = make_flag("hidden", "default", created_by=reader)
-    for flag in (favourite, hidden):
-        FavouriteFlag.objects.create(user=reader, flag=flag)
+    for flag in (favorite, hidden):
+        FavoriteFlag.objects.create(user=reader, flag=flag)
     make_flag("not-mine")
     flags = api["reader"].get(ALL).json()["flags"]
-    assert names(flags) == ["favourite", "newest", "newer"]
+    assert names(flags) == ["favorite", "newest", "newer"]
     assert (flags[0]["project"], flags[0]["type"]) == ("shop", "release")
     monkeypatch.setattr(personal_dashboard, "MAX_FLAGS", 2)
-    assert names(api["reader"].get(ALL).json()["flags"]) == ["favourite", "newest"]
+    assert names(api["reader"].get(ALL).json()["flags"]) == ["favorite", "newest"]
 
 
 def test_an_api_token_has_no_projects_and_flags(api, people):

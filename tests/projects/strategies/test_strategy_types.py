@@ -69,7 +69,7 @@ def test_built_in_ones_stay(api):
 @pytest.mark.parametrize(
     ("parameter", "path"),
     [
-        ({"name": "p", "type": "colour"}, "parameters[0].type"),
+        ({"name": "p", "type": "color"}, "parameters[0].type"),
         ({"type": "string"}, "parameters[0].name"),
         ({"name": "p"}, "parameters[0].type"),
         ("p", "parameters[0]"),

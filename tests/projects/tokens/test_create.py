@@ -48,7 +48,7 @@ def test_client_is_the_older_name_of_backend(api, given):
     assert listed["type"] == given.lower()
 
 
-def test_a_single_project_is_honoured(api):
+def test_a_single_project_is_honored(api):
     body = {"tokenName": "one", "type": "backend", "environment": "production", "project": "shop"}
     assert api["admin"].post(URL, body).json()["projects"] == ["shop"]
 

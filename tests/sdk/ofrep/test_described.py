@@ -75,7 +75,7 @@ def test_all_flags(server: Any, description: Description, given: Any) -> None:
     check(description, "post", FLAGS, again)
 
 
-@pytest.mark.parametrize("key", ["on", "off", "colour", "no-colour", "ratio", "layout", "half"])
+@pytest.mark.parametrize("key", ["on", "off", "color", "no-color", "ratio", "layout", "half"])
 def test_one_flag(server: Any, description: Description, key: str) -> None:
     answer = server.post(f"{FLAGS}/{key}", {"context": USER})
     check(description, "post", ONE, answer)

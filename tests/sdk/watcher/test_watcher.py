@@ -266,7 +266,7 @@ def test_without_its_replica_the_primary_counts_until_it_is_back(
     async def connect_replica(alias: str, name: str) -> Any:
         if kind == ["gone"]:
             raise OSError("connection refused")
-        while kind == ["hanging"]:  # a cancelled connection does not end either
+        while kind == ["hanging"]:  # a canceled connection does not end either
             with suppress(asyncio.CancelledError):
                 await asyncio.sleep(0.01)
         opened = await connect("default", name)
@@ -314,7 +314,7 @@ def test_a_database_that_hangs_counts_as_lost_until_it_answers(monkeypatch: pyte
     hanging.set()
 
     async def read_or_hang(*given: Any) -> State:
-        while hanging.is_set():  # a cancelled query does not end either
+        while hanging.is_set():  # a canceled query does not end either
             with suppress(asyncio.CancelledError):
                 await asyncio.sleep(0.01)
         return await read(*given)

@@ -25,7 +25,7 @@ from flagadmin.core.db.bundled.roles import SUPERUSER, access_files
 from flagadmin.core.db.data_dir import give_to_owner_of
 
 SOCKET_NAME = ".s.PGSQL.5432"
-LONGEST_SOCKET_PATH = 103  # bytes: 107 on Linux, 103 on macOS
+MAX_SOCKET_PATH_LENGTH = 103  # bytes: 107 on Linux, 103 on macOS
 START_SECONDS = 60.0
 STOP_SECONDS = 60.0
 LOG_BYTES = 5_000_000
@@ -71,7 +71,7 @@ class Cluster:
     def host(self) -> str:
         """libpq's host: the socket's folder, or a short alias if its path is too long or has a comma."""
         plain = str(self.folder)
-        if len(os.fsencode(f"{plain}/{SOCKET_NAME}")) <= LONGEST_SOCKET_PATH and "," not in plain:
+        if len(os.fsencode(f"{plain}/{SOCKET_NAME}")) <= MAX_SOCKET_PATH_LENGTH and "," not in plain:
             return plain
         if not Path("/proc/self/fd").is_dir():
             raise EmbeddedServerError(

@@ -210,8 +210,8 @@ def test_anothers_provider_is_another_person(oidc, provider, log_in):
 def test_cancelled(oidc, provider, log_in):
     answer = log_in("", cancel=True)
     assert answer.status_code == 403
-    assert "did not let you in, or you cancelled" in answer.text
-    assert "The person has cancelled" not in answer.text
+    assert "did not let you in, or you canceled" in answer.text
+    assert "The person has canceled" not in answer.text
     assert 'name="password"' in answer.text
 
 

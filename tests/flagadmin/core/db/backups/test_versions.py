@@ -45,7 +45,7 @@ def test_with_tls(bundled_backup: tuple[Path, str], tmp_path: Path) -> None:
     """The bundled programs have none of their own."""
     file, holds = bundled_backup
     with servers(1, programs_of(15)) as [server]:
-        server.initialise("hostssl all all 127.0.0.1/32 trust\n", "ssl = on\n")
+        server.initialize("hostssl all all 127.0.0.1/32 trust\n", "ssl = on\n")
         certificate = create_certificate(server)
         server.start()
         for statement in ONE_SERVER.strip().splitlines():

@@ -10,7 +10,7 @@ from flagadmin.core.errors import NoAccess, ServiceUnavailable
 from groups.access import Caller
 from groups.groups.actions import change_members
 from groups.login.sign_on.accounts import sign_on
-from groups.login.sign_on.identity import MOST_GROUPS, Identity
+from groups.login.sign_on.identity import MAX_GROUPS, Identity
 from groups.login.sign_on.settings import OidcSettings
 from groups.models import Group, GroupMembership, User
 from groups.permissions import BuiltIn
@@ -182,7 +182,7 @@ def test_a_claim_inside_another(claims):
     [
         {"_claim_names": {"groups": "src1"}},
         {"hasgroups": True},
-        {"groups": ["x"] * (MOST_GROUPS + 1)},
+        {"groups": ["x"] * (MAX_GROUPS + 1)},
     ],
 )
 def test_groups_that_are_not_all_there_are_refused(oidc, settings, claims):

@@ -24,11 +24,11 @@ log = logging.getLogger("flagadmin.login")
 ROLE_GIVEN = "root_role"  # in the link's data: the id of the root role that the claim gave
 
 
-def synchronise(user: User, link: SocialAccount, values: frozenset[str], oidc: OidcSettings) -> None:
+def synchronize(user: User, link: SocialAccount, values: frozenset[str], oidc: OidcSettings) -> None:
     """``values`` are those of the groups claim. Raises ServiceUnavailable if a root role of the settings is unknown."""
-    _synchronise_groups(user, values)
+    _synchronize_groups(user, values)
     if oidc.root_roles:
-        _synchronise_root_role(user, link, values, oidc)
+        _synchronize_root_role(user, link, values, oidc)
 
 
 def groups_for(values: frozenset[str]) -> set[int]:
@@ -43,11 +43,11 @@ def groups_for(values: frozenset[str]) -> set[int]:
 
 def take_back(user: User, link: SocialAccount) -> None:
     """Ends the memberships and the root role that the claim gave."""
-    _synchronise_groups(user, frozenset())
-    _synchronise_root_role(user, link, frozenset(), configured())
+    _synchronize_groups(user, frozenset())
+    _synchronize_root_role(user, link, frozenset(), configured())
 
 
-def _synchronise_groups(user: User, values: frozenset[str]) -> None:
+def _synchronize_groups(user: User, values: frozenset[str]) -> None:
     wanted = groups_for(values)
     memberships = GroupMembership.objects.filter(user=user, group__scim_id=None)
     present = dict(memberships.values_list("group_id", "by_provider"))
@@ -60,7 +60,7 @@ def _synchronise_groups(user: User, values: frozenset[str]) -> None:
             change_members(group_id, remove=[user.pk], caller=Caller.system())
 
 
-def _synchronise_root_role(
+def _synchronize_root_role(
     user: User, link: SocialAccount, values: frozenset[str], oidc: OidcSettings
 ) -> None:
     problems: list[Problem] = []
