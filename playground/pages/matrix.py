@@ -17,7 +17,7 @@ from playground.pages.query import Label
 from playground.pages.tables import PER_PAGE, WORDS, Found, found_in
 from projects.models import Environment
 
-COLORS = 3  # v1, v2, v3 in app.css
+COLORS = 3  # v1, v2, v3 in styles/variables.css
 FEWEST = 3  # columns of an environment, for some to be the exception
 
 

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from projects.sentences import Summary, percent, strategy_summary
 
 MAX_VARIANTS, FEW_VARIANTS = 8, 3
-COLORS = 3  # v1, v2, v3 in app.css
+COLORS = 3  # v1, v2, v3 in styles/variables.css
 _PERCENTAGE = re.compile(r"[+]?[0-9]{1,18}")
 
 Document = Mapping[str, Any]

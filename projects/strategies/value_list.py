@@ -1,6 +1,6 @@
 """Parses and formats lists of values in text inputs: one per line or separated by commas.
 
-A value that would be split or trimmed is written as a JSON string: ``"US, DE"``. ``app.js`` implements the
+A value that would be split or trimmed is written as a JSON string: ``"US, DE"``. ``js/chips.js`` implements the
 same format.
 """
 

@@ -1,7 +1,7 @@
 """Charts as SVG: their geometry. ``flagadmin/core/templatetags/charts.py`` draws them.
 
 Coordinates are percentages or those of a ``viewBox``, because the content security policy forbids ``style``.
-Colors are classes of ``app.css``. Charts with a ``viewBox`` contain no text, which would be scaled.
+Colors are classes of ``styles/charts.css``. Charts with a ``viewBox`` contain no text, which would be scaled.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 SHADES = 5
-VARIANT_COLORS = 3  # v1, v2, v3 in app.css
+VARIANT_COLORS = 3  # v1, v2, v3 in styles/variables.css
 ROOM_FOR_NAME = 14  # per cent of the width
 SPARK_WIDTH, SPARK_HEIGHT, SPARK_GAP = 216.0, 34.0, 2.0
 SMALLEST = 0.8  # the height of a bar that is not zero

@@ -19,7 +19,7 @@ PARAMETERS = (FIRST, LAST, FIRST_TIME, LAST_TIME)
 
 
 def zone_of(request: HttpRequest) -> tzinfo:
-    """The zone in the browser's cookie, which app.js sets; UTC without one."""
+    """The zone in the browser's cookie, which js/times.js sets; UTC without one."""
     return _zone(request.COOKIES.get("zone", "")[:64])
 
 

@@ -2,15 +2,49 @@
 
 import fcntl
 import hashlib
+import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
 from django.contrib.staticfiles.finders import get_finders
+from django.core.files.base import ContentFile
 from django.core.management import call_command
+from whitenoise.storage import CompressedManifestStaticFilesStorage
 
 from flagadmin.core.db.data_dir import give_to_owner_of
 
 NOT_SERVED = ["rest_framework", "redoc", "ext"]  # folders of libraries that no page refers to
+
+STYLES = "flagadmin/app.css"
+IMPORTED_STYLES = re.compile(r'@import "(.+)";')
+# Django's own pattern would also read the scripts of libraries.
+IMPORTED_MODULES = (
+    r"""(?P<matched>import(?P<names>(?: {[^}]+} from)? )"(?P<url>[^"]+)";)""",
+    'import%(names)s"%(url)s";',
+)
+
+
+class StaticFilesStorage(CompressedManifestStaticFilesStorage):
+    """Puts what the style sheet imports into it, and the hashed names of modules into those that import them."""
+
+    patterns = (*CompressedManifestStaticFilesStorage.patterns, ("flagadmin/*.js", (IMPORTED_MODULES,)))
+
+    def post_process(self, paths: dict[str, Any], dry_run: bool = False, **options: Any) -> Iterator[Any]:
+        if STYLES in paths and not dry_run:
+            paths = {
+                name: source for name, source in paths.items() if not name.startswith("flagadmin/styles/")
+            }
+            paths[STYLES] = (self, STYLES)
+            joined = IMPORTED_STYLES.sub(lambda line: self._read(f"flagadmin/{line[1]}"), self._read(STYLES))
+            self.delete(STYLES)
+            self.save(STYLES, ContentFile(joined))
+        yield from super().post_process(paths, dry_run=dry_run, **options)
+
+    def _read(self, name: str) -> str:
+        with self.open(name) as file:
+            return file.read().decode()
 
 
 def collect_static_files() -> None:

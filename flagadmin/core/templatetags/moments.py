@@ -13,7 +13,7 @@ from django.utils.timesince import timesince, timeuntil
 register = template.Library()
 SOON = timedelta(days=14)  # what expires within this time needs attention
 
-# In app.js, FORMATS says the same for the browser's zone.
+# In js/times.js, FORMATS says the same for the browser's zone.
 FORMATS = {
     "day": "{0.day} {0:%b %Y}",
     "minute": "{0.day} {0:%b %Y, %H:%M} UTC",

@@ -7,6 +7,7 @@ import threading
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from urllib.parse import urljoin
 
 import pytest
 from django.conf import settings
@@ -16,8 +17,10 @@ from django.test import Client, override_settings
 
 from flagadmin.core.server import static_files
 from flagadmin.core.server.static_files import collect_static_files
+from tests.support.paths import ROOT
 
-REQUESTS, BYTES = 6, 69_000  # of a page without its HTML, at the first visit
+REQUESTS, BYTES = 22, 69_000  # of a page without its HTML, at the first visit; 17 are small modules
+STYLES = ROOT / "flagadmin" / "static" / "flagadmin" / "styles"
 PAGES = ["/login/", "/admin/login/", "/api/docs/"]
 
 
@@ -39,7 +42,7 @@ def collected(settings, collected_once, tmp_path) -> Path:
 
 
 def as_served(root: Path) -> dict[str, Any]:
-    storage = {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"}
+    storage = {"BACKEND": "flagadmin.core.server.static_files.StaticFilesStorage"}
     return {
         "STATIC_ROOT": root,
         "STORAGES": settings.STORAGES | {"staticfiles": storage},
@@ -50,6 +53,11 @@ def as_served(root: Path) -> dict[str, Any]:
 
 def assets(url: str) -> list[str]:
     return re.findall(r'(?:href|src)="(/static/[^"]+)"', Client().get(url, follow=True).text)
+
+
+def modules(asset: str) -> list[str]:
+    names = re.findall(r'^import .*"\./(.+)";$', get(asset)[1].decode(), re.MULTILINE)
+    return [urljoin(asset, name) for name in names]
 
 
 def get(url: str, encodings: str = "identity") -> tuple[HttpResponseBase, bytes]:
@@ -69,6 +77,20 @@ def test_every_asset_of_a_page_is_there_and_cached_for_good(collected, db, addre
         assert "default-src" in answer["Content-Security-Policy"]
 
 
+def test_a_page_has_one_style_sheet_with_all_styles_in_it(collected, db):
+    styles = get(static("flagadmin/app.css"))[1].decode()
+
+    assert "@import" not in styles
+    assert all(path.read_text() in styles for path in STYLES.glob("*.css"))
+
+
+def test_a_module_is_imported_by_the_name_that_its_content_has(collected, db):
+    imported = modules(static("flagadmin/app.js"))
+
+    assert len(imported) == len(list((STYLES.parent / "js").glob("*.js")))
+    assert all(get(module)[0]["Cache-Control"].endswith("immutable") for module in imported)
+
+
 def test_a_file_is_sent_compressed(collected, db):
     styles = static("flagadmin/app.css")
     plain, content = get(styles)
@@ -83,9 +105,12 @@ def test_a_file_is_sent_compressed(collected, db):
 
 def test_a_page_takes_few_and_small_files(collected, db):
     found = assets("/login/")
+    found += [
+        module for asset in found if "/app." in asset and asset.endswith(".js") for module in modules(asset)
+    ]
     sent = [get(asset, "gzip")[1] for asset in found]
 
-    assert len(found) <= REQUESTS
+    assert len(found) == len(set(found)) <= REQUESTS
     assert sum(map(len, sent)) <= BYTES
 
 

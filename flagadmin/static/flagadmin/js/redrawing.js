@@ -1,0 +1,67 @@
+// What htmx redraws: what is typed, opened or left meanwhile stays, and a refusal replaces nothing.
+import { keepUnfinished } from "./chips.js";
+import { find, say } from "./dom.js";
+
+// What is redrawing a form (another operator, one row more) says what the form says, too: the look at what was typed just
+// before does not cut it short.
+document.addEventListener("htmx:confirm", (event) => {
+  const { elt } = event.detail;
+  if (elt.matches("#editor") && find("#body .htmx-request", elt)) event.preventDefault();
+});
+
+// A refusal does not replace the part of the page, mostly a form, that it has no replacement for.
+document.addEventListener("htmx:beforeSwap", (event) => {
+  const { xhr, requestConfig, selectOverride } = event.detail;
+  if (xhr.status < 400) return;
+  const answer = new DOMParser().parseFromString(xhr.responseText, "text/html");
+  const part = xhr.getResponseHeader("HX-Reselect") ?? selectOverride ?? requestConfig.elt.closest("[hx-select]")?.getAttribute("hx-select");
+  if (part && find(part, answer)) return;
+  event.detail.shouldSwap = false;
+  say(find(".refusal h1", answer)?.textContent ?? `The server refused this (${xhr.status}). Nothing was changed.`);
+});
+document.addEventListener("htmx:sendError", () => say("The server cannot be reached. What you entered is still here."));
+
+// What is typed while a form is being redrawn stays: the answer knows only what was there when it was asked for.
+const TYPED = "textarea, select, input:not([type=checkbox], [type=hidden])";
+let whenAsked, typedSince;
+
+function typedFields(form) {
+  const fields = [...form.querySelectorAll(TYPED)].filter((field) => field.name);
+  return new Map(fields.map((field) => [field.name, field.value]));
+}
+
+document.addEventListener("htmx:beforeRequest", ({ detail: { target, requestConfig } }) => {
+  if (target.id !== "body") return;
+  whenAsked = requestConfig.parameters.do?.startsWith("remove-") ? undefined : typedFields(target);
+});
+
+document.addEventListener("htmx:beforeSwap", ({ detail: { target } }) => {
+  if (!whenAsked || target.id !== "body") return;
+  keepUnfinished(target);
+  typedSince = [...typedFields(target)].filter(([name, value]) => whenAsked.get(name) !== value);
+});
+
+document.addEventListener("htmx:afterSwap", () => {
+  for (const [name, value] of typedSince ?? []) {
+    const field = find(`#body [name="${CSS.escape(name)}"]`);
+    if (field?.matches(TYPED)) field.value = value;
+  }
+  if (typedSince?.length) find("#editor")?.dispatchEvent(new Event("input")); // what it says is said of the answer
+  typedSince = undefined;
+});
+
+// The form of a strategy shows the problems of the inputs that were left, not of those nobody has come to yet.
+const leftInputs = new Set();
+
+function markLeft({ target }) {
+  const name = target.name || target.dataset.name;
+  if (name && target.closest("#editor")) leftInputs.add(name);
+}
+document.addEventListener("focusout", markLeft);
+document.addEventListener("change", markLeft, true); // before the form is sent for it
+
+document.addEventListener("htmx:configRequest", ({ detail }) => {
+  if (!detail.elt.closest("#editor")) return;
+  if (detail.parameters.do?.startsWith("remove-")) leftInputs.clear();
+  detail.parameters.left = [...leftInputs].join("\n");
+});
