@@ -13,12 +13,14 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from typing import Any
 
+from flagadmin.management.commands.serve import MAX_RESPAWNS
 from tests.attack.installation import Installation
 from tests.attack.result import Result
 from tests.support.live_server import Client
 
 FLAGS = 400
 PATIENCE = 60  # seconds to answer again
+PACE = 60 / MAX_RESPAWNS * 1.2  # seconds between kills: more of them count as a crash loop, and the server ends
 
 
 def body(number: int) -> dict[str, Any]:
@@ -68,6 +70,7 @@ def interrupted_imports(
     interruptions = done = torn = lost = 0
     slowest, until = 0.0, time.monotonic() + seconds
     while slowest < PATIENCE and time.monotonic() < until:
+        next_kill = time.monotonic() + PACE
         accepted = import_and_kill(target, offset + interruptions, interrupt, chosen)
         slowest = max(slowest, wait_until_ready(target))
         stored = count(target, offset + interruptions)
@@ -78,6 +81,7 @@ def interrupted_imports(
         done += stored == FLAGS
         torn += stored not in (0, FLAGS)
         lost += accepted and stored != FLAGS
+        time.sleep(max(0.0, next_kill - time.monotonic()))
     held = not torn and not lost and slowest < PATIENCE and interruptions > 0
     figures = f"{interruptions} imports interrupted: {done} done, {torn} torn, "
     figures += f"{lost} acknowledged and lost; ready again after {slowest:.1f} s at most"
