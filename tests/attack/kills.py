@@ -20,7 +20,9 @@ from tests.support.live_server import Client
 
 FLAGS = 400
 PATIENCE = 60  # seconds to answer again
-PACE = 60 / MAX_RESPAWNS * 1.2  # seconds between kills: more of them count as a crash loop, and the server ends
+PACE = (
+    60 / MAX_RESPAWNS * 1.2
+)  # seconds between kills: more of them count as a crash loop, and the server ends
 
 
 def body(number: int) -> dict[str, Any]:
