@@ -14,10 +14,12 @@ from groups.login.sign_on.admin_pages import identity_of
 from groups.models import User
 from groups.people.choices import root_role_choices
 from groups.people.console import Kind, OneAccount
+from groups.people.inactive import INACTIVE_AFTER, inactive_people
 from groups.people.own_account_pages import access_lists
 from groups.permissions import Permission
 from groups.second_factor.queries import factor_names, with_second_factor
 
+INACTIVE = "inactive"  # a state to filter by
 VERBS = ("edit", "grant", "active", "delete")
 
 
@@ -54,6 +56,8 @@ class AccountsPage(Kind, ListPage):
     def get_filters(self) -> Sequence[Filter]:
         roles = [("-", "none"), *root_role_choices()[1:]]
         states = [("active", "in use"), ("disabled", "disabled")]
+        if not self.is_service:
+            states.append((INACTIVE, f"not seen for {INACTIVE_AFTER.days} days"))
         return (
             Filter("q", "Name or email"),
             Filter("role", "Root role", roles),
@@ -69,7 +73,9 @@ class AccountsPage(Kind, ListPage):
             )
         if values["role"]:
             users = users.filter(root_role=None if values["role"] == "-" else int(values["role"]))
-        if values["state"]:
+        if values["state"] == INACTIVE:
+            users = users.filter(pk__in=inactive_people(self.caller).values("pk"))
+        elif values["state"]:
             users = users.filter(is_active=values["state"] == "active")
         users = users.annotate(
             group_count=Count("memberships", distinct=True),
@@ -96,7 +102,8 @@ class AccountsPage(Kind, ListPage):
         )
 
     def curl(self) -> str:
-        return curl_for(self.request, "GET", self.api)
+        path = f"{self.api}/inactive" if self.request.GET.get("state") == INACTIVE else self.api
+        return curl_for(self.request, "GET", path)
 
 
 class AccountPage(OneAccount):

@@ -9,10 +9,47 @@ from django.urls import reverse
 from flagadmin.core.errors import AppError
 from flagadmin.core.installation.state import forget, frontend_origins, is_in_maintenance
 from flagadmin.core.lists.pages import curl_for
+from groups.access import Caller
 from groups.console import ActionPage, FormPage
 from groups.permissions import Permission
 from projects.installation import actions
 from projects.installation.statistics import flatten_statistics, statistics
+
+# What the page shows of the statistics, by their names in the API.
+COUNTS = (
+    ("Projects", "projects"),
+    ("Flags", "featureToggles"),
+    ("Archived flags", "archivedFeatureToggles"),
+    ("Environments", "environments"),
+    ("Segments", "segments"),
+    ("Context fields", "contextFields"),
+    ("Strategy types", "strategies"),
+    ("Most strategies of a flag in one environment", "maxEnvironmentStrategies"),
+    ("Most constraints of a strategy", "maxConstraints"),
+    ("Most values of a constraint", "maxConstraintValues"),
+    ("Users", "users"),
+    ("Users without permissions", "readOnlyUsers"),
+    ("Service accounts", "serviceAccounts"),
+    ("Groups", "groups"),
+    ("Roles", "roles"),
+    ("Custom root roles", "customRootRoles"),
+    ("Custom root roles in use", "customRootRolesInUse"),
+    ("Admin tokens", "apiTokens.admin"),
+    ("Backend tokens", "apiTokens.backend"),
+    ("Backend tokens created as client tokens", "apiTokens.client"),
+    ("Frontend tokens", "apiTokens.frontend"),
+    ("Applications", "clientApps.allTime"),
+    ("Imports", "featureImports"),
+    ("Exports", "featureExports"),
+    ("Hourly counts of evaluations stored yesterday", "previousDayMetricsBucketsCount.enabledCount"),
+    ("Hourly counts of variants stored yesterday", "previousDayMetricsBucketsCount.variantCount"),
+)
+PERIODS = (7, 30, 60, 90)
+BY_PERIOD = (
+    ("Active users", "activeUsers.last{}"),
+    ("Active applications", "clientApps.{}d"),
+    ("Changes in production", "productionChanges.last{}"),
+)
 
 
 class OriginsForm(forms.Form):
@@ -20,7 +57,8 @@ class OriginsForm(forms.Form):
         label="Allowed origins",
         required=False,
         max_length=50_000,
-        help_text="One per line, such as https://app.example.org. * allows all. Empty: no page of another origin.",
+        help_text="Pages of these origins may call the frontend API and OFREP in browsers (CORS). One per line, "
+        "such as https://app.example.org. * allows all. Empty: no page of another origin.",
         widget=forms.Textarea(attrs={"rows": 4, "spellcheck": "false"}),
     )
 
@@ -49,19 +87,33 @@ class InstallationPage(FormPage):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         caller = self.caller
-        counts = statistics(caller) if caller.is_admin else {}
         return super().get_context_data(
             **{
                 "is_in_maintenance": is_in_maintenance(),
                 "may_set_maintenance": caller.can(Permission.UPDATE_MAINTENANCE_MODE),
                 "may_set_origins": caller.can(Permission.UPDATE_CORS),
-                "counts": flatten_statistics(counts).items(),
+                **(statistics_context(caller) if caller.is_admin else {}),
                 **kwargs,
             }
         )
 
     def curl(self) -> str:
         return curl_for(self.request, "GET", "/api/admin/instance-admin/statistics")
+
+
+def statistics_context(caller: Caller) -> dict[str, Any]:
+    counts = flatten_statistics(statistics(caller))
+    return {
+        "version": counts["versionOSS"],
+        "instance_id": counts["instanceId"],
+        "is_sign_on_enabled": counts["OIDCenabled"],
+        "is_password_enabled": counts["passwordAuthEnabled"],
+        "counts": [(label, counts[name]) for label, name in COUNTS],
+        "periods": PERIODS,
+        "by_period": [
+            (label, [counts.get(name.format(days)) for days in PERIODS]) for label, name in BY_PERIOD
+        ],
+    }
 
 
 class SetMaintenance(ActionPage):

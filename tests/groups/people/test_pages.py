@@ -1,11 +1,13 @@
 """/access/people/ and /access/service-accounts/: roles, one-time links, disabling and deleting accounts."""
 
 import re
+from datetime import timedelta
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
-from groups.models import Grant, Group, GroupMembership, User
+from groups.models import ApiToken, Grant, Group, GroupMembership, User
 from groups.permissions import BuiltIn
 from tests.support.cast import client, make_token
 from tests.support.page_text import page_text
@@ -46,6 +48,20 @@ def test_what_a_person_holds_and_through_what(browse, people, shop):
 )
 def test_people_are_filtered(browse, people, query, found):
     assert names(browse("admin"), query) == found
+
+
+def test_people_not_seen_for_half_a_year_are_a_state_to_filter_by(browse, people):
+    User.objects.filter(username__in=["viewer", "reader"]).update(
+        created_at=timezone.now() - timedelta(days=400)
+    )
+    make_token("personal", user=people["reader"])
+    ApiToken.objects.update(seen_at=timezone.now())
+
+    assert names(browse("admin"), "state=inactive") == ["viewer"]
+    page = browse("admin").get("/access/people/?state=inactive").text
+    assert "not seen for 180 days" in page
+    assert "/api/admin/user-admin/inactive" in page
+    assert browse("admin").get("/access/service-accounts/?state=inactive").status_code == 400
 
 
 def test_a_new_person_gets_a_link_that_works_once(browse, people):

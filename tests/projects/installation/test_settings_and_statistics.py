@@ -10,8 +10,11 @@ from django.utils import timezone
 from flagadmin import __version__
 from flagadmin.core.audit.models import AuditEvent
 from groups.models import User
+from projects.installation.pages import BY_PERIOD, COUNTS, PERIODS
+from projects.installation.statistics import flatten_statistics
 from projects.models import Flag, Strategy, UsageHour
 from tests.support.cast import client, make_token, make_user
+from tests.support.page_text import page_text
 
 CORS = "/api/admin/ui-config/cors"
 STATISTICS = "/api/admin/instance-admin/statistics"
@@ -156,6 +159,20 @@ class TestStatistics:
         header, line = csv.reader(io.StringIO(answer.getvalue().decode()))
         row = dict(zip(header, line, strict=True))
         assert (row["users"], row["apiTokens.admin"], row["clientApps.allTime"]) == ("7", "0", "0")
+
+    def test_the_page_shows_them_in_words(self, browse):
+        page = page_text(browse("admin").get("/installation/"))
+        assert f"Version{__version__} Instance ID" in page
+        assert "In the last7 days30 days60 days90 days Active users0000 Active applications00––" in page
+        assert f"Users{User.objects.filter(is_service=False).count()} Users without permissions" in page
+
+    def test_the_page_leaves_none_out(self, api):
+        names = flatten_statistics(api["admin"].get(STATISTICS).json()).keys()
+        facts = {"versionOSS", "instanceId", "OIDCenabled", "passwordAuthEnabled"}
+        counts = {name for _, name in COUNTS}
+        by_period = {name.format(days) for _, name in BY_PERIOD for days in PERIODS} & names
+        unused = {"timestamp", "SAMLenabled", "SCIMenabled"}
+        assert facts | counts | by_period == names - unused
 
     @pytest.mark.parametrize("name", ["editor", "viewer", "owner", "outsider"])
     def test_admins_only(self, api, name):
