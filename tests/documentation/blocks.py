@@ -5,10 +5,12 @@ import subprocess
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from textwrap import dedent
 
 from tests.support.paths import ROOT
 
-FENCED = re.compile(r"^```([\w{}-]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+# Also one that is part of a list's item, and indented so.
+FENCED = re.compile(r"^( *)```([\w{}-]*)\n(.*?)^\1```$", re.DOTALL | re.MULTILINE)
 PROGRAMS = ("sh", "python", "js")
 OUTPUTS = ("json", "text")
 
@@ -46,7 +48,7 @@ def pages() -> tuple[str, ...]:
 def blocks(page: str) -> list[Block]:
     text = (ROOT / page).read_text()
     return [
-        Block(page, text[: match.start()].count("\n") + 1, match[1], match[2])
+        Block(page, text[: match.start()].count("\n") + 1, match[2], dedent(match[3]))
         for match in FENCED.finditer(text)
     ]
 
@@ -76,17 +78,19 @@ def steps(page: str, not_run: set[str]) -> list[Step]:
 def write_script(steps: list[Step], folder: Path, before: str, ends: dict[str, str]) -> Path:
     """A shell script of all steps. What step N prints is between the lines ``MARK N`` and ``MARK N+1``.
 
-    ``before`` comes first; ``ends`` follow programs of their language.
+    ``before`` comes first; ``ends`` follow the blocks with these first lines.
     """
     lines = [PRELUDE, before]
     for number, step in enumerate(steps):
         lines.append(f"echo; echo {MARK} {number}")
+        end = ends.get(step.block.first_line, "")
         if step.block.language == "sh":
             # What the page has the reader set is the test's: the address of the server and the token.
-            lines.append(re.sub(r"^export (URL|TOKEN)=.*\n", "", step.block.text, flags=re.MULTILINE))
+            text = re.sub(r"^export (URL|TOKEN)=.*\n", "", step.block.text, flags=re.MULTILINE)
+            lines.append(text + end)
         else:
             program = folder / f"{number}.{step.block.language}"
-            program.write_text(step.block.text + ends.get(step.block.language, ""))
+            program.write_text(step.block.text + end)
             lines.append(f"run_{step.block.language} {program}")
     script = folder / "page.sh"
     script.write_text("\n".join(lines))
@@ -97,6 +101,7 @@ MARK = "--------step"
 PRELUDE = r"""
 set -eu
 curl() { command curl --silent --show-error ${MAY_FAIL-"--fail-with-body"} "$@"; }
+flagadmin() { "$PYTHON" manage.py "$@"; }
 run_python() { "$PYTHON" "$1"; }
 run_js() {
     case "$(cat "$1")" in

@@ -7,7 +7,10 @@ from tests.documentation.blocks import Block, blocks, pages
 
 RUN = [
     "README.md",
+    "docs/migrating.md",
     "docs/openfeature.md",
+    "docs/operations.md",
+    "docs/saved-contexts.md",
     "docs/sdk.md",
     "docs/start.md",
     *(page for page in pages() if page.startswith("docs/how-to/")),
@@ -15,6 +18,9 @@ RUN = [
 
 # What a reader of the page has already.
 BEFORE = {
+    "docs/migrating.md": """
+UNLEASH_URL=$URL UNLEASH_TOKEN=$TOKEN
+""",
     "docs/openfeature.md": """
 FLAG=$URL/api/admin/projects/storefront/features
 curl -H "Authorization: $TOKEN" -H 'Content-Type: application/json' $FLAG -d '{"name": "new-checkout"}'
@@ -24,19 +30,29 @@ curl -H "Authorization: $TOKEN" -H 'Content-Type: application/json' \\
 curl -X POST -H "Authorization: $TOKEN" $FLAG/new-checkout/environments/development/on
 TOKEN=$("$PYTHON" manage.py token create --kind backend --name ofrep --projects storefront --environment development)
 """,
+    "docs/saved-contexts.md": """
+curl -H "Authorization: $TOKEN" -H 'Content-Type: application/json' $URL/api/admin/features-batch/export \\
+  -d '{"environment": "production", "project": "checkout"}' > export.json
+""",
     "docs/sdk.md": """
 export UNLEASH_TOKEN=$("$PYTHON" manage.py token create --kind backend --name sdk --projects '*' --environment production)
 """,
 }
 
-# What follows a program that a page shows the beginning of.
+_MAINTENANCE = (
+    """curl -X POST -H "Authorization: $TOKEN" -H 'Content-Type: application/json' """
+    """$URL/api/admin/maintenance -d '{"enabled": true}'"""
+)
+
+# What follows a block: the rest of a program that a page shows the beginning of, or what ends what it has begun.
 AFTER = {
-    ("docs/sdk.md", "js"): """
+    ("docs/operations.md", _MAINTENANCE): _MAINTENANCE.replace("true", "false"),
+    ("docs/sdk.md", 'import { initialize } from "unleash-client";'): """
 await new Promise((resolve) => unleash.once("synchronized", resolve));
 if (!unleash.isEnabled("one-click-pay", { userId: "42" })) throw new Error("off");
 unleash.destroy();
 """,
-    ("docs/sdk.md", "python"): """
+    ("docs/sdk.md", "import os"): """
 import time
 while not unleash.is_enabled("one-click-pay", {"userId": "42"}):
     time.sleep(0.1)
@@ -62,10 +78,57 @@ ELSEWHERE = {
         ("docs/api.md", block.first_line): "tests/flagadmin/test_api_guide.py"
         for block in blocks("docs/api.md")
     },
+    ("deploy/README.md", "./rolling-restart.sh \\"): "tests/flagadmin/deploy/test_rolling_restart.py",
+    (
+        "deploy/README.md",
+        "PATH=/usr/lib/postgresql/17/bin:$PATH PGDATA=/var/lib/postgresql/17/main "
+        "PGCONFIG=/etc/postgresql/17/main/postgresql.conf \\",
+    ): "tests/flagadmin/deploy/test_rejoin.py",
+    ("deploy/README.md", "[Service]"): "tests/flagadmin/deploy/test_standby.py",
+    (
+        "docs/engine.md",
+        'snapshot = compile_snapshot(flags, segments, environment="production")',
+    ): "tests/documentation/test_engine_example.py",
+    (
+        "docs/sign-on.md",
+        "FLAGADMIN_OIDC_ISSUER=https://login.example.org/realms/work",
+    ): "tests/groups/login/sign_on/test_settings.py",
+    ("docs/operations.md", "python3 -m venv /opt/flagadmin"): "tests/flagadmin/deploy/test_package.py",
+    (
+        "docs/operations.md",
+        "ssh-keygen -Y verify -f signers -I release -n flagadmin-release -s SHA256SUMS.sig < SHA256SUMS "
+        "&& sha256sum --check SHA256SUMS",
+    ): "tests/flagadmin/deploy/test_release.py",
     ("docs/operations.md", "scrape_configs:"): "tests/flagadmin/core/metrics/test_processes.py",
+    (
+        "docs/operations.md",
+        "OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318   # or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+    ): "tests/flagadmin/core/server/test_tracing.py",
+    (
+        "docs/operations.md",
+        "flagadmin backup before-upgrade.backup          # one file; servers go on",
+    ): "tests/flagadmin/core/db/backups/test_backup.py",
+    (
+        "docs/operations.md",
+        "flagadmin backup move.backup",
+    ): "tests/flagadmin/core/db/backups/test_versions.py",
+    ("docs/operations.md", "wal_level = replica"): "tests/flagadmin/deploy/test_point_in_time.py",
+    (
+        "docs/operations.md",
+        "restore_command = 'cp /srv/archive/%f %p'",
+    ): "tests/flagadmin/deploy/test_point_in_time.py",
+    (
+        "docs/operations.md",
+        "DATABASE_URL=postgresql://flagadmin@db1:5432,db2:5432/flagadmin?target_session_attrs=read-write",
+    ): "tests/flagadmin/deploy/test_failover.py",
+    (
+        "docs/migrating.md",
+        "INIT_CLIENT_API_TOKENS='default:production.8f2c…,default:development.11ab…' \\",
+    ): "tests/projects/tokens/test_start_up.py",
 }
 
 _INSTALLS = "installs, or starts a server of its own"
+_SYSTEMD = "needs systemd; tests/flagadmin/deploy/test_service.py has it check the units"
 
 NOT_RUN = {
     (
@@ -73,19 +136,27 @@ NOT_RUN = {
         "make demo    # installs everything, loads demo data, serves http://127.0.0.1:8000 and prints a login link",
     ): _INSTALLS,
     ("README.md", "make install"): _INSTALLS,
+    ("docs/operations.md", "make install"): _INSTALLS,
+    ("docs/operations.md", "sudo cp deploy/flagadmin.service /etc/systemd/system/"): _SYSTEMD,
+    (
+        "docs/operations.md",
+        "sudo cp deploy/flagadmin-backup.service deploy/flagadmin-backup.timer /etc/systemd/system/",
+    ): _SYSTEMD,
+    (
+        "docs/migrating.md",
+        """list_tokens() { curl -sH "Authorization: $UNLEASH_TOKEN" $UNLEASH_URL/api/admin/api-tokens | jq -c "[.tokens[] | select($1)]"; }""",
+    ): _INSTALLS,
     ("docs/start.md", "make demo"): _INSTALLS,
+    (
+        "deploy/README.md",
+        "kubectl create namespace flagadmin",
+    ): "needs a cluster; test_kubernetes.py checks the manifests",
 }
 
 # Of these pages, the commands of flagadmin are parsed.
 PAGES_NOT_RUN = {
-    "deploy/README.md": "needs root, nginx or PostgreSQL; tests/flagadmin/deploy runs what it describes",
     "docs/architecture.md": "a picture",
     "docs/contributing.md": _INSTALLS,
-    "docs/engine.md": "a sketch of the code",
-    "docs/migrating.md": "needs an Unleash server",
-    "docs/operations.md": "needs root, or a server of its own",
-    "docs/saved-contexts.md": "needs a file of the reader; tests/importer/test_check_expectations.py runs such commands",
-    "docs/sign-on.md": "needs an identity provider",
     "docs/site/index.md": _INSTALLS,
 }
 

@@ -50,13 +50,13 @@ def test_every_block_prints_what_the_page_shows(page: str, served: dict[str, str
     if any(step.block.language == "js" for step in run):
         environment["NODE"] = program("node")
         installed("unleash-client"), installed("openfeature")
-    ends = {language: text for (name, language), text in AFTER.items() if name == page}
+    ends = {first_line: text for (name, first_line), text in AFTER.items() if name == page}
     script = write_script(run, tmp_path, BEFORE.get(page, ""), ends)
-    for file in tmp_path.iterdir():
+    for file in tmp_path.iterdir():  # the script and its programs
         file.write_text(ADDRESS.sub(served["URL"], file.read_text()))
     done = subprocess.run(
         [program("bash"), script],
-        cwd=ROOT,
+        cwd=checkout(tmp_path / "checkout"),
         env=environment,
         capture_output=True,
         text=True,
@@ -67,6 +67,14 @@ def test_every_block_prints_what_the_page_shows(page: str, served: dict[str, str
     assert done.returncode == 0, f"{run[len(printed) - 1].block}\n{printed[-1]}\n{done.stderr}"
     for step, output in zip(run, printed, strict=True):
         check_output(step, output)
+
+
+def checkout(folder: Path) -> Path:
+    """A folder with the same files as the checkout, in which pages leave their own."""
+    folder.mkdir()
+    for path in ROOT.iterdir():
+        (folder / path.name).symlink_to(path)
+    return folder
 
 
 def read_outputs(stdout: str) -> list[str]:

@@ -228,9 +228,9 @@ def one_server(programs: Path | None = None) -> Iterator[Server]:
 
 
 @contextmanager
-def replicated() -> Iterator[tuple[Server, Server]]:
+def replicated(programs: Path | None = None) -> Iterator[tuple[Server, Server]]:
     """The primary and its synchronous standby, made as deploy/README.md says."""
-    with servers(2) as [primary, standby]:
+    with servers(2, programs) as [primary, standby]:
         # Without TLS, on 127.0.0.1.
         clients = (
             (DEPLOY / "pg_hba.conf")

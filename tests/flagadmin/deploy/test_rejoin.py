@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.live_server import wait_until
+from tests.support.postgresql_versions import programs_of
 from tests.support.replication import Server, replicated
 
 pytestmark = pytest.mark.processes
@@ -20,9 +21,9 @@ SELECT current_setting('synchronous_standby_names') <> ''
 SYNCHRONOUS = "SELECT sync_state FROM pg_stat_replication"
 
 
-@pytest.fixture
-def databases() -> Iterator[tuple[Server, Server]]:
-    with replicated() as both:
+@pytest.fixture(params=[pytest.param(None, id="bundled"), pytest.param(15, id="15")])
+def databases(request: pytest.FixtureRequest) -> Iterator[tuple[Server, Server]]:
+    with replicated(programs_of(request.param) if request.param else None) as both:
         both[0].ask("CREATE TABLE entries (name text)")
         yield both
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import re
 import subprocess
 import sys
@@ -66,6 +67,24 @@ def test_the_provenance_names_what_was_built_and_what_from(dist: Path) -> None:
     assert {"name": "requirements/run.txt", "digest": {"sha256": locked}} in inputs
     assert built["internalParameters"]["uncommittedChanges"] in (True, False)
     assert statement["predicate"]["runDetails"]["metadata"]["startedOn"] == STARTED
+
+
+def test_the_signature_is_checked_as_documented(dist: Path, tmp_path: Path) -> None:
+    key = tmp_path / "key"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
+    subprocess.run("sha256sum -- * > SHA256SUMS", shell=True, cwd=dist, check=True)
+    (dist / "signers").write_text(f"release {key.with_suffix('.pub').read_text()}")
+    [sign] = re.findall(r"\|\| (ssh-keygen -Y sign .*)", (ROOT / "deploy" / "release.sh").read_text())
+    subprocess.run(sign, shell=True, cwd=dist, env=os.environ | {"RELEASE_KEY": str(key)}, check=True)
+    page = (ROOT / "docs" / "operations.md").read_text()
+    [verify] = re.findall(r"^ssh-keygen -Y verify .*", page, re.MULTILINE)
+
+    verified = subprocess.run(verify, shell=True, cwd=dist, check=False, capture_output=True, text=True)
+    assert (verified.returncode, verified.stdout.splitlines()[0][:14]) == (0, 'Good "flagadmi')
+
+    with (dist / "SHA256SUMS").open("a") as sums:
+        sums.write("another line\n")
+    assert subprocess.run(verify, shell=True, cwd=dist, check=False, capture_output=True).returncode != 0
 
 
 def test_images_are_built_in_the_format_that_has_a_health_check() -> None:

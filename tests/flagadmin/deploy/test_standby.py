@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from tests.support.serve import environment, serve, wait_until_it_answers
 pytestmark = pytest.mark.processes
 
 FRONTEND = "*:development.0123456789abcdef-frontend"
-THREADS = 8
+THREADS, THREADS_THAT_WRITE = 8, 6
 CREATE = (ADMIN, "POST", "/api/admin/projects/default/features")
 REPORT = (SDK, "POST", "/api/client/metrics")
 READS: dict[str, tuple[str, str, str, Any]] = {
@@ -44,8 +45,9 @@ def statuses_of_reads(installed: Installation) -> set[int]:
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
-    with replicated() as (primary, standby), reserved_port() as port:
+def installations(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Installation]]:
+    """Two, of one primary."""
+    with replicated() as (primary, standby), ExitStack() as running:
         variables = TOKENS | {
             "DATABASE_URL": application_url(primary, standby),
             "SECRET_KEY": "the same on all machines",
@@ -55,12 +57,20 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation
             "FLAGADMIN_COMMIT_SECONDS": "3",
             "FLAGADMIN_LOG_LEVEL": "CRITICAL",
         }
-        with serve(tmp_path_factory.mktemp("standby"), port, workers=1, **variables) as process:
+        ports = [running.enter_context(reserved_port()) for _ in range(2)]
+        for port in ports:
+            folder = tmp_path_factory.mktemp("installation")
+            process = running.enter_context(serve(folder, port, workers=1, **variables))
             wait_until_it_answers(port, process)
-            installation = Installation(port, primary, standby)
-            assert installation.create("checkout") == 201
-            installation.ask(ADMIN, "POST", f"{FLAG}/on")
-            yield installation
+        installations = [Installation(port, primary, standby) for port in ports]
+        assert installations[0].create("checkout") == 201
+        installations[0].ask(ADMIN, "POST", f"{FLAG}/on")
+        yield installations
+
+
+@pytest.fixture
+def installed(installations: list[Installation]) -> Installation:
+    return installations[0]
 
 
 class Asking(threading.Thread):
@@ -101,6 +111,7 @@ def test_the_standby_dies(installed: Installation) -> None:
     assert set(stored) == installed.flags()
 
 
+COUNTED = "SELECT coalesce(sum(yes), 0) FROM projects_usagehour"
 WATCHES = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'flagadmin standby watch'"
 SYNC_STATE = "SELECT sync_state FROM pg_stat_replication"
 COMMITS_THAT_WAIT = (
@@ -109,19 +120,26 @@ COMMITS_THAT_WAIT = (
 
 
 def check_what_waited(installed: Installation, waiting: list[Asking]) -> None:
-    wait_until(lambda: all(request.answered for request in waiting))
+    wait_for_answers(waiting)
     answers = [request.answered for request in waiting if request.answered]
     assert {status for status, _, _ in answers} == {503}
     assert all(headers["retry-after"] == "5" for _, headers, _ in answers)
     messages = {json.loads(body)["message"] for _, _, body in answers}
     assert NotConfirmed.default_message in messages
     assert messages <= {NotConfirmed.default_message, NoStandby.default_message}
-    # What the answer says is so: what is in doubt is stored, what was refused is not.
+    check_refusals_are_true(installed, "in-doubt", waiting[: 2 * THREADS])
+    # Of the reports, no more than one batch, which are those that threads were waiting with.
+    counted = int(installed.primary.ask(COUNTED, "flagadmin"))
+    assert 0 < counted <= THREADS_THAT_WRITE
+
+
+def check_refusals_are_true(installed: Installation, name: str, waiting: list[Asking]) -> None:
+    """What the answer says is so: what is in doubt is stored, what was refused is not."""
     flags = installed.flags()
-    for number, request in enumerate(waiting[: 2 * THREADS]):
+    for number, request in enumerate(waiting):
         assert request.answered
-        refused = b"Nothing was changed" in request.answered[2]
-        assert (f"in-doubt-{number}" not in flags) == refused, request.answered
+        refused = b"Nothing was changed" in request.answered.body
+        assert (f"{name}-{number}" not in flags) == refused, request.answered
 
 
 def check_while_it_is_missing(installed: Installation) -> None:
@@ -139,6 +157,40 @@ def check_while_it_is_missing(installed: Installation) -> None:
     for statement in ("UPDATE groups_apitoken SET seen_at = NULL", "DELETE FROM projects_sdkversion"):
         installed.primary.ask(f"SET synchronous_commit = local; {statement}", "flagadmin")
     assert statuses_of_reads(installed) == {200}
+
+
+def test_two_installations_lose_it_together(installations: list[Installation]) -> None:
+    standby = installations[0].standby
+    for installed in installations:
+        wait_for_health(installed, "GOOD")
+    standby.kill()
+    waiting = [
+        [Asking(installed, *CREATE, {"name": f"both-{port}-{number}"}) for number in range(THREADS)]
+        for port, installed in enumerate(installations)
+    ]
+    for port, (installed, requests) in enumerate(zip(installations, waiting, strict=True)):
+        wait_for_answers(requests)
+        assert {request.answered.status for request in requests if request.answered} == {503}
+        check_refusals_are_true(installed, f"both-{port}", requests)
+    # Also the one whose commits the other one has canceled knows: nobody waits for its next change.
+    for installed in installations:
+        wait_for_health(installed, "DEGRADED")
+        assert b"Nothing was changed" in installed.ask(*CREATE, {"name": "refused"}).body
+        assert statuses_of_reads(installed) == {200}
+
+    standby.start()
+    for port, installed in enumerate(installations):
+        wait_for_health(installed, "GOOD")
+        assert installed.create(f"both-again-{port}") == 201
+    assert installations[0].flags() == installations[1].flags()
+
+
+def wait_for_health(installed: Installation, health: str) -> None:
+    wait_until(lambda: installed.ready()["health"] == health)
+
+
+def wait_for_answers(requests: list[Asking]) -> None:
+    wait_until(lambda: all(request.answered for request in requests))
 
 
 def test_the_watch_lets_the_primary_go_on_alone(installed: Installation, tmp_path: Path) -> None:
