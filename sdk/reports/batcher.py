@@ -7,7 +7,7 @@ load the writer waits for BATCH_DELAY to collect more reports, which reduces the
 
 Batches do not wait for imports: a report about a locked flag is taken out of the batch and waits for that
 flag in its own thread. Only some of a worker's threads may wait, and only briefly. Other requests are
-answered 503, and their SDKs send the report again.
+answered 503; most SDKs then add the report to their next one.
 """
 
 import time
