@@ -11,6 +11,7 @@ RUN = [
     "docs/openfeature.md",
     "docs/operations.md",
     "docs/saved-contexts.md",
+    "docs/sdk-languages.md",
     "docs/sdk.md",
     "docs/start.md",
     *(page for page in pages() if page.startswith("docs/how-to/")),
@@ -34,6 +35,10 @@ TOKEN=$("$PYTHON" manage.py token create --kind backend --name ofrep --projects 
 curl -H "Authorization: $TOKEN" -H 'Content-Type: application/json' $URL/api/admin/features-batch/export \\
   -d '{"environment": "production", "project": "checkout"}' > export.json
 """,
+    "docs/sdk-languages.md": """
+FRONTEND_TOKEN=$("$PYTHON" manage.py token create --kind frontend --name browser --projects '*' --environment production)
+sed -i "s/FRONTEND-TOKEN/$FRONTEND_TOKEN/" "$PAGE"/*.js
+""",
     "docs/sdk.md": """
 export UNLEASH_TOKEN=$("$PYTHON" manage.py token create --kind backend --name sdk --projects '*' --environment production)
 """,
@@ -47,6 +52,7 @@ _MAINTENANCE = (
 # What follows a block: the rest of a program that a page shows the beginning of, or what ends what it has begun.
 AFTER = {
     ("docs/operations.md", _MAINTENANCE): _MAINTENANCE.replace("true", "false"),
+    ("docs/sdk-languages.md", 'import { UnleashClient } from "unleash-proxy-client";'): "unleash.stop();",
     ("docs/sdk.md", 'import { initialize } from "unleash-client";'): """
 await new Promise((resolve) => unleash.once("synchronized", resolve));
 if (!unleash.isEnabled("one-click-pay", { userId: "42" })) throw new Error("off");
@@ -162,7 +168,13 @@ PAGES_NOT_RUN = {
 
 
 def why_not_run(block: Block) -> str | None:
+    if block.language in _LANGUAGES:
+        return f"needs a package for {block.language}"
     return NOT_RUN.get((block.page, block.first_line)) or PAGES_NOT_RUN.get(block.page)
+
+
+# Of languages whose packages the tests cannot have.
+_LANGUAGES = {"csharp", "dart", "go", "java", "kotlin", "php", "ruby", "rust", "swift"}
 
 
 def is_program(block: Block) -> bool:

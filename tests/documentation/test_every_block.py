@@ -18,7 +18,7 @@ ENDS = {"|", ">", "<", "&&", ";", "2>&1", "&"}
 
 def is_run(block: Block) -> bool:
     named = block.page, block.first_line
-    return named in ELSEWHERE or (block.page in RUN and named not in NOT_RUN)
+    return named in ELSEWHERE or (block.page in RUN and why_not_run(block) is None)
 
 
 NOT_RUN_HERE = [block for block in EVERY if is_program(block) and not is_run(block)]
