@@ -3,12 +3,12 @@
 import shutil
 
 from django.conf import settings
-from django.db.models import Sum
+from django.db.models import BigIntegerField, F, Sum
 from django.db.models.functions import Length
 
 from flagadmin.core.db.backups.programs import is_bundled
 from flagadmin.core.errors import Conflict, ValidationError
-from playground.models import UserRunPart
+from playground.models import UserRun, UserRunPart
 from playground.user_runs.evaluate import UserEvaluation
 from playground.user_runs.file import Sample, UserFile
 
@@ -45,11 +45,21 @@ def check_space(evaluation: UserEvaluation, file: UserFile, *, users: int, flags
             f"{fewer:,} users at once"
         )
         raise ValidationError.at("file", message)
-    if needed > (free := free_bytes()):
+    reserved = _waiting_results() * needed // (users * flags)
+    if needed > (free := max(free_bytes() - reserved, 0)):
         raise Conflict(
             f"The result would take about {_megabytes(needed)}, and there is space for {_megabytes(free)}. "
             "Delete results that are no longer needed, or wait until they are deleted."
         )
+
+
+def _waiting_results() -> int:
+    """Users times flags of runs that have not ended, without what they have written: there must be space for each."""
+    unfinished = UserRun.objects.filter(state__in=(UserRun.State.WAITING, UserRun.State.RUNNING))
+    left = unfinished.aggregate(
+        results=Sum((F("rows") - F("rows_done")) * F("flags"), output_field=BigIntegerField())
+    )
+    return left["results"] or 0
 
 
 def estimate_bytes(evaluation: UserEvaluation, file: UserFile, *, users: int, flags: int) -> int:

@@ -194,6 +194,20 @@ def test_a_result_without_space_is_refused_at_once(api, waiting, settings):
     assert UserRun.objects.count() == 1
 
 
+def test_a_run_that_waits_has_its_space_reserved(api, lounge, settings, monkeypatch):
+    monkeypatch.setattr(runs, "AT_ONCE", 0)
+    monkeypatch.setattr(worker, "start", lambda: None)
+    users = "userId,country\n" + "".join(f"{number},NO\n" for number in range(1_000))
+    created(send(api, users))
+    estimate = 3_000
+    settings.USER_RESULTS_BYTES = int(1.5 * estimate)
+    monkeypatch.setattr(space, "SHARE", 1)
+    monkeypatch.setattr(space, "estimate_bytes", lambda *args, **numbers: estimate)
+    assert "there is space for 0.0 MB" in told(send(api, users), 409)["message"]
+    settings.USER_RESULTS_BYTES = 2 * estimate
+    created(send(api, users))
+
+
 def test_the_estimate_is_close(lounge):
     compiled = snapshot(["shop"], "production").snapshot
     text = ("userId,country\n" + "".join(f"{number},NO\n" for number in range(20_000))).encode()
