@@ -7,7 +7,6 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from flagadmin.console.change_versions import comparison_url, with_versions
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.audit.sentences import sentence
@@ -18,6 +17,7 @@ from flagadmin.core.lists.filter_chips import free_chips, set_chips
 from flagadmin.core.lists.pages import SPREADSHEET, Column, Filter, Listing, curl_for
 from groups.console import ListPage
 from projects.access import readable_projects
+from projects.history.change_links import comparison_url, with_versions
 from projects.history.changes import (
     MAX_EVENTS,
     ChangePage,

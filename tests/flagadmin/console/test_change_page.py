@@ -7,10 +7,10 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from flagadmin.console.change_versions import comparison_url
 from flagadmin.core.audit.models import AuditEvent
 from groups.access import Caller
 from projects.flags import archive, environments, move
+from projects.history.change_links import comparison_url
 from projects.models import Project
 from tests.support.cast import make_project
 from tests.support.page_text import page_text
