@@ -18,6 +18,8 @@ from django.views.generic.edit import FormMixin
 from django_htmx.http import HttpResponseClientRedirect
 
 from flagadmin.core.change_checks import BrokenExpectations
+from flagadmin.core.change_checks.save_anyway import ask_to_save_anyway, saving_as_asked
+from flagadmin.core.edit_conflicts.forms import EditConflictMixin, differences
 from flagadmin.core.errors import (
     AppError,
     AuthenticationRequired,
@@ -27,14 +29,12 @@ from flagadmin.core.errors import (
     Problem,
     ValidationError,
 )
-from flagadmin.core.lists.edit_conflicts import EditConflictMixin, differences
 from flagadmin.core.lists.pages import Column, Filter, Listing, add_problems, csv_response
 from flagadmin.core.unreadable_values import FIELD, noting_unreadable_values
 from groups.access import Caller
 from groups.authentication import caller_of
 from groups.login.kept_input import RESTORE, take_input
 from groups.login.pages import SESSION_ENDED, ask_to_log_in
-from groups.save_anyway import ask_to_save_anyway, saving_as_asked
 
 # The parent pages of a page, outermost first: (label, URL).
 Crumbs = Sequence[tuple[str, str | Promise]]

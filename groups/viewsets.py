@@ -32,7 +32,7 @@ from rest_framework import serializers, viewsets
 from rest_framework.permissions import SAFE_METHODS
 
 from flagadmin.core.change_checks import overriding
-from flagadmin.core.http.override import ignores_expectations
+from flagadmin.core.change_checks.override import ignores_expectations
 from flagadmin.core.http.request_bodies import FreedBodies
 from flagadmin.core.unreadable_values import HEADER, UnreadableValue, header_of, noting_unreadable_values
 from groups.access import Caller

@@ -20,15 +20,15 @@ from django.urls import reverse
 from rest_framework import serializers
 
 from flagadmin.core.change_checks import BrokenExpectations
+from flagadmin.core.change_checks.save_anyway import ask_to_save_anyway, saving_as_asked
 from flagadmin.core.db.transactions import transactional
+from flagadmin.core.edit_conflicts.admin_forms import EditConflictAdmin, rejected_form
 from flagadmin.core.errors import AppError, EditConflict, ValidationError, raised_by
 from flagadmin.core.http.error_responses import problems_of
 from flagadmin.core.unreadable_values import noting_unreadable_values
 from groups.access import Caller
-from groups.admin_site.edit_conflicts import EditConflictAdmin, rejected_form
 from groups.admin_site.sizes import BoundedFormAdmin, long_fields
 from groups.authentication import caller_of
-from groups.save_anyway import ask_to_save_anyway, saving_as_asked
 
 MAX_NEW_ROWS = 50  # rows per inline formset
 MAX_WARNINGS = 5
@@ -157,6 +157,13 @@ class ActionModelAdmin(BoundedFormAdmin, AdminActions, EditConflictAdmin):
         rejected = rejected_form(request)
         conflict = rejected.error if rejected else None
         return type(form.__name__, (form,), {"page": self, "conflict": conflict})
+
+    def lock(self, obj: Any, caller: Caller) -> object:
+        """Locks the rows that the form shows, as the action does. Raises NotFound, NoAccess."""
+        raise NotImplementedError
+
+    def lock_rows(self, request: HttpRequest, obj: Any) -> object:
+        return self.lock(obj, caller_of(request))
 
     # A POST runs in one transaction, which is retried on deadlocks. An error is shown as a message on the
     # same page.

@@ -10,8 +10,8 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
+from flagadmin.core.edit_conflicts.etags import ETagMixin
 from flagadmin.core.errors import ValidationError
-from flagadmin.core.http.etags import ETagMixin
 from flagadmin.core.http.path_ids import path_id
 from groups.authentication import ApiRequest
 from groups.login.invitations import reset_password

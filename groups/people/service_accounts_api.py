@@ -6,7 +6,7 @@ from django.utils.functional import cached_property
 from drf_spectacular.utils import extend_schema
 from rest_framework.response import Response
 
-from flagadmin.core.http.etags import ETagMixin
+from flagadmin.core.edit_conflicts.etags import ETagMixin
 from flagadmin.core.http.path_ids import path_id
 from groups.authentication import ApiRequest
 from groups.models import User

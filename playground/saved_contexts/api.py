@@ -5,7 +5,7 @@ from typing import Any
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
 from rest_framework.response import Response
 
-from flagadmin.core.http.etags import ETagMixin
+from flagadmin.core.edit_conflicts.etags import ETagMixin
 from flagadmin.core.http.path_ids import path_id
 from groups.authentication import ApiRequest
 from playground.models import SavedContext

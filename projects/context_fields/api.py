@@ -8,8 +8,8 @@ from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
+from flagadmin.core.edit_conflicts.etags import ETagMixin
 from flagadmin.core.errors import NameExists, ValidationError
-from flagadmin.core.http.etags import ETagMixin
 from flagadmin.core.http.fields import Body, NameBody
 from groups.access import Caller
 from groups.authentication import ApiRequest

@@ -17,9 +17,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.edit_conflicts import fingerprint
+from flagadmin.core.edit_conflicts.forms import FormVersion
 from flagadmin.core.errors import AppError, Conflict, NoAccess, NotFound, ValidationError
-from flagadmin.core.lists.edit_conflicts import FormVersion, last_event
 from flagadmin.core.lists.pages import Column, Filter, curl_for
 from groups.access import missing
 from groups.console import ConsolePage, Crumbs, ListPage
@@ -124,7 +123,7 @@ class DeleteProjectPage(ListPage):
             lost=words.lost(plan),
             names=words.lost_names(plan),
             blocked=words.blocked_because(plan),
-            expected=FormVersion(fingerprint(plan.document), last_event(self.events())),
+            expected=FormVersion.of(plan.document, self.events()),
             refusal=self.refusal,
             changes=self.version.events_since(self.events()) if isinstance(self.refusal, Conflict) else [],
             confirm_error=self.confirm_error,

@@ -7,8 +7,8 @@ from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
+from flagadmin.core.edit_conflicts.etags import ETagMixin, etag
 from flagadmin.core.errors import NameExists, ValidationError
-from flagadmin.core.http.etags import ETagMixin, etag
 from flagadmin.core.http.fields import MAX_ITEMS, Body, MapOf, NameBody
 from flagadmin.core.http.openapi import refusal
 from groups.authentication import ApiRequest

@@ -7,7 +7,7 @@ from rest_framework.decorators import action
 from rest_framework.response import Response
 
 from flagadmin.core.edit_conflicts import fingerprint
-from flagadmin.core.http.etags import ETagMixin
+from flagadmin.core.edit_conflicts.etags import ETagMixin
 from flagadmin.core.http.fields import validated
 from flagadmin.core.http.json_patch import PatchOperation, patched_object
 from groups.authentication import ApiRequest

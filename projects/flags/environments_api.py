@@ -8,7 +8,7 @@ from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
-from flagadmin.core.http.etags import ETagMixin
+from flagadmin.core.edit_conflicts.etags import ETagMixin
 from flagadmin.core.http.json_patch import PatchOperation, patched
 from groups.authentication import ApiRequest
 from groups.permissions import Permission

@@ -6,7 +6,7 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schem
 from rest_framework import serializers
 from rest_framework.response import Response
 
-from flagadmin.core.http.etags import ETagMixin
+from flagadmin.core.edit_conflicts.etags import ETagMixin
 from flagadmin.core.http.fields import ListOf, validated
 from flagadmin.core.http.openapi import refusal
 from flagadmin.core.http.timestamps import iso

@@ -6,8 +6,8 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiRespo
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
+from flagadmin.core.edit_conflicts.etags import ETagMixin
 from flagadmin.core.errors import ValidationError
-from flagadmin.core.http.etags import ETagMixin
 from flagadmin.core.http.openapi import refusal
 from groups.authentication import ApiRequest
 from groups.permissions import Permission

@@ -9,8 +9,8 @@ from django.db.models import QuerySet
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.edit_conflicts.forms import EditConflictMixin
 from flagadmin.core.errors import AppError
-from flagadmin.core.lists.edit_conflicts import EditConflictMixin
 from flagadmin.core.lists.pages import curl_for
 from groups.console import Crumbs
 from projects.access import access_project

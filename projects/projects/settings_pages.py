@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.edit_conflicts import fingerprint
-from flagadmin.core.lists.edit_conflicts import FormVersion
+from flagadmin.core.edit_conflicts.forms import FormVersion
 from flagadmin.core.lists.pages import curl_for
 from groups.console import Crumbs, EditPage
 from groups.permissions import Permission

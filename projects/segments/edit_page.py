@@ -7,9 +7,9 @@ from django.db.models import QuerySet
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.edit_conflicts.forms import EditConflictMixin
 from flagadmin.core.errors import AppError, Problem
 from flagadmin.core.http.path_ids import path_id
-from flagadmin.core.lists.edit_conflicts import EditConflictMixin
 from flagadmin.core.lists.pages import curl_for
 from groups.permissions import Permission
 from projects.drafts import Draft, Drafting, FlagEdit, environments_in_order

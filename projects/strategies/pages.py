@@ -8,8 +8,8 @@ from django.http import HttpRequest, HttpResponseBase
 from django.utils.functional import cached_property
 
 from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.edit_conflicts.forms import EditConflictMixin
 from flagadmin.core.errors import AppError
-from flagadmin.core.lists.edit_conflicts import EditConflictMixin
 from flagadmin.core.lists.pages import curl_for
 from groups.console import Crumbs
 from groups.permissions import Permission

@@ -7,7 +7,7 @@ from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
-from flagadmin.core.http.etags import ETagMixin
+from flagadmin.core.edit_conflicts.etags import ETagMixin
 from flagadmin.core.http.fields import Body, NullableText
 from flagadmin.core.http.openapi import refusal
 from groups.authentication import ApiRequest

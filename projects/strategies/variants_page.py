@@ -8,8 +8,8 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 
 from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.edit_conflicts.forms import EditConflictMixin
 from flagadmin.core.errors import AppError, EditConflict, NotFound, Problem
-from flagadmin.core.lists.edit_conflicts import EditConflictMixin
 from flagadmin.core.lists.pages import curl_for
 from flagadmin.core.unreadable_values import check_values, refused_problems
 from groups.console import ConsolePage, Crumbs

@@ -7,7 +7,7 @@ import pytest
 from django.db import transaction
 from django.urls import get_resolver, resolve
 
-from flagadmin.core.lists.edit_conflicts import EditConflictMixin
+from flagadmin.core.edit_conflicts.forms import EditConflictMixin
 from groups.console import ActionPage, ConfirmPage, ConsolePage
 from groups.permissions import BuiltIn
 from projects.models import (

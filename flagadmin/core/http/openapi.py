@@ -5,6 +5,7 @@ An operation declares a 4xx response itself only to give a more specific descrip
 >>> @extend_schema(responses={200: None, 409: refusal(409, "Flags have tags of this type.")})
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
@@ -14,7 +15,7 @@ from drf_spectacular.utils import OpenApiExample, OpenApiResponse
 from rest_framework import serializers
 
 from flagadmin.core import errors
-from flagadmin.core.http import etags, override
+from flagadmin.core.change_checks.override import query_parameters
 
 NUMBERED = frozenset(
     {
@@ -24,23 +25,28 @@ NUMBERED = frozenset(
     }
 )
 """Ids that count rows: strings in an address, as the specification says, but of digits alone."""
+ETAG = {"schema": {"type": "string"}, "description": "For `If-Match` and `If-None-Match`."}
 
 
 class ApiSchema(AutoSchema):
     """Adds the usual 4xx responses, the maximum length of lists in request bodies, and the types of ids.
 
-    ``tags`` of a view set apply to all of its operations.
+    ``tags`` of a view set apply to all of its operations. ``header_parameters`` are the request headers that the
+    current one takes; conditional ones add the responses that they lead to.
     """
 
     def get_operation(self, path: str, *args: Any) -> dict[str, Any] | None:
         operation: dict[str, Any] | None = super().get_operation(path, *args)
         if operation is not None:
             answers = operation["responses"]
-            conditional = (412,) if etags.has(self.view, "conditional") else ()
+            headers = {parameter["name"] for parameter in self._header_parameters}
+            conditional = (412,) if "If-Match" in headers else ()
             for status in (*usual_statuses(path, has_body="requestBody" in operation), *conditional):
                 if str(status) not in answers:
                     answers[str(status)] = self._get_response_for_code(refusal(status), str(status))
-            etags.add_answers(self.view, answers)
+            if "If-None-Match" in headers:
+                answers["200"]["headers"] = {"ETag": ETAG}
+                answers["304"] = {"description": "Not modified: the response matches `If-None-Match`."}
             operation["responses"] = dict(sorted(answers.items()))
         return operation
 
@@ -66,9 +72,13 @@ class ApiSchema(AutoSchema):
                 parameter["schema"]["pattern"] = "^[0-9]{1,19}$"
         return [
             *parameters,
-            *etags.header_parameters(self.view),
-            *override.query_parameters(self.path, self.method),
+            *self._header_parameters,
+            *query_parameters(self.path, self.method),
         ]
+
+    @property
+    def _header_parameters(self) -> Sequence[dict[str, Any]]:
+        return getattr(self.view, "header_parameters", ())
 
     def _unwrap_list_serializer(self, serializer: Any, direction: Any) -> Any:
         schema = super()._unwrap_list_serializer(serializer, direction)

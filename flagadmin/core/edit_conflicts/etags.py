@@ -21,6 +21,11 @@ from flagadmin.core.errors import EditConflict, PreconditionFailed, ValidationEr
 
 _TAG = r'(W/)?"([^"]*)"'
 _TAGS = re.compile(rf"\s*{_TAG}(\s*,\s*{_TAG})*\s*")
+_DESCRIPTIONS = {
+    "If-Match": "The `ETag` of what you read. Where it has changed since, nothing is done and the answer is 412. "
+    "Without the header, the last change wins.",
+    "If-None-Match": "The `ETag` of the answer you have. If it is unchanged, the answer is 304.",
+}
 
 
 class ETagMixin:
@@ -34,6 +39,16 @@ class ETagMixin:
     def current_document(self) -> Any:
         """The document that actions compare with ``expected``. Its fingerprint is the version."""
         raise NotImplementedError
+
+    @property
+    def header_parameters(self) -> list[dict[str, Any]]:
+        """The OpenAPI parameters for the conditional headers of the current action."""
+        taken = {"If-Match": self.conditional, "If-None-Match": self.tagged}
+        return [
+            {"in": "header", "name": name, "schema": {"type": "string"}, "description": _DESCRIPTIONS[name]}
+            for name, actions in taken.items()
+            if self.action in actions
+        ]
 
     @property
     def expected(self) -> Expected:
@@ -78,37 +93,4 @@ def expected_versions(if_match: str | None) -> Expected:
     if not _TAGS.fullmatch(if_match):
         raise ValidationError.at("If-Match", 'must be "*" or ETags in double quotes, separated by commas')
     versions = (tag.partition("-")[0] for weak, tag in re.findall(_TAG, if_match) if not weak)
-    return frozenset(one for version in versions for one in version.split("."))
-
-
-def header_parameters(view: Any) -> list[dict[str, Any]]:
-    """The OpenAPI parameters for the conditional request headers of the view's operation."""
-    names = [
-        name
-        for name, actions in (("If-Match", "conditional"), ("If-None-Match", "tagged"))
-        if has(view, actions)
-    ]
-    return [
-        {"in": "header", "name": name, "schema": {"type": "string"}, "description": _DESCRIPTIONS[name]}
-        for name in names
-    ]
-
-
-def add_answers(view: Any, answers: dict[str, Any]) -> None:
-    """Adds the ETag header and the 304 response to the OpenAPI responses of the view's operation."""
-    if has(view, "tagged"):
-        answers["200"]["headers"] = {
-            "ETag": {"schema": {"type": "string"}, "description": "For `If-Match` and `If-None-Match`."}
-        }
-        answers["304"] = {"description": "Not modified: the response matches `If-None-Match`."}
-
-
-def has(view: Any, actions: str) -> bool:
-    return getattr(view, "action", None) in getattr(view, actions, ())
-
-
-_DESCRIPTIONS = {
-    "If-Match": "The `ETag` of what you read. Where it has changed since, nothing is done and the answer is 412. "
-    "Without the header, the last change wins.",
-    "If-None-Match": "The `ETag` of the answer you have. If it is unchanged, the answer is 304.",
-}
+    return frozenset(part for version in versions for part in version.split("."))

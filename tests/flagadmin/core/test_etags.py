@@ -8,8 +8,8 @@ from uuid import uuid4
 import pytest
 from django.urls import get_resolver
 
+from flagadmin.core.edit_conflicts.etags import ETagMixin, expected_versions
 from flagadmin.core.errors import ValidationError
-from flagadmin.core.http.etags import ETagMixin, expected_versions
 from groups.models import Group, Role, User
 from projects.models import (
     ContextField,

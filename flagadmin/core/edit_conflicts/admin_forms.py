@@ -1,4 +1,4 @@
-"""Optimistic locking for the admin site's change forms, inline rows included.
+"""Edit conflicts in the admin site's change forms, inline rows included.
 
 The version of a change form is the fingerprint of all values that it shows. It is compared with what is
 stored once the rows are locked.
@@ -18,11 +18,9 @@ from django.http import HttpRequest, QueryDict
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.edit_conflicts import check_expected, fingerprint
+from flagadmin.core.edit_conflicts import check_expected
+from flagadmin.core.edit_conflicts.forms import FormVersion, ShownConflict, differences
 from flagadmin.core.errors import EditConflict
-from flagadmin.core.lists.edit_conflicts import FormVersion, ShownConflict, differences, last_event
-from groups.access import Caller
-from groups.authentication import caller_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +58,7 @@ class Rejected:
 
 
 class EditConflictAdmin(admin.ModelAdmin):
-    """Detects edit conflicts in the change form. A page with one defines ``lock``.
+    """Detects edit conflicts in the change form.
 
     After a conflict, the form shows what was entered and beside it what is stored. Submitting it again
     overwrites that.
@@ -68,8 +66,8 @@ class EditConflictAdmin(admin.ModelAdmin):
 
     event_types: ClassVar[Sequence[EventType]] = ()  # of changes to an object
 
-    def lock(self, obj: Any, caller: Caller) -> object:
-        """Locks the rows that the form shows, as the action does. Raises NotFound, NoAccess."""
+    def lock_rows(self, request: HttpRequest, obj: Any) -> object:
+        """Locks what the form shows, as the action does. Raises NotFound, NoAccess."""
         raise NotImplementedError
 
     def events(self, obj: Any) -> QuerySet[AuditEvent]:
@@ -92,7 +90,7 @@ class EditConflictAdmin(admin.ModelAdmin):
         obj = self.get_object(request, unquote(object_id))
         if obj is None or not self.has_change_permission(request, obj):
             return None
-        self.lock(obj, caller_of(request))
+        self.lock_rows(request, obj)
         obj = self.get_object(request, unquote(object_id))
         stored = self.stored_forms(request, obj)
         try:
@@ -128,7 +126,7 @@ class EditConflictAdmin(admin.ModelAdmin):
     def versions(self, request: HttpRequest, obj: Any, shown: ShownForms) -> dict[str, Any]:
         """The template variables of ``includes/edit_conflict.html``, and the error in place of Django's."""
         if request.method != "POST":
-            return {"expected": FormVersion(fingerprint(shown.values()), last_event(self.events(obj)))}
+            return {"expected": FormVersion.of(shown.values(), self.events(obj))}
         sent = FormVersion.sent(request.POST)
         rejected = rejected_form(request)
         if rejected is None:
@@ -136,7 +134,7 @@ class EditConflictAdmin(admin.ModelAdmin):
         events = self.events(rejected.obj)
         now = list(sentences_now(rejected.stored, shown))
         return {
-            "expected": FormVersion(fingerprint(rejected.error.current), last_event(events)),
+            "expected": FormVersion.of(rejected.error.current, events),
             "conflict": ShownConflict(sent.events_since(events), now),
             "refusal": rejected.error,
             "errors": None,

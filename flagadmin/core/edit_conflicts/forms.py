@@ -1,4 +1,4 @@
-"""Optimistic locking of edit forms: a form sends the version that it was rendered from."""
+"""Edit conflicts in forms: a form sends the version that it was rendered from in a hidden field."""
 
 import json
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ MAX_VALUE_LENGTH = 300  # characters
 
 @dataclass(frozen=True, slots=True)
 class FormVersion:
-    """The version sent in the form field ``expected``.
+    """The version in the form field ``expected``.
 
     ``event`` is the id of the last audit event when the form was rendered: 0 if there was none, None if it
     was not sent.
@@ -30,8 +30,13 @@ class FormVersion:
     event: int | None
 
     @classmethod
-    def sent(cls, given: QueryDict) -> "FormVersion":
-        version, _, event = given.get("expected", "").partition(".")
+    def of(cls, document: Any, events: QuerySet[AuditEvent]) -> "FormVersion":
+        """The version of what is stored. ``events``: the audit events of the object."""
+        return cls(fingerprint(document), events.aggregate(last=Max("id"))["last"] or 0)
+
+    @classmethod
+    def sent(cls, data: QueryDict) -> "FormVersion":
+        version, _, event = data.get("expected", "").partition(".")
         readable = event.isascii() and event.isdecimal() and len(event) < 19
         return cls(version, int(event) if readable else None)
 
@@ -51,10 +56,6 @@ class FormVersion:
         return f"{self.fingerprint}.{self.event}"
 
 
-def last_event(events: QuerySet[AuditEvent]) -> int:
-    return events.aggregate(last=Max("id"))["last"] or 0
-
-
 @dataclass(frozen=True, slots=True)
 class ShownConflict:
     """What the form shows after a conflict: the events since it was rendered, and what is stored now."""
@@ -66,13 +67,13 @@ class ShownConflict:
 def differences(stored: BaseForm, entered: BaseForm) -> list[str]:
     """A sentence (``Root role: Viewer.``) for each field whose stored value differs from the entered one."""
     return [
-        f"{field.label}: {shown_value(field)}."
+        f"{field.label}: {describe_value(field)}."
         for field in stored
         if field.field.has_changed(field.initial, entered[field.name].data)
     ]
 
 
-def shown_value(field: BoundField) -> str:
+def describe_value(field: BoundField) -> str:
     value = field.initial
     if isinstance(field.field, JSONField):
         value = json.dumps(value, ensure_ascii=False)
@@ -80,7 +81,7 @@ def shown_value(field: BoundField) -> str:
         return "yes" if value else "no"
     values = value if isinstance(value, list | tuple) else [value]
     labels = {str(key): label for key, label in getattr(field.field, "choices", ())}
-    texts = [str(labels.get(str(one), one)) for one in values if one not in (None, "")]
+    texts = [str(labels.get(str(item), item)) for item in values if item not in (None, "")]
     return clipped(", ".join(texts), MAX_VALUE_LENGTH) or "empty"
 
 
@@ -112,8 +113,7 @@ class EditConflictMixin:
         if self.request.method == "POST":
             self.version = FormVersion.sent(self.request.POST)
         else:
-            last = last_event(self.events())
-            self.version = FormVersion(fingerprint(self.current_document()), last)
+            self.version = FormVersion.of(self.current_document(), self.events())
 
     def check_version(self) -> None:
         """Raises EditConflict. The action checks again, under the lock."""
@@ -121,9 +121,9 @@ class EditConflictMixin:
 
     def show_conflict(self, error: AppError) -> None:
         if isinstance(error, EditConflict):
-            last = last_event(self.events())
+            stored = FormVersion.of(error.current, self.events())
             self.conflict = ShownConflict(self.version.events_since(self.events()), self.sentences_now())
-            self.version = FormVersion(fingerprint(error.current), last)
+            self.version = stored
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         versions = {"expected": self.version, "conflict": self.conflict}

@@ -1,7 +1,8 @@
 """Optimistic locking: an action with ``expected`` fails if the object has changed since the caller read it.
 
 The version of an object is the fingerprint of its document, compared in the action's transaction while the
-object is locked. Console forms send the version in a hidden field, API clients in ``If-Match``.
+object is locked. Three callers state one: API clients in ``If-Match`` (``etags.py``), forms of the console
+(``forms.py``) and of the admin site (``admin_forms.py``) in a hidden field.
 """
 
 import hashlib
