@@ -1,4 +1,4 @@
-"""Registers the admin site's pages for users, groups, roles and logins."""
+"""Registers the admin site's pages for users, groups, roles, logins and invite links."""
 
 from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
@@ -11,8 +11,9 @@ from groups.groups import admin as groups
 from groups.login import admin as login
 from groups.people import admin as people
 from groups.roles import admin as roles
+from groups.sign_up import admin as sign_up
 
-__all__ = ["groups", "login", "people", "roles"]
+__all__ = ["groups", "login", "people", "roles", "sign_up"]
 
 # Not used, or not to be changed without their audit events.
 UNUSED = (DjangoGroup, EmailAddress, SocialApp, SocialToken)

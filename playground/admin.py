@@ -1,6 +1,4 @@
-"""The admin site's pages of saved contexts and, read-only, of evaluated files of users."""
-
-from typing import Any
+"""Saved contexts and, read-only, evaluated files of users in the admin site."""
 
 from django import forms
 from django.contrib import admin
@@ -9,15 +7,15 @@ from django.http import HttpRequest
 
 from flagadmin.core.audit.events import EventType
 from groups.access import Caller
-from groups.admin_site.base import ActionModelAdmin, ReadOnlyModelAdmin, checked_body
+from groups.admin_site.base import ReadOnlyModelAdmin
+from groups.admin_site.subjects import Subject, SubjectAdmin
 from playground.models import SavedContext, UserRun
 from playground.saved_contexts import actions
 from playground.saved_contexts.serializers import ExpectationBody
-from projects.admin_forms import values
 
 
 @admin.register(SavedContext)
-class SavedContextAdmin(ActionModelAdmin):
+class SavedContextAdmin(SubjectAdmin):
     list_display = ("name", "project", "note", "updated_by", "updated_at")
     list_filter = ("project",)
     search_fields = ("name", "note")
@@ -28,30 +26,20 @@ class SavedContextAdmin(ActionModelAdmin):
     extra_help_texts = {
         "context": "As the playground takes it. Fields of your own go into properties.",
         "expectations": 'A list. Each: {"flag": …, "environment": …, "enabled": …}; optional "variant" and "payload".',
-        "project": "The project that it belongs to; empty: none, it is offered everywhere.",
     }
-
+    json_lists = {"expectations": ExpectationBody}
     event_types = (EventType.SAVED_CONTEXT_UPDATED,)
-
-    def lock(self, obj: SavedContext, caller: Caller) -> object:
-        return actions.access_saved_context_for_update(caller, obj.pk)
+    subject = Subject(
+        create=actions.create_saved_context,
+        update=actions.update_saved_context,
+        delete=actions.delete_saved_context,
+        lock=actions.access_saved_context_for_update,
+    )
 
     def check_values(self, obj: SavedContext, form: forms.ModelForm) -> None:
-        obj.expectations = checked_body(ExpectationBody, obj.expectations, "expectations", many=True)
+        super().check_values(obj, form)
         stored = SavedContext.objects.filter(pk=obj.pk).values_list("expectations", flat=True).first()
         actions.check_saved_context(obj, Caller.system(), stored=stored or ())
-
-    def create(self, obj: SavedContext, form: Any, caller: Caller) -> SavedContext:
-        return actions.create_saved_context(self.values(obj, form), caller=caller)
-
-    def change(self, obj: SavedContext, form: Any, caller: Caller) -> None:
-        actions.update_saved_context(obj.pk, self.values(obj, form), caller=caller)
-
-    def remove(self, obj: SavedContext, form: Any, caller: Caller) -> None:
-        actions.delete_saved_context(obj.pk, caller=caller)
-
-    def values(self, obj: SavedContext, form: Any) -> dict[str, Any]:
-        return values(form) | {"context": obj.context, "expectations": obj.expectations}
 
 
 @admin.register(UserRun)
@@ -60,9 +48,6 @@ class UserRunAdmin(ReadOnlyModelAdmin):
     list_filter = ("state", "environment")
     search_fields = ("caller_name", "file_name")
     exclude = ("body",)
-
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        return tuple(name for name in super().get_readonly_fields(request, obj) if name != "body")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[UserRun]:
         return super().get_queryset(request).defer("body", "counts")

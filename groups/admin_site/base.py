@@ -1,19 +1,22 @@
-"""Base classes for the Django admin site ("Raw records").
+"""Base classes for the Django admin site ("Raw records"): for looking everything up and fixing data.
 
-A ``ModelAdmin`` here does not save or delete rows itself. Its ``create``, ``change`` and ``remove``
-attributes are action functions, so that locks, rules, permissions, audit events and revisions are the same as
-in the API. An operation whose attribute is None is not offered.
+A ``ModelAdmin`` here does not save or delete rows itself. Its ``create``, ``change`` and ``remove`` call
+actions, so that locks, rules, permissions, audit events and revisions are the same as in the API. An operation
+whose attribute is None is not offered.
+
+* ``SubjectAdmin`` (``subjects.py``): rows of a subject whose actions are all called alike, which most are.
+* ``ActionModelAdmin`` and ``ActionInline``: rows whose actions are called in their own way.
+* ``ReadOnlyModelAdmin``: rows that are only shown. ``admin.site.register(Model, ReadOnlyModelAdmin, …)`` suffices.
 """
 
-import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.core import exceptions
-from django.db.models import DateTimeField, JSONField, Model, QuerySet
+from django.db.models import DateTimeField, JSONField, Model, QuerySet, TextField
 from django.forms.models import BaseInlineFormSet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
@@ -23,80 +26,15 @@ from flagadmin.core.change_checks import BrokenExpectations
 from flagadmin.core.change_checks.save_anyway import ask_to_save_anyway, saving_as_asked
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts.admin_forms import EditConflictAdmin, rejected_form
-from flagadmin.core.errors import AppError, EditConflict, ValidationError, raised_by
-from flagadmin.core.http.error_responses import problems_of
+from flagadmin.core.errors import AppError, ValidationError, raised_by
 from flagadmin.core.unreadable_values import noting_unreadable_values
 from groups.access import Caller
+from groups.admin_site.forms import ActionModelForm, DateTimePicker, PrettyJsonField, checked_body, sentences
 from groups.admin_site.sizes import BoundedFormAdmin, long_fields
 from groups.authentication import caller_of
 
 MAX_NEW_ROWS = 50  # rows per inline formset
 MAX_WARNINGS = 5
-
-
-class PrettyJsonField(forms.JSONField):
-    """A form field that shows JSON indented."""
-
-    widget = forms.Textarea(
-        attrs={"rows": 8, "cols": 100, "class": "vLargeTextField json", "spellcheck": "false"}
-    )
-
-    def __init__(self, **kwargs: Any) -> None:
-        # A hidden copy of each document would only make the page larger.
-        super().__init__(**kwargs | {"show_hidden_initial": False})
-
-    def prepare_value(self, value: Any) -> Any:
-        if isinstance(value, forms.fields.InvalidJSONInput):
-            return value
-        return json.dumps(value, indent=2, ensure_ascii=False)
-
-
-class DateTimePicker(forms.DateTimeInput):
-    """An input for a date and time (UTC) that uses the browser's own picker."""
-
-    input_type = "datetime-local"
-
-    def __init__(self) -> None:
-        super().__init__(attrs={"step": 1}, format="%Y-%m-%dT%H:%M:%S")
-
-
-class ActionModelForm(forms.ModelForm):
-    """A form that also runs the admin's ``check_values`` and shows every problem with its path."""
-
-    page: ClassVar[Any] = None
-    conflict: ClassVar[EditConflict | None] = None
-
-    def _post_clean(self) -> None:
-        if self.conflict is not None:
-            self.add_error(None, self.conflict.message)
-            return
-        super()._post_clean()  # type: ignore[misc]
-        if self.page is None or set(self.errors) - {exceptions.NON_FIELD_ERRORS}:
-            return
-        try:
-            self.page.check_values(self.instance, self)
-        except AppError as error:
-            # Replaces the message that names the database constraint.
-            self.errors.pop(exceptions.NON_FIELD_ERRORS, None)
-            for text in sentences(error):
-                self.add_error(None, text)
-
-
-def sentences(error: AppError) -> list[str]:
-    """The error's problems, each with its path if there are several; otherwise its message."""
-    if len(error.details) > 1 and isinstance(error, ValidationError):
-        return [f"{problem.path}: {problem.message}" for problem in error.details]
-    return [error.message]
-
-
-def checked_body(body: type[serializers.Serializer], data: Any, path: str = "", **kwargs: Any) -> Any:
-    """Validates JSON from a form with the API's serializer. Raises ValidationError with paths."""
-    serializer = body(data=data, **kwargs)
-    try:
-        serializer.is_valid(raise_exception=True)
-    except serializers.ValidationError as exc:
-        raise ValidationError.of(problems_of(exc.detail, path)) from exc
-    return serializer.validated_data
 
 
 class AdminActions:
@@ -105,6 +43,9 @@ class AdminActions:
     extra_help_texts: ClassVar[dict[str, str]] = {}  # override the model's help texts
     readonly_always: ClassVar[tuple[str, ...]] = ()
     readonly_on_change: ClassVar[tuple[str, ...]] = ()  # can only be set on creation
+    json_lists: ClassVar[
+        Mapping[str, type[serializers.Serializer]]
+    ] = {}  # the API's serializer of list members
     formfield_overrides: ClassVar[Any] = {
         JSONField: {"form_class": PrettyJsonField},
         # Django's split date and time inputs have no labels.
@@ -117,19 +58,32 @@ class AdminActions:
     remove: Any = None
 
     def check_values(self, obj: Any, form: forms.ModelForm) -> None:
-        """Raises AppError for invalid values."""
+        """Normalizes the values. Raises AppError for invalid ones."""
+        for name, body in self.json_lists.items():
+            setattr(obj, name, checked_body(body, getattr(obj, name), name, many=True))
+
+    def values(self, obj: Any, names: Collection[str]) -> dict[str, Any]:
+        """The values of these fields, as actions take them: by column, ``project_id`` for ``project``."""
+        fields = [field for field in obj._meta.concrete_fields if field.name in names]
+        return {field.attname: getattr(obj, field.attname) for field in fields}
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         field = super().formfield_for_dbfield(db_field, request, **kwargs)  # type: ignore[misc]
         if field is not None and db_field.name in self.extra_help_texts:
             field.help_text = self.extra_help_texts[db_field.name]
+        if isinstance(db_field, TextField) and db_field.null:
+            field.empty_value = None  # as Django has it for a CharField
         return field
 
+    def may_change(self, obj: Any) -> bool:
+        """Whether changes of this row are offered. For an inline, it is the row that the page shows."""
+        return True
+
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return self.create is not None and is_admin(request)
+        return self.create is not None and is_admin(request) and self.may_change(obj)
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return self.change is not None and is_admin(request)
+        return self.change is not None and is_admin(request) and self.may_change(obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return self.remove is not None and is_admin(request)
@@ -146,7 +100,10 @@ def is_admin(request: HttpRequest) -> bool:
 
 
 class ActionModelAdmin(BoundedFormAdmin, AdminActions, EditConflictAdmin):
-    """Creates, changes and deletes rows through actions. A page with ``change`` also defines ``lock``."""
+    """Creates, changes and deletes rows through actions. A page with ``change`` also defines ``lock``.
+
+    Inline rows are edited once their row exists.
+    """
 
     list_per_page = 50
     show_full_result_count = False
@@ -157,6 +114,9 @@ class ActionModelAdmin(BoundedFormAdmin, AdminActions, EditConflictAdmin):
         rejected = rejected_form(request)
         conflict = rejected.error if rejected else None
         return type(form.__name__, (form,), {"page": self, "conflict": conflict})
+
+    def get_inlines(self, request: HttpRequest, obj: Any) -> Any:
+        return () if obj is None else super().get_inlines(request, obj)
 
     def lock(self, obj: Any, caller: Caller) -> object:
         """Locks the rows that the form shows, as the action does. Raises NotFound, NoAccess."""
@@ -211,10 +171,7 @@ class ActionModelAdmin(BoundedFormAdmin, AdminActions, EditConflictAdmin):
         return super().response_action(request, queryset, *args, **kwargs)
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        action = self.change if change else self.create
-        if action is None:
-            raise exceptions.PermissionDenied
-        saved = action(obj, form, caller_of(request))
+        saved = (self.change if change else self.create)(obj, form, caller_of(request))
         if isinstance(saved, Model) and saved is not obj:
             obj.__dict__.update(saved.__dict__)
 
@@ -239,8 +196,6 @@ class ActionModelAdmin(BoundedFormAdmin, AdminActions, EditConflictAdmin):
 
     def delete_queryset(self, request: HttpRequest, queryset: Iterable[Any]) -> None:
         """Deletes all of the selected rows or none."""
-        if self.remove is None:
-            raise exceptions.PermissionDenied
         for obj in queryset:
             self.remove(obj, None, caller_of(request))
 
@@ -271,9 +226,7 @@ class ActionModelAdmin(BoundedFormAdmin, AdminActions, EditConflictAdmin):
 
     # Changes are recorded in the audit log, so Django's LogEntry is not used.
 
-    def construct_change_message(
-        self, request: HttpRequest, form: Any, formsets: Any, add: bool = False
-    ) -> Any:
+    def construct_change_message(self, *args: Any, **kwargs: Any) -> Any:
         return []
 
     def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> Any:
@@ -303,9 +256,10 @@ class ActionInline(AdminActions, admin.StackedInline):
     """An inline whose rows are created, changed and deleted through their own actions."""
 
     extra = 0
-    offered: ClassVar[
-        tuple[type[Model], ...]
-    ] = ()  # models whose rows are choices of other fields than its own
+    offered: ClassVar[tuple[type[Model], ...]] = ()  # models whose rows other fields than its own offer
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return super().has_delete_permission(request, obj) and self.may_change(obj)
 
     def get_formset(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
         kwargs.setdefault("formset", BoundedInlineFormSet)
@@ -315,11 +269,11 @@ class ActionInline(AdminActions, admin.StackedInline):
 
 
 class ReadOnlyModelAdmin(ActionModelAdmin):
-    """Shows records but does not allow changes."""
+    """Shows records, without the fields in ``exclude``, but does not allow changes."""
 
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[Any, ...]:
         names = (field.name for field in self.model._meta.concrete_fields)
-        return (*names, *long_fields(obj).values())
+        return (*(name for name in names if name not in (self.exclude or ())), *long_fields(obj).values())
 
 
 def show_error(request: HttpRequest, error: AppError) -> None:

@@ -1,24 +1,21 @@
-"""The admin site's page for groups."""
+"""Groups in the admin site."""
 
 from functools import partial
 from typing import Any
 
 from django import forms
 from django.contrib import admin
-from django.http import HttpRequest
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.errors import ValidationError
 from groups.access import Caller
-from groups.admin_site.base import ActionInline, ActionModelAdmin
-from groups.groups import actions as groups
+from groups.admin_site.base import ActionInline
+from groups.admin_site.subjects import Subject, SubjectAdmin
+from groups.groups import actions
 from groups.groups.actions import NewGroup
-from groups.models import (
-    Group,
-    GroupMembership,
-)
+from groups.models import Group, GroupMembership
 from groups.people.last_admin import check_admins_without_group, lock_admins
-from groups.roles.admin_fields import OnlyRootRoles
+from groups.roles.admin import OnlyRootRoles
 
 
 class MembershipInline(ActionInline):
@@ -34,7 +31,7 @@ class MembershipInline(ActionInline):
         self._set(obj, caller, members(obj) - {obj.user_id})
 
     def _set(self, obj: GroupMembership, caller: Caller, users: set[int]) -> None:
-        groups.update_group(obj.group_id, {"users": sorted(users)}, caller=caller)
+        actions.update_group(obj.group_id, {"users": sorted(users)}, caller=caller)
 
 
 def members(membership: GroupMembership) -> set[int]:
@@ -43,7 +40,7 @@ def members(membership: GroupMembership) -> set[int]:
 
 
 @admin.register(Group)
-class GroupAdmin(OnlyRootRoles, ActionModelAdmin):
+class GroupAdmin(OnlyRootRoles, SubjectAdmin):
     list_display = ("name", "description", "root_role", "scim_id", "created_at", "created_by")
     list_filter = ("root_role",)
     list_select_related = ("root_role",)
@@ -52,13 +49,13 @@ class GroupAdmin(OnlyRootRoles, ActionModelAdmin):
     fields = ("name", "description", "root_role", "mappings_sso", "scim_id", "created_at", "created_by")
     inlines = (MembershipInline,)
     event_types = (EventType.GROUP_UPDATED,)
+    subject = Subject(
+        update=actions.update_group, delete=actions.delete_group, lock=actions.access_group_for_update
+    )
 
     def lock(self, obj: Group, caller: Caller) -> object:
         lock_admins()
-        return groups.access_group_for_update(caller, obj.pk)
-
-    def get_inlines(self, request: HttpRequest, obj: Any) -> Any:
-        return self.inlines if obj is not None else ()
+        return super().lock(obj, caller)
 
     def check_values(self, obj: Group, form: forms.ModelForm) -> None:
         names = obj.mappings_sso
@@ -72,20 +69,10 @@ class GroupAdmin(OnlyRootRoles, ActionModelAdmin):
             mappings_sso=tuple(obj.mappings_sso),
             root_role=obj.root_role_id,
         )
-        return groups.create_group(new, caller=caller)
-
-    def change(self, obj: Group, form: Any, caller: Caller) -> None:
-        changes = {name: form.cleaned_data[name] for name in form.changed_data}
-        if "root_role" in changes:
-            changes["root_role"] = obj.root_role_id
-        if changes:
-            groups.update_group(obj.pk, changes, caller=caller)
-
-    def remove(self, obj: Group, form: Any, caller: Caller) -> None:
-        groups.delete_group(obj.pk, caller=caller)
+        return actions.create_group(new, caller=caller)
 
     def deletion_label(self, obj: Group) -> str:
-        plan = groups.plan_group_deletion(obj, caller=Caller.system())
+        plan = actions.plan_group_deletion(obj, caller=Caller.system())
         return (
             f"Group {obj}, its {len(plan.members)} memberships and the {len(plan.grants)} roles it gives in projects; "
             f"{len(plan.losing_all)} people lose all access"

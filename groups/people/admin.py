@@ -1,4 +1,4 @@
-"""The admin site's page for accounts."""
+"""Accounts in the admin site."""
 
 from functools import partial
 from typing import Any
@@ -9,14 +9,13 @@ from django.http import HttpRequest
 
 from flagadmin.core.audit.events import EventType
 from groups.access import Caller
-from groups.admin_site.base import ActionModelAdmin, ActionModelForm
-from groups.models import (
-    User,
-)
-from groups.people import actions as accounts
+from groups.admin_site.base import ActionModelAdmin
+from groups.admin_site.forms import ActionModelForm
+from groups.models import User
+from groups.people import actions
 from groups.people.actions import NewAccount
 from groups.people.last_admin import check_admins_without_account, lock_admins
-from groups.roles.admin_fields import OnlyRootRoles
+from groups.roles.admin import OnlyRootRoles
 
 
 class UserForm(ActionModelForm):
@@ -45,7 +44,7 @@ class UserAdmin(OnlyRootRoles, ActionModelAdmin):
 
     def lock(self, obj: User, caller: Caller) -> object:
         lock_admins()
-        return accounts.access_account_for_update(obj.pk, obj.is_service)
+        return actions.access_account_for_update(obj.pk, obj.is_service)
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         return (
@@ -63,16 +62,14 @@ class UserAdmin(OnlyRootRoles, ActionModelAdmin):
             root_role=obj.root_role_id,
             password=form.cleaned_data["new_password"] or None,
         )
-        return accounts.create_account(new, caller=caller)
+        return actions.create_account(new, caller=caller)
 
     def change(self, obj: User, form: Any, caller: Caller) -> None:
-        changes = {name: form.cleaned_data[name] for name in form.changed_data}
-        if "root_role" in changes:
-            changes["root_role"] = obj.root_role_id
-        accounts.update_account(obj.pk, changes, is_service=obj.is_service, caller=caller)
+        changes = self.values(obj, form.changed_data)
+        actions.update_account(obj.pk, changes, is_service=obj.is_service, caller=caller)
 
     def remove(self, obj: User, form: Any, caller: Caller) -> None:
-        accounts.delete_account(obj.pk, is_service=obj.is_service, caller=caller)
+        actions.delete_account(obj.pk, is_service=obj.is_service, caller=caller)
 
     def deletion_label(self, obj: User) -> str:
         return f"{'Service account' if obj.is_service else 'Person'} {obj}, with its tokens, grants and memberships"

@@ -1,6 +1,5 @@
-"""The admin site's page for roles."""
+"""Roles in the admin site."""
 
-from functools import partial
 from typing import Any
 
 from django.contrib import admin
@@ -8,17 +7,32 @@ from django.http import HttpRequest
 
 from flagadmin.core.audit.events import EventType
 from groups.access import Caller
-from groups.admin_site.base import ActionInline, ActionModelAdmin, is_admin
+from groups.admin_site.base import ActionInline, is_admin
+from groups.admin_site.subjects import Subject, SubjectAdmin
 from groups.authentication import caller_of
-from groups.models import (
-    Role,
-    RolePermission,
-)
-from groups.roles import actions as roles
+from groups.models import Role, RolePermission
+from groups.roles import actions
 from groups.roles.actions import Held
+
+ROOT_TYPES = (Role.Type.ROOT, Role.Type.ROOT_CUSTOM)
+
+
+class OnlyRootRoles:
+    """For pages of accounts and groups: the field ``root_role`` offers root roles, and actions call it so."""
+
+    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        if db_field.name == "root_role":
+            kwargs["queryset"] = Role.objects.filter(type__in=ROOT_TYPES)
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)  # type: ignore[misc]
+
+    def values(self, obj: Any, names: Any) -> dict[str, Any]:
+        values = super().values(obj, names)  # type: ignore[misc]
+        return {"root_role" if name == "root_role_id" else name: value for name, value in values.items()}
 
 
 class RolePermissionInline(ActionInline):
+    """The permissions of a role, which its page replaces together."""
+
     model = RolePermission
     fields = ("permission", "environment")
     verbose_name_plural = "permissions"
@@ -29,16 +43,12 @@ class RolePermissionInline(ActionInline):
     has_change_permission = has_delete_permission = has_add_permission
 
 
-def held(row: RolePermission) -> Held:
-    return Held(row.permission, row.environment_id)
-
-
 def is_built_in(obj: Any) -> bool:
     return isinstance(obj, Role) and obj.is_built_in
 
 
 @admin.register(Role)
-class RoleAdmin(ActionModelAdmin):
+class RoleAdmin(SubjectAdmin):
     list_display = ("name", "id", "type", "description")
     list_filter = ("type",)
     search_fields = ("name", "description")
@@ -47,39 +57,29 @@ class RoleAdmin(ActionModelAdmin):
     fields = ("name", "type", "description", "created_at")
     inlines = (RolePermissionInline,)
     event_types = (EventType.ROLE_UPDATED,)
+    subject = Subject(
+        update=actions.update_role,
+        delete=actions.delete_role,
+        lock=actions.access_role_for_update,
+        deletion_checks=(actions.check_role_is_unused,),
+    )
 
-    def lock(self, obj: Role, caller: Caller) -> object:
-        return roles.access_role_for_update(caller, obj.pk)
-
-    def get_inlines(self, request: HttpRequest, obj: Any) -> Any:
-        return self.inlines if obj is not None else ()
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return super().has_change_permission(request, obj) and not is_built_in(obj)
+    def may_change(self, obj: Any) -> bool:
+        return not is_built_in(obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return super().has_delete_permission(request, obj) and not is_built_in(obj)
 
     def create(self, obj: Role, form: Any, caller: Caller) -> Role:
-        return roles.create_role(
+        return actions.create_role(
             obj.name, description=obj.description, type=obj.type, permissions=[], caller=caller
         )
-
-    def change(self, obj: Role, form: Any, caller: Caller) -> None:
-        changes = {name: form.cleaned_data[name] for name in form.changed_data}
-        if changes:
-            roles.update_role(obj.pk, changes, caller=caller)
-
-    def remove(self, obj: Role, form: Any, caller: Caller) -> None:
-        roles.delete_role(obj.pk, caller=caller)
-
-    def deletion_checks(self, obj: Role, caller: Caller) -> Any:
-        yield partial(roles.check_role_is_unused, obj)
 
     def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
         """Replaces all permissions of the role through one action."""
         if not formset.has_changed():
             return
         kept = [row for row in formset.forms if row.cleaned_data and not row.cleaned_data.get("DELETE")]
-        permissions = list(dict.fromkeys(held(row.instance) for row in kept))
-        roles.update_role(form.instance.pk, {"permissions": permissions}, caller=caller_of(request))
+        held = (Held(row.instance.permission, row.instance.environment_id) for row in kept)
+        permissions = list(dict.fromkeys(held))
+        actions.update_role(form.instance.pk, {"permissions": permissions}, caller=caller_of(request))

@@ -25,31 +25,33 @@ class ApplicationAdmin(ReadOnlyModelAdmin):
         delete_application(obj.name, caller=caller)
 
 
-@admin.register(ApplicationInstance)
-class ApplicationInstanceAdmin(ReadOnlyModelAdmin):
-    list_display = ("instance_id", "application", "environment", "sdk_version", "sdk_type", "seen_at")
-    list_filter = ("environment", "sdk_type")
-    list_select_related = ("application",)
-    search_fields = ("instance_id", "application__name", "sdk_version")
-
-
-@admin.register(FlagLastSeen)
-class FlagLastSeenAdmin(ReadOnlyModelAdmin):
-    list_display = ("flag", "environment", "seen_at")
-    list_filter = ("environment",)
-    list_select_related = ("flag",)
-    search_fields = ("flag__name",)
-
-
-@admin.register(LifecycleStage)
-class LifecycleStageAdmin(ReadOnlyModelAdmin):
-    list_display = ("flag", "stage", "entered_at")
-    list_filter = ("stage",)
-    list_select_related = ("flag",)
-    search_fields = ("flag__name",)
-
-
-@admin.register(ProjectRevision)
-class ProjectRevisionAdmin(ReadOnlyModelAdmin):
-    list_display = ("project_id", "revision")
-    search_fields = ("project_id",)
+admin.site.register(
+    ApplicationInstance,
+    ReadOnlyModelAdmin,
+    list_display=("instance_id", "application", "environment", "sdk_version", "sdk_type", "seen_at"),
+    list_filter=("environment", "sdk_type"),
+    list_select_related=("application",),
+    search_fields=("instance_id", "application__name", "sdk_version"),
+)
+admin.site.register(
+    FlagLastSeen,
+    ReadOnlyModelAdmin,
+    list_display=("flag", "environment", "seen_at"),
+    list_filter=("environment",),
+    list_select_related=("flag",),
+    search_fields=("flag__name",),
+)
+admin.site.register(
+    LifecycleStage,
+    ReadOnlyModelAdmin,
+    list_display=("flag", "stage", "entered_at"),
+    list_filter=("stage",),
+    list_select_related=("flag",),
+    search_fields=("flag__name",),
+)
+admin.site.register(
+    ProjectRevision,
+    ReadOnlyModelAdmin,
+    list_display=("project_id", "revision"),
+    search_fields=("project_id",),
+)

@@ -1,48 +1,28 @@
-"""Admin site page for environments. All changes go through the same actions as the API."""
+"""Environments in the admin site."""
 
-from functools import partial
-from typing import Any
-
-from django import forms
 from django.contrib import admin
 
 from flagadmin.core.audit.events import EventType
-from groups.access import Caller
-from groups.admin_site.base import ActionModelAdmin
-from projects.environments import actions as environment_actions
+from groups.admin_site.subjects import Subject, SubjectAdmin
+from projects.environments import actions
 from projects.models import Environment
 
 
 @admin.register(Environment)
-class EnvironmentAdmin(ActionModelAdmin):
+class EnvironmentAdmin(SubjectAdmin):
     list_display = ("name", "type", "enabled", "sort_order")
     list_filter = ("type", "enabled")
     search_fields = ("name", "type")
     readonly_on_change = ("name",)
-    extra_help_texts = {
-        "name": "1 to 100 of letters, digits and - . _ ~. It never changes.",
-        "type": "For example development, test, preproduction, production.",
-        "enabled": "Whether new projects use it. Existing flags do not change.",
-    }
     readonly_always = ("created_at",)
     fields = ("name", "type", "enabled", "sort_order", "created_at")
-
+    extra_help_texts = {"enabled": "Whether new projects use it."}
     event_types = (EventType.ENVIRONMENT_UPDATED,)
-
-    def lock(self, obj: Environment, caller: Caller) -> object:
-        return environment_actions.access_environment_for_update(caller, obj.pk)
-
-    def check_values(self, obj: Environment, form: forms.ModelForm) -> None:
-        environment_actions.check_environment_values(obj)
-
-    def create(self, obj: Environment, form: Any, caller: Caller) -> Environment:
-        return environment_actions.create_environment(form.cleaned_data, caller=caller)
-
-    def change(self, obj: Environment, form: Any, caller: Caller) -> None:
-        environment_actions.update_environment(obj.pk, form.cleaned_data, caller=caller)
-
-    def remove(self, obj: Environment, form: Any, caller: Caller) -> None:
-        environment_actions.delete_environment(obj.pk, caller=caller)
-
-    def deletion_checks(self, obj: Environment, caller: Caller) -> Any:
-        yield partial(environment_actions.check_environment_is_unused, obj)
+    subject = Subject(
+        create=actions.create_environment,
+        update=actions.update_environment,
+        delete=actions.delete_environment,
+        lock=actions.access_environment_for_update,
+        check=actions.check_environment_values,
+        deletion_checks=(actions.check_environment_is_unused,),
+    )

@@ -1,4 +1,4 @@
-"""Admin site pages for flags and strategies. All changes go through the same actions as the API."""
+"""Flags and strategies in the admin site."""
 
 from functools import partial
 from typing import Any, ClassVar
@@ -6,47 +6,37 @@ from typing import Any, ClassVar
 from django import forms
 from django.contrib import admin
 from django.db.models import QuerySet
-from django.http import HttpRequest
 
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.errors import InvalidOperation, ValidationError
 from flagadmin.core.unreadable_values import check_values
 from groups.access import Caller
-from groups.admin_site.base import (
-    ActionInline,
-    ActionModelAdmin,
-    ActionModelForm,
-    AdminActions,
-    bulk_action,
-    checked_body,
-)
+from groups.admin_site.base import ActionInline, ActionModelAdmin, AdminActions, bulk_action
+from groups.admin_site.forms import ActionModelForm, checked_body
 from groups.permissions import Permission
 from projects.access import access_flag_for_update
 from projects.console import flag_url
 from projects.flags import actions, dependencies, links, tags
 from projects.flags import archive as archiving
 from projects.flags import environments as flag_environments
-from projects.flags.actions import CHANGEABLE, NewFlag
+from projects.flags.actions import NewFlag
 from projects.flags.bulk_delete import check_no_children
 from projects.flags.serializers import VariantBody
 from projects.models import Dependency, Flag, FlagEnvironment, FlagLink, FlagTag, Segment, Strategy
+from projects.segments.admin import CONSTRAINTS
 from projects.strategies import actions as strategies
 from projects.strategies.fields import COLUMNS, of_object
 from projects.strategies.serializers import StrategyBody
 from projects.strategies.variant_rules import variants_problems
 
+VARIANTS = '[{"name": …, "weight": 0 to 1000, "weightType": variable or fix, "stickiness": …}]'
+
 
 class OfFlag(ActionInline):
     """Base inline for a flag's rows. An archived flag is read-only until it is revived."""
 
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return super().has_add_permission(request, obj) and not is_archived(obj)
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return super().has_change_permission(request, obj) and not is_archived(obj)
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return super().has_delete_permission(request, obj) and not is_archived(obj)
+    def may_change(self, obj: Any) -> bool:
+        return not is_archived(obj)
 
 
 def is_archived(obj: Any) -> bool:
@@ -57,14 +47,12 @@ class FlagEnvironmentInline(OfFlag):
     model = FlagEnvironment
     fields = ("environment", "enabled", "variants")
     readonly_always = ("environment",)
-    extra_help_texts = {
-        "enabled": "Switched on without an enabled strategy, it gets the project's default strategy.",
-        "variants": '[{"name": …, "weight": 0 to 1000, "weightType": variable or fix, "stickiness": …}]',
-    }
+    extra_help_texts = {"variants": VARIANTS}
+    json_lists = {"variants": VariantBody}
     verbose_name_plural = "switch and variants in each environment"
 
     def check_values(self, obj: FlagEnvironment, form: forms.ModelForm) -> None:
-        obj.variants = checked_body(VariantBody, obj.variants, "variants", many=True)
+        super().check_values(obj, form)
         check_values(variants_problems(obj.variants, "variants"))
 
     def change(self, obj: FlagEnvironment, form: Any, caller: Caller) -> None:
@@ -96,12 +84,9 @@ class StrategyForm(ActionModelForm):
 class StrategyActions(AdminActions):
     form: Any = StrategyForm
     extra_help_texts = {
-        "name": "The strategy type, for example flexibleRollout.",
-        "sort_order": "Strategies are evaluated in this order; the first that passes decides.",
         "parameters": 'Strings by name, for example {"rollout": "50", "stickiness": "default"}.',
-        "constraints": 'A list; all must hold. Each: {"contextName": …, "operator": …, "values": […]} or "value"; '
-        'optional "inverted" and "caseInsensitive".',
-        "variants": '[{"name": …, "weight": 0 to 1000, "weightType": variable or fix, "stickiness": …}]',
+        "constraints": CONSTRAINTS,
+        "variants": VARIANTS,
     }
     fields: ClassVar[Any] = ("environment", *COLUMNS, "used_segments")
 
@@ -224,12 +209,6 @@ class FlagAdmin(OneFlagAdmin):
     list_select_related = ("project",)
     raw_id_fields = ("project",)
     readonly_on_change = ("name", "project")
-    extra_help_texts = {
-        "name": "1 to 100 of letters, digits and - . _ ~; unique across all projects. It never changes.",
-        "type": "For example release, experiment, operational, kill-switch, permission.",
-        "stale": "Has served its purpose; should be removed from the code.",
-        "impression_data": "SDKs emit an event for each evaluation.",
-    }
     readonly_always = ("created_at", "created_by", "archived_at")
     fields = (
         "name", "project", "type", "description", "stale", "impression_data", "created_at", "created_by",
@@ -249,11 +228,8 @@ class FlagAdmin(OneFlagAdmin):
         ),
     )
 
-    def get_inlines(self, request: HttpRequest, obj: Any) -> Any:
-        return self.inlines if obj is not None else ()
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return super().has_change_permission(request, obj) and not is_archived(obj)
+    def may_change(self, obj: Any) -> bool:
+        return not is_archived(obj)
 
     def create(self, obj: Flag, form: Any, caller: Caller) -> Flag:
         new = NewFlag(
@@ -266,7 +242,7 @@ class FlagAdmin(OneFlagAdmin):
         return actions.create_flag(obj.project_id, new, caller=caller)
 
     def change(self, obj: Flag, form: Any, caller: Caller) -> None:
-        changes = {name: form.cleaned_data[name] for name in form.changed_data if name in CHANGEABLE}
+        changes = self.values(obj, form.changed_data)
         actions.update_flag(obj.project_id, obj.name, changes, caller=caller)
 
     def remove(self, obj: Flag, form: Any, caller: Caller) -> None:

@@ -1,4 +1,4 @@
-"""Admin site pages for the roles of users and groups in projects."""
+"""The roles of users and groups in projects, in the admin site."""
 
 from typing import Any, ClassVar
 
@@ -9,7 +9,7 @@ from flagadmin.core.errors import ValidationError
 from groups.access import Caller
 from groups.admin_site.base import ActionInline, ActionModelAdmin, AdminActions
 from groups.models import Grant
-from projects.members import actions as project_access
+from projects.members import actions
 from projects.members.actions import PROJECT_TYPES, Holders
 
 
@@ -24,13 +24,13 @@ class GrantActions(AdminActions):
             raise ValidationError(f"{obj.role} is a root role and cannot be granted in a project.")
 
     def create(self, obj: Grant, form: Any, caller: Caller) -> Grant:
-        project_access.add_roles(obj.project_id, [holder(obj)], [obj.role_id], caller=caller)
+        actions.add_roles(obj.project_id, [holder(obj)], [obj.role_id], caller=caller)
         return Grant.objects.get(
             project=obj.project_id, role=obj.role_id, user=obj.user_id, group=obj.group_id
         )
 
     def remove(self, obj: Grant, form: Any, caller: Caller) -> None:
-        project_access.remove_role(obj.project_id, holder(obj), obj.role_id, caller=caller)
+        actions.remove_role(obj.project_id, holder(obj), obj.role_id, caller=caller)
 
 
 class GrantInline(GrantActions, ActionInline):

@@ -1,5 +1,6 @@
-"""Admin site page for projects and their environments. All changes go through the same actions as the API."""
+"""Projects and their environments in the admin site."""
 
+from functools import partial
 from typing import Any
 
 from django import forms
@@ -8,9 +9,11 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.errors import ValidationError
+from flagadmin.core.errors import check_problems
 from groups.access import Caller
-from groups.admin_site.base import ActionInline, ActionModelAdmin, bulk_action, checked_body
+from groups.admin_site.base import ActionInline, bulk_action
+from groups.admin_site.forms import checked_body
+from groups.admin_site.subjects import Subject, SubjectAdmin
 from groups.permissions import Permission
 from projects.access import access_project_for_update
 from projects.deletion.execute import delete_project
@@ -18,7 +21,7 @@ from projects.deletion.plan import plan_project_deletion
 from projects.deletion.summary import lost
 from projects.members.admin import GrantInline
 from projects.models import Project, ProjectEnvironment
-from projects.projects import actions
+from projects.projects import actions as project_actions
 from projects.projects import environments as places
 from projects.strategies.serializers import StrategyBody
 
@@ -53,20 +56,13 @@ class ProjectEnvironmentInline(ActionInline):
 
 
 @admin.register(Project)
-class ProjectAdmin(ActionModelAdmin):
+class ProjectAdmin(SubjectAdmin):
     list_display = ("id", "name", "archived_at", "flag_limit", "default_stickiness", "created_at")
     list_filter = (("archived_at", admin.EmptyFieldListFilter),)
     search_fields = ("id", "name", "description")
     ordering = ("id",)
     readonly_on_change = ("id",)
-    extra_help_texts = {
-        "id": "1 to 100 of letters, digits and - . _ ~. It never changes.",
-        "default_stickiness": "What new gradual rollouts are kept by: default, random, userId, sessionId or a context "
-        "field.",
-        "flag_limit": "Maximum number of active flags; empty: no limit.",
-        "naming_pattern": "A regular expression (RE2) that names of new flags match as a whole.",
-        "naming_example": "A matching name, shown to users who enter one that does not match.",
-    }
+    extra_help_texts = {"flag_limit": "Maximum number of active flags; empty: no limit."}
     readonly_always = ("created_at", "archived_at")
     fieldsets = (
         (None, {"fields": ("id", "name", "description", "created_at", "archived_at")}),
@@ -78,39 +74,24 @@ class ProjectAdmin(ActionModelAdmin):
         bulk_action(
             "archive",
             "Archive the selected projects",
-            lambda project, caller: actions.archive_project(project.pk, caller=caller),
+            lambda project, caller: project_actions.archive_project(project.pk, caller=caller),
         ),
         bulk_action(
             "revive",
             "Revive the selected projects",
-            lambda project, caller: actions.revive_project(project.pk, caller=caller),
+            lambda project, caller: project_actions.revive_project(project.pk, caller=caller),
         ),
     )
-
-    def get_inlines(self, request: HttpRequest, obj: Any) -> Any:
-        return self.inlines if obj is not None else ()
-
-    def lock(self, obj: Project, caller: Caller) -> object:
-        return access_project_for_update(caller, obj.pk, Permission.UPDATE_PROJECT)
+    subject = Subject(
+        create=project_actions.create_project,
+        update=project_actions.update_project,
+        delete=delete_project,
+        lock=partial(access_project_for_update, permission=Permission.UPDATE_PROJECT),
+        check=lambda project: check_problems(project_actions.problems_of(project)),
+    )
 
     def events(self, obj: Project) -> QuerySet[AuditEvent]:
         return AuditEvent.objects.filter(project=obj.pk, feature=None)
-
-    def check_values(self, obj: Project, form: forms.ModelForm) -> None:
-        if problems := actions.problems_of(obj):
-            raise ValidationError.of(problems)
-
-    def create(self, obj: Project, form: Any, caller: Caller) -> Project:
-        values = {name: value for name, value in form.cleaned_data.items() if name != "environments"}
-        return actions.create_project(values, caller=caller)
-
-    def change(self, obj: Project, form: Any, caller: Caller) -> None:
-        changes = {name: form.cleaned_data[name] for name in form.changed_data}
-        if changes:
-            actions.update_project(obj.pk, changes, caller=caller)
-
-    def remove(self, obj: Project, form: Any, caller: Caller) -> None:
-        delete_project(obj.pk, caller=caller)
 
     def deletion_label(self, obj: Project) -> str:
         plan = plan_project_deletion(obj.pk, caller=Caller.system())

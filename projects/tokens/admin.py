@@ -1,9 +1,8 @@
-"""Admin site page for API tokens: change the expiry or revoke, through the same actions as the API."""
+"""API tokens in the admin site: change the expiry, or revoke."""
 
 from typing import Any
 
 from django.contrib import admin
-from django.http import HttpRequest
 
 from flagadmin.core.audit.events import EventType
 from groups.access import Caller
@@ -23,8 +22,6 @@ class ScopeInline(ActionInline):
 
 @admin.register(ApiToken)
 class ApiTokenAdmin(ActionModelAdmin):
-    """API tokens. Only hashes of their secrets are stored; tokens are created in the console or the API."""
-
     list_display = (
         "name", "kind", "prefix", "environment", "all_projects", "user", "expires_at", "seen_at",
     )  # fmt: skip
@@ -42,9 +39,8 @@ class ApiTokenAdmin(ActionModelAdmin):
     def lock(self, obj: ApiToken, caller: Caller) -> object:
         return access_token_for_update(caller, str(obj.pk), "UPDATE")
 
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        personal = obj is not None and obj.kind == ApiToken.Kind.PERSONAL
-        return super().has_change_permission(request, obj) and not personal
+    def may_change(self, obj: Any) -> bool:
+        return obj is None or obj.kind != ApiToken.Kind.PERSONAL
 
     def change(self, obj: ApiToken, form: Any, caller: Caller) -> None:
         tokens.update_token(str(obj.pk), expires_at=obj.expires_at, caller=caller)

@@ -3,12 +3,10 @@
 import json
 
 import pytest
+from django.contrib import admin
 
 from projects.models import ContextField, FlagTag, Segment, StrategySegment, StrategyType, TagType
 from projects.revision import revisions
-from projects.segments import actions as segments
-from projects.strategies import strategy_types
-from projects.tag_types import actions as tag_types
 from tests.support.admin_forms import errors_of, refusals, saved, send, site
 from tests.support.flags import add_strategy, make_flag
 from tests.support.records import events
@@ -106,12 +104,8 @@ def test_a_tag_type(site):
 @pytest.mark.parametrize("path", ["segment/{segment}", "strategytype/hostGroup", "tagtype/team"])
 def test_the_page_before_a_deletion_tries_nothing(site, monkeypatch, path):
     """Deleting to see whether it works would take the locks of a deletion for everybody who only looks."""
-    for module, name in (
-        (segments, "delete_segment"),
-        (strategy_types, "delete_strategy_type"),
-        (tag_types, "delete_tag_type"),
-    ):
-        monkeypatch.setattr(module, name, never)
+    for model in (Segment, StrategyType, TagType):
+        monkeypatch.setattr(admin.site._registry[model], "remove", never)
     eu = Segment.objects.create(name="eu", constraints=[CONSTRAINT])
     StrategyType.objects.create(name="hostGroup")
     TagType.objects.create(name="team")

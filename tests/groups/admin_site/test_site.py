@@ -6,7 +6,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from flagadmin.core.audit.models import AuditEvent
-from groups.models import ApiToken, Grant, Group, GroupMembership, LoginFailure, Role
+from groups.models import ApiToken, Grant, Group, GroupMembership, InviteLink, LoginFailure, Role
 from groups.permissions import BuiltIn
 from groups.tokens import hash_secret
 from playground.models import SavedContext, UserRun
@@ -53,6 +53,9 @@ def furnished(people):
     SavedContext.objects.create(name="Ada")
     UserRun.objects.create(caller_name="x", environment="production", created_at=now)
     LoginFailure.objects.create(account="x", address="127.0.0.1")
+    InviteLink.objects.create(
+        name="Team", key="abc", token_hash=hash_secret("abc.def"), role_id=BuiltIn.VIEWER, expires_at=now
+    )
     AuditEvent.objects.create(type="project-created", actor_name="x", project="shop", after={"id": "shop"})
 
 
@@ -121,10 +124,13 @@ def test_an_admin_by_group_enters(people):
 def test_no_secret_is_shown(furnished, site, people):
     secret = make_token("personal", user=people["admin"])
     token = ApiToken.objects.get(secret_hash=hash_secret(secret))
-    for path in (url(ApiToken, "changelist"), url(ApiToken, "change", token.pk)):
-        shown = site.get(path).content.decode()
-        assert secret not in shown
-        assert hash_secret(secret) not in shown
+    link = InviteLink.objects.get()
+    for row in (token, link):
+        for path in (url(type(row), "changelist"), url(type(row), "change", row.pk)):
+            shown = site.get(path).content.decode()
+            assert secret not in shown
+            assert hash_secret(secret) not in shown
+            assert link.token_hash not in shown
     person = site.get(f"/admin/groups/user/{people['admin'].pk}/change/").content.decode()
     assert "md5$" not in person
 
