@@ -8,7 +8,6 @@ from projects.definitions import Definitions, definitions
 from projects.models import Environment, Flag, FlagEnvironment
 
 Document = dict[str, Any]
-PRODUCTION = "production"  # an environment type
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +109,6 @@ def enabled_places(flags: Sequence[Flag]) -> list[tuple[str, str]]:
     """(flag, environment) where flags of one project are on, production first."""
     rows = FlagEnvironment.objects.filter(flag__in=flags, enabled=True)
     rows = rows.filter(environment__projects=flags[0].project_id)
-    names = environments_in_order()
+    names = Environment.objects.names()
     found = rows.values_list("flag__name", "environment_id")
     return sorted(found, key=lambda place: (names.index(place[1]), place[0]))
-
-
-def environments_in_order() -> list[str]:
-    """All environments, production first."""
-    rows = Environment.objects.order_by("sort_order", "name").values_list("name", "type")
-    return [name for name, _ in sorted(rows, key=lambda row: row[1] != PRODUCTION)]

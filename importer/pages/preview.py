@@ -28,7 +28,7 @@ def preview_context(run: ImportRun, ticked: Collection[str]) -> dict[str, Any]:
         "also": f" and {counted(others, 'saved context')}" if (others := written_contexts(preview)) else "",
         "notes": list(notes(preview)),
         "elsewhere": [name for name in preview.get("sources", ()) if name != run.environment],
-        "is_production": Environment.objects.filter(name=run.environment, type="production").exists(),
+        "is_production": Environment.objects.production().filter(name=run.environment).exists(),
         "blocked": blocked(run),
         "refused": run.counts.get("refuse", 0),
         "ticks": excluding,

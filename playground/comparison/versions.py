@@ -17,12 +17,11 @@ from playground.comparison.table import ContextTable
 from playground.comparison.who_changes import sampled
 from playground.engine.compilation import compile_snapshot, recompile
 from projects.definitions import Definitions, all_definitions
-from projects.drafts import environments_in_order
 from projects.flag_parts import Document, read_segments
 from projects.history.back import Back, PastEvent
 from projects.history.flag_parts import NOTHING, in_environments
 from projects.history.versions import FlagBack, FlagEvent, events_since, present_version
-from projects.models import Flag, OutsideChange
+from projects.models import Environment, Flag, OutsideChange
 
 USERS = 1_000
 MAX_PLACES = 4
@@ -102,7 +101,7 @@ def _computed(flag: Flag, versions: Sequence[Version]) -> dict[Version, VersionC
     sides: dict[Version, list[Document | None]] = {version: [] for version in versions}
     for version in _walked(back.take, events, versions):
         sides[version].append(back.version())
-    order = [name for name in environments_in_order() if name in set(_used(flag))]
+    order = [name for name in Environment.objects.names() if name in set(_used(flag))]
     places = {
         version: [name for name in order if _may_differ(name, *reversed(both))]
         for version, both in sides.items()

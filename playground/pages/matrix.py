@@ -103,7 +103,7 @@ class Matrix:
     @cached_property
     def production(self) -> set[str]:
         """The environments of the groups that are production ones, though their name does not say so. One query."""
-        found = Environment.objects.filter(type="production", name__in=[name for name, _ in self.groups])
+        found = Environment.objects.production().filter(name__in=[name for name, _ in self.groups])
         return set(found.exclude(name="production").values_list("name", flat=True))
 
     @property

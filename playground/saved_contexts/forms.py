@@ -10,7 +10,7 @@ from flagadmin.core.errors import ValidationError
 from playground.pages.query import decoded_json
 from playground.saved_contexts.expectation_field import ExpectationsField, ExpectationsInput
 from playground.saved_contexts.rules import MAX_NAME_LENGTH, MAX_NOTE_LENGTH
-from projects.drafts import environments_in_order
+from projects.models import Environment
 
 
 class SavedContextForm(forms.Form):
@@ -30,7 +30,7 @@ class SavedContextForm(forms.Form):
 
     def __init__(self, *args: Any, flags: Sequence[str], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["expectations"].widget = ExpectationsInput(environments_in_order(), flags)
+        self.fields["expectations"].widget = ExpectationsInput(Environment.objects.names(), flags)
 
     def clean_context(self) -> Any:
         try:

@@ -11,7 +11,7 @@ from groups.console import Crumbs
 from groups.permissions import Permission
 from projects.access import access_flag
 from projects.console import ActionPage, flag_crumbs, flag_url
-from projects.drafts import PRODUCTION, Draft, Drafting, FlagEdit, enabled_places, stored_strategies
+from projects.drafts import Draft, Drafting, FlagEdit, enabled_places, stored_strategies
 from projects.flags.actions import update_flag
 from projects.flags.dependencies import add_dependency, checked_parent, no_parent, remove_dependency
 from projects.flags.links import add_link, remove_link
@@ -93,7 +93,7 @@ class AsksFirst(Drafting, FlagAction):
     def asks(self) -> bool:
         """Whether this would change an evaluation in a production environment. Raises NotFound, NoAccess."""
         places = [edit.environment for edit in self.edits() if isinstance(edit, FlagEdit)]
-        return Environment.objects.filter(name__in=places, type=PRODUCTION).exists()
+        return Environment.objects.production().filter(name__in=places).exists()
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         if "confirmed" not in request.POST and self.may_ask():

@@ -17,7 +17,7 @@ from projects.drafts import Drafting, FlagEdit
 from projects.flags.actions import set_stale
 from projects.flags.archive_pages import MAX_LISTED, SelectedFlags, counted, selected_flags
 from projects.flags.environments import check_enabling, disable_flags, draft_of_switch, enable_flags
-from projects.flags.flag_cells import PRODUCTION, flag_cells, texts_when_on
+from projects.flags.flag_cells import flag_cells, texts_when_on
 from projects.flags.tags import change_tags_of_many
 from projects.flags.toggle import project_environment
 from projects.flags.usage import users_of
@@ -98,8 +98,7 @@ class TogglePage(Drafting, SelectedFlags):
             users=users[:MAX_LISTED],
             more_users=max(len(users) - MAX_LISTED, 0),
             environment=self.environment,
-            production=project_environment(flags[0].project_id, self.environment).environment.type
-            == PRODUCTION,
+            production=project_environment(flags[0].project_id, self.environment).environment.is_production,
             turned=self.turned,
             button=f"Turn {self.turned} {counted([flag.name for flag, _, _ in changes])} in {self.environment}",
             back=self.back(),

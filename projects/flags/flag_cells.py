@@ -8,9 +8,7 @@ from datetime import datetime
 from django.db import connection
 
 from projects.flags.evaluations import last_evaluated
-from projects.models import Dependency, Flag, FlagEnvironment, ProjectEnvironment
-
-PRODUCTION = "production"  # an environment type; the environment may have any name
+from projects.models import Dependency, Environment, Flag, FlagEnvironment, ProjectEnvironment
 
 # SQL of a strategy ``s``: whether it is limited to some requests. One without a share names users, addresses or hosts.
 CONDITIONAL = """(s.share IS NULL OR s.constraints <> '[]' OR EXISTS (
@@ -69,7 +67,7 @@ def flag_cells(flags: Sequence[Flag]) -> list[FlagCells]:
             cells=[
                 _cell(
                     name,
-                    kind == PRODUCTION,
+                    kind == Environment.PRODUCTION,
                     (flag.pk, name) in enabled,
                     *strategies.get((flag.pk, name), _NONE),
                     seen[flag.pk].get(name),

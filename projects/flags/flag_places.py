@@ -15,9 +15,9 @@ from groups.access import Caller
 from groups.permissions import Permission
 from projects.console import flag_url
 from projects.flags.evaluations import Evaluations, last_evaluated
-from projects.flags.flag_rows import PRODUCTION, Toggle, toggle_of
+from projects.flags.flag_rows import Toggle, toggle_of
 from projects.flags.strategy_lines import Palette, Share, StrategyLine, strategy_lines
-from projects.models import Flag, Segment
+from projects.models import Environment, Flag, Segment
 from projects.sentences import MAX_LISTED
 
 MAX_STRATEGIES = 30  # in all environments; above this, each environment shows only its first few
@@ -91,7 +91,7 @@ def flag_places(
         is_open = index < MAX_OPEN or focus == name
         yield FlagInEnvironment(
             name=name,
-            production=place["type"] == PRODUCTION,
+            production=place["type"] == Environment.PRODUCTION,
             switch=toggle_of(flag, place, caller=caller),
             is_open=is_open,
             strategies=list(islice(lines, most)) if is_open else [],

@@ -11,8 +11,8 @@ from django.utils import timezone
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.console import flag_url
-from projects.flags.flag_cells import PRODUCTION, Cell, flag_cells
-from projects.models import FavoriteFlag, Flag, FlagTag, FlagType
+from projects.flags.flag_cells import Cell, flag_cells
+from projects.models import Environment, FavoriteFlag, Flag, FlagTag, FlagType
 
 IDLE = timedelta(days=30)
 
@@ -73,7 +73,7 @@ def flag_rows(flags: Sequence[Flag], *, caller: Caller) -> list[FlagRow]:
 
 def toggle_of(flag: Flag, place: dict[str, Any], *, caller: Caller) -> Toggle:
     locked = flag.is_archived or not may_toggle(caller, flag.project_id, place["name"])
-    return Toggle(place["name"], place["enabled"], locked, place["type"] == PRODUCTION)
+    return Toggle(place["name"], place["enabled"], locked, place["type"] == Environment.PRODUCTION)
 
 
 def may_toggle(caller: Caller, project_id: str, environment: str) -> bool:

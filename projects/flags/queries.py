@@ -19,12 +19,12 @@ from projects.flags.environment_summaries import NO_EVALUATIONS, environment_sum
 from projects.flags.lifecycle_queries import current_stages
 from projects.models import (
     Dependency,
+    Environment,
     FavoriteFlag,
     Flag,
     FlagEnvironment,
     FlagLink,
     FlagTag,
-    ProjectEnvironment,
     Strategy,
     StrategySegment,
 )
@@ -267,7 +267,6 @@ def search_flags(caller: Caller, words: Sequence[str]) -> QuerySet[Flag]:
 
 def production_toggles(flag: Flag) -> list[tuple[str, bool]]:
     """(environment, enabled) in the production environments of the flag's project."""
-    states = FlagEnvironment.objects.filter(flag=flag, environment=OuterRef("environment"), enabled=True)
-    places = ProjectEnvironment.objects.filter(project=flag.project_id, environment__type="production")
-    rows = places.order_by("environment__sort_order", "environment_id")
-    return list(rows.values_list("environment_id", Exists(states)))
+    states = FlagEnvironment.objects.filter(flag=flag, environment=OuterRef("name"), enabled=True)
+    environments = Environment.objects.production().filter(projects=flag.project_id)
+    return list(environments.values_list("name", Exists(states)))

@@ -14,7 +14,7 @@ from groups.console import ConsolePage, Crumbs
 from groups.models import User
 from projects.access import access_flag
 from projects.console import api_path, flag_crumbs, flag_url
-from projects.drafts import PRODUCTION, Drafting, ExactDraft, FlagEdit, enabled_places, environments_in_order
+from projects.drafts import Drafting, ExactDraft, FlagEdit, enabled_places
 from projects.flags.flag_history import without_flag
 from projects.flags.revert import revert_flag
 from projects.flags.revert_plan import (
@@ -127,7 +127,7 @@ class RevertPage(Drafting, ConsolePage):
                 place,
                 ExactDraft(self.flag.name, changes[place] | common),
             )
-            for place in environments_in_order()
+            for place in Environment.objects.names()
             if place in changes
         ]
 
@@ -161,8 +161,8 @@ class RevertPage(Drafting, ConsolePage):
     def shown_parts(self) -> list[ShownPart]:
         used = {segment for planned in self.plan.parts for segment in planned.part.used_segments()}
         segments = dict(Segment.objects.filter(pk__in=used).values_list("pk", "name"))
-        production = set(Environment.objects.filter(type=PRODUCTION).values_list("name", flat=True))
-        order = environments_in_order()
+        production = set(Environment.objects.production().values_list("name", flat=True))
+        order = Environment.objects.names()
         parts = [self.shown(planned, segments, production) for planned in self.plan.parts]
         places = {f"{ENVIRONMENT}:{name}": place for place, name in enumerate(order)}
         return sorted(parts, key=lambda part: places.get(part.key, len(places)))

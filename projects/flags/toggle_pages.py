@@ -14,7 +14,6 @@ from projects.access import access_flag
 from projects.console import ActionPage, api_path, flag_crumbs, flag_url
 from projects.drafts import Draft, Drafting, FlagEdit
 from projects.flags.environments import check_enabling, disable_flag, draft_of_switch, enable_flag
-from projects.flags.flag_rows import PRODUCTION
 from projects.flags.queries import strategy_documents
 from projects.flags.toggle import project_environment
 from projects.flags.usage import FlagUser, users_of
@@ -49,7 +48,7 @@ class ToggleFlag(Drafting, ActionPage):
         return f"{self.request.path}?{urlencode(asked)}"
 
     def in_production(self) -> bool:
-        return Environment.objects.filter(name=self.environment, type=PRODUCTION).exists()
+        return Environment.objects.production().filter(name=self.environment).exists()
 
     def act(self) -> str:
         project_id, name = self.kwargs["project_id"], self.kwargs["name"]

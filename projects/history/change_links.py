@@ -10,11 +10,10 @@ from django.urls import reverse
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.http.timestamps import iso
 from projects.console import flag_url
-from projects.drafts import environments_in_order
 from projects.history.back import TYPES
 from projects.history.changes import Row
 from projects.history.past import just_before
-from projects.models import Flag, ProjectEnvironment
+from projects.models import Environment, Flag, ProjectEnvironment
 
 
 def with_versions(rows: Iterable[Row], change: QuerySet[AuditEvent]) -> list[Row]:
@@ -75,4 +74,4 @@ def _environment(events: QuerySet[AuditEvent], project: str) -> str:
     """Of the environments that the change names, or else of the project's, the first; production before others."""
     named = set(events.exclude(environment=None).values_list("environment", flat=True).distinct())
     used = set(ProjectEnvironment.objects.filter(project=project).values_list("environment_id", flat=True))
-    return next((name for name in environments_in_order() if name in (named & used or used)), "")
+    return next((name for name in Environment.objects.names() if name in (named & used or used)), "")

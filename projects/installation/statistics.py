@@ -147,7 +147,7 @@ def _count_applications(now: datetime) -> list[dict[str, Any]]:
 
 
 def _count_production_changes(now: datetime) -> dict[str, int]:
-    production = Environment.objects.filter(type="production").values("name")
+    production = Environment.objects.production().values("name")
     events = AuditEvent.objects.filter(environment__in=production, created_at__gte=now - timedelta(days=90))
     return events.aggregate(
         **{

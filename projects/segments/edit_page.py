@@ -12,8 +12,7 @@ from flagadmin.core.errors import AppError, Problem
 from flagadmin.core.http.path_ids import path_id
 from flagadmin.core.lists.pages import curl_for
 from groups.permissions import Permission
-from projects.drafts import Draft, Drafting, FlagEdit, environments_in_order
-from projects.flags.flag_cells import PRODUCTION
+from projects.drafts import Draft, Drafting, FlagEdit
 from projects.history.field_changes import FieldChange
 from projects.history.queries import readable_events
 from projects.models import Environment, Segment
@@ -67,7 +66,7 @@ class EditSegment(Drafting, EditConflictMixin, SegmentForm):
         self.segment.constraints = stored_constraints(self.segment.constraints)
         actions.check_update(self.segment, self.stored.get("project"), caller=self.caller)
         draft = Draft(segments={self.segment.pk: self.segment.constraints})
-        names = environments_in_order()
+        names = Environment.objects.names()
         found = actions.enabled_users(self.segment, self.caller)
         ordered = sorted(found, key=lambda place: (names.index(place[2]), place))
         return [FlagEdit(*place, draft) for place in ordered]
@@ -84,7 +83,7 @@ class EditSegment(Drafting, EditConflictMixin, SegmentForm):
 
     def production_uses(self) -> int:
         used = actions.enabled_users(self.segment, self.caller)
-        production = Environment.objects.filter(type=PRODUCTION).values_list("name", flat=True)
+        production = set(Environment.objects.production().values_list("name", flat=True))
         return sum(environment in production for _, _, environment in used)
 
     def asked(self) -> dict[str, Any]:

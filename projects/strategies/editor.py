@@ -18,7 +18,6 @@ from flagadmin.core.unreadable_values import refused_problems
 from groups.console import ConsolePage
 from groups.permissions import Permission
 from projects.drafts import Drafting
-from projects.flags.flag_rows import PRODUCTION
 from projects.history.field_changes import FieldChange, strategy_changes
 from projects.models import Environment, Segment, StrategyType
 from projects.sentences import Summary, strategy_summary, variants_sentence
@@ -149,7 +148,7 @@ class StrategyEditor(Drafting, ConsolePage):
 
     @cached_property
     def is_production(self) -> bool:
-        return Environment.objects.filter(name=self.environment, type=PRODUCTION).exists()
+        return Environment.objects.production().filter(name=self.environment).exists()
 
     def changes(self, document: Document) -> list[FieldChange]:
         """The differences of the form to the stored strategy."""

@@ -18,7 +18,6 @@ from projects.access import access_flag
 from projects.console import api_path, flag_crumbs, flag_url
 from projects.drafts import Draft, Drafting, FlagEdit
 from projects.flags.environments import set_variants, stored_variants
-from projects.flags.flag_cells import PRODUCTION
 from projects.flags.toggle import project_environment
 from projects.flags.usage import applications_of
 from projects.history.field_changes import FieldChange
@@ -39,7 +38,7 @@ class VariantsPage(Drafting, EditConflictMixin, ConsolePage):
         self.flag = access_flag(self.caller, self.kwargs["project_id"], self.kwargs["name"], archived=False)
         self.environment = self.request.GET.get("environmentId", "")
         place = project_environment(self.flag.project_id, self.environment)
-        self.is_production = place.environment.type == PRODUCTION
+        self.is_production = place.environment.is_production
         permission = Permission.UPDATE_FEATURE_ENVIRONMENT_VARIANTS
         self.caller.check(permission, project=self.flag.project_id, environment=self.environment)
         self.stored = stored_variants(self.flag, self.environment)
