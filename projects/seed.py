@@ -5,6 +5,8 @@ from typing import Any
 from django.apps import apps as global_apps
 from django.db import transaction
 
+from playground.engine.strategy_types import STRATEGY_TYPES
+
 DEFAULT_PROJECT = "default"
 ENVIRONMENTS = (("development", "development", 2), ("production", "production", 3))
 FLAG_TYPES = (
@@ -14,41 +16,6 @@ FLAG_TYPES = (
     ("kill-switch", "Kill switch", "Turns a feature off quickly when it causes trouble.", None),
     ("permission", "Permission", "Gives a feature to users by role or entitlement.", None),
     ("sunset", "Sunset", "Plans the removal of a feature.", 90),
-)
-STRATEGY_TYPES: tuple[tuple[str, str, str, list[dict[str, Any]]], ...] = (
-    (
-        "flexibleRollout",
-        "Gradual rollout",
-        "On for a percentage of users, sessions or calls, always the same ones.",
-        [
-            {"name": "rollout", "type": "percentage", "description": "", "required": False},
-            {
-                "name": "stickiness",
-                "type": "string",
-                "description": "Which field keeps a result.",
-                "required": True,
-            },
-            {
-                "name": "groupId",
-                "type": "string",
-                "description": "Flags of one group share buckets.",
-                "required": True,
-            },
-        ],
-    ),
-    ("default", "Standard", "On for everyone.", []),
-    (
-        "remoteAddress",
-        "IPs",
-        "On for the addresses and networks listed.",
-        [{"name": "IPs", "type": "list", "description": "Addresses and networks (CIDR).", "required": True}],
-    ),
-    (
-        "applicationHostname",
-        "Hosts",
-        "On for the hosts listed; the SDK compares the name of its own host.",
-        [{"name": "hostNames", "type": "list", "description": "Host names.", "required": False}],
-    ),
 )
 CONTEXT_FIELDS = (
     ("environment", "Allows you to constrain on application environment", 0),
@@ -91,13 +58,14 @@ def _seed_vocabulary(using: str, models: dict[str, Any]) -> None:
         ],
         ignore_conflicts=True,
     )
-    for order, (name, title, description, parameters) in enumerate(STRATEGY_TYPES):
+    offered = [kind for kind in STRATEGY_TYPES.values() if kind.title]
+    for order, kind in enumerate(offered):
         models["StrategyType"].objects.using(using).update_or_create(
-            name=name,
+            name=kind.name,
             defaults={
-                "title": title,
-                "description": description,
-                "parameters": parameters,
+                "title": kind.title,
+                "description": kind.description,
+                "parameters": [parameter.definition for parameter in kind.parameters],
                 "built_in": True,
                 "sort_order": order,
             },

@@ -11,7 +11,7 @@ from typing import Any
 from playground.engine.coercion import objects_of, parameters_of, strings_of, text_of
 from playground.engine.operators import OPERATORS
 from playground.engine.sentences import custom_strategy, listed, shown, unmet_phrase
-from playground.engine.strategies import STRATEGIES
+from playground.engine.strategy_types import STRATEGY_TYPES
 
 Document = Mapping[str, Any]
 MAX_IN_A_SENTENCE = 2
@@ -78,18 +78,13 @@ def percent(weight: Any) -> str:
 
 
 def _whom(name: str, parameters: Mapping[str, str]) -> str:
-    if name == "flexibleRollout":
-        return _share(parameters.get("rollout", ""), parameters.get("stickiness", "default"))
-    if name.startswith("gradualRollout") and name in STRATEGIES:
-        field = name.removeprefix("gradualRollout")
-        return _share(parameters.get("percentage", ""), field[:1].lower() + field[1:])
-    if name == "userWithId":
-        return f"On for userId {_listed(parameters.get('userIds', ''))}"
-    if name == "remoteAddress":
-        return f"On for the addresses {_listed(parameters.get('IPs', ''))}"
-    if name == "applicationHostname":
-        return f"On for applications on {_listed(parameters.get('hostNames', ''))}"
-    return "On for everyone" if name == "default" else custom_strategy(name)
+    kind = STRATEGY_TYPES.get(name)
+    if kind is None:
+        return custom_strategy(name)
+    if kind.percentage:
+        stickiness = kind.stickiness or parameters.get("stickiness", "default")
+        return _share(parameters.get(kind.percentage, ""), stickiness)
+    return kind.whom.format(_listed(parameters.get(kind.lists, "")))
 
 
 def _share(rollout: str, stickiness: str) -> str:

@@ -12,14 +12,14 @@ from django.db import connection
 from flagadmin.core.byte_cache import ByteCache
 from flagadmin.core.db.transactions import consistent_reads
 from groups.access import Caller
+from playground.engine.strategy_types import STRATEGY_TYPES
 from projects.revision import revisions
 
 # The context fields that built-in strategies read without naming them.
 BUILT_IN_FIELDS = {
-    "userWithId": "userId",
-    "gradualRolloutUserId": "userId",
-    "gradualRolloutSessionId": "sessionId",
-    "remoteAddress": "remoteAddress",
+    kind.name: field
+    for kind in STRATEGY_TYPES.values()
+    if (field := kind.field or kind.stickiness) not in ("", "random")
 }
 
 # Stored JSON may have unexpected types: anything but lists of objects is ignored.

@@ -14,12 +14,13 @@ from typing import Any, NamedTuple
 
 from playground.comparison.matching import matching
 from playground.engine import literals
-from playground.engine.coercion import objects_of, parameters_of, strings_of, text_of, trimmed
+from playground.engine.coercion import objects_of, parameters_of, strings_of, text_of
 from playground.engine.constraints import CompiledConstraint, Constraints
 from playground.engine.context import FORMS, Context
 from playground.engine.hashing import ROLLOUT_SEED, VARIANT_SEED, hashes
 from playground.engine.operators import OPERATORS
 from playground.engine.strategies import Rollout, compile_strategy
+from playground.engine.strategy_types import STRATEGY_TYPES
 from playground.engine.variants import CompiledVariants, compile_flag_variants
 
 Document = Mapping[str, Any]
@@ -71,15 +72,11 @@ def rules_of(flag: Document, segments: Mapping[int, Document]) -> list[StrategyR
 
 
 def _own(strategy: Document) -> Iterator[Document]:
-    """The condition of userWithId and remoteAddress as a constraint."""
-    parameters = parameters_of(strategy.get("parameters"))
-    for name, member, field, operator in (
-        ("userWithId", "userIds", "userId", "IN"),
-        ("remoteAddress", "IPs", "remoteAddress", "IN_CIDR"),
-    ):
-        if strategy.get("name") == name and member in parameters:
-            values = [trimmed(part) for part in parameters[member].split(",")]
-            yield {"contextName": field, "operator": operator, "values": values}
+    """The condition of a strategy type that lists values, as a constraint."""
+    kind = STRATEGY_TYPES.get(text_of(strategy.get("name")))
+    values = kind and kind.values(parameters_of(strategy.get("parameters")))
+    if kind is not None and values is not None:
+        yield {"contextName": kind.field, "operator": kind.operator, "values": values}
 
 
 def _rule(constraint: CompiledConstraint, document: Document, pairs: list[tuple[str, str]]) -> Rule:

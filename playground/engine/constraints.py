@@ -128,7 +128,7 @@ def compile_constraint(document: Mapping[str, Any], columns: Columns) -> Compile
     if unquotable(field):
         return _broken(field, operator, f"the field name {quoted(field)} cannot be read by SDKs", columns)
     inverted = bool(document.get("inverted"))
-    form, test, fault, shown = _bound(operator, document)
+    form, test, fault, shown = bind(operator, document)
     hint = suggestion(suggestions.suggested_value(operator, text_of(document.get("value"))))
     if fault is not None:
         return _broken(field, operator, f"{operator} on {field} {fault}{hint}", columns)
@@ -159,7 +159,8 @@ Bound = tuple[str, Test, str | None, list[str]]
 """Form of the column, test, fault, and the values to show in sentences."""
 
 
-def _bound(operator: str, document: Mapping[str, Any]) -> Bound:
+def bind(operator: str, document: Mapping[str, Any]) -> Bound:
+    """What a known operator compares with the values of a constraint."""
     values = strings_of(document.get("values"))
     value = text_of(document.get("value"))
     fold = bool(document.get("caseInsensitive"))

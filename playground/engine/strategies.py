@@ -1,45 +1,21 @@
-"""Compiles activation strategies: the built-in types, their parameters and rollouts."""
+"""Compiles activation strategies with their conditions and rollouts."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from sys import intern
 from typing import Any
 
-from playground.engine import operators, sentences
-from playground.engine.coercion import items_of, parameters_of, string_of, text_of, trimmed
-from playground.engine.constraints import CompiledConstraint, Conditions, Constraints, unquotable
+from playground.engine import sentences
+from playground.engine.coercion import items_of, parameters_of, string_of, text_of
+from playground.engine.constraints import CompiledConstraint, Conditions, Constraints, bind, unquotable
 from playground.engine.context import Columns
 from playground.engine.hashing import hash_key
 from playground.engine.sharing import Shared
+from playground.engine.strategy_types import GROUP_ID, STRATEGY_TYPES, WHOLE_NUMBER, StrategyType
 from playground.engine.variants import CompiledVariants, compile_strategy_variants
-
-
-@dataclass(frozen=True, slots=True)
-class StrategyType:
-    """A built-in strategy type. `evaluated`: a server can evaluate it, not only an SDK."""
-
-    name: str
-    parameters: tuple[str, ...] = ()
-    evaluated: bool = True
-
-
-STRATEGIES: dict[str, StrategyType] = {
-    kind.name: kind
-    for kind in (
-        StrategyType("default"),
-        StrategyType("userWithId", ("userIds",)),
-        StrategyType("flexibleRollout", ("rollout", "stickiness", "groupId")),
-        StrategyType("gradualRolloutUserId", ("percentage", "groupId")),
-        StrategyType("gradualRolloutSessionId", ("percentage", "groupId")),
-        StrategyType("gradualRolloutRandom", ("percentage",)),
-        StrategyType("remoteAddress", ("IPs",)),
-        StrategyType("applicationHostname", ("hostNames",), evaluated=False),
-    )
-}
 
 
 class Mode(Enum):
@@ -99,17 +75,19 @@ def compile_strategy(
     """Compiles one stored strategy of a flag. `segments` maps ids to positions. Never raises."""
     name = string_of(document.get("name")) or ""
     parameters = parameters_of(document.get("parameters"))
-    kind = STRATEGIES.get(name)
+    kind = STRATEGY_TYPES.get(name)
     disabled = bool(document.get("disabled"))
-    evaluated = kind is not None and kind.evaluated
     columns = compiler.columns
     constraints = compiler.compile_all(document.get("constraints"))
-    own = _own_condition(name, parameters, columns)
-    if own is not None:
-        constraints.append(own)
+    rollout = None
+    if kind is None:
+        evaluated, note = False, sentences.custom_strategy(name)
+    else:
+        constraints += _own_condition(kind, parameters, columns)
+        rollout = _rollout(kind, parameters, flag, columns, compiler.shared)
+        evaluated = kind.is_evaluated
+        note = _note(kind, parameters) if evaluated else sentences.host_strategy()
     conditions = compiler.together(constraints)
-    rollout = _rollout(name, parameters, flag, columns, compiler.shared)
-    note = _note(name, parameters) if evaluated else _only_sdk(name)
     found, missing = _segments(document.get("segments"), segments)
     mode = _mode(evaluated=evaluated, disabled=disabled, never=bool(note))
     return CompiledStrategy(
@@ -141,10 +119,6 @@ def _mode(*, evaluated: bool, disabled: bool, never: bool) -> Mode:
     return Mode.NEVER if never else Mode.OPEN
 
 
-def _only_sdk(name: str) -> str:
-    return sentences.host_strategy() if name == "applicationHostname" else sentences.custom_strategy(name)
-
-
 def _segments(ids: object, segments: Mapping[str, int]) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """The positions of the segments, each once, and the ids of those that do not exist."""
     unique = list(dict.fromkeys(text_of(segment) for segment in items_of(ids)))
@@ -169,82 +143,52 @@ def _fault(
     return None
 
 
-def _own_condition(name: str, parameters: Mapping[str, str], columns: Columns) -> CompiledConstraint | None:
-    """The condition of userWithId and remoteAddress."""
-    if name == "userWithId" and "userIds" in parameters:
-        text = parameters["userIds"]
-        ids = [trimmed(part) for part in text.split(",")]
-        fault = (
-            "userIds hold a value that ends in a backslash" if any(i.endswith("\\") for i in ids) else None
-        )
-        return _condition("userId", "text", frozenset(ids).__contains__, ids, "one of", fault, columns)
-    if name == "remoteAddress" and "IPs" in parameters:
-        text = parameters["IPs"]
-        networks = [trimmed(part) for part in text.split(",")]
-        fault = "the IPs cannot be read by SDKs" if unquotable(text) else None
-        test = operators.network_test(networks)
-        return _condition("remoteAddress", "address", test, networks, "an IP address in", fault, columns)
-    return None
-
-
-def _condition(
-    field: str,
-    form: str,
-    test: operators.Test,
-    values: list[str],
-    among: str,
-    fault: str | None,
-    columns: Columns,
-) -> CompiledConstraint:
-    need = f", needs {among} {sentences.listed(values)}"
-    return CompiledConstraint(field, "", columns.position(form, field), test, False, need, "", fault)
-
-
-_WHOLE_NUMBER = re.compile(r"\+?[0-9]{1,18}", re.ASCII)
+def _own_condition(
+    kind: StrategyType, parameters: Mapping[str, str], columns: Columns
+) -> list[CompiledConstraint]:
+    """The condition of a type that lists values of a field; none for other types, or without the parameter."""
+    values = kind.values(parameters)
+    if values is None:
+        return []
+    form, test, fault, _ = bind(kind.operator, {"values": values})
+    if kind.operator == "IN":
+        fault = f"{kind.lists} hold a value that ends in a backslash" if fault else None
+    else:
+        fault = f"the {kind.lists} cannot be read by SDKs" if unquotable(parameters[kind.lists]) else None
+    need = sentences.unmet_phrase(kind.operator, values, inverted=False)
+    column = columns.position(form, kind.field)
+    return [CompiledConstraint(kind.field, "", column, test, False, need, "", fault)]
 
 
 def _rollout(
-    name: str, parameters: Mapping[str, str], flag: str, columns: Columns, shared: Shared
+    kind: StrategyType, parameters: Mapping[str, str], flag: str, columns: Columns, shared: Shared
 ) -> Rollout | None:
-    if name == "flexibleRollout":
-        stickiness = intern(parameters.get("stickiness", "default"))
-        draws = stickiness in ("default", "random")
-        form = "never" if stickiness == "random" else "identifier"
-        key = shared(hash_key(parameters.get("groupId", flag)))
-        return Rollout(
-            _percentage(parameters, "rollout"), stickiness, columns.position(form, stickiness), key, draws
-        )
-    if name in ("gradualRolloutUserId", "gradualRolloutSessionId"):
-        stickiness = "userId" if name == "gradualRolloutUserId" else "sessionId"
-        key = shared(hash_key(parameters.get("groupId", "")))
-        column = columns.position("identifier", stickiness)
-        return Rollout(_percentage(parameters, "percentage"), stickiness, column, key, False)
-    if name == "gradualRolloutRandom":
-        column = columns.position("never", "random")
-        return Rollout(_percentage(parameters, "percentage"), "random", column, b"", True)
-    return None
+    if not kind.percentage:
+        return None
+    stickiness = kind.stickiness or intern(parameters.get("stickiness", "default"))
+    key = b""
+    if GROUP_ID in kind.parameters:
+        key = shared(hash_key(parameters.get(GROUP_ID.name, "" if kind.stickiness else flag)))
+    return Rollout(
+        threshold=kind.threshold(parameters),
+        stickiness=stickiness,
+        column=columns.position("never" if stickiness == "random" else "identifier", stickiness),
+        key=key,
+        draws=stickiness in ("default", "random"),
+    )
 
 
-def _percentage(parameters: Mapping[str, str], name: str) -> int:
-    """A percentage; 0 if it is not a whole number, as in SDKs."""
-    text = parameters.get(name, "")
-    return int(text) if _WHOLE_NUMBER.fullmatch(text) else 0
-
-
-def _note(name: str, parameters: Mapping[str, str]) -> str:
-    """Why a strategy of a built-in type is never on, "" if it can be on."""
-    if name == "userWithId" and "userIds" not in parameters:
-        return "The strategy names no userIds, so it is off"
-    if name == "remoteAddress" and "IPs" not in parameters:
-        return "The strategy names no IPs, so it is off"
-    percentage = "rollout" if name == "flexibleRollout" else "percentage"
-    if percentage in STRATEGIES[name].parameters and not _WHOLE_NUMBER.fullmatch(
-        parameters.get(percentage, "")
-    ):
-        stored = parameters.get(percentage)
-        if stored is None:
-            return f"The strategy has no {percentage}, so it is off"
-        return f"The {percentage} {sentences.quoted(stored)} is not a whole number, so it is off"
-    if name in ("gradualRolloutUserId", "gradualRolloutSessionId") and "groupId" not in parameters:
+def _note(kind: StrategyType, parameters: Mapping[str, str]) -> str:
+    """Why a strategy is never on, "" if it can be on."""
+    if kind.lists and kind.lists not in parameters:
+        return f"The strategy names no {kind.lists}, so it is off"
+    if not kind.percentage:
+        return ""
+    stored = parameters.get(kind.percentage)
+    if stored is None:
+        return f"The strategy has no {kind.percentage}, so it is off"
+    if not WHOLE_NUMBER.fullmatch(stored):
+        return f"The {kind.percentage} {sentences.quoted(stored)} is not a whole number, so it is off"
+    if kind.stickiness and GROUP_ID in kind.parameters and GROUP_ID.name not in parameters:
         return "The strategy has no groupId, so it is off"
     return ""

@@ -1,16 +1,15 @@
 """The strategies of a flag as lines of its page: a sentence, a share, variants."""
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode
 
+from playground.engine.strategy_types import STRATEGY_TYPES
 from projects.sentences import Summary, percent, strategy_summary
 
 MAX_VARIANTS, FEW_VARIANTS = 8, 3
 COLORS = 3  # v1, v2, v3 in styles/variables.css
-_PERCENTAGE = re.compile(r"[+]?[0-9]{1,18}")
 
 Document = Mapping[str, Any]
 
@@ -90,13 +89,10 @@ def share_of(strategy: Document) -> float | None:
 
     None if it names users or addresses, or is custom. What is not a whole number counts as 0, as in SDKs.
     """
-    name = strategy["name"]
-    if name == "default":
-        return 100.0
-    if name != "flexibleRollout" and not name.startswith("gradualRollout"):
+    kind = STRATEGY_TYPES.get(strategy["name"])
+    if kind is None or kind.lists:
         return None
-    text = strategy["parameters"].get("rollout" if name == "flexibleRollout" else "percentage", "")
-    return min(float(text), 100.0) if _PERCENTAGE.fullmatch(text) else 0.0
+    return min(float(kind.threshold(strategy["parameters"])), 100.0) if kind.percentage else 100.0
 
 
 def _of(share: float | None, strategy: Document, summary: Summary) -> str:

@@ -7,6 +7,7 @@ import uuid
 from django.db import models
 from django.db.models.expressions import RawSQL
 
+from playground.engine.strategy_types import STRATEGY_TYPES
 from projects.models.flags import Flag
 from projects.models.projects import Environment
 from projects.revision import OF_FLAG, OF_STRATEGY, revision_triggers
@@ -39,8 +40,7 @@ def time_ordered_id() -> uuid.UUID:
     )
 
 
-_PERCENTAGES = ("gradualRolloutUserId", "gradualRolloutSessionId", "gradualRolloutRandom")
-_NAMES = ", ".join(f"'{name}'" for name in _PERCENTAGES)
+_NAMES = ", ".join(f"'{kind.name}'" for kind in STRATEGY_TYPES.values() if kind.percentage == "percentage")
 
 
 def _number(text: str) -> str:

@@ -13,6 +13,7 @@ from flagadmin.core.edit_conflicts.forms import EditConflictMixin
 from flagadmin.core.errors import AppError
 from flagadmin.core.lists.pages import curl_for
 from groups.console import Crumbs
+from playground.engine.strategy_types import FLEXIBLE_ROLLOUT
 from projects.access import access_project
 from projects.console import api_path, project_crumbs, project_url
 from projects.drafts import NewFlagEdit
@@ -26,7 +27,6 @@ from projects.projects.environments import (
 from projects.sentences import Summary
 from projects.strategies.editor import Document, StrategyEditor, strategy_sentences, type_choices
 from projects.strategies.rules import (
-    FLEXIBLE_ROLLOUT,
     StrategyDefaults,
     default_strategy_document,
     strategy_document,

@@ -11,7 +11,7 @@ from django.http import QueryDict
 
 from flagadmin.core.errors import Problem
 from playground.engine.coercion import mapping_of
-from playground.engine.strategies import STRATEGIES
+from playground.engine.strategy_types import PARAMETERS, PERCENTAGES, STRATEGY_TYPES
 from projects.models import ContextField, Segment, StrategyType
 from projects.strategies.constraint_forms import (
     MAX_OFFERED,
@@ -178,12 +178,14 @@ def carried_parameters(given: QueryDict) -> dict[str, str]:
         for key, value in mapping_of(before).items()
         if isinstance(value, str) and key.removeprefix("kept-") not in replaced
     }
-    return texts | _IMPLIED.get(given.get("was-name", ""), {}) | typed
+    was = STRATEGY_TYPES.get(given.get("was-name", ""))
+    implied = {"stickiness": was.stickiness} if was and was.stickiness else {}
+    return texts | implied | typed
 
 
 def _same_meaning(typed: Mapping[str, str]) -> dict[str, str]:
-    """Adds the percentage under its other name: types call it either ``rollout`` or ``percentage``."""
-    renamed = {new: typed[old] for new, old in _OTHER_NAMES.items() if old in typed}
+    """Adds the percentage under its other name."""
+    renamed = {name: typed[entered] for entered in PERCENTAGES if entered in typed for name in PERCENTAGES}
     return renamed | dict(typed)
 
 
@@ -201,37 +203,10 @@ def parameter_kinds(name: str) -> list[tuple[str, str]]:
     """(name, kind) of a strategy type's parameters, from its definition or else from the engine."""
     defined = StrategyType.objects.filter(pk=name).values_list("parameters", flat=True).first() or []
     kinds = [(item["name"], item["type"]) for item in defined]
-    if not kinds and name in STRATEGIES:
-        kinds = [(parameter, _BUILT_IN.get(parameter, "string")) for parameter in STRATEGIES[name].parameters]
-    return [(parameter, _BUILT_IN.get(parameter, kind)) for parameter, kind in kinds]
-
-
-_BUILT_IN = {
-    "stickiness": "stickiness",
-    "percentage": "percentage",
-    "rollout": "percentage",
-    "userIds": "list",
-}
-_OTHER_NAMES = {"rollout": "percentage", "percentage": "rollout"}
-_IMPLIED = {
-    "gradualRolloutUserId": {"stickiness": "userId"},
-    "gradualRolloutSessionId": {"stickiness": "sessionId"},
-    "gradualRolloutRandom": {"stickiness": "random"},
-}
-_LABELS = {
-    "rollout": "Rollout percentage",
-    "percentage": "Rollout percentage",
-    "stickiness": "Stickiness",
-    "groupId": "Group",
-    "IPs": "Addresses and networks",
-    "userIds": "User IDs",
-    "hostNames": "Host names",
-}
-_HINTS = {
-    "rollout": "Raising the percentage keeps everyone already included.",
-    "stickiness": "Requests with the same value get the same result. Default: userId, else sessionId, else random.",
-    "groupId": "Flags in the same group share buckets. Empty: the flag's name.",
-}
+    if not kinds and name in STRATEGY_TYPES:
+        kinds = [(parameter.name, "string") for parameter in STRATEGY_TYPES[name].parameters]
+    inputs = {parameter.name: parameter.input for parameter in PARAMETERS.values()}
+    return [(parameter, inputs.get(parameter) or kind) for parameter, kind in kinds]
 
 
 def strategy_inputs(
@@ -286,17 +261,18 @@ def _parameters(
     found = []
     for name, kind in parameter_kinds(document["name"]):
         value, saved = str(document["parameters"].get(name, "")), str(stored.get(name, ""))
+        known = PARAMETERS.get(name)
         kept = reference(value) if value == saved and is_long([value]) and name != opened else ""
         shown = "\n".join(_items(value)) if kind == "list" else value
         found.append(
             Parameter(
                 name=name,
-                label=_LABELS.get(name, name),
+                label=known.label if known else name,
                 kind="kept" if kept else kind,
                 value=f"{value[:SHOWN]}…" if kept else shown,
                 saved=saved,
                 kept=kept,
-                hint=_HINTS.get(name, ""),
+                hint=known.hint if known else "",
                 options=list(dict.fromkeys([*sticky, value or "default"])) if kind == "stickiness" else [],
                 errors=errors[name],
             )

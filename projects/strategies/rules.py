@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flagadmin.core.errors import Problem, choices
+from playground.engine.strategy_types import FLEXIBLE_ROLLOUT, PERCENTAGES
 from projects.limits import Limits
 from projects.strategies.constraint_rules import constraint_document, constraints_problems
 from projects.strategies.fields import CONVERTED
@@ -13,8 +14,6 @@ from projects.strategies.variant_rules import variants_document, variants_proble
 from projects.text_values import is_scalar, text_of
 
 Document = dict[str, Any]
-
-FLEXIBLE_ROLLOUT = "flexibleRollout"
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +136,7 @@ def segments_problems(
 
 def strategy_warnings(strategy: Document, path: str) -> Iterator[Problem]:
     """Problems that the reference accepts but that are probably mistakes: rollouts out of range."""
-    for key in ("rollout", "percentage"):
+    for key in PERCENTAGES:
         value = strategy["parameters"].get(key)
         if isinstance(value, str) and not _is_percentage(value):
             yield Problem(_at(path, f"parameters.{key}"), "Enter a number from 0 to 100")

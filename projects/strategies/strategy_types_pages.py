@@ -16,7 +16,7 @@ from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.lists.pages import Column, Filter, curl_for
 from groups.console import Crumbs, EditPage, FormPage, ListPage
 from groups.permissions import Permission
-from playground.engine.strategies import STRATEGIES
+from playground.engine.strategy_types import STRATEGY_TYPES
 from projects.console import ActionPage
 from projects.history.queries import readable_events
 from projects.models import Strategy, StrategyType
@@ -30,7 +30,7 @@ CUSTOM = 'Only SDKs that know the type can evaluate it; here its result is "can\
 
 def mark(row: StrategyType) -> tuple[str, str]:
     """The badge of an unusual type and its explanation: ``("custom", "Only SDKs …")``."""
-    if row.name not in STRATEGIES:
+    if row.name not in STRATEGY_TYPES:
         return "custom", CUSTOM
     return ("", "") if row.built_in else ("older", OLDER)
 
