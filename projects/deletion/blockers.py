@@ -1,30 +1,74 @@
-"""Checks that must pass before a project can be deleted. Read-only."""
+"""What prevents the deletion of a project. Read-only."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
-from flagadmin.core.errors import InvalidOperation, Problem, choices
-from projects.flags.bulk_delete import check_no_children
-from projects.models import Flag, Project, StrategySegment
-from projects.projects.actions import check_no_active_flags, check_not_default
+from flagadmin.core.errors import AppError, InvalidOperation, Problem, choices, raised_by
+from projects.flags.bulk_delete import orphaned
+from projects.models import Dependency, Flag, Project, StrategySegment
+from projects.projects.actions import check_not_default, still_active
 
 
-def deletion_checks(project: Project) -> Iterator[Callable[[], None]]:
-    """The checks to run before deleting the project. Each raises InvalidOperation if it fails."""
-    yield partial(check_not_default, project, "deleted")
-    yield partial(check_no_active_flags, project, "deleted")
-    yield partial(check_no_borrowers, project)
-    yield partial(check_no_children, Flag.objects.filter(project=project), "deleted")
+@dataclass(frozen=True, slots=True)
+class Dependant:
+    """A flag of another project that uses a parent flag or a segment of this one."""
+
+    name: str
+    needs: str
+    project: str
+    by_segment: bool = False
 
 
-def check_no_borrowers(project: Project) -> None:
-    """Raises InvalidOperation naming flags of other projects whose strategies use this project's segments."""
+@dataclass(frozen=True, slots=True)
+class Blockers:
+    """What must change before the project can be deleted. ``active``: the names of its active flags by id."""
+
+    project: Project
+    active: Mapping[int, str]
+    dependants: Sequence[Dependant]
+
+    @property
+    def errors(self) -> list[AppError]:
+        """What deletion raises, the first of them."""
+        errors = raised_by(partial(check_not_default, self.project, "deleted"))
+        if self.active:
+            errors.append(still_active(self.project, list(self.active.values()), "deleted"))
+        if borrowers := self._needs(by_segment=True):
+            errors.append(
+                InvalidOperation(
+                    f"Flags of other projects use segments of {self.project.pk}: "
+                    f"{choices({flag for _, flag in borrowers})}.",
+                    details=[Problem(segment, f"{flag} uses it") for segment, flag in borrowers],
+                )
+            )
+        if children := self._needs(by_segment=False):
+            errors.append(orphaned(children, "deleted"))
+        return errors
+
+    def _needs(self, *, by_segment: bool) -> list[tuple[str, str]]:
+        """Sorted (parent or segment, flag) names."""
+        found = (each for each in self.dependants if each.by_segment == by_segment)
+        return sorted((dependant.needs, dependant.name) for dependant in found)
+
+
+def deletion_blockers(project: Project) -> Blockers:
+    """Three queries."""
+    active = Flag.objects.active().filter(project=project).order_by("name")
+    return Blockers(project, dict(active.values_list("pk", "name")), _dependants(project))
+
+
+def _dependants(project: Project) -> list[Dependant]:
+    """Flags of other projects that use this project's segments, or are active with a parent in it."""
+    children = Dependency.objects.filter(parent__project=project, flag__archived_at=None)
+    children = children.exclude(flag__project=project).order_by("flag__name", "parent__name")
     links = StrategySegment.objects.filter(segment__project=project)
-    elsewhere = links.exclude(strategy__flag__project=project)
-    rows = elsewhere.order_by("segment__name", "strategy__flag__name")
-    pairs = list(rows.values_list("segment__name", "strategy__flag__name").distinct())
-    if pairs:
-        raise InvalidOperation(
-            f"Flags of other projects use segments of {project.pk}: {choices({flag for _, flag in pairs})}.",
-            details=[Problem(segment, f"{flag} uses it") for segment, flag in pairs],
-        )
+    links = links.exclude(strategy__flag__project=project).order_by("strategy__flag__name", "segment__name")
+    borrowed = links.values_list(
+        "strategy__flag__name", "segment__name", "strategy__flag__project"
+    ).distinct()
+    held = children.values_list("flag__name", "parent__name", "flag__project")
+    return [
+        *(Dependant(*row) for row in held),
+        *(Dependant(*row, by_segment=True) for row in borrowed),
+    ]

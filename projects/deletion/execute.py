@@ -16,7 +16,7 @@ from groups.models import ApiToken, ApiTokenProject, Grant
 from groups.permissions import Permission
 from projects.access import access_project_for_update
 from projects.context_fields.documents import context_field_document
-from projects.deletion.blockers import deletion_checks
+from projects.deletion.blockers import deletion_blockers
 from projects.deletion.plan import Scopes, is_own, plan_project_deletion, saved_contexts_of, scopes_of
 from projects.flags.bulk_delete import remove_flag_rows, remove_rows
 from projects.models import ContextField, Flag, Project, Segment
@@ -40,10 +40,11 @@ def delete_project(project_id: str, *, expected: Expected = None, caller: Caller
         plan = plan_project_deletion(project_id, caller=caller)
         changed = f"{project_id} has changed since you opened this page. Nothing was deleted."
         check_expected(expected, plan.document, f"{changed} This is how it is now.")
-    for check in deletion_checks(project):
-        check()
+    if errors := deletion_blockers(project).errors:
+        raise errors[0]
     before = removed_project_document(project)
-    remove_flag_rows(Flag.objects.filter(project=project), caller=caller)
+    # An active flag would stay, and its foreign key keeps the project.
+    remove_flag_rows(Flag.objects.archived().filter(project=project), caller=caller)
     _remove_tokens(project, caller)
     remove_rows(Project.objects.filter(pk=project.pk))
     record(

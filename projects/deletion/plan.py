@@ -1,27 +1,24 @@
 """Collects what blocks the deletion of a project and what would be deleted with it. Read-only."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from django.db.models import Max, QuerySet
 
-from flagadmin.core.errors import raised_by
 from groups.access import DEFAULT_PROJECT, Caller
 from groups.models import ApiToken, ApiTokenProject, Grant
 from projects.access import access_project
-from projects.deletion.blockers import deletion_checks
+from projects.deletion.blockers import Blockers, Dependant, deletion_blockers
 from projects.models import (
     Application,
     ContextField,
-    Dependency,
     Flag,
     FlagLastSeen,
     FlagUsage,
     Project,
     Segment,
-    StrategySegment,
 )
 
 
@@ -46,16 +43,6 @@ class ActiveFlag:
 
 
 @dataclass(frozen=True, slots=True)
-class Dependant:
-    """A flag of another project that uses a parent flag or a segment of this one."""
-
-    name: str
-    needs: str
-    project: str
-    by_segment: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Access:
     """A role granted in the project, with the ``id`` and ``name`` of the user or group."""
 
@@ -76,7 +63,7 @@ class DeletionPlan:
     project: Project
     blockers: list[str]
     active: list[ActiveFlag]
-    dependants: list[Dependant]
+    dependants: Sequence[Dependant]
     archived: list[str]
     deleted_tokens: list[str]
     narrowed_tokens: list[str]
@@ -114,15 +101,15 @@ def plan_project_deletion(project_id: str, *, caller: Caller) -> DeletionPlan:
     Raises NotFound. Checking the permission to delete is up to the caller.
     """
     project = access_project(caller, project_id)
-    flags = Flag.objects.filter(project=project)
+    found = deletion_blockers(project)
     deleted, narrowed = _tokens(project)
     groups, people = _access(project)
     return DeletionPlan(
         project=project,
-        blockers=[error.message for error in raised_by(*deletion_checks(project))],
-        active=_active(project),
-        dependants=_dependants(project),
-        archived=_names(flags.filter(archived_at__isnull=False)),
+        blockers=[error.message for error in found.errors],
+        active=_active(found),
+        dependants=found.dependants,
+        archived=_names(Flag.objects.archived().filter(project=project)),
         deleted_tokens=deleted,
         narrowed_tokens=narrowed,
         groups=groups,
@@ -142,18 +129,17 @@ def _names(rows: QuerySet[Any]) -> list[str]:
     return list(rows.order_by("name").values_list("name", flat=True))
 
 
-def _active(project: Project) -> list[ActiveFlag]:
-    flags = Flag.objects.filter(project=project, archived_at=None).order_by("name")
-    names = dict(flags.values_list("pk", "name"))
+def _active(found: Blockers) -> list[ActiveFlag]:
+    ids = Flag.objects.active().filter(project=found.project).order_by().values("pk")
     seen: dict[int, datetime] = dict(
-        FlagLastSeen.objects.filter(flag__in=flags.order_by().values("pk"))
+        FlagLastSeen.objects.filter(flag_id__in=ids)
         .order_by()
         .values("flag_id")
         .annotate(last=Max("seen_at"))
         .values_list("flag_id", "last")
     )
-    used_by = _uses(flags.order_by().values("pk"))
-    return [ActiveFlag(name, seen.get(pk), used_by.get(pk, [])) for pk, name in names.items()]
+    used_by = _uses(ids)
+    return [ActiveFlag(name, seen.get(pk), used_by.get(pk, [])) for pk, name in found.active.items()]
 
 
 def _uses(flag_ids: QuerySet[Any]) -> dict[int, list[LastUse]]:
@@ -168,22 +154,6 @@ def _uses(flag_ids: QuerySet[Any]) -> dict[int, list[LastUse]]:
         if application_id in names:
             found.setdefault(flag_id, []).append(LastUse(names[application_id], moment))
     return found
-
-
-def _dependants(project: Project) -> list[Dependant]:
-    """Flags of other projects that use this project's segments, or are active with a parent in it."""
-    children = Dependency.objects.filter(parent__project=project, flag__archived_at=None)
-    children = children.exclude(flag__project=project).order_by("flag__name", "parent__name")
-    links = StrategySegment.objects.filter(segment__project=project)
-    links = links.exclude(strategy__flag__project=project).order_by("strategy__flag__name", "segment__name")
-    borrowed = links.values_list(
-        "strategy__flag__name", "segment__name", "strategy__flag__project"
-    ).distinct()
-    held = children.values_list("flag__name", "parent__name", "flag__project")
-    return [
-        *(Dependant(*row) for row in held),
-        *(Dependant(*row, by_segment=True) for row in borrowed),
-    ]
 
 
 def _tokens(project: Project) -> tuple[list[str], list[str]]:

@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import Any
 
 from django.contrib import messages
-from django.db.models import Count
+from django.db.models import Count, QuerySet
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect, QueryDict
 from django.utils import timezone
 
@@ -133,7 +133,8 @@ class NothingSelected(ValidationError):
 
 def selected_flags(project: Project, given: QueryDict, *, archived: bool = False) -> list[Flag]:
     """The flags that a form selects, by name. Raises NothingSelected, and ValidationError for too many."""
-    found = Flag.objects.filter(project=project, archived_at__isnull=not archived).order_by("name")
+    flags = Flag.objects.archived() if archived else Flag.objects.active()
+    found: QuerySet[Flag] = flags.filter(project=project).order_by("name")
     if "matching" in given:
         found = matching_flags(found, project, QueryDict(str(given["matching"])))
         if found.count() > MAX_MATCHING:

@@ -35,11 +35,15 @@ def remove_flag_rows(flags: QuerySet[Flag], *, caller: Caller) -> None:
 
 def check_no_children(flags: Sequence[Flag] | QuerySet[Flag], what: str) -> None:
     """Raises InvalidOperation naming every active flag, other than these, that depends on one of them."""
-    if not (pairs := children_outside(flags)):
-        return
+    if pairs := children_outside(flags):
+        raise orphaned(pairs, what)
+
+
+def orphaned(pairs: Sequence[tuple[str, str]], what: str) -> InvalidOperation:
+    """The error for (parent, child) names."""
     parents = choices({parent for parent, _ in pairs})
     children = choices({child for _, child in pairs})
-    raise InvalidOperation(
+    return InvalidOperation(
         f"{parents} cannot be {what}: {children} would lose what it depends on.",
         details=[Problem(parent, f"{child} depends on it") for parent, child in pairs],
     )

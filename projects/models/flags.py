@@ -11,6 +11,14 @@ from projects.models.projects import Environment, Project
 from projects.revision import OF_FLAG, OF_PROJECT, revision_triggers
 
 
+class FlagQuerySet(models.QuerySet["Flag"]):
+    def active(self) -> "FlagQuerySet":
+        return self.filter(archived_at=None)
+
+    def archived(self) -> "FlagQuerySet":
+        return self.exclude(archived_at=None)
+
+
 class Flag(models.Model):
     """A feature flag. Names are unique across all projects, archived flags included."""
 
@@ -26,6 +34,8 @@ class Flag(models.Model):
         "groups.User", null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
     )
     archived_at = models.DateTimeField(null=True, blank=True)
+
+    objects = FlagQuerySet.as_manager()
 
     class Meta:
         ordering = ["name"]

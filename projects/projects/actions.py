@@ -155,15 +155,18 @@ def check_not_default(project: Project, what: str) -> None:
 
 def check_no_active_flags(project: Project, what: str) -> None:
     """Raises InvalidOperation naming the active flags of the project, which must be locked."""
-    active = Flag.objects.filter(project=project, archived_at=None).order_by("name")
-    names = list(active.values_list("name", flat=True))
-    if names:
-        count = "1 flag is" if len(names) == 1 else f"{len(names)} flags are"
-        raise InvalidOperation(
-            f"{count} still active in project {project.pk}: {choices(names)}. "
-            f"Archive them first; the project can be {what} after that.",
-            details=[Problem(name, "is still active") for name in names],
-        )
+    active = Flag.objects.active().filter(project=project).order_by("name")
+    if names := list(active.values_list("name", flat=True)):
+        raise still_active(project, names, what)
+
+
+def still_active(project: Project, names: Sequence[str], what: str) -> InvalidOperation:
+    count = "1 flag is" if len(names) == 1 else f"{len(names)} flags are"
+    return InvalidOperation(
+        f"{count} still active in project {project.pk}: {choices(names)}. "
+        f"Archive them first; the project can be {what} after that.",
+        details=[Problem(name, "is still active") for name in names],
+    )
 
 
 def problems_of(project: Project) -> list[Problem]:

@@ -14,10 +14,12 @@ import pytest
 from flagadmin.core.audit.models import AuditEvent
 from groups.models import ApiToken, ApiTokenProject, Grant, Group
 from groups.permissions import BuiltIn
+from projects.deletion import execute
+from projects.deletion.execute import removed_project_document
 from projects.models import ContextField, Flag, Project, ProjectEnvironment, ProjectRevision, Segment
 from tests.support.cast import client, make_project, make_token, make_user
 from tests.support.flags import make_flag
-from tests.support.racing import BEFORE_COMMIT, BEFORE_LOCK, race
+from tests.support.racing import BEFORE_COMMIT, BEFORE_LOCK, race, together
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -150,6 +152,19 @@ def nothing_is_left():
     assert not ApiToken.objects.exclude(kind="personal").filter(scopes=None).exists()
     assert not ApiToken.objects.filter(all_projects=True).exists()
     assert AuditEvent.objects.filter(type="project-deleted").count() == 1
+
+
+def test_a_flag_revived_after_the_check_keeps_the_project(legacy, monkeypatch):
+    """Plain SQL takes no lock of the project; what such a change revives is not deleted."""
+
+    def revive_and_describe(project):
+        [_] = together(lambda: Flag.objects.filter(name="old").update(archived_at=None))
+        return removed_project_document(project)
+
+    monkeypatch.setattr(execute, "removed_project_document", revive_and_describe)
+    assert client(legacy).delete(f"{P}/legacy").status_code == 404
+    assert list(Flag.objects.active().filter(project="legacy").values_list("name", flat=True)) == ["old"]
+    assert not AuditEvent.objects.filter(type__in=["project-deleted", "feature-deleted"]).exists()
 
 
 @pytest.mark.parametrize("stop", [BEFORE_LOCK, BEFORE_COMMIT])
