@@ -7,7 +7,6 @@ from functools import wraps
 from itertools import chain
 from typing import ParamSpec, TypeVar
 
-from django.db import IntegrityError
 from django.utils import timezone
 
 from flagadmin.core.audit.events import EventType
@@ -50,10 +49,10 @@ class CheckedImport:
     excluded: frozenset[str] = frozenset()
 
 
-def _retry_on_conflict(action: Callable[P, R]) -> Callable[P, R]:
-    """Runs ``action`` again if another request created the same name, or deleted what the plan refers to.
+def _retry_when_missing(action: Callable[P, R]) -> Callable[P, R]:
+    """Runs ``action`` again if another request deleted what the plan refers to: the second plan says so.
 
-    The second plan then reports this as an issue.
+    What creates a name twice is retried by ``transactional``.
     """
 
     @wraps(action)
@@ -61,7 +60,7 @@ def _retry_on_conflict(action: Callable[P, R]) -> Callable[P, R]:
         for _ in range(ATTEMPTS - 1):
             try:
                 return action(*args, **kwargs)
-            except (IntegrityError, NotFound):
+            except NotFound:
                 continue
         return action(*args, **kwargs)
 
@@ -69,7 +68,7 @@ def _retry_on_conflict(action: Callable[P, R]) -> Callable[P, R]:
 
 
 @bulk_work
-@_retry_on_conflict
+@_retry_when_missing
 @transactional
 def import_body(
     body: Body,
@@ -89,7 +88,7 @@ def import_body(
 
 
 @bulk_work
-@_retry_on_conflict
+@_retry_when_missing
 @transactional
 def apply_checked(
     checked: CheckedImport,

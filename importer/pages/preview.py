@@ -6,6 +6,7 @@ from typing import Any
 from flagadmin.core.errors import counted
 from importer.models import ImportRun
 from importer.pages.flag_rows import ACTIONS, EXCLUDABLE
+from importer.plan.entries import note_on_source
 from projects.models import Environment
 
 PROBLEMS_SHOWN = 100
@@ -26,7 +27,7 @@ def preview_context(run: ImportRun, ticked: Collection[str]) -> dict[str, Any]:
         "created": list(created(preview)),
         "saved_contexts": list(saved_contexts(preview)),
         "also": f" and {counted(others, 'saved context')}" if (others := written_contexts(preview)) else "",
-        "notes": list(notes(preview)),
+        "notes": list(notes(preview, run.environment)),
         "elsewhere": [name for name in preview.get("sources", ()) if name != run.environment],
         "is_production": Environment.objects.production().filter(name=run.environment).exists(),
         "blocked": blocked(run),
@@ -58,9 +59,10 @@ def saved_contexts(preview: dict[str, Any]) -> Iterator[tuple[str, str]]:
             yield f"{verb} {counted(len(names), 'saved context')}", _listed(names)
 
 
-def notes(preview: dict[str, Any]) -> Iterator[str]:
+def notes(preview: dict[str, Any], environment: str) -> Iterator[str]:
     """The notes, except for the one about the source environment, which the page shows separately."""
-    listed = [note for note in preview.get("notes", ()) if not note.startswith("This file was exported from")]
+    elsewhere = {note_on_source(source, environment) for source in preview.get("sources", ())}
+    listed = [note for note in preview.get("notes", ()) if note not in elsewhere]
     yield from listed[:PROBLEMS_SHOWN]
     if (more := preview.get("noteCount", 0) - PROBLEMS_SHOWN) > 0:
         yield f"{more:,} more notes are in the report."

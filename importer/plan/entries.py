@@ -289,4 +289,9 @@ def notes_on_children(entries: Entries) -> Iterator[str]:
 
 def _note_other_environments(entries: Entries, environment: str) -> None:
     for source in sorted(entries.sources - {environment}):
-        entries.notes.append(f"This file was exported from {source}; you are importing into {environment}.")
+        entries.notes.append(note_on_source(source, environment))
+
+
+def note_on_source(source: str, environment: str) -> str:
+    """The note about an environment of the file, which the preview's page shows in a place of its own."""
+    return f"This file was exported from {source}; you are importing into {environment}."
