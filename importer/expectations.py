@@ -19,7 +19,6 @@ from playground.saved_contexts.expectations import (
     checked,
     expectations_of,
 )
-from playground.saved_contexts.queries import visible_contexts
 
 Document = dict[str, Any]
 
@@ -27,7 +26,7 @@ Document = dict[str, Any]
 def checked_if_imported(plan: Plan, given: Mapping[str, Any], *, caller: Caller) -> list[Checked]:
     """What would be expected after the import, in the `projects` and `environments` given. Raises ValidationError."""
     planned = _saved_contexts(plan, lambda found: found.after["expectations"])
-    stored = visible_contexts(caller).exclude(expectations=[]).exclude(name__in=list(planned))
+    stored = SavedContext.objects.readable_by(caller).exclude(expectations=[]).exclude(name__in=list(planned))
     among = sorted([*stored, *planned.values()], key=lambda saved: saved.name)
     expected = chosen_expectations(caller, given, among=among, planned=_projects(plan))
     return _checked(planned_states(plan), expected, caller)

@@ -3,13 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from django.db.models import Q
-
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record
 from flagadmin.core.db.transactions import consistent_reads
 from groups.access import Caller
-from playground.saved_contexts.queries import visible_contexts, visible_expectations
+from playground.models import SavedContext
+from playground.saved_contexts.queries import visible_expectations
 from projects.access import check_environment, check_project
 from projects.export import Document, export_flags
 
@@ -34,7 +33,7 @@ def saved_context_entries(document: Document, environment: str, caller: Caller) 
     """
     flags = {feature["name"] for feature in document["features"]}
     projects = {feature["project"] for feature in document["features"]}
-    found = list(visible_contexts(caller).filter(Q(project=None) | Q(project_id__in=projects)))
+    found = list(SavedContext.objects.readable_by(caller).usable_in(*projects))
     visible = visible_expectations(caller, found)
     for saved in found:
         expectations = [

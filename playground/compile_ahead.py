@@ -44,7 +44,7 @@ def _run() -> None:
 
 def prepare() -> None:
     """Does nothing for few flags. More than the cache can hold are not compiled."""
-    flags = Flag.objects.filter(archived_at=None).count()
+    flags = Flag.objects.active().count()
     if flags < MIN_COUNT:
         return
     if flags <= settings.SNAPSHOT_CACHE_BYTES / FLAG_BYTES:

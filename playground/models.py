@@ -7,6 +7,7 @@ from django.db.models import Q
 
 from groups.models import User
 from projects.models import Project
+from projects.models.querysets import SharedQuerySet
 
 
 class KeptContext(models.Model):
@@ -43,6 +44,8 @@ class SavedContext(models.Model):
     created_by = models.CharField(max_length=255, blank=True)
     updated_at = models.DateTimeField(auto_now=True)
     updated_by = models.CharField(max_length=255, blank=True)
+
+    objects = SharedQuerySet["SavedContext"].as_manager()
 
     class Meta:
         ordering = ("name",)

@@ -6,7 +6,6 @@ from datetime import datetime
 
 import orjson
 from django.conf import settings
-from django.db.models import Q
 from django.utils import timezone
 
 from flagadmin.core.errors import Problem, ValidationError, choices
@@ -72,7 +71,7 @@ def refuse_too_many(current: Mapping[str, int], *, environments: int, contexts: 
 
 def active_flags(projects: Iterable[str]) -> int:
     """How many flags these projects have."""
-    return Flag.objects.filter(project__in=list(projects), archived_at=None).count()
+    return Flag.objects.active().filter(project__in=list(projects)).count()
 
 
 # A function of its own, so that its thousands of small objects are gone before the garbage collector runs again.
@@ -126,5 +125,5 @@ def _advanced_feature(name: str, project: str, by_environment: Mapping[str, list
 
 def known_fields(projects: Iterable[str]) -> set[str]:
     """The context fields that these projects can use."""
-    fields = ContextField.objects.filter(Q(project=None) | Q(project__in=list(projects)))
+    fields = ContextField.objects.usable_in(*projects)
     return {*TOP_LEVEL, *fields.values_list("name", flat=True)}

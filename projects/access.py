@@ -15,18 +15,6 @@ from groups.permissions import Permission
 from projects.models import Environment, Flag, Project
 
 
-def readable_projects(caller: Caller) -> QuerySet[Project]:
-    """The projects this caller may read, archived ones included."""
-    allowed = caller.readable_projects
-    return Project.objects.all() if allowed is None else Project.objects.filter(id__in=allowed)
-
-
-def readable_flags(caller: Caller) -> QuerySet[Flag]:
-    """The flags this caller may read, archived ones included."""
-    allowed = caller.readable_projects
-    return Flag.objects.all() if allowed is None else Flag.objects.filter(project_id__in=allowed)
-
-
 def projects_with(caller: Caller, permission: Permission) -> list[str]:
     """The projects where the caller has the permission through a project role."""
     return sorted({project for held, project, _ in caller.rights.held if held == permission and project})
@@ -34,7 +22,7 @@ def projects_with(caller: Caller, permission: Permission) -> list[str]:
 
 def access_project(caller: Caller, project_id: str, permission: Permission | None = None) -> Project:
     """A project that the caller may read and, with ``permission``, may change. Raises NotFound, NoAccess."""
-    project = readable_projects(caller).filter(id=project_id).first()
+    project = Project.objects.readable_by(caller).filter(id=project_id).first()
     if project is None:
         raise no_project(project_id)
     if permission is not None:
@@ -196,7 +184,7 @@ def environment_problems(places: Mapping[str, str], known: Collection[str]) -> I
 
 def check_project(caller: Caller, project_id: str, path: str = "project") -> Project:
     """A project named in a body or query. Raises ValidationError with the ids that the caller can read."""
-    project = readable_projects(caller).filter(id=project_id).first()
+    project = Project.objects.readable_by(caller).filter(id=project_id).first()
     if project is None:
         raise ValidationError.at(path, unknown_project(caller, project_id))
     return project
@@ -214,7 +202,7 @@ def unknown_environment(name: str) -> str:
 
 
 def unknown_project(caller: Caller, project_id: str) -> str:
-    names = choices(readable_projects(caller).values_list("id", flat=True))
+    names = choices(Project.objects.readable_by(caller).values_list("id", flat=True))
     return f"Project {project_id} not found. " + (
         f"Available: {names}." if names else "You cannot see any project."
     )

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from django.db import IntegrityError, connection, transaction
-from django.db.models import Model, Q, QuerySet
+from django.db.models import Model
 
 from flagadmin.core.db.transactions import UNIQUE_VIOLATION, sqlstate
 from flagadmin.core.errors import NameExists
@@ -15,12 +15,6 @@ from projects.access import begin_checks, check_not_archived, no_project
 from projects.models import Project
 
 M = TypeVar("M", bound=Model)
-
-
-def visible(rows: "QuerySet[M, Any]", caller: Caller) -> "QuerySet[M, Any]":
-    """Global rows, and rows of projects that the caller may read."""
-    allowed = caller.readable_projects
-    return rows if allowed is None else rows.filter(Q(project=None) | Q(project_id__in=allowed))
 
 
 def check_scope(

@@ -9,7 +9,6 @@ from flagadmin.core.errors import choices, named_flags
 from flagadmin.core.server.gc_control import gc_paused
 from groups.access import Caller
 from projects.models import FlagEnvironment, Project, ProjectEnvironment, Segment, Strategy
-from projects.project_scope import visible
 from projects.used_by_counts import BUILT_IN_FIELDS
 
 Document = dict[str, Any]
@@ -57,7 +56,7 @@ def context_field_uses(name: str, caller: Caller) -> Uses:
         "defaultStrategies": _default_strategies(
             ProjectEnvironment.objects.filter(_reads(name, "default_strategy__") | through), caller
         ),
-        "segments": [{"id": segment.pk, "name": segment.name} for segment in visible(segments, caller)],
+        "segments": [{"id": segment.pk, "name": segment.name} for segment in segments.readable_by(caller)],
         "projects": [
             {"id": project.pk}
             for project in _of_readable(Project.objects.filter(default_stickiness=name), caller, field="pk")

@@ -16,7 +16,6 @@ from flagadmin.core.lists.days import FIRST, LAST, PARAMETERS, DateRange, zone_o
 from flagadmin.core.lists.filter_chips import free_chips, set_chips
 from flagadmin.core.lists.pages import SPREADSHEET, Column, Filter, Listing, curl_for
 from groups.console import ListPage
-from projects.access import readable_projects
 from projects.history.change_links import comparison_url, with_versions
 from projects.history.changes import (
     MAX_EVENTS,
@@ -27,7 +26,7 @@ from projects.history.changes import (
     event_rows,
 )
 from projects.history.queries import EventFilter, by_person, narrowed, readable_events
-from projects.models import Environment
+from projects.models import Environment, Project
 
 # The prefixes of the event types that each option of the "Kind" filter selects.
 KINDS = {
@@ -58,7 +57,7 @@ class ActivityPage(ListPage):
     chips: Sequence[str] = ("project", "environment", "kind", "person")
 
     def get_filters(self) -> Sequence[Filter]:
-        projects = readable_projects(self.caller).values_list("id", flat=True)
+        projects = Project.objects.readable_by(self.caller).values_list("id", flat=True)
         environments = Environment.objects.values_list("name", flat=True)
         return (
             Filter("q", "Flag or name"),

@@ -24,7 +24,6 @@ from importer.models import ImportRun
 from importer.pages.history import counts_text
 from importer.runs import visible_runs
 from playground.saved_contexts.expectations import check_expectations, expectations_of
-from projects.access import readable_flags
 from projects.applications.queries import outdated_applications
 from projects.console import application_url, project_url
 from projects.flags.flag_cells import FlagCells, flag_cells
@@ -68,7 +67,7 @@ def needs_attention(caller: Caller, *, now: datetime | None = None) -> list[Atte
 
 
 def _stale_flags(caller: Caller, now: datetime) -> Iterator[Attention]:
-    flags = readable_flags(caller).filter(archived_at=None, project__archived_at=None)
+    flags = Flag.objects.active().readable_by(caller).filter(project__archived_at=None)
     counts = stale_flag_counts(flags, now=now)[:MAX_COUNT]
     reasons = _reasons(
         flags.filter(project__in=[row["project_id"] for row in counts if row["stale_flags"]]), now

@@ -17,7 +17,6 @@ from flagadmin.core.lists.pages import curl_for
 from groups.access import Caller
 from groups.console import ConsolePage, not_allowed
 from groups.permissions import Permission
-from projects.access import readable_flags, readable_projects
 from projects.console import flag_url, project_url
 from projects.flags.evaluations import installation_usage
 from projects.flags.flag_cells import Cell, flag_cells
@@ -51,10 +50,10 @@ class StartPage(ConsolePage):
     title = "Overview"
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        in_use = readable_projects(self.caller).filter(archived_at=None)
+        in_use = Project.objects.active().readable_by(self.caller)
         number = in_use.count()
         projects = top_projects(self.caller)
-        active = readable_flags(self.caller).filter(archived_at=None, project__archived_at=None).count()
+        active = Flag.objects.active().readable_by(self.caller).filter(project__archived_at=None).count()
         attention = needs_attention(self.caller)
         events = readable_events(self.caller).exclude(type__in=NO_CHANGES)
         changes = change_page(events, caller=self.caller, size=MAX_CHANGES)
@@ -89,17 +88,17 @@ class StartPage(ConsolePage):
 def top_projects(caller: Caller) -> list[Any]:
     """The caller's favorites, then those with the most active flags."""
     liked = FavoriteProject.objects.filter(user=caller.id).values("project")
-    in_use = counted_projects(readable_projects(caller).filter(archived_at=None))
+    in_use = counted_projects(Project.objects.active().readable_by(caller))
     return list(in_use.alias(liked=Q(pk__in=liked)).order_by("-liked", "-active_flags", "id")[:MAX_PROJECTS])
 
 
 def stale_counts(caller: Caller, projects: Sequence[Project]) -> dict[str, int]:
-    flags = Flag.objects.filter(project__in=projects, archived_at=None, stale=True).order_by()
+    flags = Flag.objects.active().filter(project__in=projects, stale=True).order_by()
     return dict(flags.values_list("project_id").annotate(Count("pk")))
 
 
 def favorites(caller: Caller) -> list[Favorite]:
-    flags = readable_flags(caller).filter(archived_at=None, favorites__user=caller.id)
+    flags = Flag.objects.active().readable_by(caller).filter(favorites__user=caller.id)
     listed = list(flags.select_related("project").order_by("name")[:MAX_FAVORITES])
     return [
         Favorite(

@@ -22,7 +22,7 @@ from importer.plan.import_plan import Action, FlagPlan
 from importer.plan.issues import no_access
 from importer.plan.permissions import missing_permissions
 from importer.plan.stored import StoredFlag, read_flags
-from projects.access import access_project_for_update, readable_flags
+from projects.access import access_project_for_update
 from projects.flags.bulk_delete import check_no_children, remove_flags
 from projects.flags.dependency_rules import FlagState, ProposedDependency, dependency_problems
 from projects.flags.limits import check_room
@@ -143,7 +143,7 @@ def _check_parents(plans: list[FlagPlan], project: str, caller: Caller) -> None:
     ]
     if not proposed:
         return
-    parents = readable_flags(caller).filter(name__in={dependency.parent for dependency in proposed})
+    parents = Flag.objects.readable_by(caller).filter(name__in={dependency.parent for dependency in proposed})
     locations = {flag.name: FlagState(flag.project_id, flag.is_archived) for flag in parents}
     locations |= {
         plan.name: FlagState(project, plan.after["archived"]) for plan in plans if plan.after is not None

@@ -14,8 +14,7 @@ from groups.console import FormPage
 from groups.permissions import Permission
 from importer.isolation import run_isolated
 from importer.runs import upload
-from projects.access import readable_projects
-from projects.models import Environment
+from projects.models import Environment, Project
 
 STEPS = ("File", "Check changes", "Result")
 PROBLEMS_SHOWN = 100
@@ -110,5 +109,5 @@ class UploadPage(FormPage):
 
 def importable_projects(caller: Caller) -> list[str]:
     """The active projects in which this caller may change flags."""
-    projects = readable_projects(caller).filter(archived_at=None).values_list("id", flat=True)
+    projects = Project.objects.active().readable_by(caller).values_list("id", flat=True)
     return [project for project in projects if caller.can(Permission.UPDATE_FEATURE, project=project)]

@@ -22,8 +22,7 @@ from playground.saved_contexts.rules import (
     expectation_problems,
     saved_context_problems,
 )
-from projects.access import readable_flags
-from projects.models import Environment
+from projects.models import Environment, Flag
 
 Document = dict[str, Any]
 NOTHING: Document = {"context": {}, "note": "", "expectations": []}
@@ -62,7 +61,7 @@ def plan_saved_contexts(plan: Plan, listed: Sequence[Any], target: Target, calle
 def _known(plan: Plan, listed: Iterable[Any], caller: Caller) -> Known:
     """The flags that there are after the import."""
     named = {one["flag"] for given in listed for one in given.get("expectations", ())}
-    flags = readable_flags(caller).filter(name__in=named, archived_at=None)
+    flags = Flag.objects.active().readable_by(caller).filter(name__in=named)
     projects: dict[str, str] = dict(flags.values_list("name", "project_id"))
     for name in named & plan.flags.keys():
         after = plan.flags[name].after

@@ -6,7 +6,7 @@ from typing import Any
 from flagadmin.core.errors import choices
 from groups.access import Caller
 from importer.plan.issues import Issue, IssueKind
-from projects.access import readable_projects, unknown_environment, unknown_project
+from projects.access import unknown_environment, unknown_project
 from projects.limits import Limits
 from projects.models import Environment, Project, ProjectEnvironment
 from projects.strategies.rules import StrategyDefaults, default_strategy_document
@@ -37,7 +37,7 @@ class Target:
 def find_target(project_id: str, environment: str, *, caller: Caller) -> tuple[Target | None, list[Issue]]:
     """The target, or the issues that prevent it. Projects the caller may not read are not named."""
     issues = []
-    project = readable_projects(caller).filter(id=project_id).first()
+    project = Project.objects.readable_by(caller).filter(id=project_id).first()
     if not project_id:
         issues.append(Issue(IssueKind.VALUE, "project", "Name the project to import into."))
     elif project is None:

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from django.db.models import Q
 from rest_framework import serializers
 
 from flagadmin.core.errors import NotFound, Problem, ValidationError, raised_by
@@ -90,7 +89,7 @@ class DraftReader:
         return draft
 
     def _flag(self, name: str) -> Flag:
-        rows = Flag.objects.filter(name=name, archived_at=None, project_id__in=list(self.projects))
+        rows = Flag.objects.active().filter(name=name, project_id__in=list(self.projects))
         flag = rows.select_related("project").first()
         if flag is None:
             raise ValidationError.at(f"{self.path}.flag", f"flag {name} not found")
@@ -194,8 +193,8 @@ class DraftReader:
 
     def _segments(self, given: list[Mapping[str, Any]]) -> dict[int, list[Document]]:
         ids = [segment["id"] for segment in given]
-        readable = Q(project=None) | Q(project_id__in=list(self.projects))
-        rows = dict(Segment.objects.filter(readable, id__in=ids).values_list("id", "project_id"))
+        usable = Segment.objects.usable_in(*self.projects)
+        rows = dict(usable.filter(id__in=ids).values_list("id", "project_id"))
         found: dict[int, list[Document]] = {}
         for index, segment in enumerate(given):
             path, key = f"{self.path}.segments[{index}]", segment["id"]

@@ -148,7 +148,7 @@ def _read(current: Mapping[str, int], environment: str, moment: Moment) -> Then:
 
 
 def _unchanged(current: Mapping[str, int], changed: Changed) -> list[str]:
-    names = Flag.objects.filter(project_id__in=list(current), archived_at=None).values_list("name", flat=True)
+    names = Flag.objects.active().filter(project_id__in=list(current)).values_list("name", flat=True)
     return [name for name in names if name not in changed.names]
 
 

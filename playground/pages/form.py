@@ -4,14 +4,11 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from django.db.models import Q
-
 from flagadmin.core.errors import Problem
 from groups.access import Caller
 from playground.pages.query import AT, SECONDS, PlaygroundQuery, local_time
 from playground.pages.saved import SAVED, SavedChoices
-from projects.access import readable_projects
-from projects.models import ContextField, Environment
+from projects.models import ContextField, Environment, Project
 
 # Collapsed below the other fields unless a condition reads them. The environment has its own control.
 LAST_FIELDS = ("sessionId", "remoteAddress", "appName", "environment")
@@ -97,12 +94,8 @@ def default_environment(environments: list[str]) -> str:
 
 def read_form_options(caller: Caller) -> FormOptions:
     """Loads the options with three queries."""
-    projects = list(
-        readable_projects(caller).filter(archived_at=None).order_by("id").values_list("id", "name")
-    )
-    fields = ContextField.objects.filter(
-        Q(project=None) | Q(project__in=[project for project, _ in projects])
-    )
+    projects = list(Project.objects.active().readable_by(caller).order_by("id").values_list("id", "name"))
+    fields = ContextField.objects.usable_in(*(project for project, _ in projects))
     environments = list(Environment.objects.values_list("name", flat=True))
     return FormOptions(environments, projects, list(fields))
 

@@ -8,8 +8,8 @@ from django.http import QueryDict
 
 from flagadmin.core.errors import Problem
 from groups.access import Caller
+from playground.models import SavedContext
 from playground.pages.query import CONTEXT, KEPT, PlaygroundQuery, as_json, document, flat
-from playground.saved_contexts.queries import visible_contexts
 
 SAVED, LOADED = "saved", "loaded"
 MAX_OFFERED = 200
@@ -27,7 +27,7 @@ class SavedChoices:
 
 def saved_choices(caller: Caller, query: PlaygroundQuery) -> SavedChoices:
     """Two queries."""
-    found = visible_contexts(caller)
+    found = SavedContext.objects.readable_by(caller)
     names = list(found.values_list("name", flat=True)[: MAX_OFFERED + 1])
     loaded = ""
     if names and len(query.contexts) == 1 and query.contexts[0]:
@@ -48,7 +48,7 @@ def with_saved(given: QueryDict, caller: Caller, prefix: str = "") -> tuple[Quer
     name = given.get(prefix + SAVED, "")
     if name in ("", given.get(prefix + LOADED)):
         return given, []
-    saved = visible_contexts(caller).filter(name=name).first()
+    saved = SavedContext.objects.readable_by(caller).filter(name=name).first()
     if saved is None:
         return given, [Problem(SAVED, f"saved context {name} not found")]
     filled = given.copy()

@@ -23,13 +23,13 @@ from playground.comparison.planned import PlannedImport, import_choices
 from playground.comparison.request import CompareBody
 from playground.comparison.who_changes import Contexts, compared, users_for
 from playground.engine.context import Context
+from playground.models import SavedContext
 from playground.pages.changes import Changes, context_pairs, explained_by
 from playground.pages.form import ContextForm, FormOptions, make_form, read_form_options
 from playground.pages.kept_contexts import with_kept
 from playground.pages.query import PlaygroundQuery
 from playground.pages.saved import MAX_OFFERED
 from playground.pages.who_form import IMPORT, USERS, WhoForm
-from playground.saved_contexts.queries import visible_contexts
 from projects.console import flag_url
 from projects.models import Flag
 
@@ -57,7 +57,9 @@ class WhoChangesPage(ConsolePage):
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         options = read_form_options(self.caller)
         self.form = WhoForm.read(with_kept(request.GET), options)
-        saved = list(visible_contexts(self.caller).values_list("name", flat=True)[:MAX_OFFERED])
+        saved = list(
+            SavedContext.objects.readable_by(self.caller).values_list("name", flat=True)[:MAX_OFFERED]
+        )
         changes = self.changes(options, saved) if self.is_asked else None
         if changes and request.GET.get("format") == "csv":
             return csv_response(self.request, "who-changes", changes.csv_header(), changes.csv_rows())
@@ -137,7 +139,7 @@ class WhoChangesPage(ConsolePage):
         if self.form.flag:
             return users_for(1)
         projects = self.form.projects or [project for project, _ in options.projects]
-        return users_for(Flag.objects.filter(archived_at=None, project_id__in=projects).count())
+        return users_for(Flag.objects.active().filter(project_id__in=projects).count())
 
     def explain(self, planned: Mapping[str, PlannedImport]) -> Callable[[str, Mapping[str, str]], str]:
         form = self.form

@@ -22,7 +22,7 @@ from playground.saved_contexts.enforcement import (
     enforcing_projects,
     projects_of_flags,
 )
-from playground.saved_contexts.queries import shown_document, visible_contexts, visible_expectations
+from playground.saved_contexts.queries import shown_document, visible_expectations
 from playground.saved_contexts.rules import (
     MAX_IN_A_PROJECT,
     Known,
@@ -30,8 +30,8 @@ from playground.saved_contexts.rules import (
     expectation_problems,
     saved_context_problems,
 )
-from projects.access import check_project, projects_with, readable_flags
-from projects.models import Environment
+from projects.access import check_project, projects_with
+from projects.models import Environment, Flag
 from projects.project_scope import check_scope, lock_scope, name_is_free
 
 EVERYWHERE = Permission.UPDATE_CONTEXT_FIELD
@@ -97,7 +97,7 @@ def delete_saved_context(context_id: int, *, expected: Expected = None, caller: 
 
 def access_saved_context(caller: Caller, context_id: int) -> SavedContext:
     """A saved context that the caller may read. Raises NotFound."""
-    saved = visible_contexts(caller).filter(pk=context_id).first()
+    saved = SavedContext.objects.readable_by(caller).filter(pk=context_id).first()
     if saved is None:
         raise _no_context(context_id)
     return saved
@@ -152,7 +152,7 @@ def check_saved_context(
 
 def _known(caller: Caller, expectations: Sequence[Mapping[str, Any]]) -> Known:
     named = {one["flag"] for one in expectations}
-    flags = readable_flags(caller).filter(name__in=named, archived_at=None)
+    flags = Flag.objects.active().readable_by(caller).filter(name__in=named)
     environments = Environment.objects.values_list("name", flat=True)
     return Known(dict(flags.values_list("name", "project_id")), set(environments))
 

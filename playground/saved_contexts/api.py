@@ -11,7 +11,7 @@ from groups.authentication import ApiRequest
 from playground.models import SavedContext
 from playground.saved_contexts import actions
 from playground.saved_contexts import serializers as schema
-from playground.saved_contexts.queries import shown_document, shown_documents, visible_contexts
+from playground.saved_contexts.queries import shown_document, shown_documents
 from projects.access import check_project
 from projects.viewsets import ScopedViewSet
 
@@ -50,10 +50,10 @@ class SavedContextViewSet(ETagMixin, ScopedViewSet):
     )
     def list(self, request: ApiRequest) -> Response:
         """List the saved contexts that the caller may read, by name."""
-        found = visible_contexts(self.caller)
+        found = SavedContext.objects.readable_by(self.caller)
         if project := request.query_params.get("project"):
             check_project(self.caller, project)
-            found = found.filter(project=None) | found.filter(project=project)
+            found = found.usable_in(project)
         return Response({"contexts": list(shown_documents(self.caller, found))})
 
     @extend_schema(

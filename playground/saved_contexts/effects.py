@@ -18,7 +18,6 @@ from playground.engine.snapshot import Snapshot
 from playground.models import SavedContext
 from playground.saved_contexts.changed import ChangedExpectation, changed_expectations
 from playground.saved_contexts.expectations import Checked, expectations_of, shares_words
-from playground.saved_contexts.queries import visible_contexts
 from projects.drafts import FlagEdit, NewFlagEdit
 from projects.revision import revisions
 
@@ -171,14 +170,18 @@ def _contexts(
     caller: Caller, projects: Collection[str], instead: Instead = NOTHING
 ) -> Iterator[SavedContext]:
     """Those of the projects and of none, the ones with expectations first."""
-    found = visible_contexts(caller).filter(Q(project=None) | Q(project_id__in=projects))
+    found = SavedContext.objects.readable_by(caller).usable_in(*projects)
     for saved in found.alias(expects=~Q(expectations=[])).order_by("-expects", "name")[:MAX_CONTEXTS]:
         yield instead.get(saved.name, saved)
 
 
 def expected_flags(caller: Caller) -> set[str]:
     """The flags of which saved contexts that the caller may read expect something. One query."""
-    expecting = visible_contexts(caller).exclude(expectations=[]).values_list("expectations", flat=True)
+    expecting = (
+        SavedContext.objects.readable_by(caller)
+        .exclude(expectations=[])
+        .values_list("expectations", flat=True)
+    )
     return {one["flag"] for expectations in expecting[:MAX_CONTEXTS] for one in expectations}
 
 

@@ -20,7 +20,7 @@ from playground.engine.context import Context, PointInTime
 from playground.engine.outcomes import State
 from playground.engine.snapshot import Snapshot
 from playground.models import SavedContext
-from playground.saved_contexts.queries import visible_contexts, visible_expectations
+from playground.saved_contexts.queries import visible_expectations
 from projects.definitions import Definitions, definitions
 from projects.models import Flag
 from projects.revision import revisions
@@ -143,7 +143,11 @@ def expectations_of(
     Optionally only of these flags or flags of these projects, in these environments, or what these contexts expect.
     ``planned`` are projects of flags that do not exist yet.
     """
-    saved = list(visible_contexts(caller).exclude(expectations=[])) if contexts is None else contexts
+    saved = (
+        list(SavedContext.objects.readable_by(caller).exclude(expectations=[]))
+        if contexts is None
+        else contexts
+    )
     visible = {
         key: [
             one

@@ -6,7 +6,6 @@ Registered with `flagadmin.core.change_checks`, which calls it before a project 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from django.db.models import Q
 from django.utils import timezone
 
 from flagadmin.core.audit.events import EventType
@@ -59,7 +58,7 @@ def guard(project_id: str) -> Callable[[], BrokenExpectations | None]:
 
 def _enforced_by(project_id: str) -> list[Expectation]:
     """What the project enforces, also of flags that it does not have: one may be moved here, or created."""
-    contexts = SavedContext.objects.filter(Q(project=None) | Q(project=project_id))
+    contexts = SavedContext.objects.usable_in(project_id)
     return [
         Expectation(saved=saved, project=project_id, **one)
         for saved in contexts.exclude(expectations=[])

@@ -15,6 +15,7 @@ from flagadmin.core.errors import clipped
 from flagadmin.core.http.path_ids import path_id
 from flagadmin.core.lists.pages import OFFERED, Column, Filter, curl_for
 from groups.console import ConfirmPage, Crumbs, EditPage, FormPage, ListPage, next_page
+from playground.models import SavedContext
 from playground.pages.kept_contexts import with_kept
 from playground.pages.query import as_json, flat, read_query
 from playground.saved_contexts import actions
@@ -22,10 +23,9 @@ from playground.saved_contexts.expectation_field import expectation_rows
 from playground.saved_contexts.expectations import check_expectations, expectations_of
 from playground.saved_contexts.expectations_page import ExpectationRow, expectation_row
 from playground.saved_contexts.forms import NewSavedContextForm, SavedContextForm
-from playground.saved_contexts.queries import shown_document, visible_contexts, visible_expectations
-from projects.access import readable_flags, readable_projects
+from playground.saved_contexts.queries import shown_document, visible_expectations
 from projects.history.queries import readable_events
-from projects.models import Flag
+from projects.models import Flag, Project
 
 API = "/api/admin/playground/contexts"
 MAX_SUMMARY_LENGTH = 200
@@ -72,7 +72,9 @@ class SavedContextsPage(ListPage):
 
     def rows(self, values: dict[str, str]) -> list[ContextRow]:
         text = values["q"]
-        found = visible_contexts(self.caller).filter(Q(name__icontains=text) | Q(note__icontains=text))
+        found = SavedContext.objects.readable_by(self.caller).filter(
+            Q(name__icontains=text) | Q(note__icontains=text)
+        )
         expectations = visible_expectations(self.caller, found)
         return [
             ContextRow(
@@ -101,7 +103,7 @@ class SavedContextPage(FormPage):
 
     def flags(self) -> QuerySet[Flag]:
         """Those that expectations may name."""
-        return readable_flags(self.caller).filter(archived_at=None)
+        return Flag.objects.active().readable_by(self.caller)
 
     def get_form_kwargs(self) -> dict[str, Any]:
         names = self.flags().order_by("name").values_list("name", flat=True)
@@ -119,7 +121,7 @@ class NewSavedContext(SavedContextPage):
     form_class = NewSavedContextForm
 
     def find(self) -> None:
-        ids = readable_projects(self.caller).filter(archived_at=None).values_list("id", flat=True)
+        ids = Project.objects.active().readable_by(self.caller).values_list("id", flat=True)
         self.projects = [name for name in ids if actions.may_change(self.caller, name)]
         if not self.projects:
             actions.check_may_change(self.caller, None)

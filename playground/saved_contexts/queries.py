@@ -10,22 +10,16 @@ from groups.access import Caller
 from playground.models import SavedContext
 from playground.saved_contexts.documents import Document, expectation_records, saved_context_document
 from projects.models import Flag
-from projects.project_scope import visible
-
-
-def visible_contexts(caller: Caller) -> "QuerySet[SavedContext]":
-    """Saved contexts of no project, and those of projects that the caller may read, by name."""
-    return visible(SavedContext.objects.all(), caller)
 
 
 def search_saved_contexts(caller: Caller, words: Sequence[str]) -> "QuerySet[SavedContext]":
-    return best_matches(visible_contexts(caller), words, "name", also=["note"])
+    return best_matches(SavedContext.objects.readable_by(caller), words, "name", also=["note"])
 
 
 def named_contexts(caller: Caller, names: Iterable[str], path: str) -> list[SavedContext]:
     """The saved contexts with these names, in this order. Raises ValidationError for names that are not found."""
     wanted = list(dict.fromkeys(names))
-    found = {saved.name: saved for saved in visible_contexts(caller).filter(name__in=wanted)}
+    found = {saved.name: saved for saved in SavedContext.objects.readable_by(caller).filter(name__in=wanted)}
     check_problems(
         [
             Problem(f"{path}[{index}]", f"saved context {name} not found")

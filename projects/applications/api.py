@@ -14,7 +14,6 @@ from flagadmin.core.http.list_queries import list_parameters
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from groups.viewsets import ViewSet
-from projects.access import readable_flags
 from projects.applications import details, queries
 from projects.applications.actions import delete_application, update_application
 from projects.applications.filters import ApplicationFilter, ProjectApplicationFilter
@@ -190,7 +189,7 @@ class FlagUsageViewSet(ViewSet):
     flag: Flag
 
     def authorize(self, name: str, *args: Any, **kwargs: Any) -> None:
-        flag = readable_flags(self.caller).filter(name=name).first()
+        flag = Flag.objects.readable_by(self.caller).filter(name=name).first()
         if flag is None:
             raise NotFound(f"Flag {name} not found.")
         self.flag = flag

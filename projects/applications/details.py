@@ -13,7 +13,6 @@ from flagadmin.core.db.matching import best_matches
 from flagadmin.core.errors import NotFound
 from flagadmin.core.http.timestamps import iso
 from groups.access import Caller
-from projects.access import readable_flags
 from projects.models import (
     Application,
     ApplicationInstance,
@@ -67,7 +66,9 @@ def detail_document(caller: Caller, application: Application) -> Document:
             for instance in instances[: settings.APPLICATION_INSTANCES_LISTED]
         ],
         "instanceCount": instances.count(),
-        "seenToggles": [_flag(f) for f in readable_flags(caller).filter(pk__in=used).order_by("name")],
+        "seenToggles": [
+            _flag(f) for f in Flag.objects.readable_by(caller).filter(pk__in=used).order_by("name")
+        ],
         "links": {"self": f"/api/applications/{application.name}"},
     }
 
@@ -79,13 +80,13 @@ def instances_of(application: Application) -> QuerySet[ApplicationInstance]:
 
 def evaluated_flags(caller: Caller, application: Application) -> QuerySet[Any]:
     """The application's usage of readable flags, with ``flag_name``, ``project`` and ``archived``."""
-    flags = readable_flags(caller)
+    flags = Flag.objects.readable_by(caller)
     named = flags.filter(pk=OuterRef("flag_id"))
     usage = FlagUsage.objects.filter(application_id=application.pk, flag_id__in=flags.values("pk"))
     return usage.annotate(
         flag_name=Subquery(named.values("name")),
         project=Subquery(named.values("project_id")),
-        archived=Exists(named.filter(archived_at__isnull=False)),
+        archived=Exists(named.archived()),
     )
 
 

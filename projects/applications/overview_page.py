@@ -10,11 +10,10 @@ from django.db.models import OuterRef, QuerySet, Subquery
 from flagadmin.core.db.transactions import streamed
 from flagadmin.core.lists.pages import Column, Filter, curl_for
 from groups.console import ListPage
-from projects.access import readable_projects
 from projects.applications.details import overview_documents, readable_applications
 from projects.applications.filters import ApplicationFilter
 from projects.console import application_url
-from projects.models import Application, ProjectApplication
+from projects.models import Application, Project, ProjectApplication
 
 MAX_PROJECTS = 20  # of one application
 CSV_ROWS = 500  # applications read together for a CSV file
@@ -47,7 +46,8 @@ class AllApplicationsPage(ListPage):
     def rows(self, values: dict[str, str]) -> QuerySet[Any]:
         found = ApplicationFilter({"query": values["q"]}, readable_applications(self.caller)).qs
         lines = ProjectApplication.objects.filter(
-            application_id=OuterRef("pk"), project_id__in=readable_projects(self.caller).values("pk")
+            application_id=OuterRef("pk"),
+            project_id__in=Project.objects.readable_by(self.caller).values("pk"),
         )
         seen = lines.order_by("-last_seen_at").values("last_seen_at")[:1]
         return found.annotate(last_seen=Subquery(seen))

@@ -18,7 +18,7 @@ from projects.access import check_project
 from projects.context_fields.documents import context_field_document
 from projects.context_fields.rules import context_field_problems, legal_value_problems
 from projects.models import ContextField
-from projects.project_scope import check_scope, lock_scope, name_is_free, visible
+from projects.project_scope import check_scope, lock_scope, name_is_free
 from projects.shared_rules import tidy
 
 OWN_PROJECT = Permission.UPDATE_PROJECT_CONTEXT
@@ -123,7 +123,7 @@ def delete_context_field(
 
 def access_context_field(caller: Caller, name: str, *, project: str | None = None) -> ContextField:
     """A field that the caller may read; with ``project``, only a field of that project. Raises NotFound."""
-    fields = visible(ContextField.objects.filter(name=name), caller)
+    fields = ContextField.objects.readable_by(caller).filter(name=name)
     if project is not None:
         fields = fields.filter(project_id=project)
     field = fields.first()

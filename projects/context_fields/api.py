@@ -18,7 +18,6 @@ from projects.access import access_project
 from projects.context_fields import actions
 from projects.context_fields.documents import context_field_document
 from projects.models import ContextField
-from projects.project_scope import visible
 from projects.shared_rules import name_problems
 from projects.used_by import context_field_uses
 from projects.used_by_counts import UNUSED, context_field_usage
@@ -74,7 +73,7 @@ def _include(value: str, description: str) -> OpenApiParameter:
 
 
 def listed(caller: Caller, where: Q) -> list[dict[str, Any]]:
-    fields = visible(ContextField.objects.filter(where), caller)
+    fields = ContextField.objects.readable_by(caller).filter(where)
     usage = context_field_usage(caller)
     return [context_field_document(field) | usage.get(field.name, UNUSED) for field in fields]
 

@@ -17,12 +17,10 @@ from flagadmin.core.errors import choices, counted
 from flagadmin.core.lists.pages import Column, Filter, curl_for
 from groups.console import ConfirmPage, ConsolePage, Crumbs, EditPage, FormPage, ListPage
 from groups.permissions import Permission
-from projects.access import readable_projects
 from projects.context_fields import actions
 from projects.context_fields.documents import context_field_document
 from projects.history.queries import readable_events
-from projects.models import ContextField
-from projects.project_scope import visible
+from projects.models import ContextField, Project
 from projects.used_by import Uses, context_field_uses
 from projects.used_by_counts import UNUSED, context_field_usage
 from projects.used_by_pages import paged_uses
@@ -60,7 +58,7 @@ class ContextFieldsPage(ListPage):
 
     def rows(self, values: dict[str, str]) -> list[FieldRow]:
         usage, text = context_field_usage(self.caller), values["q"]
-        found = visible(ContextField.objects.all(), self.caller)
+        found = ContextField.objects.readable_by(self.caller)
         return [
             FieldRow(
                 name=field.name,
@@ -84,7 +82,7 @@ class ContextFieldsPage(ListPage):
 
 def own_projects(page: ConsolePage) -> list[str]:
     """Ids of the projects in which the caller may create context fields."""
-    ids = readable_projects(page.caller).filter(archived_at=None).values_list("id", flat=True)
+    ids = Project.objects.active().readable_by(page.caller).values_list("id", flat=True)
     everywhere = page.caller.can(Permission.CREATE_CONTEXT_FIELD)
     return [name for name in ids if everywhere or page.caller.can(actions.OWN_PROJECT, project=name)]
 

@@ -7,8 +7,7 @@ from django.db.models import QuerySet
 from flagadmin.core.db.matching import best_matches
 from groups.access import Caller
 from projects.models import ContextField
-from projects.project_scope import visible
 
 
 def search_context_fields(caller: Caller, words: Sequence[str]) -> QuerySet[ContextField]:
-    return best_matches(visible(ContextField.objects.all(), caller), words, "name", also=["description"])
+    return best_matches(ContextField.objects.readable_by(caller), words, "name", also=["description"])

@@ -64,7 +64,7 @@ class FlagViewSet(ETagMixin, OnFlagViewSet):
     @extend_schema(operation_id="getFeatures", responses={200: FlagSummaryList})
     def list(self, request: ApiRequest, project_id: str) -> Response:
         """List the active flags of a project, sorted by name."""
-        found = list(Flag.objects.filter(project=self.project, archived_at=None))
+        found = list(Flag.objects.active().filter(project=self.project))
         return Response({"version": 2, "features": flag_summaries(found, caller=self.caller)})
 
     @extend_schema(

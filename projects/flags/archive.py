@@ -13,7 +13,7 @@ from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.errors import InvalidOperation, Problem
 from groups.access import Caller
 from groups.permissions import Permission
-from projects.access import access_flags_for_update, access_project, readable_flags
+from projects.access import access_flags_for_update, access_project
 from projects.flags.bulk_delete import check_no_children, children_outside, remove_flags
 from projects.flags.limits import check_room
 from projects.flags.queries import metadata_document
@@ -99,7 +99,7 @@ def check_archive(project_id: str, names: Iterable[str]) -> tuple[list[str], boo
 
     Read-only. The caller has checked that the project may be read.
     """
-    flags = Flag.objects.filter(project_id=project_id, name__in=list(names), archived_at=None)
+    flags = Flag.objects.active().filter(project_id=project_id, name__in=list(names))
     parents = {parent for parent, _ in children_outside(flags)}
     return sorted(parents), Dependency.objects.filter(flag__in=flags).exists()
 
@@ -107,7 +107,7 @@ def check_archive(project_id: str, names: Iterable[str]) -> tuple[list[str], boo
 def _access(project_id: str, names: Iterable[str], permission: Permission, *, caller: Caller) -> list[Flag]:
     names = list(names)
     flags = access_flags_for_update(caller, project_id, names, permission)
-    elsewhere = readable_flags(caller).filter(name__in=names).exclude(project_id=project_id)
+    elsewhere = Flag.objects.readable_by(caller).filter(name__in=names).exclude(project_id=project_id)
     foreign = list(elsewhere.order_by("name").values_list("name", "project_id"))
     if foreign:
         raise InvalidOperation(

@@ -1,6 +1,5 @@
 """/api/admin/archive: list, revive and delete archived flags."""
 
-from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.decorators import action
@@ -9,12 +8,12 @@ from rest_framework.response import Response
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from groups.viewsets import ViewSet
-from projects.access import access_project, readable_flags
+from projects.access import access_project
 from projects.flags import archive as actions
 from projects.flags.queries import metadata_document
 from projects.flags.serializers import FlagMetadata
 from projects.flags.tags import access_named_flag
-from projects.models import Flag
+from projects.models import Flag, FlagQuerySet
 
 
 class ArchivedFlags(serializers.Serializer):
@@ -36,7 +35,7 @@ class ArchiveViewSet(ViewSet):
     @action(detail=False, url_path="features")
     def everywhere(self, request: ApiRequest) -> Response:
         """List all archived flags that the caller can read, sorted by name."""
-        return _archived(readable_flags(self.caller))
+        return _archived(Flag.objects.readable_by(self.caller))
 
     @extend_schema(
         operation_id="getArchivedFeaturesByProjectId", tags=["Archive"], responses={200: ArchivedFlags}
@@ -60,6 +59,6 @@ class ArchiveViewSet(ViewSet):
         return Response()
 
 
-def _archived(flags: QuerySet[Flag]) -> Response:
-    found = flags.filter(archived_at__isnull=False).order_by("name")
+def _archived(flags: FlagQuerySet) -> Response:
+    found = flags.archived().order_by("name")
     return Response({"version": 2, "features": [metadata_document(flag) for flag in found]})

@@ -133,8 +133,7 @@ class NothingSelected(ValidationError):
 
 def selected_flags(project: Project, given: QueryDict, *, archived: bool = False) -> list[Flag]:
     """The flags that a form selects, by name. Raises NothingSelected, and ValidationError for too many."""
-    flags = Flag.objects.archived() if archived else Flag.objects.active()
-    found: QuerySet[Flag] = flags.filter(project=project).order_by("name")
+    found: QuerySet[Flag] = Flag.objects.archived(archived).filter(project=project).order_by("name")
     if "matching" in given:
         found = matching_flags(found, project, QueryDict(str(given["matching"])))
         if found.count() > MAX_MATCHING:

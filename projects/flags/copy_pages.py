@@ -8,11 +8,12 @@ from django.contrib import messages
 from flagadmin.core.lists.pages import OFFERED, curl_for
 from groups.console import Crumbs, FormPage
 from groups.permissions import Permission
-from projects.access import access_flag, readable_projects
+from projects.access import access_flag
 from projects.console import api_path, flag_crumbs, flag_url
 from projects.flags.clone import clone_flag
 from projects.flags.form_pages import naming_help
 from projects.flags.move import move_flag
+from projects.models import Project
 
 COPIED = "Strategies, variants, tags and dependencies are copied. The copy is off in every environment."
 MOVED = "Everything moves along. API tokens of the old project alone no longer get the flag."
@@ -100,7 +101,7 @@ class MovePage(FlagFormPage):
 
     def targets(self) -> list[tuple[str, str]]:
         """The other projects to which this caller may move flags: (id, name)."""
-        projects = readable_projects(self.caller).filter(archived_at=None).exclude(pk=self.flag.project_id)
+        projects = Project.objects.active().readable_by(self.caller).exclude(pk=self.flag.project_id)
         return [
             (pk, name)
             for pk, name in projects.order_by("name").values_list("id", "name")

@@ -7,7 +7,6 @@ from rest_framework.response import Response
 from groups.authentication import ApiRequest
 from groups.people.serializers import AccountName
 from groups.viewsets import ViewSet
-from projects.access import readable_flags
 from projects.flags.creators import MAX_CREATORS, flag_creators
 from projects.models import Flag
 from projects.viewsets import InProjectViewSet
@@ -27,7 +26,7 @@ class FlagCreatorViewSet(ViewSet):
         """List the accounts that created a flag that the caller can read, archived flags included."""
         query = CreatorsQuery(data=request.query_params)
         query.is_valid(raise_exception=True)
-        creators = flag_creators(readable_flags(self.caller), **query.validated_data)
+        creators = flag_creators(Flag.objects.readable_by(self.caller), **query.validated_data)
         return Response(AccountName(creators, many=True).data)
 
 

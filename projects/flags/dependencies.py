@@ -11,7 +11,7 @@ from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import NotFound, Problem, check_problems
 from groups.access import Caller
 from groups.permissions import Permission
-from projects.access import access_flag_for_update, readable_flags
+from projects.access import access_flag_for_update
 from projects.flags.dependency_rules import (
     FlagState,
     ProposedDependency,
@@ -30,7 +30,7 @@ def add_dependency(project_id: str, name: str, given: Mapping[str, Any], *, call
     flag = access_flag_for_update(caller, project_id, name, Permission.UPDATE_FEATURE_DEPENDENCY)
     document = dependency_document(given)
     # Every change to a flag takes the project lock, which keeps the parent unchanged until commit.
-    parent = readable_flags(caller).filter(name=document["feature"]).first()
+    parent = Flag.objects.readable_by(caller).filter(name=document["feature"]).first()
     _check(flag, parent, document["feature"])
     assert parent is not None
     rows = _rows(flag)
@@ -56,7 +56,7 @@ def add_dependency(project_id: str, name: str, given: Mapping[str, Any], *, call
 def checked_parent(flag: Flag, given: Mapping[str, Any], *, caller: Caller) -> dict[str, Any]:
     """The dependency as it would be stored. Raises ValidationError."""
     document = dependency_document(given)
-    parent = readable_flags(caller).filter(name=document["feature"]).first()
+    parent = Flag.objects.readable_by(caller).filter(name=document["feature"]).first()
     _check(flag, parent, document["feature"])
     return document
 
@@ -115,7 +115,7 @@ def possible_parents(flag: Flag, *, most: int | None = None) -> list[str]:
     """Names of the active flags in the same project that the flag could depend on; the first ``most``."""
     if Dependency.objects.filter(parent=flag).exists():
         return []
-    others = Flag.objects.filter(project=flag.project_id, archived_at=None, parents=None).exclude(pk=flag.pk)
+    others = Flag.objects.active().filter(project=flag.project_id, parents=None).exclude(pk=flag.pk)
     return sorted(others.order_by("name").values_list("name", flat=True)[:most])
 
 
@@ -129,7 +129,7 @@ def parent_variant_names(project: Project, name: str) -> list[str]:
 
     They are those of the flag and of its strategies; none if there is no such active flag.
     """
-    flags = Flag.objects.filter(project=project, name=name, archived_at=None)
+    flags = Flag.objects.active().filter(project=project, name=name)
     lists = [
         *FlagEnvironment.objects.filter(flag__in=flags).values_list("variants", flat=True),
         *Strategy.objects.filter(flag__in=flags).values_list("variants", flat=True),

@@ -7,7 +7,6 @@ from itertools import islice
 from typing import Any
 from urllib.parse import urlencode
 
-from django.db.models import Q
 from django.urls import reverse
 
 from flagadmin.core.lists.charts import percent_text
@@ -76,8 +75,7 @@ def flag_places(
     flag: Flag, document: Document, evaluations: Mapping[str, Evaluations], *, focus: str, caller: Caller
 ) -> Iterator[FlagInEnvironment]:
     """The cards in the order of the project's environments; ``focus`` is shown whole."""
-    usable = Q(project=None) | Q(project=flag.project_id)
-    segments = dict(Segment.objects.filter(usable).values_list("id", "name"))
+    segments = dict(Segment.objects.usable_in(flag.project_id).values_list("id", "name"))
     seen, palette = last_evaluated([flag.pk])[flag.pk], Palette()
     are_few = sum(len(place["strategies"]) for place in document["environments"]) <= MAX_STRATEGIES
     for index, place in enumerate(document["environments"]):

@@ -9,7 +9,7 @@ from flagadmin.core.http.fields import Body
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from groups.viewsets import ViewSet
-from projects.access import access_flag, readable_flags
+from projects.access import access_flag
 from projects.flags import lifecycle as actions
 from projects.flags.lifecycle_queries import count_stages, lifecycle_document
 from projects.flags.serializers import StageRecord
@@ -47,7 +47,7 @@ class StageCountViewSet(ViewSet):
     @extend_schema(operation_id="getFeatureLifecycleCount", responses=StageCounts)
     def list(self, request: ApiRequest) -> Response:
         """Count the flags that the caller can read by their current lifecycle stage."""
-        return Response(count_stages(readable_flags(self.caller)))
+        return Response(count_stages(Flag.objects.readable_by(self.caller)))
 
 
 class LifecycleViewSet(OnFlagViewSet):

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from django.db.models import Case, Count, Max, Q, QuerySet, Value, When
+from django.db.models import Case, Count, Max, Q, Value, When
 
 from flagadmin.core.http.timestamps import iso
-from projects.models import Flag, LifecycleStage
+from projects.models import Flag, FlagQuerySet, LifecycleStage
 
 Document = dict[str, Any]
 Stage = LifecycleStage.Stage
@@ -30,15 +30,15 @@ def current_stages(ids: Sequence[int]) -> dict[int, Document]:
     return {row.flag_id: _stage(row) for row in _in_order(ids)}
 
 
-def count_stages(flags: QuerySet[Flag]) -> dict[str, int]:
+def count_stages(flags: FlagQuerySet) -> dict[str, int]:
     """The number of these flags by their current stage, as a member. Every stage has an entry. Two queries."""
     ranks = Case(*(When(stage=stage, then=Value(rank)) for rank, stage in enumerate(ORDER)))
-    active = LifecycleStage.objects.filter(flag__in=flags.filter(archived_at=None)).order_by()
+    active = LifecycleStage.objects.filter(flag__in=flags.active()).order_by()
     last = active.values("flag").annotate(rank=Max(ranks))
     counts = last.aggregate(
         **{STAGE_MEMBERS[stage]: Count("flag", filter=Q(rank=rank)) for rank, stage in enumerate(ORDER)}
     )
-    return counts | {"archived": flags.filter(archived_at__isnull=False).count()}
+    return counts | {"archived": flags.archived().count()}
 
 
 def _in_order(ids: Sequence[int]) -> list[LifecycleStage]:

@@ -13,7 +13,7 @@ def check_room(project: Project, more: int) -> None:
     """
     if more <= 0:
         return
-    active = Flag.objects.filter(archived_at=None)
+    active = Flag.objects.active()
     if project.flag_limit is not None:
         there = active.filter(project=project).count()
         if there + more > project.flag_limit:

@@ -14,7 +14,6 @@ from flagadmin.core.db.matching import best_matches
 from flagadmin.core.errors import NotFound
 from flagadmin.core.http.timestamps import iso
 from groups.access import Caller
-from projects.access import readable_flags
 from projects.flags.environment_summaries import NO_EVALUATIONS, environment_summaries, evaluation_counts
 from projects.flags.lifecycle_queries import current_stages
 from projects.models import (
@@ -259,7 +258,7 @@ def search_flags(caller: Caller, words: Sequence[str]) -> QuerySet[Flag]:
     """Active flags come first among equals, then the caller's favorites and those changed most recently."""
     favorites = FavoriteFlag.objects.filter(user=caller.user).values("flag")
     changed = AuditEvent.objects.exclude(feature=None).order_by("-id").values("feature")[:RECENT_CHANGES]
-    flags = readable_flags(caller).select_related("project")
+    flags = Flag.objects.readable_by(caller).select_related("project")
     flags = flags.annotate(lively=Q(pk__in=favorites) | Q(name__in=changed))
     first: list[Any] = [F("archived_at").asc(nulls_first=True), "-lively"]
     return best_matches(flags, words, "name", also=["description"], first=first, most=MAX_RANKED)

@@ -15,7 +15,6 @@ from flagadmin.core.errors import Conflict, NotFound, Problem, ValidationError, 
 from flagadmin.core.unreadable_values import UnreadableValue
 from groups.access import Caller
 from groups.permissions import Permission
-from projects.access import readable_flags
 from projects.flags.actions import type_problems
 from projects.flags.dependencies import parents_problems
 from projects.history.flag_parts import (
@@ -242,7 +241,7 @@ class _Check:
 
     def parent_problems(self, part: FlagPart) -> Iterator[Problem]:
         parents = [parent["feature"] for parent in part.after["dependencies"]]
-        yield from parents_problems(self.flag, parents, readable_flags(self.caller), "dependencies")
+        yield from parents_problems(self.flag, parents, Flag.objects.readable_by(self.caller), "dependencies")
         paths = {name: f"dependencies[{place}]" for place, name in enumerate(parents)}
         yield from self.created_again(E.FEATURE_CREATED, "feature", paths)
 

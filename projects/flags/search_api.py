@@ -7,11 +7,11 @@ from rest_framework.response import Response
 
 from groups.authentication import ApiRequest
 from groups.viewsets import ViewSet
-from projects.access import readable_flags
 from projects.flags.queries import search_documents
 from projects.flags.search import FlagFilter, OperatorFilter
 from projects.flags.search_conditions import SORT_KEYS
 from projects.flags.serializers import EnvironmentSummary, FlagSummary, Person, StageRecord
+from projects.models import Flag
 
 
 class FoundEnvironment(EnvironmentSummary):
@@ -81,6 +81,6 @@ class SearchViewSet(ViewSet):
 
         Archived flags are found only with archived=IS:true or lifecycle=IS:archived.
         """
-        search = FlagFilter(request.query_params, readable_flags(self.caller))
+        search = FlagFilter(request.query_params, Flag.objects.readable_by(self.caller))
         found, total = search.page(self.caller.id)
         return Response({"features": search_documents(found, caller=self.caller), "total": total})

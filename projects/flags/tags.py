@@ -8,7 +8,7 @@ from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import NotFound, check_problems
 from groups.access import Caller
 from groups.permissions import Permission
-from projects.access import access_flag_for_update, access_flags_for_update, readable_flags
+from projects.access import access_flag_for_update, access_flags_for_update
 from projects.models import Flag, FlagTag, TagType
 from projects.strategies.known_names import KnownNames
 from projects.tag_types.tag_rules import tag_problems
@@ -48,7 +48,7 @@ def access_named_flag(caller: Caller, name: str, permission: Permission | None =
 
     Raises NotFound, NoAccess.
     """
-    flag = readable_flags(caller).filter(name=name).first()
+    flag = Flag.objects.readable_by(caller).filter(name=name).first()
     if flag is None:
         raise NotFound(f"Flag {name} not found.")
     if permission is not None:

@@ -41,7 +41,7 @@ def _last_events(change: QuerySet[AuditEvent], names: set[str]) -> set[int]:
         (project, feature): pk
         for project, feature, pk in of_flags.values_list("project", "feature").annotate(Max("pk"))
     }
-    there = Flag.objects.filter(name__in=names, archived_at=None).values_list("project_id", "name")
+    there = Flag.objects.active().filter(name__in=names).values_list("project_id", "name")
     return {last[place] for place in there if place in last}
 
 

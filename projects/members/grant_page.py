@@ -18,7 +18,6 @@ from groups.people.actions import update_account
 from groups.people.choices import root_role_choices
 from groups.people.console import OneAccount
 from groups.permissions import Permission
-from projects.access import readable_projects
 from projects.members.actions import PROJECT_TYPES, Holders, add_roles
 from projects.models import Project
 
@@ -91,7 +90,7 @@ class GrantPage(FormPage):
         return {"project": self.request.GET.get("project", "")}
 
     def get_form_kwargs(self) -> dict[str, Any]:
-        projects = readable_projects(self.caller).filter(archived_at=None).order_by("name", "id")
+        projects = Project.objects.active().readable_by(self.caller).order_by("name", "id")
         return super().get_form_kwargs() | {"holder": self.holder, "projects": projects}
 
     def submit(self, form: Any) -> str:

@@ -23,6 +23,7 @@ from projects.models.flags import (
     FlagEnvironment,
     FlagLastSeen,
     FlagLink,
+    FlagQuerySet,
     FlagTag,
     LifecycleStage,
 )
@@ -50,6 +51,7 @@ __all__ = [
     "FlagEnvironment",
     "FlagLastSeen",
     "FlagLink",
+    "FlagQuerySet",
     "FlagTag",
     "FlagType",
     "FlagUsage",

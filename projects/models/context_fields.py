@@ -4,6 +4,7 @@ from django.db import models
 from django.db.models import Q
 
 from projects.models.projects import Project
+from projects.models.querysets import SharedQuerySet
 
 
 class ContextField(models.Model):
@@ -18,6 +19,8 @@ class ContextField(models.Model):
         Project, null=True, blank=True, on_delete=models.CASCADE, related_name="context_fields"
     )
     created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = SharedQuerySet["ContextField"].as_manager()
 
     class Meta:
         ordering = ["sort_order", "name"]

@@ -1,22 +1,24 @@
 """Models of flags and what belongs to one flag: environments, tags, links, dependencies, lifecycle."""
 
 import uuid
+from typing import Self
 
 from django.db import models
 from django.db.models import F, Q
 
+from groups.access import Caller
 from projects.applications.usage_triggers import usage_triggers
 from projects.flags.lifecycle_triggers import lifecycle_triggers
 from projects.models.projects import Environment, Project
+from projects.models.querysets import ArchivableQuerySet
 from projects.revision import OF_FLAG, OF_PROJECT, revision_triggers
 
 
-class FlagQuerySet(models.QuerySet["Flag"]):
-    def active(self) -> "FlagQuerySet":
-        return self.filter(archived_at=None)
-
-    def archived(self) -> "FlagQuerySet":
-        return self.exclude(archived_at=None)
+class FlagQuerySet(ArchivableQuerySet["Flag"]):
+    def readable_by(self, caller: Caller) -> Self:
+        """The flags that the caller may read, archived ones included."""
+        allowed = caller.readable_projects
+        return self.all() if allowed is None else self.filter(project_id__in=allowed)
 
 
 class Flag(models.Model):

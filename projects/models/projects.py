@@ -1,17 +1,21 @@
 """Models of projects and environments, and of the revision of each project."""
 
+from typing import Self
+
 import pgtrigger
 from django.core.validators import MinValueValidator
 from django.db import models
 from django.db.models import Q
 
 from flagadmin.core.db.notifications import notify_trigger
+from groups.access import Caller
 from projects.applications.usage_triggers import environment_usage_triggers
+from projects.models.querysets import ArchivableQuerySet
 from projects.revision import outside_triggers, project_triggers
 
 
 class EnvironmentQuerySet(models.QuerySet["Environment"]):
-    def production(self) -> "EnvironmentQuerySet":
+    def production(self) -> Self:
         return self.filter(type=Environment.PRODUCTION)
 
     def names(self) -> list[str]:
@@ -46,6 +50,13 @@ class Environment(models.Model):
         return self.type == self.PRODUCTION
 
 
+class ProjectQuerySet(ArchivableQuerySet["Project"]):
+    def readable_by(self, caller: Caller) -> Self:
+        """The projects that the caller may read, archived ones included."""
+        allowed = caller.readable_projects
+        return self.all() if allowed is None else self.filter(id__in=allowed)
+
+
 class Project(models.Model):
     """A set of flags with its own settings, members and tokens.
 
@@ -75,6 +86,8 @@ class Project(models.Model):
         help_text="Refuse changes that break an expectation of a saved context.",
     )
     environments = models.ManyToManyField(Environment, through="ProjectEnvironment", related_name="projects")
+
+    objects = ProjectQuerySet.as_manager()
 
     class Meta:
         ordering = ["id"]

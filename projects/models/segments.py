@@ -4,6 +4,7 @@ from django.db import models
 from django.db.models import Q
 
 from projects.models.projects import Project
+from projects.models.querysets import SharedQuerySet
 from projects.revision import OF_SEGMENT, revision_triggers
 
 
@@ -22,6 +23,8 @@ class Segment(models.Model):
     )
     created_at = models.DateTimeField(auto_now_add=True)
     created_by = models.CharField(max_length=255, blank=True)
+
+    objects = SharedQuerySet["Segment"].as_manager()
 
     class Meta:
         ordering = ["name"]

@@ -18,7 +18,6 @@ from projects.models import ContextField, Environment, Flag, Project, ProjectEnv
 from projects.project_scope import first_permission_of, name_is_free
 from projects.projects.queries import settings_document
 from projects.projects.rules import RESERVED_PROJECT_IDS, project_problems
-from projects.strategies.known_names import usable
 from projects.tokens.pending import activate_tokens
 
 # Accepted in every project, in addition to its context fields.
@@ -170,7 +169,7 @@ def still_active(project: Project, names: Sequence[str], what: str) -> InvalidOp
 
 
 def problems_of(project: Project) -> list[Problem]:
-    fields = usable(ContextField.objects.all(), project.pk).values_list("name", flat=True)
+    fields = ContextField.objects.usable_in(project.pk).values_list("name", flat=True)
     return list(project_problems(project, stickiness=STICKINESS | set(fields)))
 
 

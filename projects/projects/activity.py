@@ -29,7 +29,7 @@ _LAST_REPORT = (
     .annotate(last=Max("last_seen_at"))
     .values("last")
 )
-_FIRST_FLAG = Flag.objects.filter(project=OuterRef("pk"), archived_at=None).order_by("created_at", "id")
+_FIRST_FLAG = Flag.objects.active().filter(project=OuterRef("pk")).order_by("created_at", "id")
 _IN_USE = Exists(LifecycleStage.objects.filter(flag__project=OuterRef("pk"), stage__in=_USED))
 
 

@@ -11,11 +11,10 @@ from flagadmin.core.errors import ValidationError
 from flagadmin.core.http.openapi import refusal
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
-from projects.access import readable_projects
 from projects.deletion.execute import delete_project
 from projects.deletion.openapi import FORBIDDEN, PROJECT_ID
 from projects.flags.queries import flag_summaries
-from projects.models import Flag
+from projects.models import Flag, Project
 from projects.projects import actions
 from projects.projects.favorites import set_flag_favorite, set_project_favorite
 from projects.projects.queries import project_overview, project_summaries, settings_document
@@ -65,7 +64,7 @@ class ProjectViewSet(ETagMixin, InProjectViewSet):
     def list(self, request: ApiRequest) -> Response:
         """List the projects that the caller can read, sorted by id."""
         archived = _switch(request, "archived")
-        projects = list(readable_projects(self.caller).filter(archived_at__isnull=not archived))
+        projects = list(Project.objects.readable_by(self.caller).archived(archived))
         return Response({"version": 1, "projects": project_summaries(projects, caller=self.caller)})
 
     @extend_schema(
@@ -118,7 +117,7 @@ class ProjectViewSet(ETagMixin, InProjectViewSet):
     @extend_schema(operation_id="getProject", responses=ProjectDetails)
     def retrieve(self, request: ApiRequest, project_id: str) -> Response:
         """Get a project with its settings, environments and active flags. The overview omits the flags."""
-        flags = list(Flag.objects.filter(project=self.project, archived_at=None))
+        flags = list(Flag.objects.active().filter(project=self.project))
         overview = project_overview(self.project, caller=self.caller)
         return Response(overview | {"features": flag_summaries(flags, caller=self.caller)})
 

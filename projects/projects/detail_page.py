@@ -73,8 +73,8 @@ class ProjectPage(ListPage):
         return [field for field in filters if not self.archived or field.name in ARCHIVED_FILTERS]
 
     def rows(self, values: dict[str, str]) -> QuerySet[Any]:
-        shown = Flag.objects.archived() if self.archived else Flag.objects.active()
-        flags = filter_flags(shown.filter(project=self.project), values, self.environments)
+        flags_here = Flag.objects.archived(self.archived).filter(project=self.project)
+        flags = filter_flags(flags_here, values, self.environments)
         sort = self.request.GET.get("sort", "")
         if sort.removeprefix("-") in {column.key for column in self.columns}:
             return sortable(flags, self.environments, sort)

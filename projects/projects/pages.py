@@ -11,9 +11,9 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from flagadmin.core.lists.pages import Column, Filter, curl_for
 from groups.console import Crumbs, FormPage, ListPage
 from groups.permissions import Permission
-from projects.access import access_project, readable_projects
+from projects.access import access_project
 from projects.console import PROJECTS, ActionPage, project_url
-from projects.models import Environment, FavoriteProject, ProjectEnvironment
+from projects.models import Environment, FavoriteProject, Project, ProjectEnvironment
 from projects.projects.actions import create_project
 from projects.projects.favorites import set_project_favorite
 from projects.projects.queries import counted_projects
@@ -40,7 +40,7 @@ class ProjectsPage(ListPage):
 
     def rows(self, values: dict[str, str]) -> QuerySet[Any]:
         mine = FavoriteProject.objects.filter(user=self.caller.id, project=OuterRef("pk"))
-        projects = readable_projects(self.caller).filter(archived_at__isnull=not self.archived)
+        projects = Project.objects.readable_by(self.caller).archived(self.archived)
         links = ProjectEnvironment.objects.filter(project=OuterRef("pk"))
         ordered = links.order_by("environment__sort_order", "environment_id")
         found = counted_projects(projects).annotate(

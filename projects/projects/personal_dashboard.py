@@ -8,11 +8,10 @@ from flagadmin.core.http.timestamps import iso
 from groups.access import Caller
 from groups.models import Grant, Role, User
 from groups.permissions import BuiltIn
-from projects.access import readable_flags, readable_projects
 from projects.history.queries import readable_events
 from projects.history.serializers import event_record
 from projects.members.counts import member_counts
-from projects.models import FavoriteFlag, Project
+from projects.models import FavoriteFlag, Flag, Project
 from projects.projects.activity import latest_documents
 from projects.projects.queries import (
     flag_counts,
@@ -62,7 +61,7 @@ def _project_owners(caller: Caller) -> list[Document]:
     owned = Grant.objects.filter(
         user=OuterRef("pk"),
         role=BuiltIn.OWNER,
-        project__in=readable_projects(caller).filter(archived_at=None),
+        project__in=Project.objects.active().readable_by(caller),
     )
     people = User.objects.filter(Exists(owned), is_active=True).order_by("username")
     return [{"ownerType": "user", "name": person.display_name, "email": person.email} for person in people]
@@ -70,7 +69,7 @@ def _project_owners(caller: Caller) -> list[Document]:
 
 def _own_projects(caller: Caller) -> list[Document]:
     """Active projects in which the caller has a role, directly or through a group."""
-    projects = Project.objects.filter(pk__in=_grants(caller).values("project"), archived_at=None)
+    projects = Project.objects.active().filter(pk__in=_grants(caller).values("project"))
     names = dict(projects.order_by("name", "id").values_list("id", "name"))
     counts, members = flag_counts(list(names)), member_counts(list(names))
     return [
@@ -90,7 +89,7 @@ def _own_flags(caller: Caller) -> list[Document]:
     if caller.user is None:
         return []
     favorite = Exists(FavoriteFlag.objects.filter(user=caller.user, flag=OuterRef("pk")))
-    flags = readable_flags(caller).annotate(favorite=favorite).filter(archived_at=None)
+    flags = Flag.objects.active().readable_by(caller).annotate(favorite=favorite)
     own = flags.filter(Q(created_by=caller.user) | Q(favorite=True))
     return [
         {"name": flag.name, "project": flag.project_id, "type": flag.type, "createdAt": iso(flag.created_at)}

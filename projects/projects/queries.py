@@ -13,7 +13,7 @@ from flagadmin.core.http.timestamps import iso
 from groups.access import Caller
 from groups.models import ApiToken, Grant
 from groups.permissions import BuiltIn, Permission
-from projects.access import projects_with, readable_projects
+from projects.access import projects_with
 from projects.flags.search_conditions import overdue
 from projects.members.counts import member_counts
 from projects.models import (
@@ -89,7 +89,7 @@ def project_overview(project: Project, *, caller: Caller) -> Document:
     """One project with its settings, environments and counts. Twelve queries."""
     counts = flag_counts([project.pk])[project.pk]
     latest = latest_documents([project.pk])[project.pk]
-    types = Flag.objects.filter(project=project, archived_at=None).order_by("type").values_list("type")
+    types = Flag.objects.active().filter(project=project).order_by("type").values_list("type")
     return (
         {"version": 1}
         | settings_document(project)
@@ -240,14 +240,14 @@ def counted_projects(projects: QuerySet[Project]) -> QuerySet[Any]:
 def search_projects(caller: Caller, words: Sequence[str]) -> QuerySet[Project]:
     """The caller's favorites come first among equals, archived projects last."""
     favorites = FavoriteProject.objects.filter(user=caller.user).values("project")
-    projects = readable_projects(caller).annotate(favorite=Q(pk__in=favorites))
+    projects = Project.objects.readable_by(caller).annotate(favorite=Q(pk__in=favorites))
     first: list[Any] = [F("archived_at").asc(nulls_first=True), "-favorite"]
     return best_matches(projects, words, "name", "id", also=["description"], first=first)
 
 
 def search_new_flag_projects(caller: Caller, words: Sequence[str]) -> QuerySet[Any]:
     """Projects in which the caller may create flags, searched by the ``label`` of that action."""
-    projects = readable_projects(caller).filter(archived_at=None)
+    projects = Project.objects.active().readable_by(caller)
     if not caller.is_admin:
         projects = projects.filter(id__in=projects_with(caller, Permission.CREATE_FEATURE))
     labeled = projects.annotate(label=Concat(Value("New flag in "), "name"))

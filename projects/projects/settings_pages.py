@@ -103,7 +103,7 @@ class SettingsPage(EditPage):
             places=environment_rows(project),
             may_environments=may(Permission.UPDATE_PROJECT, project=project.pk),
             may_archive=may(Permission.DELETE_PROJECT, project=project.pk),
-            active=Flag.objects.filter(project=project, archived_at=None).count(),
+            active=Flag.objects.active().filter(project=project).count(),
             **kwargs,
         )
 

@@ -17,10 +17,10 @@ from flagadmin.core.errors import Conflict, NameExists, NotFound, ValidationErro
 from flagadmin.core.unreadable_values import check_values
 from groups.access import Caller
 from groups.permissions import Permission
-from projects.access import check_project, lock_refusing_projects, readable_flags
+from projects.access import check_project, lock_refusing_projects
 from projects.limits import Limits
 from projects.models import Flag, FlagEnvironment, Segment, Strategy
-from projects.project_scope import check_scope, lock_scope, name_is_free, visible
+from projects.project_scope import check_scope, lock_scope, name_is_free
 from projects.segments.documents import segment_document
 from projects.segments.rules import segment_problems
 from projects.strategies.constraint_rules import constraint_document
@@ -121,7 +121,7 @@ def check_segment_is_unused(segment: Segment) -> None:
 def enabled_users(segment: Segment, caller: Caller) -> list[tuple[str, str, str]]:
     """(project, flag, environment) where strategies of flags that are on use the segment and the caller may read it."""
     rows = FlagEnvironment.objects.filter(
-        flag__in=readable_flags(caller).filter(archived_at=None, strategies__segments=segment), enabled=True
+        flag__in=Flag.objects.active().readable_by(caller).filter(strategies__segments=segment), enabled=True
     )
     rows = rows.filter(
         environment_id=F("flag__strategies__environment_id"), flag__strategies__segments=segment
@@ -131,7 +131,7 @@ def enabled_users(segment: Segment, caller: Caller) -> list[tuple[str, str, str]
 
 def access_segment(caller: Caller, segment_id: int) -> Segment:
     """A segment that the caller may read. Raises NotFound."""
-    segment = visible(Segment.objects.filter(pk=segment_id), caller).first()
+    segment = Segment.objects.readable_by(caller).filter(pk=segment_id).first()
     if segment is None:
         raise _no_segment(segment_id)
     return segment

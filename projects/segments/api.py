@@ -14,9 +14,8 @@ from flagadmin.core.http.openapi import refusal
 from flagadmin.core.http.path_ids import path_id
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
-from projects.access import access_project, readable_flags
-from projects.models import Segment, Strategy
-from projects.project_scope import visible
+from projects.access import access_project
+from projects.models import Flag, Segment, Strategy
 from projects.segments import actions
 from projects.segments.documents import segment_document
 from projects.strategies.actions import update_strategy
@@ -100,7 +99,7 @@ class SegmentViewSet(ETagMixin, ScopedViewSet):
     def list(self, request: ApiRequest) -> Response:
         """List the segments that the caller may read, by name."""
         usage = segment_usage(self.caller)
-        segments = visible(Segment.objects.all(), self.caller)
+        segments = Segment.objects.readable_by(self.caller)
         return Response({"segments": [segment_document(s) | usage.get(s.pk, UNUSED) for s in segments]})
 
     @extend_schema(operation_id="createSegment", request=SegmentBody, responses={201: SegmentRecord})
@@ -177,7 +176,7 @@ class SegmentViewSet(ETagMixin, ScopedViewSet):
     @action(detail=False, url_path="strategies/<str:strategy_id>")
     def of_strategy(self, request: ApiRequest, strategy_id: str) -> Response:
         """List the segments of one strategy."""
-        flags = readable_flags(self.caller)
+        flags = Flag.objects.readable_by(self.caller)
         strategy = Strategy.objects.filter(pk=_uuid(strategy_id), flag__in=flags).first()
         if strategy is None:
             raise NotFound(f"Strategy with id {strategy_id} not found.")

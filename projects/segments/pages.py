@@ -15,9 +15,7 @@ from flagadmin.core.http.path_ids import path_id
 from flagadmin.core.lists.pages import Column, Filter, curl_for
 from groups.console import ConfirmPage, ConsolePage, Crumbs, ListPage
 from groups.permissions import Permission
-from projects.access import readable_projects
-from projects.models import Segment
-from projects.project_scope import visible
+from projects.models import Project, Segment
 from projects.segments import actions
 from projects.sentences import Summary, constraint_sentence, shortened
 from projects.strategies.constraint_forms import (
@@ -70,7 +68,7 @@ class SegmentsPage(ListPage):
     def rows(self, values: dict[str, str]) -> list[SegmentRow]:
         usage = segment_usage(self.caller)
         text = values["q"]
-        found = visible(Segment.objects.all(), self.caller)
+        found = Segment.objects.readable_by(self.caller)
         found = found.filter(Q(name__icontains=text) | Q(description__icontains=text))
         return [
             SegmentRow(
@@ -85,7 +83,7 @@ class SegmentsPage(ListPage):
         ]
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        anywhere = [*readable_projects(self.caller).values_list("id", flat=True)]
+        anywhere = [*Project.objects.readable_by(self.caller).values_list("id", flat=True)]
         own = any(self.caller.can(actions.OWN_PROJECT, project=project) for project in anywhere)
         may_create = own or self.caller.can(Permission.CREATE_SEGMENT)
         return super().get_context_data(may_create=may_create, **kwargs)
@@ -120,7 +118,7 @@ class SegmentForm(ConsolePage):
 
     def projects(self) -> list[str]:
         """Ids of the projects in which the caller may create segments."""
-        ids = readable_projects(self.caller).filter(archived_at=None).values_list("id", flat=True)
+        ids = Project.objects.active().readable_by(self.caller).values_list("id", flat=True)
         everywhere = self.caller.can(Permission.CREATE_SEGMENT)
         return [name for name in ids if everywhere or self.caller.can(actions.OWN_PROJECT, project=name)]
 

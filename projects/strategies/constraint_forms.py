@@ -20,7 +20,6 @@ from playground.engine.operators import OPERATORS
 from projects.models import ContextField
 from projects.strategies.constraint_rules import PARTIAL, shortened
 from projects.strategies.kept_values import LOST, KeptValues, is_long, reference
-from projects.strategies.known_names import usable
 from projects.strategies.operator_help import HELP
 from projects.strategies.value_list import read_values, values_text
 
@@ -42,7 +41,7 @@ class ConstraintFields:
 
     @classmethod
     def of(cls, project_id: str) -> "ConstraintFields":
-        rows = usable(ContextField.objects.all(), project_id).order_by("sort_order", "name")
+        rows = ContextField.objects.usable_in(project_id).order_by("sort_order", "name")
         fields = list(rows.values_list("name", "legal_values"))
         legal = {name: [item["value"] for item in values] for name, values in fields if values}
         return cls([name for name, _ in fields], legal)

@@ -23,7 +23,6 @@ from projects.strategies.constraint_forms import (
 from projects.strategies.constraint_rules import shortened
 from projects.strategies.fields import FIELDS
 from projects.strategies.kept_values import LOST, KeptValues, is_long, reference
-from projects.strategies.known_names import usable
 from projects.strategies.variant_forms import VariantRows, given_variants, variant_rows
 from projects.strategies.variant_rules import variants_document
 
@@ -121,7 +120,7 @@ def _given_segments(given: QueryDict, project_id: str) -> tuple[list[int], list[
     ids = [int(text) for text in given.getlist("segment") if text.isdecimal() and len(text) < 19]
     if not (name := given.get("segment-name", "").strip()):
         return ids, []
-    found = usable(Segment.objects.filter(name=name), project_id).values_list("pk", flat=True).first()
+    found = Segment.objects.usable_in(project_id).filter(name=name).values_list("pk", flat=True).first()
     if found is None:
         return ids, [Problem("segments", f"segment {shortened(name)} not found")]
     return list(dict.fromkeys([*ids, found])), []
@@ -227,7 +226,7 @@ def strategy_inputs(
     sticky = stickiness_choices(project_id)
     kind = StrategyType.objects.filter(pk=document["name"]).first()
     selected = Segment.objects.in_bulk(document["segments"])
-    others_segments = usable(Segment.objects.exclude(pk__in=selected), project_id).order_by("name")
+    others_segments = Segment.objects.usable_in(project_id).exclude(pk__in=selected).order_by("name")
     variants = document["variants"]
     return StrategyInputs(
         document=document,
@@ -282,7 +281,7 @@ def _parameters(
 
 def stickiness_choices(project_id: str) -> list[str]:
     """The built-in stickiness options, and the context fields that are enabled for stickiness."""
-    fields = usable(ContextField.objects.filter(stickiness=True), project_id)
+    fields = ContextField.objects.usable_in(project_id).filter(stickiness=True)
     return list(dict.fromkeys([*STICKINESS, *fields.order_by("name").values_list("name", flat=True)]))
 
 

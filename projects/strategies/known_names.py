@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from django.db.models import Manager, Q, QuerySet
-
 from projects.models import ContextField, Segment, StrategyType, TagType
 
 
@@ -27,21 +25,16 @@ def load_known_names(project_id: str) -> KnownNames:
     return KnownNames(
         strategy_types=frozenset(StrategyType.objects.values_list("name", flat=True)),
         legal_values=legal_values(project_id),
-        segments=dict(usable(Segment.objects, project_id).values_list("id", "name")),
+        segments=dict(Segment.objects.usable_in(project_id).values_list("id", "name")),
         tag_types=frozenset(TagType.objects.values_list("name", flat=True)),
     )
 
 
 def legal_values(project_id: str | None) -> dict[str, frozenset[str]]:
     """Legal values by context field, of the fields that the project (None: every project) can use."""
-    fields = usable(ContextField.objects, project_id or "")
+    fields = ContextField.objects.usable_in(project_id or "")
     return {
         name: frozenset(item["value"] for item in values)
         for name, values in fields.values_list("name", "legal_values")
         if values
     }
-
-
-def usable(rows: QuerySet | Manager, project_id: str) -> QuerySet:
-    """Global rows and rows of the project."""
-    return rows.filter(Q(project=None) | Q(project_id=project_id)).order_by()

@@ -8,7 +8,7 @@ from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import NameExists, NotFound
 from groups.access import Caller
 from groups.permissions import Permission
-from projects.access import lock_projects, readable_flags
+from projects.access import lock_projects
 from projects.flags.tags import apply_tags, check_tags
 from projects.models import Flag, FlagTag, Tag
 from projects.project_scope import name_is_free
@@ -16,7 +16,7 @@ from projects.project_scope import name_is_free
 
 def known_tags(caller: Caller) -> list[tuple[str, str]]:
     """Sorted (type, value) pairs of the created tags and of those on flags that the caller may read."""
-    used = FlagTag.objects.filter(flag__in=readable_flags(caller)).order_by()
+    used = FlagTag.objects.filter(flag__in=Flag.objects.readable_by(caller)).order_by()
     created = Tag.objects.order_by()
     rows = used.values_list("tag_type_id", "value").union(created.values_list("tag_type_id", "value"))
     return sorted(rows)
@@ -59,7 +59,7 @@ def check_may_change_tags(caller: Caller) -> None:
 
 def _tagged_flags_for_update(caller: Caller, kind: str, value: str) -> list[Flag]:
     tagged = Exists(FlagTag.objects.filter(flag=OuterRef("pk"), tag_type_id=kind, value=value))
-    found = readable_flags(caller).filter(tagged).values_list("project_id", flat=True)
+    found = Flag.objects.readable_by(caller).filter(tagged).values_list("project_id", flat=True)
     projects = lock_projects(caller, found)
     for project in projects:
         caller.check(Permission.UPDATE_FEATURE, project=project)

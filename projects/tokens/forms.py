@@ -12,8 +12,8 @@ from flagadmin.core.lists.pages import OFFERED
 from groups.access import Caller
 from groups.models import ApiToken
 from groups.permissions import Permission
-from projects.access import projects_with, readable_projects
-from projects.models import Environment
+from projects.access import projects_with
+from projects.models import Environment, Project
 from projects.tokens.access import kinds_allowed
 from projects.tokens.actions import NewToken
 from projects.tokens.automation import CHANGES, NewAutomation
@@ -83,7 +83,7 @@ class TokenForm(forms.Form):
         fields["environment"].choices = [("", "choose one")] + [(name, name) for name in environments] + last
 
     def _offer_projects(self, field: Any, caller: Caller, *, anywhere: bool) -> None:
-        projects = readable_projects(caller).filter(archived_at=None).order_by("name", "id")
+        projects = Project.objects.active().readable_by(caller).order_by("name", "id")
         if not anywhere:
             projects = projects.filter(id__in=projects_with(caller, Permission.CREATE_PROJECT_API_TOKEN))
             field.help_text = "Choose one: your roles let you create tokens for one project at a time."

@@ -32,7 +32,7 @@ class Places:
 
     @classmethod
     def read(cls) -> "Places":
-        projects = Project.objects.filter(archived_at=None).values_list("id", flat=True)
+        projects = Project.objects.active().values_list("id", flat=True)
         return cls(frozenset(Environment.objects.values_list("name", flat=True)), frozenset(projects))
 
     def missing(self, scope: dict[str, Any]) -> str:

@@ -219,7 +219,7 @@ def make_full_flag(project: Project) -> None:
     FlagLink.objects.bulk_create(
         FlagLink(flag=flag, url=f"https://example.org/{'l' * 1_000}") for _ in range(10)
     )
-    others = Flag.objects.filter(project=project, archived_at=None).exclude(pk=flag.pk)
+    others = Flag.objects.active().filter(project=project).exclude(pk=flag.pk)
     Dependency.objects.bulk_create(Dependency(flag=flag, parent=parent) for parent in others[:FEW])
 
 

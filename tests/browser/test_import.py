@@ -68,11 +68,11 @@ def test_from_faults_to_undo(visit, files, script, check_accessible):
     expect(page.get_by_text("2 flags written.")).to_be_visible()
     if script:
         check_accessible(page)
-    assert Flag.objects.filter(name__in=["fresh", "other"], archived_at=None).count() == 2
+    assert Flag.objects.active().filter(name__in=["fresh", "other"]).count() == 2
 
     page.get_by_role("button", name="Undo this import of 2 flags").click()
     expect(page.get_by_text("This import was undone")).to_be_visible()
-    assert not Flag.objects.filter(name__in=["fresh", "other"], archived_at=None).exists()
+    assert not Flag.objects.active().filter(name__in=["fresh", "other"]).exists()
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

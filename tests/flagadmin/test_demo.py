@@ -29,7 +29,7 @@ def admin():
 
 def test_what_is_there(admin):
     assert Flag.objects.count() == sum(map(len, FLAGS.values()))
-    assert Flag.objects.exclude(archived_at=None).count() == 3
+    assert Flag.objects.archived().count() == 3
     assert Group.objects.count() == 3
     assert User.objects.filter(is_service=True).count() == 1
     constraints = [c for strategy in Strategy.objects.all() for c in strategy.constraints]

@@ -63,7 +63,7 @@ def answer(token: ApiToken, query: FeaturesQuery = ALL) -> FeaturesAnswer:
 
 
 def any_flag(rng: random.Random) -> Flag:
-    return rng.choice(list(Flag.objects.filter(archived_at=None).order_by("name")))
+    return rng.choice(list(Flag.objects.active().order_by("name")))
 
 
 def switch(rng: random.Random) -> None:

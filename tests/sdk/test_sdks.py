@@ -35,7 +35,7 @@ load_demo()
 from projects.models import Flag
 from tests.support.cast import make_token
 keys = {"admin": make_token("admin"), "backend": make_token("backend", environment="production")}
-names = sorted(Flag.objects.filter(archived_at=None).values_list("name", flat=True))
+names = sorted(Flag.objects.active().values_list("name", flat=True))
 print(json.dumps({"keys": keys, "flags": names}))
 """
 APP = "sdk-check"

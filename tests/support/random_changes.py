@@ -211,13 +211,13 @@ class RandomChanges:
         elif choice < 0.5:
             update_environment("extra", {"enabled": self.random.random() < 0.5}, caller=WHO)
         else:
-            for flag in Flag.objects.filter(archived_at=None, environments__environment="extra"):
+            for flag in Flag.objects.active().filter(environments__environment="extra"):
                 environments.disable_flag(flag.project_id, flag.name, "extra", caller=WHO)
             remove_environment("docs", "extra", caller=WHO)
             delete_environment("extra", caller=WHO)
 
     def do_delete_project(self) -> None:
-        names = list(Flag.objects.filter(project="docs", archived_at=None).values_list("name", flat=True))
+        names = list(Flag.objects.active().filter(project="docs").values_list("name", flat=True))
         archive.archive_flags("docs", names, caller=WHO)
         archive_project("docs", caller=WHO)
         if self.random.random() < 0.5:

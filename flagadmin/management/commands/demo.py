@@ -54,8 +54,8 @@ class Command(BaseCommand):
             GREETING.format(
                 address=address,
                 projects=Project.objects.count(),
-                active=Flag.objects.filter(archived_at=None).count(),
-                archived=Flag.objects.exclude(archived_at=None).count(),
+                active=Flag.objects.active().count(),
+                archived=Flag.objects.archived().count(),
                 link=address + create_login_link(admin, visit),
                 password=PASSWORD.format(name=admin.username, password=password, address=address)
                 if password

@@ -152,7 +152,7 @@ def test_versions_among_random_changes_changed_whom_they_changed_then(shop: Proj
             made.append((flag, version, before, states))
     compared = 0
     for flag, version, before, after in made:
-        if not Flag.objects.filter(pk=flag.pk, archived_at=None).exists():
+        if not Flag.objects.active().filter(pk=flag.pk).exists():
             continue
         flag.refresh_from_db()
         found = version_changes(flag, [version])[version].places

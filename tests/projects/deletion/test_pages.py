@@ -28,7 +28,7 @@ def delete(browser, typed="legacy-portal", **more):
 
 
 def archived():
-    return sorted(Flag.objects.exclude(archived_at=None).values_list("name", flat=True))
+    return sorted(Flag.objects.archived().values_list("name", flat=True))
 
 
 def use(flag, application, ago=timedelta(minutes=3)):
@@ -258,7 +258,7 @@ def test_many_blockers_are_paged_searched_and_all_archived(browse, portal, djang
     assert "and 10 more" in page_text(shown)
     browser.post(ARCHIVE, confirmed(shown))
 
-    assert not Flag.objects.filter(project=portal, archived_at=None).exists()
+    assert not Flag.objects.active().filter(project=portal).exists()
 
 
 # Deleting -------------------------------------------------------------------------------------------------

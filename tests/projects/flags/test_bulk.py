@@ -44,7 +44,7 @@ def test_a_parent_can_be_archived_with_its_child(api, family):
         "parentsWithChildFeatures": [],
         "hasDeletedDependencies": True,
     }
-    assert not Flag.objects.exclude(archived_at=None).exists()
+    assert not Flag.objects.archived().exists()
 
 
 def test_the_check_needs_the_right_to_archive(api, family):

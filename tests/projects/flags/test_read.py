@@ -135,6 +135,6 @@ def test_lists_take_a_fixed_number_of_queries(people, django_assert_num_queries)
         flag = make_flag(f"f{number}")
         add_strategy(flag)
         FlagTag.objects.create(flag=flag, tag_type_id="simple", value="ab")
-    flags = list(Flag.objects.filter(archived_at=None))
+    flags = list(Flag.objects.active())
     with django_assert_num_queries(6):
         assert len(flag_summaries(flags, caller=Caller(user=people["reader"]))) == 22

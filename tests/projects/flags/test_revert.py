@@ -252,10 +252,12 @@ class Reverts(RandomChanges):
     def step(self) -> str | None:
         done = super().step()
         last = AuditEvent.objects.filter(feature=OuterRef("name")).order_by("-id")
-        flags = Flag.objects.filter(archived_at=None)
-        for flag in flags.annotate(event=Subquery(last.values("pk")[:1])):
-            if (flag.pk, flag.event) not in [(pk, target.event) for pk, target, *_ in self.stored]:
-                target = Target(timezone.now(), flag.event)
+        flags = Flag.objects.active()
+        events = dict(flags.values_list("pk", Subquery(last.values("pk")[:1])))
+        for flag in flags:
+            event = events[flag.pk]
+            if (flag.pk, event) not in [(pk, target.event) for pk, target, *_ in self.stored]:
+                target = Target(timezone.now(), event)
                 self.stored.append((flag.pk, target, present_version(flag), used(flag)))
         return done
 

@@ -19,7 +19,7 @@ def names(browser, query=""):
 
 
 def archived():
-    return sorted(Flag.objects.exclude(archived_at=None).values_list("name", flat=True))
+    return sorted(Flag.objects.archived().values_list("name", flat=True))
 
 
 def used(flag, application="portal-web"):

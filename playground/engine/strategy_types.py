@@ -1,0 +1,170 @@
+"""The built-in strategy types: what their parameters mean, and how sentences and forms name them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from playground.engine.coercion import trimmed
+
+WHOLE_NUMBER = re.compile(r"\+?[0-9]{1,18}", re.ASCII)
+FLEXIBLE_ROLLOUT = "flexibleRollout"
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of strategies. `type`, `description` and `required` are those of the API.
+
+    Forms show `label` and `hint`. `input` is their kind of input (percentage, stickiness, list), also for a custom type
+    that has such a parameter; if empty, the type of the parameter says it.
+    """
+
+    name: str
+    label: str
+    type: str = "string"
+    description: str = ""
+    required: bool = True
+    input: str = ""
+    hint: str = ""
+
+    @property
+    def definition(self) -> dict[str, Any]:
+        """As the API shows it."""
+        return {
+            "name": self.name,
+            "type": self.type,
+            "description": self.description,
+            "required": self.required,
+        }
+
+
+ROLLOUT = Parameter(
+    "rollout",
+    "Rollout percentage",
+    type="percentage",
+    required=False,
+    input="percentage",
+    hint="Raising the percentage keeps everyone already included.",
+)
+PERCENTAGE = Parameter("percentage", "Rollout percentage", input="percentage")
+STICKINESS = Parameter(
+    "stickiness",
+    "Stickiness",
+    description="Which field keeps a result.",
+    input="stickiness",
+    hint="Requests with the same value get the same result. Default: userId, else sessionId, else random.",
+)
+GROUP_ID = Parameter(
+    "groupId",
+    "Group",
+    description="Flags of one group share buckets.",
+    hint="Flags in the same group share buckets. Empty: the flag's name.",
+)
+USER_IDS = Parameter("userIds", "User IDs", input="list")
+IPS = Parameter("IPs", "Addresses and networks", type="list", description="Addresses and networks (CIDR).")
+HOST_NAMES = Parameter("hostNames", "Host names", type="list", description="Host names.", required=False)
+
+PARAMETERS = {
+    parameter.name: parameter
+    for parameter in (ROLLOUT, PERCENTAGE, STICKINESS, GROUP_ID, USER_IDS, IPS, HOST_NAMES)
+}
+PERCENTAGES = (ROLLOUT.name, PERCENTAGE.name)
+"""The names of the same thing in different types."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StrategyType:
+    """A built-in type. Every installation has those with a `title`; others come with imports from older servers.
+
+    A rollout has a `percentage`, the name of that parameter, and its `stickiness`, empty if a parameter says it. Other
+    types with a parameter list values there, which `operator` compares with the context's `field`. Without an operator,
+    only an SDK can evaluate the type. `whom` is the sentence, with `{}` for the values.
+    """
+
+    name: str
+    title: str = ""
+    description: str = ""
+    parameters: tuple[Parameter, ...] = ()
+    percentage: str = ""
+    stickiness: str = ""
+    field: str = ""
+    operator: str = ""
+    whom: str = "On for everyone"
+
+    @property
+    def is_evaluated(self) -> bool:
+        """Whether a server can evaluate it."""
+        return not self.lists or bool(self.operator)
+
+    @property
+    def lists(self) -> str:
+        """The parameter that lists values, empty if none does."""
+        return self.parameters[0].name if self.parameters and not self.percentage else ""
+
+    def values(self, parameters: Mapping[str, str]) -> list[str] | None:
+        """The values of a type with an operator; None if the strategy lacks the parameter."""
+        text = parameters.get(self.lists) if self.operator else None
+        return None if text is None else [trimmed(part) for part in text.split(",")]
+
+    def threshold(self, parameters: Mapping[str, str]) -> int:
+        """The percentage of a rollout. What is not a whole number counts as 0, as in SDKs."""
+        text = parameters.get(self.percentage, "")
+        return int(text) if WHOLE_NUMBER.fullmatch(text) else 0
+
+
+STRATEGY_TYPES = {
+    kind.name: kind
+    for kind in (
+        StrategyType(
+            name=FLEXIBLE_ROLLOUT,
+            title="Gradual rollout",
+            description="On for a percentage of users, sessions or calls, always the same ones.",
+            parameters=(ROLLOUT, STICKINESS, GROUP_ID),
+            percentage="rollout",
+        ),
+        StrategyType(name="default", title="Standard", description="On for everyone."),
+        StrategyType(
+            name="remoteAddress",
+            title="IPs",
+            description="On for the addresses and networks listed.",
+            parameters=(IPS,),
+            field="remoteAddress",
+            operator="IN_CIDR",
+            whom="On for the addresses {}",
+        ),
+        StrategyType(
+            name="applicationHostname",
+            title="Hosts",
+            description="On for the hosts listed; the SDK compares the name of its own host.",
+            parameters=(HOST_NAMES,),
+            whom="On for applications on {}",
+        ),
+        StrategyType(
+            name="userWithId",
+            parameters=(USER_IDS,),
+            field="userId",
+            operator="IN",
+            whom="On for userId {}",
+        ),
+        StrategyType(
+            name="gradualRolloutUserId",
+            parameters=(PERCENTAGE, GROUP_ID),
+            percentage="percentage",
+            stickiness="userId",
+        ),
+        StrategyType(
+            name="gradualRolloutSessionId",
+            parameters=(PERCENTAGE, GROUP_ID),
+            percentage="percentage",
+            stickiness="sessionId",
+        ),
+        StrategyType(
+            name="gradualRolloutRandom",
+            parameters=(PERCENTAGE,),
+            percentage="percentage",
+            stickiness="random",
+        ),
+    )
+}
