@@ -1,7 +1,8 @@
 """A revision number for each project, increased by database triggers when flags would evaluate differently.
 
 Every statement that changes a column used in evaluation gives the affected projects a new number from one
-sequence, in the same transaction. Caches and ETags are keyed by (project, revision) pairs.
+sequence, in the same transaction (``projects_touch``, migration 0002). Caches and ETags are keyed by (project,
+revision) pairs.
 
 PostgreSQL allows transition tables only for triggers on a single event without a column list. Each table
 therefore has three triggers, and the update trigger compares the columns to ignore updates that change none
@@ -15,19 +16,6 @@ import pgtrigger
 from django.db import connection
 
 from flagadmin.core.db.transactions import AUDITED
-
-TOUCH_SQL = """
-CREATE SEQUENCE IF NOT EXISTS projects_revision_seq;
-CREATE OR REPLACE FUNCTION projects_touch(ids text[]) RETURNS void LANGUAGE sql AS $$
-    -- In id order, so that two writers never wait for each other in a circle. The number is drawn anew once
-    -- the row is locked, so that the numbers of a project only grow.
-    INSERT INTO projects_projectrevision (project_id, revision)
-    SELECT id, nextval('projects_revision_seq')
-      FROM (SELECT DISTINCT unnest(ids) AS id ORDER BY 1) AS touched WHERE id IS NOT NULL
-    ON CONFLICT (project_id) DO UPDATE SET revision = nextval('projects_revision_seq')
-$$;
-"""
-UNTOUCH_SQL = "DROP FUNCTION projects_touch(text[]); DROP SEQUENCE projects_revision_seq;"
 
 OF_FLAG = "SELECT f.project_id FROM {rows} r JOIN projects_flag f ON f.id = r.flag_id"
 OF_STRATEGY = (

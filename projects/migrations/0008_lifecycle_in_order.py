@@ -4,7 +4,17 @@ import pgtrigger.compiler
 import pgtrigger.migrations
 from django.db import migrations
 
-from projects.flags.lifecycle_triggers import ORDER_SQL
+# Repairs rows written before these triggers enforced the order of stages.
+ORDER_SQL = """
+DELETE FROM projects_lifecyclestage s USING projects_lifecyclestage later
+ WHERE s.stage = 'pre-live' AND later.flag_id = s.flag_id
+   AND later.stage IN ('live', 'completed', 'archived') AND later.entered_at < s.entered_at;
+UPDATE projects_lifecyclestage s SET entered_at = ordered.entered_at
+  FROM (SELECT id, max(entered_at) OVER (PARTITION BY flag_id ORDER BY array_position(
+               ARRAY['initial', 'pre-live', 'live', 'completed', 'archived'], stage::text)) AS entered_at
+          FROM projects_lifecyclestage) ordered
+ WHERE ordered.id = s.id AND ordered.entered_at > s.entered_at;
+"""
 
 
 class Migration(migrations.Migration):

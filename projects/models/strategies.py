@@ -3,6 +3,7 @@
 import secrets
 import time
 import uuid
+from typing import Any
 
 from django.db import models
 from django.db.models.expressions import RawSQL
@@ -53,6 +54,18 @@ SHARE = f"""CASE WHEN name = 'default' THEN 100
      WHEN name IN ({_NAMES}) THEN {_number("(parameters ->> 'percentage')")} END"""
 
 
+class TimeOrderedIDField(models.UUIDField):
+    """A UUID whose default is ``time_ordered_id``. Migrations see a plain UUID: the database has no default."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, default=time_ordered_id, **kwargs)
+
+    def deconstruct(self) -> tuple[str, str, list, dict]:
+        name, _, args, kwargs = super().deconstruct()
+        del kwargs["default"]
+        return name, "django.db.models.UUIDField", list(args), dict(kwargs)
+
+
 class Strategy(models.Model):
     """An activation strategy of a flag in an environment. Evaluated in order of ``sort_order``, then id.
 
@@ -60,7 +73,7 @@ class Strategy(models.Model):
     users or addresses, or is custom. Stored, so that lists of many flags sort and filter by it from an index.
     """
 
-    id = models.UUIDField(primary_key=True, default=time_ordered_id)
+    id = TimeOrderedIDField(primary_key=True)
     # The indexes below begin with the flag and with the environment.
     flag = models.ForeignKey(Flag, on_delete=models.CASCADE, related_name="strategies", db_index=False)
     environment = models.ForeignKey(Environment, on_delete=models.RESTRICT, related_name="+", db_index=False)
