@@ -156,6 +156,9 @@ class BuiltIn(IntEnum):
     READER = 6
 
 
+# With any one of these, a caller may read roles and groups.
+ROLE_READERS = (Permission.ADMIN, Permission.READ_ROLE)
+
 MEMBER_PERMISSIONS = frozenset(
     {
         Permission.CREATE_FEATURE,

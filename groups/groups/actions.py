@@ -18,8 +18,6 @@ from groups.people.last_admin import check_admins_without_group, keeping_admins
 from groups.permissions import Permission
 from groups.roles.root_roles import root_role_id
 
-READERS = (Permission.ADMIN, Permission.READ_ROLE)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewGroup:
@@ -30,21 +28,6 @@ class NewGroup:
     mappings_sso: tuple[str, ...] = ()
     root_role: int | str | None = None
     users: tuple[int, ...] = ()
-
-
-def readable_groups(caller: Caller) -> QuerySet[Group]:
-    """All groups with their members and grants. Raises NoAccess."""
-    caller.check_any(READERS)
-    return Group.objects.prefetch_related("memberships__user", "grants__role")
-
-
-def access_group(caller: Caller, group_id: int, *, with_members: bool = True) -> Group:
-    """Returns the group, by default with its members and grants. Raises NoAccess, NotFound."""
-    groups = readable_groups(caller) if with_members else readable_groups(caller).prefetch_related(None)
-    group = groups.filter(pk=group_id).first()
-    if group is None:
-        raise NotFound(f"Group with id {group_id} not found.")
-    return group
 
 
 def access_group_for_update(caller: Caller, group_id: int, *, for_deletion: bool = False) -> Group:
@@ -75,7 +58,7 @@ def create_group(new: NewGroup, *, caller: Caller) -> Group:
     _check(group, problems)
     group.save()
     _add_members(group, members, caller)
-    record(Event(type=EventType.GROUP_CREATED, subject=group.name, after=document(group)), actor=caller)
+    record(Event(type=EventType.GROUP_CREATED, subject=group.name, after=group.document()), actor=caller)
     return group
 
 
@@ -91,10 +74,10 @@ def update_group(
     caller.check(Permission.ADMIN)
     with keeping_admins(caller):
         group = access_group_for_update(caller, group_id)
-        before = document(group)
+        before = group.document()
         check_expected(expected, before)
         _apply(group, changes, caller)
-    after = document(group)
+    after = group.document()
     if after != before:
         record(
             Event(type=EventType.GROUP_UPDATED, subject=group.name, before=before, after=after), actor=caller
@@ -110,7 +93,7 @@ def change_members(
     caller.check(Permission.ADMIN)
     with keeping_admins(caller):
         group = access_group_for_update(caller, group_id)
-        present = set(group.memberships.values_list("user_id", flat=True))
+        present = group.member_ids()
         user_ids = (present | set(add)) - set(remove)
         return update_group(group_id, {"users": sorted(user_ids)}, caller=caller)
 
@@ -124,13 +107,14 @@ def delete_group(group_id: int, *, expected: Expected = None, caller: Caller) ->
     caller.check(Permission.ADMIN)
     with keeping_admins(caller):
         group = access_group_for_update(caller, group_id, for_deletion=True)
-        current = document(group)
+        current = group.document()
         check_expected(expected, current)
-        before = current | {
-            "grants": list(group.grants.order_by("project_id", "role_id").values("project_id", "role_id"))
+        before = {
+            **current,
+            "grants": list(group.grants.order_by("project_id", "role_id").values("project_id", "role_id")),
         }
         group.delete()
-    record(Event(type=EventType.GROUP_DELETED, subject=before["name"], before=before), actor=caller)
+    record(Event(type=EventType.GROUP_DELETED, subject=group.name, before=before), actor=caller)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,19 +141,6 @@ def plan_group_deletion(group: Group, *, caller: Caller) -> GroupDeletion:
     return GroupDeletion(group, members, grants, losing_all, blockers)
 
 
-def document(group: Group) -> dict[str, Any]:
-    """The group as a JSON document for audit events and edit conflicts."""
-    return {
-        "id": group.pk,
-        "name": group.name,
-        "description": group.description,
-        "rootRole": group.root_role_id,
-        "mappingsSSO": group.mappings_sso,
-        "scimId": group.scim_id,
-        "users": sorted(group.memberships.values_list("user_id", flat=True)),
-    }
-
-
 def _without_other_access(group: Group) -> QuerySet[User]:
     others = Group.objects.exclude(pk=group.pk)
     return (
@@ -194,7 +165,7 @@ def _apply(group: Group, changes: dict[str, Any], caller: Caller) -> None:
     if "root_role" in changes:
         group.root_role_id = root_role_id(changes["root_role"], problems)
     members = _members(changes["users"], problems) if "users" in changes else None
-    present = set(group.memberships.values_list("user_id", flat=True))
+    present = group.member_ids()
     if members is not None and group.scim_id and members != present:
         problems.append(Problem("users", "The members of a SCIM group come from the identity provider."))
     _check(group, problems)

@@ -14,9 +14,11 @@ from flagadmin.core.http.path_ids import path_id
 from flagadmin.core.http.timestamps import iso
 from groups.authentication import ApiRequest
 from groups.groups import actions
+from groups.groups.queries import access_group, readable_groups
 from groups.models import Group
+from groups.models.people import GroupDocument
 from groups.people.serializers import AccountRecord, RootRoleField, account_record
-from groups.permissions import Permission
+from groups.permissions import ROLE_READERS, Permission
 from groups.viewsets import ViewSet
 
 EXAMPLE = OpenApiExample(
@@ -123,24 +125,24 @@ class GroupViewSet(ETagMixin, ViewSet):
     tags = ("Groups",)
     lookup_url_kwarg = "groupId"
     permissions = {
-        "list": actions.READERS,
+        "list": ROLE_READERS,
         "create": Permission.ADMIN,
-        "retrieve": actions.READERS,
+        "retrieve": ROLE_READERS,
         "update": Permission.ADMIN,
         "destroy": Permission.ADMIN,
     }
 
     @cached_property
     def group(self) -> Group:
-        return actions.access_group(self.caller, path_id(self.kwargs["groupId"], "groupId"))
+        return access_group(self.caller, path_id(self.kwargs["groupId"], "groupId"))
 
-    def current_document(self) -> dict[str, Any]:
-        return actions.document(self.group)
+    def current_document(self) -> GroupDocument:
+        return self.group.document()
 
     @extend_schema(operation_id="getGroups", responses=GroupList)
     def list(self, request: ApiRequest) -> Response:
         """List all groups with their members."""
-        groups = actions.readable_groups(self.caller)
+        groups = readable_groups(self.caller)
         return Response({"groups": [group_record(group) for group in groups]})
 
     @extend_schema(
@@ -194,4 +196,4 @@ class GroupViewSet(ETagMixin, ViewSet):
         return Response()
 
     def _record(self, group_id: int) -> dict[str, Any]:
-        return group_record(actions.access_group(self.caller, group_id))
+        return group_record(access_group(self.caller, group_id))

@@ -3,7 +3,7 @@
 from django.urls import reverse, reverse_lazy
 
 from groups.console import ConsolePage
-from groups.groups import actions
+from groups.groups.queries import access_group
 from groups.models import Group
 
 GROUPS = ("Groups", reverse_lazy("groups"))
@@ -22,4 +22,4 @@ class OneGroup(ConsolePage):
 
     def group(self) -> Group:
         """The group, without its members: there may be many. Raises NoAccess, NotFound."""
-        return actions.access_group(self.caller, self.group_id, with_members=False)
+        return access_group(self.caller, self.group_id, with_members=False)

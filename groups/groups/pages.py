@@ -16,7 +16,9 @@ from groups.groups import actions
 from groups.groups.actions import NewGroup
 from groups.groups.console import GROUPS, OneGroup, group_url
 from groups.groups.deletion_summary import deletion_sentence, names_of
+from groups.groups.queries import readable_groups
 from groups.models import Group, GroupMembership, User
+from groups.models.people import GroupDocument
 from groups.people.choices import found_account, known_accounts, root_role_choices
 from groups.permissions import Permission
 
@@ -37,7 +39,7 @@ class GroupsPage(ListPage):
         return (Filter("q", "Name or member"),)
 
     def rows(self, values: dict[str, str]) -> QuerySet[Any]:
-        groups = actions.readable_groups(self.caller).prefetch_related(None).select_related("root_role")
+        groups = readable_groups(self.caller).prefetch_related(None).select_related("root_role")
         if text := values["q"]:
             member = GroupMembership.objects.filter(user__username__icontains=text).values("group")
             groups = groups.filter(Q(name__icontains=text) | Q(pk__in=member))
@@ -158,8 +160,8 @@ class EditGroupPage(EditPage, OneGroup, NewGroupPage):
     def events(self) -> QuerySet[AuditEvent]:
         return AuditEvent.objects.filter(type=EventType.GROUP_UPDATED, after__id=self.group_id)
 
-    def current_document(self) -> dict[str, Any]:
-        return actions.document(self.edited)
+    def current_document(self) -> GroupDocument:
+        return self.edited.document()
 
     def crumbs(self) -> Crumbs:
         return (GROUPS, (self.edited.name, group_url(self.group_id)))

@@ -1,18 +1,34 @@
-"""Searches groups."""
+"""Reads groups."""
 
 from collections.abc import Sequence
 
 from django.db.models import Count, QuerySet
 
 from flagadmin.core.db.matching import best_matches
+from flagadmin.core.errors import NotFound
 from groups.access import Caller
-from groups.groups.actions import READERS
 from groups.models import Group
+from groups.permissions import ROLE_READERS
+
+
+def readable_groups(caller: Caller) -> QuerySet[Group]:
+    """All groups with their members and grants. Raises NoAccess."""
+    caller.check_any(ROLE_READERS)
+    return Group.objects.prefetch_related("memberships__user", "grants__role")
+
+
+def access_group(caller: Caller, group_id: int, *, with_members: bool = True) -> Group:
+    """Returns the group, by default with its members and grants. Raises NoAccess, NotFound."""
+    groups = readable_groups(caller) if with_members else readable_groups(caller).prefetch_related(None)
+    group = groups.filter(pk=group_id).first()
+    if group is None:
+        raise NotFound(f"Group with id {group_id} not found.")
+    return group
 
 
 def search_groups(caller: Caller, words: Sequence[str]) -> QuerySet[Group]:
     """Groups with their number of members, as ``size``. Only for callers who may read groups."""
-    if not any(map(caller.can, READERS)):
+    if not any(map(caller.can, ROLE_READERS)):
         return Group.objects.none()
     sized = Group.objects.annotate(size=Count("memberships"))
     return best_matches(sized, words, "name", also=["description"])

@@ -27,7 +27,7 @@ def reset_password(user_id: int, *, caller: Caller) -> str:
     """
     caller.check(Permission.ADMIN)
     check_passwords_on()
-    user = User.objects.select_for_update(no_key=True).filter(pk=user_id, is_service=False).first()
+    user = User.objects.select_for_update(no_key=True).people().filter(pk=user_id).first()
     if user is None:
         raise NotFound(f"Person with id {user_id} not found.")
     if user.pk == caller.id:

@@ -55,7 +55,7 @@ def create_setup_link() -> str | None:
 
 
 def there_are_people() -> bool:
-    return User.objects.filter(is_service=False).exists()
+    return User.objects.people().exists()
 
 
 def peek(token: str) -> LoginLink:
@@ -103,7 +103,7 @@ def create_first_admin(*, username: str, password: str, caller: Caller, email: s
     problems = problems_of_password(password, user)
     if not user.username:
         problems.append(Problem("username", "Choose a user name."))
-    elif User.objects.taken(user.username):
+    elif User.objects.known_as(user.username).exists():
         problems.append(Problem("username", f"An account named {user.username} already exists."))
     if problems:
         raise ValidationError.of(problems)

@@ -1,10 +1,10 @@
 """Models of accounts and groups, and of one-time login links and failed logins."""
 
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypedDict
 
 from django.conf import settings
-from django.contrib.auth.models import AbstractBaseUser, BaseUserManager
+from django.contrib.auth.models import AbstractBaseUser
 from django.db import models
 from django.db.models.functions import Lower
 from django.utils.crypto import salted_hmac
@@ -12,16 +12,28 @@ from django.utils.crypto import salted_hmac
 from groups.permissions import BuiltIn
 
 
-class UserManager(BaseUserManager["User"]):
-    def named(self, name: str) -> "User | None":
-        """The user with this user name or email address, ignoring case. User names take precedence."""
-        people = self.filter(is_service=False)
-        return people.filter(username__iexact=name).first() or people.filter(email__iexact=name).first()
+class UserQuerySet(models.QuerySet["User"]):
+    def people(self) -> "UserQuerySet":
+        return self.filter(is_service=False)
 
-    def taken(self, name: str, *, but: "User | None" = None) -> bool:
-        """Whether an account other than ``but`` has this user name or email address."""
-        holders = self.filter(models.Q(username__iexact=name) | models.Q(email__iexact=name))
-        return (holders if but is None or but.pk is None else holders.exclude(pk=but.pk)).exists()
+    def service_accounts(self) -> "UserQuerySet":
+        return self.filter(is_service=True)
+
+    def active(self) -> "UserQuerySet":
+        return self.filter(is_active=True)
+
+    def admins(self) -> "UserQuerySet":
+        """Those who hold the Admin role, directly or through a group. Somebody with both is there twice."""
+        return self.filter(models.Q(root_role=BuiltIn.ADMIN) | models.Q(groups__root_role=BuiltIn.ADMIN))
+
+    def known_as(self, name: str) -> "UserQuerySet":
+        """Those with this user name or email address, ignoring case."""
+        return self.filter(models.Q(username__iexact=name) | models.Q(email__iexact=name))
+
+    def named(self, name: str) -> "User | None":
+        """The person with this user name or email address, ignoring case. User names take precedence."""
+        people = self.people()
+        return people.filter(username__iexact=name).first() or people.filter(email__iexact=name).first()
 
     def get_by_natural_key(self, username: str | None) -> "User":
         """Lets users log in with their user name or email address, ignoring case."""
@@ -29,6 +41,15 @@ class UserManager(BaseUserManager["User"]):
         if user is None:
             raise self.model.DoesNotExist
         return user
+
+
+class AccountDocument(TypedDict):
+    id: int
+    username: str
+    name: str
+    email: str | None
+    rootRole: int | None
+    isActive: bool
 
 
 class User(AbstractBaseUser):
@@ -54,7 +75,7 @@ class User(AbstractBaseUser):
 
     USERNAME_FIELD = "username"
     REQUIRED_FIELDS: ClassVar[list[str]] = []
-    objects = UserManager()
+    objects = UserQuerySet.as_manager()
 
     class Meta:
         ordering = ["id"]
@@ -78,6 +99,17 @@ class User(AbstractBaseUser):
         return self.root_role_id == BuiltIn.ADMIN or (
             self.pk is not None and self.groups.filter(root_role_id=BuiltIn.ADMIN).exists()
         )
+
+    def document(self) -> AccountDocument:
+        """The account as a JSON document for audit events and edit conflicts."""
+        return {
+            "id": self.pk,
+            "username": self.username,
+            "name": self.name,
+            "email": self.email,
+            "rootRole": self.root_role_id,
+            "isActive": self.is_active,
+        }
 
     def get_session_auth_hash(self) -> str:
         return self._session_hash()
@@ -108,6 +140,16 @@ class User(AbstractBaseUser):
         return self.is_staff
 
 
+class GroupDocument(TypedDict):
+    id: int
+    name: str
+    description: str
+    rootRole: int | None
+    mappingsSSO: list[str]
+    scimId: str | None
+    users: list[int]
+
+
 class Group(models.Model):
     """A group of users who share a root role, roles in projects, or both."""
 
@@ -129,6 +171,21 @@ class Group(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    def member_ids(self) -> set[int]:
+        return set(self.memberships.values_list("user_id", flat=True))
+
+    def document(self) -> GroupDocument:
+        """The group as a JSON document for audit events and edit conflicts. Reads its members."""
+        return {
+            "id": self.pk,
+            "name": self.name,
+            "description": self.description,
+            "rootRole": self.root_role_id,
+            "mappingsSSO": self.mappings_sso,
+            "scimId": self.scim_id,
+            "users": sorted(self.member_ids()),
+        }
 
 
 class GroupMembership(models.Model):

@@ -1,9 +1,46 @@
 """Models of roles, their permissions, and the grants of roles in projects."""
 
+from dataclasses import dataclass
+from typing import NotRequired, TypedDict
+
 from django.db import models
 from django.db.models import Q
 
 from groups.permissions import BuiltIn, Permission
+
+
+@dataclass(frozen=True, slots=True)
+class HeldPermission:
+    """A permission of a role. ``environment`` limits it to one environment; None means all."""
+
+    permission: str
+    environment: str | None = None
+
+    def document(self) -> "PermissionDocument":
+        if self.environment is None:
+            return {"name": self.permission}
+        return {"name": self.permission, "environment": self.environment}
+
+
+class PermissionDocument(TypedDict):
+    name: str
+    environment: NotRequired[str]
+
+
+class RoleDocument(TypedDict):
+    id: int
+    name: str
+    description: str
+    type: str
+    permissions: list[PermissionDocument]
+
+
+class RoleQuerySet(models.QuerySet["Role"]):
+    def root(self) -> "RoleQuerySet":
+        return self.filter(type__in=[Role.Type.ROOT, Role.Type.ROOT_CUSTOM])
+
+    def for_projects(self) -> "RoleQuerySet":
+        return self.filter(type__in=[Role.Type.PROJECT, Role.Type.CUSTOM])
 
 
 class Role(models.Model):
@@ -21,6 +58,8 @@ class Role(models.Model):
     type = models.CharField(max_length=16, choices=Type.choices, default=Type.CUSTOM)
     created_at = models.DateTimeField(auto_now_add=True)
 
+    objects = RoleQuerySet.as_manager()
+
     class Meta:
         ordering = ["id"]
         constraints = [models.CheckConstraint(condition=~Q(name=""), name="role_name_not_empty")]
@@ -35,6 +74,21 @@ class Role(models.Model):
     @property
     def is_root(self) -> bool:
         return self.type in (self.Type.ROOT, self.Type.ROOT_CUSTOM)
+
+    def held_permissions(self) -> list[HeldPermission]:
+        """By name, then by environment."""
+        return [row.held for row in self.permissions.order_by("permission", "environment_id")]
+
+    def document(self) -> RoleDocument:
+        """The role as a JSON document for audit events and edit conflicts."""
+        permissions = self.held_permissions()
+        return {
+            "id": self.pk,
+            "name": self.name,
+            "description": self.description,
+            "type": self.type,
+            "permissions": [held.document() for held in permissions],
+        }
 
 
 class RolePermission(models.Model):
@@ -57,6 +111,10 @@ class RolePermission(models.Model):
 
     def __str__(self) -> str:
         return f"{self.role}: {self.permission}"
+
+    @property
+    def held(self) -> HeldPermission:
+        return HeldPermission(self.permission, self.environment_id)
 
 
 class Grant(models.Model):

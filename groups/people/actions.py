@@ -72,7 +72,7 @@ def named_person(caller: Caller, text: str) -> User:
     caller.check(Permission.ADMIN)
     user = User.objects.named(text.strip())
     if user is None and text.isascii() and text.isdigit() and len(text) < 19:
-        user = User.objects.filter(pk=int(text), is_service=False).first()
+        user = User.objects.people().filter(pk=int(text)).first()
     if user is None:
         raise ValidationError.at("id", f"No user has the email address, user name or id {text}.")
     return user
@@ -105,7 +105,7 @@ def create_account(new: NewAccount, *, caller: Caller) -> User:
         user.set_password(new.password)
     user.save()
     created, _, _ = _EVENTS[user.is_service]
-    record(Event(type=created, subject=user.username, after=document(user)), actor=caller)
+    record(Event(type=created, subject=user.username, after=user.document()), actor=caller)
     return user
 
 
@@ -121,13 +121,13 @@ def update_account(
     caller.check(Permission.ADMIN)
     with keeping_admins(caller):
         user = access_account_for_update(user_id, is_service)
-        before = document(user)
+        before = user.document()
         check_expected(expected, before)
         _apply(user, changes)
         user.save()
         if not user.is_active:
             delete_sessions(user)
-    after = document(user)
+    after = user.document()
     if after != before:
         _, updated, _ = _EVENTS[is_service]
         record(Event(type=updated, subject=user.username, before=before, after=after), actor=caller)
@@ -143,9 +143,10 @@ def delete_account(user_id: int, *, is_service: bool, expected: Expected = None,
     caller.check(Permission.ADMIN)
     with keeping_admins(caller):
         user = access_account_for_update(user_id, is_service)
-        current = document(user)
+        current = user.document()
         check_expected(expected, current)
-        before = current | {
+        before = {
+            **current,
             "tokens": [token.name for token in user.tokens.all()],
             "groups": list(user.groups.order_by("name").values_list("name", flat=True)),
             "grants": list(user.grants.order_by("project_id").values("project_id", "role_id")),
@@ -153,24 +154,12 @@ def delete_account(user_id: int, *, is_service: bool, expected: Expected = None,
         delete_sessions(user)
         user.delete()
     _, _, deleted = _EVENTS[is_service]
-    record(Event(type=deleted, subject=before["username"], before=before), actor=caller)
+    record(Event(type=deleted, subject=user.username, before=before), actor=caller)
 
 
 def account_blockers(user: User, caller: Caller) -> list[AppError]:
     """The reasons why the account cannot be deleted. Does not write."""
     return raised_by(partial(check_admins_without_account, user, caller))
-
-
-def document(user: User) -> dict[str, Any]:
-    """The account as a JSON document for audit events and edit conflicts."""
-    return {
-        "id": user.pk,
-        "username": user.username,
-        "name": user.name,
-        "email": user.email,
-        "rootRole": user.root_role_id,
-        "isActive": user.is_active,
-    }
 
 
 def access_account_for_update(user_id: int, is_service: bool) -> User:
@@ -219,7 +208,7 @@ def _check_free(user: User) -> None:
     Each may be used as either of the two.
     """
     for path, name in (("username", user.username), ("email", user.email)):
-        if not name or not User.objects.taken(name, but=user):
+        if not name or not User.objects.known_as(name).exclude(pk=user.pk).exists():
             continue
         if user.is_service:
             raise NameExists(f"An account named {name} already exists.")

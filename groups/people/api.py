@@ -17,10 +17,11 @@ from groups.authentication import ApiRequest
 from groups.login.invitations import reset_password
 from groups.login.links import INVITE_LIFETIME, absolute_url, create_login_link
 from groups.login.passwords import change_password, problems_of_password
-from groups.models import Group, User
+from groups.models import Group, Role, User
+from groups.models.people import AccountDocument
 from groups.people import actions
 from groups.people.actions import NewAccount
-from groups.people.last_admin import admins
+from groups.people.last_admin import admins_who_log_in
 from groups.people.serializers import (
     AccountRecord,
     AdminCount,
@@ -37,7 +38,6 @@ from groups.people.serializers import (
     role_record,
 )
 from groups.permissions import BuiltIn, Permission
-from groups.roles.root_roles import root_roles
 from groups.viewsets import ViewSet
 
 SEARCH_LIMIT = 100
@@ -65,7 +65,7 @@ class CandidateViewSet(ViewSet):
         if not part:
             return Response([])
         matches = Q(username__icontains=part) | Q(name__icontains=part) | Q(email__icontains=part)
-        people = User.objects.filter(matches, is_service=False).order_by("username")
+        people = User.objects.people().filter(matches).order_by("username")
         return Response([account_record(user) for user in people[:SEARCH_LIMIT]])
 
     @extend_schema(operation_id="getBaseUsersAndGroups", responses=Candidates)
@@ -96,14 +96,14 @@ class UserViewSet(ETagMixin, ViewSet):
     def user(self) -> User:
         return actions.access_account(self.caller, path_id(self.kwargs["user_id"]), is_service=False)
 
-    def current_document(self) -> dict[str, Any]:
-        return actions.document(self.user)
+    def current_document(self) -> AccountDocument:
+        return self.user.document()
 
     @extend_schema(operation_id="getUsers", responses=PeopleList)
     def list(self, request: ApiRequest) -> Response:
         """List all users and the available root roles."""
         people = actions.accounts(self.caller, is_service=False)
-        roles = [role_record(role) for role in root_roles()]
+        roles = [role_record(role) for role in Role.objects.root()]
         users = [account_record(user) | {"inviteLink": ""} for user in people]
         return Response({"users": users, "rootRoles": roles})
 
@@ -129,9 +129,9 @@ class UserViewSet(ETagMixin, ViewSet):
     @action(detail=False, url_path="admin-count")
     def admin_count(self, request: ApiRequest) -> Response:
         """Count the active accounts that hold the Admin role, directly or through a group."""
-        people = list(admins().distinct())
+        people = list(admins_who_log_in().distinct())
         with_password = sum(person.has_usable_password() for person in people)
-        service = User.objects.filter(is_service=True, is_active=True, root_role=BuiltIn.ADMIN.value)
+        service = User.objects.service_accounts().active().filter(root_role=BuiltIn.ADMIN)
         return Response(
             {
                 "password": with_password,

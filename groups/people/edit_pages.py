@@ -17,6 +17,7 @@ from groups.login.invitations import NEXT, reset_password
 from groups.login.links import INVITE_LIFETIME, absolute_url, create_login_link
 from groups.login.passwords import PASSWORDS_OFF, can_use_password
 from groups.models import User
+from groups.models.people import AccountDocument
 from groups.one_time_secrets import ShowsSecretOnce
 from groups.people import actions
 from groups.people.actions import NewAccount
@@ -137,8 +138,8 @@ class EditAccountPage(EditPage, OneAccount, NewAccountPage):
         kinds = (EventType.USER_UPDATED, EventType.SERVICE_ACCOUNT_UPDATED)
         return AuditEvent.objects.filter(type__in=kinds, after__id=self.user_id)
 
-    def current_document(self) -> dict[str, Any]:
-        return actions.document(self.user)
+    def current_document(self) -> AccountDocument:
+        return self.user.document()
 
     def get_title(self) -> str:
         return f"Edit {self.user.display_name}"

@@ -23,9 +23,7 @@ def inactive_people(caller: Caller, *, now: datetime | None = None) -> QuerySet[
     """
     caller.check(Permission.ADMIN)
     then = (now or timezone.now()) - INACTIVE_AFTER
-    users = User.objects.filter(is_service=False, created_at__lt=then).annotate(
-        token_seen_at=Max("tokens__seen_at")
-    )
+    users = User.objects.people().filter(created_at__lt=then).annotate(token_seen_at=Max("tokens__seen_at"))
     has_been_away = Q(seen_at=None) | Q(seen_at__lt=then)
     has_idle_tokens = Q(token_seen_at=None) | Q(token_seen_at__lt=then)
     return users.filter(has_been_away, has_idle_tokens).order_by("id")

@@ -2,26 +2,23 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from flagadmin.core.errors import InvalidOperation
 from groups.access import Caller
-from groups.models import Group, GroupMembership, Role, User
+from groups.models import Group, Role, User
 from groups.permissions import BuiltIn
 
 
-def admins() -> QuerySet[User]:
-    """The users who can log in and hold the Admin role, directly or through a group."""
-    holds = Q(root_role=BuiltIn.ADMIN.value) | Q(groups__root_role=BuiltIn.ADMIN.value)
-    return User.objects.filter(holds, is_active=True, is_service=False)
+def admins_who_log_in() -> QuerySet[User]:
+    return User.objects.people().active().admins()
 
 
 def lock_admins() -> None:
     """Locks who holds the Admin role. Call this before locking a user or a group."""
-    list(Role.objects.select_for_update(no_key=True).filter(id=BuiltIn.ADMIN.value))
+    list(Role.objects.select_for_update(no_key=True).filter(id=BuiltIn.ADMIN))
 
 
 @contextmanager
@@ -31,27 +28,27 @@ def keeping_admins(caller: Caller) -> Iterator[None]:
     A lock serializes such changes: if two admins remove each other at once, only one of them succeeds.
     """
     lock_admins()
-    before = set(admins().values_list("id", flat=True))
+    before = _ids(admins_who_log_in())
     with transaction.atomic():
         yield
-        _check_admins(before, set(admins().values_list("id", flat=True)), caller)
+        _check_admins(before, _ids(admins_who_log_in()), caller)
 
 
 def check_admins_without_account(user: User, caller: Caller) -> None:
     """Raises InvalidOperation if the account is the caller's or the last one that holds the Admin role."""
-    before = set(admins().values_list("id", flat=True))
+    before = _ids(admins_who_log_in())
     _check_admins(before, before - {user.pk}, caller)
 
 
 def check_admins_without_group(group: Group, caller: Caller) -> None:
     """Raises InvalidOperation if the caller or all users would lose the Admin role without the group."""
-    others = Group.objects.filter(root_role=BuiltIn.ADMIN.value).exclude(pk=group.pk)
-    rest = admins().filter(Q(root_role=BuiltIn.ADMIN.value) | Q(pk__in=_members_of(others)))
-    _check_admins(set(admins().values_list("id", flat=True)), set(rest.values_list("id", flat=True)), caller)
+    others = Group.objects.filter(root_role=BuiltIn.ADMIN).exclude(pk=group.pk)
+    rest = admins_who_log_in().filter(Q(root_role=BuiltIn.ADMIN) | Q(groups__in=others))
+    _check_admins(_ids(admins_who_log_in()), _ids(rest), caller)
 
 
-def _members_of(groups: QuerySet[Group]) -> QuerySet[Any]:
-    return GroupMembership.objects.filter(group__in=groups).values("user")
+def _ids(users: QuerySet[User]) -> set[int]:
+    return set(users.values_list("id", flat=True))
 
 
 def _check_admins(before: set[int], after: set[int], caller: Caller) -> None:

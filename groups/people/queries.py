@@ -11,15 +11,14 @@ from groups.models import User
 
 def search_people(caller: Caller, words: Sequence[str]) -> QuerySet[User]:
     """People by name, user name or email address. Only for admins, like the list of people."""
-    return _accounts(caller, words, is_service=False)
+    return _search(caller, User.objects.people(), words)
 
 
 def search_service_accounts(caller: Caller, words: Sequence[str]) -> QuerySet[User]:
-    return _accounts(caller, words, is_service=True)
+    return _search(caller, User.objects.service_accounts(), words)
 
 
-def _accounts(caller: Caller, words: Sequence[str], *, is_service: bool) -> QuerySet[User]:
+def _search(caller: Caller, users: QuerySet[User], words: Sequence[str]) -> QuerySet[User]:
     if not caller.is_admin:
-        return User.objects.none()
-    users = User.objects.filter(is_service=is_service)
+        return users.none()
     return best_matches(users, words, "username", "name", also=["email"], first=["-is_active"])

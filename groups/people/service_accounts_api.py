@@ -9,7 +9,8 @@ from rest_framework.response import Response
 from flagadmin.core.edit_conflicts.etags import ETagMixin
 from flagadmin.core.http.path_ids import path_id
 from groups.authentication import ApiRequest
-from groups.models import User
+from groups.models import Role, User
+from groups.models.people import AccountDocument
 from groups.people import actions
 from groups.people.actions import NewAccount
 from groups.people.personal_tokens import (
@@ -31,7 +32,6 @@ from groups.people.serializers import (
     service_account_record,
 )
 from groups.permissions import Permission
-from groups.roles.root_roles import root_roles
 from groups.viewsets import ViewSet
 
 
@@ -44,15 +44,15 @@ class ServiceAccountViewSet(ETagMixin, ViewSet):
     def account(self) -> User:
         return actions.access_account(self.caller, path_id(self.kwargs["account_id"]), is_service=True)
 
-    def current_document(self) -> dict[str, Any]:
-        return actions.document(self.account)
+    def current_document(self) -> AccountDocument:
+        return self.account.document()
 
     @extend_schema(operation_id="getServiceAccounts", responses=ServiceAccountList)
     def list(self, request: ApiRequest) -> Response:
         """List all service accounts and the available root roles."""
         found = actions.accounts(self.caller, is_service=True)
         tokens = tokens_by_user(found)
-        roles = [role_record(role) for role in root_roles()]
+        roles = [role_record(role) for role in Role.objects.root()]
         records = [service_account_record(user, tokens.get(user.pk, ())) for user in found]
         return Response({"serviceAccounts": records, "rootRoles": roles})
 

@@ -12,9 +12,7 @@ from groups.admin_site.subjects import Subject, SubjectAdmin
 from groups.authentication import caller_of
 from groups.models import Role, RolePermission
 from groups.roles import actions
-from groups.roles.actions import Held
-
-ROOT_TYPES = (Role.Type.ROOT, Role.Type.ROOT_CUSTOM)
+from groups.roles.rules import check_role_is_unused
 
 
 class OnlyRootRoles:
@@ -22,7 +20,7 @@ class OnlyRootRoles:
 
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         if db_field.name == "root_role":
-            kwargs["queryset"] = Role.objects.filter(type__in=ROOT_TYPES)
+            kwargs["queryset"] = Role.objects.root()
         return super().formfield_for_foreignkey(db_field, request, **kwargs)  # type: ignore[misc]
 
     def values(self, obj: Any, names: Any) -> dict[str, Any]:
@@ -61,7 +59,7 @@ class RoleAdmin(SubjectAdmin):
         update=actions.update_role,
         delete=actions.delete_role,
         lock=actions.access_role_for_update,
-        deletion_checks=(actions.check_role_is_unused,),
+        deletion_checks=(check_role_is_unused,),
     )
 
     def may_change(self, obj: Any) -> bool:
@@ -80,6 +78,5 @@ class RoleAdmin(SubjectAdmin):
         if not formset.has_changed():
             return
         kept = [row for row in formset.forms if row.cleaned_data and not row.cleaned_data.get("DELETE")]
-        held = (Held(row.instance.permission, row.instance.environment_id) for row in kept)
-        permissions = list(dict.fromkeys(held))
+        permissions = list(dict.fromkeys(row.instance.held for row in kept))
         actions.update_role(form.instance.pk, {"permissions": permissions}, caller=caller_of(request))

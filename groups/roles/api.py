@@ -14,16 +14,18 @@ from flagadmin.core.http.fields import Body
 from flagadmin.core.http.path_ids import path_id
 from groups.authentication import ApiRequest
 from groups.models import Role
+from groups.models.roles import HeldPermission, RoleDocument
 from groups.people.serializers import RoleRecord, role_record
-from groups.permissions import Permission, Scope
+from groups.permissions import ROLE_READERS, Permission, Scope
 from groups.roles import actions
-from groups.roles.actions import Held
 from groups.roles.permission_serializers import (
     PermissionRecord,
     RolePermissionRecord,
     permission_record,
     role_permission_records,
 )
+from groups.roles.queries import access_role
+from groups.roles.rules import check_role_name, environment_names
 from groups.viewsets import ViewSet
 
 EXAMPLE = OpenApiExample(
@@ -99,7 +101,7 @@ def changes_of(data: dict[str, Any]) -> dict[str, Any]:
     changes: dict[str, Any] = {key: data[key] or "" for key in ("name", "description") if key in data}
     if "permissions" in data:
         changes["permissions"] = [
-            Held(held["name"], held.get("environment") or None) for held in data["permissions"]
+            HeldPermission(held["name"], held.get("environment") or None) for held in data["permissions"]
         ]
     return changes
 
@@ -116,20 +118,20 @@ class RoleViewSet(ETagMixin, ViewSet):
     tags = ("Roles",)
     lookup_url_kwarg = "role_id"
     permissions = {
-        "list": actions.READERS,
+        "list": ROLE_READERS,
         "create": Permission.ADMIN,
         "validate": Permission.ADMIN,
-        "retrieve": actions.READERS,
+        "retrieve": ROLE_READERS,
         "update": Permission.ADMIN,
         "destroy": Permission.ADMIN,
     }
 
     @cached_property
     def role(self) -> Role:
-        return actions.access_role(self.caller, path_id(self.kwargs["role_id"]))
+        return access_role(self.caller, path_id(self.kwargs["role_id"]))
 
-    def current_document(self) -> dict[str, Any]:
-        return actions.document(self.role)
+    def current_document(self) -> RoleDocument:
+        return self.role.document()
 
     @extend_schema(operation_id="getRoles", responses=RoleList)
     def list(self, request: ApiRequest) -> Response:
@@ -157,7 +159,7 @@ class RoleViewSet(ETagMixin, ViewSet):
     def validate(self, request: ApiRequest) -> Response:
         """Check whether a role with this name can be created. Stores nothing."""
         data = self.validated(RoleBody)
-        actions.check_role_name(data["name"])
+        check_role_name(data["name"])
         return Response(RoleBody(data).data)
 
     @extend_schema(operation_id="getRoleById", responses=RoleWithPermissionsRecord)
@@ -194,7 +196,7 @@ class PermissionViewSet(ViewSet):
         for permission in Permission:
             by_scope[permission.scope].append(permission_record(permission))
         environments = [
-            {"name": name, "permissions": by_scope[Scope.ENVIRONMENT]} for name in actions.environment_names()
+            {"name": name, "permissions": by_scope[Scope.ENVIRONMENT]} for name in environment_names()
         ]
         scopes = {
             "root": by_scope[Scope.ROOT],

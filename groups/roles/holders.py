@@ -40,6 +40,37 @@ def holders_of(role: Role, text: str = "") -> list[Holder]:
     return [each for each in found if wanted in each.sort_name]
 
 
+@dataclass(frozen=True, slots=True)
+class RoleUse:
+    """The number of direct holders of a role. A group counts as one holder; its members are not counted."""
+
+    users: int
+    service_accounts: int
+    groups: int
+    projects: int
+
+    def __bool__(self) -> bool:
+        return bool(self.users or self.service_accounts or self.groups)
+
+
+def count_holders(role: Role) -> RoleUse:
+    """Counts the holders of the role globally and in projects. A holder in several places counts once."""
+    groups = set(role.groups.values_list("id", flat=True))
+    people: set[int | None] = set()
+    services: set[int | None] = set()
+    for user_id, is_service in role.users.values_list("id", "is_service"):
+        (services if is_service else people).add(user_id)
+    projects = set()
+    grants = role.grants.values_list("project_id", "user_id", "user__is_service", "group_id")
+    for project_id, user_id, is_service, group_id in grants:
+        projects.add(project_id)
+        if group_id is not None:
+            groups.add(group_id)
+        else:
+            (services if is_service else people).add(user_id)
+    return RoleUse(len(people), len(services), len(groups), len(projects))
+
+
 def _root_holders(role: Role) -> Iterator[Holder]:
     for pk, username, is_service in role.users.values_list("id", "username", "is_service"):
         yield Holder(username, _kind(is_service), pk, None, None)

@@ -15,10 +15,12 @@ from flagadmin.core.errors import counted
 from flagadmin.core.lists.pages import Column, Filter, curl_for
 from groups.console import ConfirmPage, Crumbs, EditPage, FormPage, ListPage
 from groups.models import Grant, Group, Role, RolePermission, User
-from groups.permissions import Permission, Scope
+from groups.models.roles import HeldPermission, RoleDocument
+from groups.permissions import ROLE_READERS, Permission, Scope
 from groups.roles import actions
-from groups.roles.actions import Held
 from groups.roles.holders import reach_of
+from groups.roles.queries import access_role
+from groups.roles.rules import check_not_built_in, environment_names, why_not_deleted
 from groups.roles.subjects import is_used, offered, unused_names
 
 ROLES = ("Roles", reverse_lazy("roles"))
@@ -51,7 +53,7 @@ class RolesPage(ListPage):
         return (Filter("q", "Name"), Filter("type", "Type", Role.Type.choices))
 
     def rows(self, values: dict[str, str]) -> QuerySet[Any]:
-        self.caller.check_any(actions.READERS)
+        self.caller.check_any(ROLE_READERS)
         roles = Role.objects.filter(name__icontains=values["q"])
         if values["type"]:
             roles = roles.filter(type=values["type"])
@@ -109,7 +111,7 @@ class RoleForm(forms.Form):
     def __init__(self, *args: Any, is_root: bool, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.is_root = is_root
-        self.environments = [] if is_root else actions.environment_names()
+        self.environments = [] if is_root else environment_names()
         self.fields["permissions"].choices = [(v, v) for v in self._values()]  # type: ignore[attr-defined]
 
     def _values(self) -> Iterable[str]:
@@ -134,9 +136,9 @@ class RoleForm(forms.Form):
                 for permission, (name, sentence) in permissions.items()
             ]  # fmt: skip
 
-    def held(self) -> list[Held]:
+    def held(self) -> list[HeldPermission]:
         parts = (value.split(" ", 1) for value in self.cleaned_data["permissions"])
-        return [Held(part[0], part[1] if len(part) == 2 else None) for part in parts]
+        return [HeldPermission(part[0], part[1] if len(part) == 2 else None) for part in parts]
 
 
 def _cell(permission: Permission, name: str, environment: str, selected: set[str]) -> Cell:
@@ -190,14 +192,14 @@ class NewRolePage(FormPage):
 class EditRolePage(EditPage, NewRolePage):
     def find(self) -> None:
         self.caller.check(Permission.ADMIN)
-        self.role = actions.access_role(self.caller, self.kwargs["role_id"])
-        actions.check_not_built_in(self.role, "changed")
+        self.role = access_role(self.caller, self.kwargs["role_id"])
+        check_not_built_in(self.role, "changed")
 
     def events(self) -> QuerySet[AuditEvent]:
         return AuditEvent.objects.filter(type=EventType.ROLE_UPDATED, after__id=self.role.pk)
 
-    def current_document(self) -> dict[str, Any]:
-        return actions.document(self.role)
+    def current_document(self) -> RoleDocument:
+        return self.role.document()
 
     def is_root(self) -> bool:
         return self.role.is_root
@@ -210,7 +212,7 @@ class EditRolePage(EditPage, NewRolePage):
 
     def get_initial(self) -> dict[str, Any]:
         role = self.role
-        held = actions.permissions_of(role)
+        held = role.held_permissions()
         return {
             "name": role.name,
             "description": role.description,
@@ -221,7 +223,7 @@ class EditRolePage(EditPage, NewRolePage):
 
     def submit(self, form: Any) -> str:
         data = form.cleaned_data
-        kept = [held for held in actions.permissions_of(self.role) if not is_used(held.permission)]
+        kept = [held for held in self.role.held_permissions() if not is_used(held.permission)]
         changes = {
             "name": data["name"],
             "description": data["description"],
@@ -234,7 +236,7 @@ class EditRolePage(EditPage, NewRolePage):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         address = role_url(self.kwargs["role_id"])
-        unused = unused_names(held.permission for held in actions.permissions_of(self.role))
+        unused = unused_names(held.permission for held in self.role.held_permissions())
         return super().get_context_data(
             **{"button": "Save role", "cancel": address, "unused": unused, **kwargs}
         )
@@ -247,7 +249,7 @@ class EditRolePage(EditPage, NewRolePage):
 class DeleteRolePage(ConfirmPage):
     def role(self) -> Role:
         self.caller.check(Permission.ADMIN)
-        return actions.access_role(self.caller, self.kwargs["role_id"])
+        return access_role(self.caller, self.kwargs["role_id"])
 
     def crumbs(self) -> Crumbs:
         role = self.role()
@@ -262,7 +264,7 @@ class DeleteRolePage(ConfirmPage):
             "removed_items": [f"the role {role.name} with its {counted(number, 'permission')}"],
             "button": f"Delete role {role.name}",
             "cancel": role_url(role.pk),
-            "blocked": actions.why_not_deleted(role),
+            "blocked": why_not_deleted(role),
         }
 
     def act(self) -> tuple[str, str]:

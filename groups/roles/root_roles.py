@@ -4,15 +4,11 @@ from flagadmin.core.errors import Problem, choices
 from groups.models import Role
 
 
-def root_roles() -> list[Role]:
-    return list(Role.objects.filter(type__in=[Role.Type.ROOT, Role.Type.ROOT_CUSTOM]).order_by("id"))
-
-
 def root_role_id(given: int | str | None, problems: list[Problem]) -> int | None:
     """The role's id, or None. For an unknown role, adds a problem that lists the available ones."""
     if given is None:
         return None
-    roles = root_roles()
+    roles = Role.objects.root()
     for role in roles:
         if given == role.id or (isinstance(given, str) and given.casefold() == role.name.casefold()):
             return role.id

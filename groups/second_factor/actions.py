@@ -101,7 +101,7 @@ def remove_all_factors(user_id: int, *, caller: Caller) -> User:
     Raises NoAccess, NotFound, InvalidOperation (there are none, or the caller's own).
     """
     caller.check(Permission.ADMIN)
-    user = User.objects.select_for_update(no_key=True).filter(pk=user_id, is_service=False).first()
+    user = User.objects.select_for_update(no_key=True).people().filter(pk=user_id).first()
     if user is None:
         raise NotFound(f"Person with id {user_id} not found.")
     if user.pk == caller.id:

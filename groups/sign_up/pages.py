@@ -20,7 +20,6 @@ from groups.login.links import absolute_url
 from groups.models import InviteLink, Role
 from groups.one_time_secrets import ShowsSecretOnce
 from groups.permissions import BuiltIn, Permission
-from groups.roles.root_roles import root_roles
 from groups.sign_up import actions
 from groups.sign_up.actions import NewInviteLink
 from groups.sign_up.rules import may_be_given
@@ -54,7 +53,7 @@ class InviteLinksPage(ListPage):
 
 
 def given_role_choices() -> list[tuple[int, str]]:
-    return [(role.pk, role.name) for role in root_roles() if may_be_given(role)]
+    return [(role.pk, role.name) for role in Role.objects.root() if may_be_given(role)]
 
 
 class InviteLinkForm(forms.Form):

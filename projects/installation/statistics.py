@@ -66,12 +66,12 @@ def statistics(caller: Caller, *, now: datetime | None = None) -> dict[str, Any]
 
 
 def _count_people(now: datetime) -> dict[str, Any]:
-    people = User.objects.filter(is_service=False)
+    people = User.objects.people()
     kinds = dict(ApiToken.objects.values_list("kind").annotate(Count("id")).order_by())
     clients = ApiToken.objects.filter(kind=ApiToken.Kind.BACKEND, type_name="client").count()
     return {
         "users": people.count(),
-        "serviceAccounts": User.objects.filter(is_service=True).count(),
+        "serviceAccounts": User.objects.service_accounts().count(),
         "apiTokens": {
             "admin": kinds.get(ApiToken.Kind.ADMIN, 0),
             "client": clients,
@@ -89,7 +89,7 @@ def _count_people(now: datetime) -> dict[str, Any]:
 def _count_active(since: datetime) -> int:
     """People who logged in or used a personal token."""
     used = ApiToken.objects.filter(user=OuterRef("pk"), seen_at__gte=since)
-    return User.objects.filter(Q(seen_at__gte=since) | Exists(used), is_service=False).count()
+    return User.objects.people().filter(Q(seen_at__gte=since) | Exists(used)).count()
 
 
 def _holds_any_permission() -> Q:

@@ -20,7 +20,6 @@ from projects.models import Project
 from projects.project_scope import first_permission_of
 
 WRITE_PERMISSIONS = (Permission.PROJECT_USER_ACCESS_WRITE, Permission.UPDATE_PROJECT)
-PROJECT_TYPES = (Role.Type.PROJECT, Role.Type.CUSTOM)
 RoleIds = frozenset[int]
 Key = tuple[str, int]
 """The kind of a holder ("user" or "group") and its id."""
@@ -114,7 +113,7 @@ def _change(
 
 
 def _project_roles(ids: RoleIds, problems: list[Problem]) -> dict[int, str]:
-    known = dict(Role.objects.filter(type__in=PROJECT_TYPES).values_list("id", "name"))
+    known = dict(Role.objects.for_projects().values_list("id", "name"))
     problems += [
         Problem("roles", f"project role {role} not found. Available: {choices(known.values())}")
         for role in sorted(ids - known.keys())
@@ -158,7 +157,7 @@ def _roles_of(project: Project, found: Sequence[tuple[str, Any]]) -> dict[Key, R
 
 def grantable_roles(caller: Caller, project_id: str) -> list[Role]:
     """The project roles that the caller may give: those without a permission that the caller lacks."""
-    roles = Role.objects.filter(type__in=PROJECT_TYPES).order_by("id")
+    roles = Role.objects.for_projects().order_by("id")
     missing_by_role = _missing_permissions(caller, project_id, {role.pk for role in roles})
     return [role for role in roles if role.name not in missing_by_role.values()]
 

@@ -10,7 +10,7 @@ from groups.access import Caller
 from groups.admin_site.base import ActionInline, ActionModelAdmin, AdminActions
 from groups.models import Grant
 from projects.members import actions
-from projects.members.actions import PROJECT_TYPES, Holders
+from projects.members.actions import Holders
 
 
 class GrantActions(AdminActions):
@@ -20,7 +20,7 @@ class GrantActions(AdminActions):
     def check_values(self, obj: Grant, form: forms.ModelForm) -> None:
         if (obj.user_id is None) == (obj.group_id is None):
             raise ValidationError("Choose either a user or a group.")
-        if obj.role.type not in PROJECT_TYPES:
+        if obj.role.is_root:
             raise ValidationError(f"{obj.role} is a root role and cannot be granted in a project.")
 
     def create(self, obj: Grant, form: Any, caller: Caller) -> Grant:

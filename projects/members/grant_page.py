@@ -18,7 +18,7 @@ from groups.people.actions import update_account
 from groups.people.choices import root_role_choices
 from groups.people.console import OneAccount
 from groups.permissions import Permission
-from projects.members.actions import PROJECT_TYPES, Holders, add_roles
+from projects.members.actions import Holders, add_roles
 from projects.models import Project
 
 
@@ -36,7 +36,7 @@ class GrantForm(forms.Form):
         super().__init__(*args, **kwargs)
         fields: dict[str, Any] = self.fields
         offer(fields["project"], [(each.pk, _label(each)) for each in projects], "A project id")
-        roles = Role.objects.filter(type__in=PROJECT_TYPES).order_by("id")
+        roles = Role.objects.for_projects().order_by("id")
         fields["role"].choices = [("", "none"), *roles.values_list("id", "name")]
         if isinstance(holder, Group):
             del fields["group"], fields["rootRole"]

@@ -16,7 +16,6 @@ from groups.permissions import BuiltIn
 from projects.access import access_project
 from projects.console import api_path, project_crumbs, project_url
 from projects.members.actions import (
-    PROJECT_TYPES,
     WRITE_PERMISSIONS,
     Holders,
     add_roles,
@@ -57,7 +56,7 @@ class ProjectAccessPage(ListPage):
         return project_crumbs(self.project)
 
     def get_filters(self) -> Sequence[Filter]:
-        roles = Role.objects.filter(type__in=PROJECT_TYPES).order_by("id")
+        roles = Role.objects.for_projects().order_by("id")
         return (
             Filter("q", "Name"),
             Filter("role", "Role", [(str(role.pk), role.name) for role in roles]),
@@ -94,7 +93,7 @@ class ProjectAccessPage(ListPage):
             why_not=self.why_not(may_write),
             roles=grantable_roles(self.caller, project.pk) if offered else [],
             known=known_holders() if offered else [],
-            root_admins=User.objects.filter(root_role=BuiltIn.ADMIN, is_active=True).count(),
+            root_admins=User.objects.active().filter(root_role=BuiltIn.ADMIN).count(),
             **kwargs,
         )
 

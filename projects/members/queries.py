@@ -28,7 +28,7 @@ def project_access_document(project: Project) -> Document:
     return {
         "users": list(users.values()),
         "groups": list(groups.values()),
-        "roles": [_role(r) for r in Role.objects.filter(type__in=(Role.Type.PROJECT, Role.Type.CUSTOM))],
+        "roles": [_role(r) for r in Role.objects.for_projects()],
     }
 
 

@@ -8,9 +8,10 @@ from django.urls import reverse
 from flagadmin.core.lists.pages import Column, Filter, curl_for
 from groups.console import Crumbs, ListPage
 from groups.models import Role
-from groups.permissions import Permission, Scope
-from groups.roles.actions import READERS, access_role, permissions_of, role_use, why_not_deleted
-from groups.roles.holders import Holder, holders_of, reach_of
+from groups.permissions import ROLE_READERS, Permission, Scope
+from groups.roles.holders import Holder, count_holders, holders_of, reach_of
+from groups.roles.queries import access_role
+from groups.roles.rules import why_not_deleted
 from groups.roles.subjects import SUBJECTS, unused_names
 from projects.console import project_url
 from projects.members.role_usage import role_usage
@@ -50,7 +51,7 @@ class RolePage(ListPage):
     template_name = "members/role.html"
 
     def listing(self) -> Any:
-        self.caller.check_any(READERS)
+        self.caller.check_any(ROLE_READERS)
         self.role = access_role(self.caller, self.kwargs["role_id"])
         self.by_holder = self.role.is_root or self.request.GET.get("by") == "holder"
         self.columns = BY_HOLDER if self.by_holder else BY_PROJECT
@@ -75,8 +76,8 @@ class RolePage(ListPage):
         return (("Roles", reverse("roles")),)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        role, use = self.role, role_use(self.role)
-        held = permissions_of(role)
+        role, use = self.role, count_holders(self.role)
+        held = role.held_permissions()
         return super().get_context_data(
             role=role,
             use=use,
@@ -105,7 +106,7 @@ class RolePage(ListPage):
 def permissions_by_subject(role: Role) -> Subjects:
     """``[(subject, [(name, sentence, environments or "")])]`` of the permissions that have an effect."""
     places: dict[str, list[str]] = {}
-    for held in permissions_of(role):
+    for held in role.held_permissions():
         places.setdefault(held.permission, []).append(held.environment or "")
     found: Subjects = []
     for subject, permissions in SUBJECTS.items():

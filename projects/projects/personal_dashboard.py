@@ -48,8 +48,7 @@ def project_dashboard_document(project: Project, *, caller: Caller) -> Document:
 
 def _administrators() -> list[Document]:
     """People whose own root role, or that of one of their groups, is Admin."""
-    is_admin = Q(root_role=BuiltIn.ADMIN) | Q(groups__root_role=BuiltIn.ADMIN)
-    people = User.objects.filter(is_admin, is_active=True, is_service=False).distinct().order_by("username")
+    people = User.objects.people().active().admins().distinct().order_by("username")
     return [
         {"id": person.pk, "username": person.username, "name": person.display_name, "email": person.email}
         for person in people
@@ -63,7 +62,7 @@ def _project_owners(caller: Caller) -> list[Document]:
         role=BuiltIn.OWNER,
         project__in=Project.objects.active().readable_by(caller),
     )
-    people = User.objects.filter(Exists(owned), is_active=True).order_by("username")
+    people = User.objects.active().filter(Exists(owned)).order_by("username")
     return [{"ownerType": "user", "name": person.display_name, "email": person.email} for person in people]
 
 

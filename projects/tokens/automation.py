@@ -13,10 +13,11 @@ from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import Problem, ValidationError
 from groups.access import Caller
 from groups.models import ApiToken, Role
+from groups.models.roles import HeldPermission
 from groups.people.actions import NewAccount, create_account
 from groups.people.personal_tokens import create_personal_token
 from groups.permissions import Permission
-from groups.roles.actions import Held, create_role, permissions_of
+from groups.roles.actions import create_role
 from projects.access import unknown_environment
 from projects.members.actions import Holders, add_roles
 from projects.models import Environment
@@ -87,7 +88,7 @@ def _problems(new: NewAutomation) -> Iterable[Problem]:
 
 
 def _role(new: NewAutomation, caller: Caller) -> Role:
-    held = [Held(each.value, new.environment) for change in new.may for each in CHANGES[change][1]]
+    held = [HeldPermission(each.value, new.environment) for change in new.may for each in CHANGES[change][1]]
     return _same_role(set(held)) or create_role(
         _free_name(new),
         description=f"For service accounts. {_listed(SHORT[each] for each in new.may)}, nothing else.",
@@ -97,14 +98,14 @@ def _role(new: NewAutomation, caller: Caller) -> Role:
     )
 
 
-def _same_role(held: set[Held]) -> Role | None:
+def _same_role(held: set[HeldPermission]) -> Role | None:
     named = held.copy().pop()
     roles = Role.objects.filter(
         type=Role.Type.CUSTOM,
         permissions__permission=named.permission,
         permissions__environment=named.environment,
     )
-    return next((role for role in roles.order_by("id") if set(permissions_of(role)) == held), None)
+    return next((role for role in roles.order_by("id") if set(role.held_permissions()) == held), None)
 
 
 def _free_name(new: NewAutomation) -> str:

@@ -41,7 +41,7 @@ def _by_email(identity: Identity, oidc: OidcSettings) -> User | None:
     """The account with this email address, if it may be linked: whoever controls the address gets the account."""
     if not (oidc.link_by_email and identity.email and identity.email_is_verified):
         return None
-    user = User.objects.filter(email__iexact=identity.email, is_service=False).first()
+    user = User.objects.people().filter(email__iexact=identity.email).first()
     return None if user is None or linked_identities(user).exists() else user
 
 

@@ -1,0 +1,97 @@
+"""What a role may be, and when it may be changed or deleted."""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from django.apps import apps
+
+from flagadmin.core.errors import (
+    AppError,
+    InvalidOperation,
+    NameExists,
+    Problem,
+    RoleInUse,
+    choices,
+    counted,
+    raised_by,
+)
+from groups.models import Role
+from groups.models.roles import HeldPermission
+from groups.permissions import Permission, Scope
+from groups.roles.holders import count_holders
+
+CUSTOM_TYPES = (Role.Type.CUSTOM.value, Role.Type.ROOT_CUSTOM.value)
+
+
+def problems_of_role(role: Role, permissions: Sequence[HeldPermission]) -> Iterator[Problem]:
+    if not role.name:
+        yield Problem("name", "A role needs a name.")
+    if role.type not in CUSTOM_TYPES:
+        yield Problem("type", f"{role.type} is not a role type. Available: {choices(CUSTOM_TYPES)}.")
+        return
+    environments = environment_names()
+    for index, held in enumerate(permissions):
+        for message in _faults(role, held, environments):
+            yield Problem(f"permissions[{index}]", message)
+
+
+def _faults(role: Role, held: HeldPermission, environments: list[str]) -> Iterator[str]:
+    if held.permission not in Permission.__members__:
+        yield f"{held.permission} is not a permission. GET /api/admin/permissions lists them."
+        return
+    permission = Permission[held.permission]
+    if permission is Permission.ADMIN:
+        yield "Only the built-in role Admin can have ADMIN."
+    elif (permission.scope is Scope.ROOT) != role.is_root:
+        role_type = "root-custom" if permission.scope is Scope.ROOT else "custom"
+        yield f"{held.permission} belongs in a role of type {role_type}."
+    if held.environment is None:
+        return
+    if permission.scope is not Scope.ENVIRONMENT:
+        yield f"{held.permission} cannot be limited to one environment."
+    elif held.environment not in environments:
+        yield f"Environment {held.environment} not found. Available: {choices(environments)}."
+
+
+def check_role_name(name: str, *, but: Role | None = None) -> None:
+    """Raises NameExists if another role has this name."""
+    if Role.objects.filter(name=name).exclude(pk=but.pk if but and but.pk else 0).exists():
+        raise NameExists(f"A role named {name} already exists.")
+
+
+def check_not_built_in(role: Role, what: str) -> None:
+    """Raises InvalidOperation if the role is built in. ``what`` completes "cannot be …"."""
+    if role.is_built_in:
+        raise InvalidOperation(f"{role.name} is a built-in role and cannot be {what}.")
+
+
+def check_role_is_unused(role: Role) -> None:
+    """Raises RoleInUse if the role has holders."""
+    use = count_holders(role)
+    if not use:
+        return
+    counts = (
+        (use.users, "person", "people"),
+        (use.service_accounts, "service account", "service accounts"),
+        (use.groups, "group", "groups"),
+    )
+    held = ", ".join(counted(n, one, many) for n, one, many in counts if n)
+    raise RoleInUse(
+        f"{role.name} is granted to {held}. Revoke it from them first.",
+        extra={"users": use.users, "serviceAccounts": use.service_accounts, "groups": use.groups},
+    )
+
+
+def role_blockers(role: Role) -> list[AppError]:
+    """The reasons why the role cannot be deleted. Does not write."""
+    return raised_by(partial(check_not_built_in, role, "deleted"), partial(check_role_is_unused, role))
+
+
+def why_not_deleted(role: Role) -> str:
+    """The reasons why the role cannot be deleted, as one string; "" if there are none."""
+    return " ".join(error.message for error in role_blockers(role))
+
+
+def environment_names() -> list[str]:
+    model = apps.get_model("projects", "Environment")  # by name, because groups must not import projects
+    return list(model.objects.order_by("sort_order", "name").values_list("name", flat=True))
