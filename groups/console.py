@@ -34,7 +34,7 @@ from flagadmin.core.unreadable_values import FIELD, noting_unreadable_values
 from groups.access import Caller
 from groups.authentication import caller_of
 from groups.login.kept_input import RESTORE, take_input
-from groups.login.pages import SESSION_ENDED, ask_to_log_in
+from groups.login.login_form import SESSION_ENDED, ask_to_log_in
 
 # The parent pages of a page, outermost first: (label, URL).
 Crumbs = Sequence[tuple[str, str | Promise]]

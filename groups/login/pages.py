@@ -3,7 +3,6 @@
 from django import forms
 from django.conf import settings
 from django.contrib.auth import logout
-from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
@@ -17,28 +16,14 @@ from flagadmin.core.lists.pages import add_problems
 from groups.login.actions import check_login
 from groups.login.flow import enter, guarded, safe_next
 from groups.login.kept_input import input_of, keep_input, page_of
-from groups.login.links import peek, there_are_people, use_login_link, use_setup_link
+from groups.login.links import peek, use_login_link, use_setup_link
+from groups.login.login_form import SESSION_ENDED, LoginForm, ask_to_log_in, render_login
 from groups.login.passwords import PASSWORDS_OFF
-from groups.second_factor.host import has_passkeys
 
-SESSION_ENDED = "Your session has ended. Log in in another tab, then try again here."
 STALE_FORM = (
     "Your session changed after this form was opened, or another site sent it. Nothing was saved. "
     "Go back, reload the page and submit the form again."
 )
-
-
-class LoginForm(forms.Form):
-    username = forms.CharField(
-        label="User name or email",
-        max_length=255,
-        widget=forms.TextInput(attrs={"autocomplete": "username", "autofocus": True}),
-    )
-    password = forms.CharField(
-        max_length=1000,
-        strip=False,
-        widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
-    )
 
 
 class SetupForm(forms.Form):
@@ -62,58 +47,29 @@ class LoginPage(View):
     def get(self, request: HttpRequest) -> HttpResponseBase:
         if request.user.is_authenticated:
             return HttpResponseRedirect(safe_next(request.GET.get("next")))
-        return self.answer(request, LoginForm(), request.GET.get("next"))
+        return render_login(request, LoginForm(), request.GET.get("next"))
 
     def post(self, request: HttpRequest) -> HttpResponseBase:
         form, next_url = LoginForm(request.POST), request.POST.get("next")
         if not settings.PASSWORD_LOGIN:
-            return self.answer(request, LoginForm(), next_url, status=403, refusal=PASSWORDS_OFF)
+            return render_login(request, LoginForm(), next_url, status=403, refusal=PASSWORDS_OFF)
         if not form.is_valid():
-            return self.answer(request, form, next_url, status=400)
+            return render_login(request, form, next_url, status=400)
         data = form.cleaned_data
         try:
             user = check_login(data["username"], data["password"], address=client_address(request))
         except AuthenticationRequired as error:
             form.add_error(None, error.message)
-            return self.answer(request, form, next_url, status=401)
+            return render_login(request, form, next_url, status=401)
         except TooManyRequests as error:
             seconds = error.headers["Retry-After"]
-            response = self.answer(request, form, next_url, status=429, wait=error.message, seconds=seconds)
+            response = render_login(request, form, next_url, status=429, wait=error.message, seconds=seconds)
             response["Retry-After"] = seconds
             return response
         response = enter(request, user, next_url, how="password")
         if entered := request.POST.get("entered"):
             keep_input(request, safe_next(next_url), entered)
         return response
-
-    def answer(
-        self, request: HttpRequest, form: LoginForm, next_url: str | None, *, status: int = 200, **more: str
-    ) -> HttpResponse:
-        """Renders the login form.
-
-        ``more`` may contain ``wait`` (a message) and ``seconds`` for the throttle, ``entered``: the input
-        of another form, and ``refusal``: why there was no login.
-        """
-        context = {
-            "title": "Log in",
-            "form": form,
-            "next": next_url or "",
-            "unclaimed": not there_are_people(),
-            "passkeys": settings.PASSWORD_LOGIN and has_passkeys(request),
-            "entered": request.POST.get("entered", ""),
-            "oidc": settings.OIDC,
-            "password_login": settings.PASSWORD_LOGIN,
-            **more,
-        }
-        return render(request, "login/login.html", context, status=status)
-
-
-def ask_to_log_in(request: HttpRequest) -> HttpResponse:
-    """For a form whose session has ended: the login page, which carries the submitted values."""
-    page, entered = page_of(request), input_of(request)
-    if not entered:
-        return redirect_to_login(page)
-    return LoginPage().answer(request, LoginForm(), page, status=401, entered=entered)
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:

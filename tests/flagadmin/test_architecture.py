@@ -11,13 +11,6 @@ import pytest
 from tests.support.paths import ROOT
 
 PACKAGES = ("flagadmin", "groups", "projects", "playground", "sdk", "importer")
-# What the outside of a subject is made of. Others go through its actions, queries and rules.
-FACES = re.compile(r"(\w+_)?(api|pages?)\Z")
-# Modules that gather the faces of all subjects.
-GATHERING = re.compile(r"\w+\.(api_urls|console_urls|urls|admin)\Z")
-# A page for people who are logged in answers others with the login page.
-EXCEPTIONS = {("groups.console", "groups.login.pages")}
-
 MAY_SKIP = {
     "flagadmin/deploy/test_container.py": "root, buildah and debootstrap, and podman-compose for one of them",
     "browser/conftest.py": "Chromium, which FLAGADMIN_BROWSER_TESTS=required asks for",
@@ -32,32 +25,6 @@ MAY_SKIP = {
 @pytest.fixture(scope="module")
 def graph() -> grimp.ImportGraph:
     return grimp.build_graph(*PACKAGES)
-
-
-def _imports(graph: grimp.ImportGraph) -> Iterator[tuple[str, str]]:
-    for importer in sorted(graph.modules):
-        for imported in sorted(graph.find_modules_directly_imported_by(importer)):
-            yield importer, imported
-
-
-def _subject(module: str) -> str:
-    """``projects.flags`` of ``projects.flags.api``; an app's own modules are a subject together."""
-    parts = module.split(".")
-    return ".".join(parts[:2]) if len(parts) > 2 else parts[0]
-
-
-def test_subjects_do_not_import_each_others_api_or_pages(graph):
-    found = [
-        f"{importer} imports {imported}"
-        for importer, imported in _imports(graph)
-        if imported.count(".") == 2
-        and imported.startswith(("groups.", "projects."))
-        and FACES.match(imported.rpartition(".")[2])
-        and _subject(importer) != _subject(imported)
-        and not GATHERING.match(importer)
-        and (importer, imported) not in EXCEPTIONS
-    ]
-    assert found == []
 
 
 def test_files_do_not_import_each_other_in_a_circle(graph):

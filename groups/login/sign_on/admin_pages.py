@@ -5,17 +5,9 @@ from typing import Any
 from django.conf import settings
 
 from groups.console import ConfirmPage
-from groups.login.sign_on.linking import identity_document, linked_identities, unlink_identity_of
+from groups.login.sign_on.linking import identity_of, unlink_identity_of
 from groups.models import User
 from groups.people.console import OneAccount
-
-
-def identity_of(user: User) -> dict[str, str] | None:
-    """The linked identity, as audit events have it; None without a provider, or if the account is not linked."""
-    if settings.OIDC is None or user.is_service:
-        return None
-    link = linked_identities(user).first()
-    return None if link is None else identity_document(link)
 
 
 class UnlinkIdentityOf(OneAccount, ConfirmPage):

@@ -32,6 +32,14 @@ def linked_identities(user: User) -> QuerySet[SocialAccount]:
     return SocialAccount.objects.filter(user=user, provider=configured().issuer)
 
 
+def identity_of(user: User) -> dict[str, str] | None:
+    """The linked identity, as audit events have it; None without a provider, or if the account is not linked."""
+    if settings.OIDC is None or user.is_service:
+        return None
+    link = linked_identities(user).first()
+    return None if link is None else identity_document(link)
+
+
 def find_link(identity: Identity) -> SocialAccount | None:
     """The link with its user, locked against logins at the same time."""
     found = SocialAccount.objects.select_for_update(of=("self",)).select_related("user")

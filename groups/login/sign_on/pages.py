@@ -22,7 +22,7 @@ from flagadmin.core.http.client_address import client_address
 from groups.console import ActionPage, ConsolePage
 from groups.login.actions import note_refusal
 from groups.login.flow import safe_next
-from groups.login.pages import LoginForm, LoginPage
+from groups.login.login_form import LoginForm, render_login
 from groups.login.sign_on.identity import Identity, configured
 from groups.login.sign_on.linking import link_check, unlink_identity
 from groups.login.throttle import log_failure
@@ -56,9 +56,9 @@ class SignOnPage(View):
             note_refusal(identity.label, error.message, address=address)
         elif error.status < 500:  # anybody can call this page, so it writes no event
             log_failure(address, f"identity provider: {error.message}")
-        form = LoginForm()
-        response = LoginPage().answer(
-            self.request, form, self.request.GET.get("next"), status=error.status, refusal=error.message
+        next_url = self.request.GET.get("next")
+        response = render_login(
+            self.request, LoginForm(), next_url, status=error.status, refusal=error.message
         )
         for header, value in error.headers.items():
             response[header] = value

@@ -1,0 +1,56 @@
+"""The login form. /login/ renders it, and other pages do in place of their own when nobody is logged in."""
+
+from django import forms
+from django.conf import settings
+from django.contrib.auth.views import redirect_to_login
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+
+from groups.login.kept_input import input_of, page_of
+from groups.login.links import there_are_people
+from groups.second_factor.host import has_passkeys
+
+SESSION_ENDED = "Your session has ended. Log in in another tab, then try again here."
+
+
+class LoginForm(forms.Form):
+    username = forms.CharField(
+        label="User name or email",
+        max_length=255,
+        widget=forms.TextInput(attrs={"autocomplete": "username", "autofocus": True}),
+    )
+    password = forms.CharField(
+        max_length=1000,
+        strip=False,
+        widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
+    )
+
+
+def render_login(
+    request: HttpRequest, form: LoginForm, next_url: str | None, *, status: int = 200, **more: str
+) -> HttpResponse:
+    """Renders the login form.
+
+    ``more`` may contain ``wait`` (a message) and ``seconds`` for the throttle, ``entered``: the input
+    of another form, and ``refusal``: why there was no login.
+    """
+    context = {
+        "title": "Log in",
+        "form": form,
+        "next": next_url or "",
+        "unclaimed": not there_are_people(),
+        "passkeys": settings.PASSWORD_LOGIN and has_passkeys(request),
+        "entered": request.POST.get("entered", ""),
+        "oidc": settings.OIDC,
+        "password_login": settings.PASSWORD_LOGIN,
+        **more,
+    }
+    return render(request, "login/login.html", context, status=status)
+
+
+def ask_to_log_in(request: HttpRequest) -> HttpResponse:
+    """For a form whose session has ended: the login page, which carries the submitted values."""
+    page, entered = page_of(request), input_of(request)
+    if not entered:
+        return redirect_to_login(page)
+    return render_login(request, LoginForm(), page, status=401, entered=entered)
