@@ -34,7 +34,6 @@ from groups.open_views import OpenView
 from groups.people.serializers import AccountRecord, PasswordBody, RoleRecord, account_record, role_record
 from groups.second_factor.actions import note_wrong_code
 from groups.second_factor.codes import check_code
-from groups.second_factor.flow import pass_stage
 from groups.sessions.store import sessions_of
 
 CODE_NEEDED = (
@@ -107,7 +106,7 @@ def begin_session(request: HttpRequest, user: User, code: str | None) -> None:
     try:
         if not code:
             raise AuthenticationRequired(CODE_NEEDED)
-        pass_stage(stage, check_code(user, code, address=address))
+        stage.pass_with(check_code(user, code, address=address))
     except AppError as error:
         request.session.flush()
         if isinstance(error, ValidationError):

@@ -22,14 +22,11 @@ from groups.login.throttle import log_failure
 from groups.models import User
 from groups.second_factor.actions import note_wrong_code
 from groups.second_factor.codes import check_code
-from groups.second_factor.flow import pass_stage
 from groups.second_factor.host import has_passkeys
 from groups.second_factor.queries import second_factors
 
 if TYPE_CHECKING:
-    from groups.second_factor.stage import (
-        SecondFactorStage,  # has to do with passkeys, which take time to import
-    )
+    from groups.second_factor.stage import SecondFactorStage
 
 
 class CodeForm(forms.Form):
@@ -108,7 +105,7 @@ class SecondFactorPage(View):
         if factor.type == Authenticator.Type.RECOVERY_CODES:
             left = second_factors(self.user).codes_left
             messages.warning(self.request, f"You have used a recovery code. You have {left} left.")
-        return pass_stage(self.stage, factor)
+        return self.stage.pass_with(factor)
 
     def wait(self, form: forms.Form, error: AppError) -> HttpResponse:
         seconds = error.headers["Retry-After"]

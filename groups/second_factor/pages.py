@@ -16,6 +16,7 @@ from flagadmin.core.errors import ValidationError
 from flagadmin.core.http.client_address import client_address
 from groups.console import ConfirmPage, Crumbs, FormPage, next_page
 from groups.login.passwords import can_use_password, check_own_password
+from groups.login.ways import describe_login
 from groups.one_time_secrets import ShowsSecretOnce
 from groups.people.console import OwnPage
 from groups.second_factor.actions import add_app, make_recovery_codes, own_factor, remove_factor
@@ -124,11 +125,14 @@ class RemoveFactorPage(NeedsConfirmation, TwoStepPage, ConfirmPage):
         name = name_of(own_factor(self.user, self.kwargs["factor_id"]))
         factors = second_factors(self.user)
         is_last = bool(factors.app) + len(factors.passkeys) == 1
-        way = "with your password" if can_use_password(self.user) else "through the identity provider"
+        way = describe_login(self.user, password="your password")
+        kept = (
+            f"You will then log in {way} alone." if way else "You will then need a one-time link to log in."
+        )
         return {
             "title": f"Remove {name}",
             "removed_items": [name, *(["your recovery codes"] if is_last else [])],
-            "kept": f"You will then log in {way} alone." if is_last else "",
+            "kept": kept if is_last else "",
             "button": "Remove",
             "cancel": reverse("two-step"),
         }

@@ -1,11 +1,17 @@
-"""The stage of allauth's login that asks for a second factor, see `AccountAdapter.get_login_stages`."""
+"""The stage of allauth's login that asks for a second factor, see `AccountAdapter.get_login_stages`.
+
+Import this late: it needs what has to do with passkeys, which takes a tenth of a second.
+"""
 
 from typing import Any
 
+from allauth.mfa.models import Authenticator
 from allauth.mfa.stages import AuthenticateStage
+from django.http import HttpResponse
 from django.utils.crypto import constant_time_compare
 
 from groups.models import User
+from groups.second_factor.queries import name_of
 
 
 class SecondFactorStage(AuthenticateStage):
@@ -23,3 +29,12 @@ class SecondFactorStage(AuthenticateStage):
             or not user.is_active
             or not constant_time_compare(self.state.get("account", ""), user.get_session_auth_hash())
         )
+
+    def pass_with(self, factor: Authenticator) -> HttpResponse:
+        """Goes on with the login after this factor was used."""
+        factor.record_usage()
+        name = "recovery code" if factor.type == Authenticator.Type.RECOVERY_CODES else name_of(factor)
+        signal = self.login.signal_kwargs or {}
+        self.login.signal_kwargs = signal | {"how": f"{signal['how']}, {name}"}
+        response: HttpResponse = self.exit()
+        return response

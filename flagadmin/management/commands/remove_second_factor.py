@@ -7,6 +7,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from flagadmin.core.errors import AppError
 from groups.access import Caller
+from groups.login.ways import describe_login
 from groups.models import User
 from groups.second_factor.actions import remove_all_factors
 
@@ -25,4 +26,12 @@ class Command(BaseCommand):
             remove_all_factors(user.pk, caller=Caller.system())
         except AppError as error:
             raise CommandError(error.message) from error
-        self.stdout.write(f"{user} logs in with the password alone now.")
+        self.stdout.write(f"Removed. {_describe_login(user)}")
+
+
+def _describe_login(user: User) -> str:
+    if not user.is_active:
+        return f"{user} is disabled."
+    if way := describe_login(user):
+        return f"{user} logs in {way} alone now."
+    return f"{user} has no other way to log in. Make a one-time link: manage.py login_link {user}"

@@ -6,6 +6,8 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 
 from flagadmin.core.audit.models import AuditEvent
+from groups.login.sign_on.settings import OidcSettings
+from groups.models import User
 from groups.permissions import BuiltIn
 from tests.support.cast import client, make_token, make_user
 from tests.support.page_text import page_text
@@ -74,6 +76,50 @@ def test_the_command(anna, capsys, name):
     assert "anna logs in with the password alone now." in capsys.readouterr().out
     assert not Authenticator.objects.exists()
     assert AuditEvent.objects.get(type="user-second-factor-removed").actor_name == "flagadmin"
+
+
+@pytest.mark.parametrize(
+    ("account", "sentence"),
+    [
+        ({"is_active": False}, "anna is disabled."),
+        (
+            {"password": "!"},
+            "anna has no other way to log in. Make a one-time link: manage.py login_link anna",
+        ),
+    ],
+    ids=["disabled", "without a password"],
+)
+def test_the_command_says_who_cannot_log_in_afterwards(anna, capsys, account, sentence):
+    User.objects.filter(pk=anna.pk).update(**account)
+    call_command("remove_second_factor", "anna")
+    assert capsys.readouterr().out == f"Removed. {sentence}\n"
+
+
+@pytest.mark.parametrize(
+    ("link_by_email", "email", "sentence"),
+    [
+        (True, "anna@example.com", "anna logs in through the identity provider alone now."),
+        (True, None, "anna has no other way to log in. Make a one-time link: manage.py login_link anna"),
+        (
+            False,
+            "anna@example.com",
+            "anna has no other way to log in. Make a one-time link: manage.py login_link anna",
+        ),
+    ],
+)
+def test_the_command_says_who_is_left_with_the_identity_provider(
+    anna, capsys, settings, link_by_email, email, sentence
+):
+    User.objects.filter(pk=anna.pk).update(email=email)
+    settings.PASSWORD_LOGIN = False
+    settings.OIDC = OidcSettings(
+        issuer="https://idp.example.com",
+        client_id="flagadmin",
+        client_secret="-",
+        link_by_email=link_by_email,
+    )
+    call_command("remove_second_factor", "anna")
+    assert capsys.readouterr().out == f"Removed. {sentence}\n"
 
 
 @pytest.mark.parametrize(

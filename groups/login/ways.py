@@ -1,0 +1,21 @@
+"""How accounts log in without a second factor or a passkey."""
+
+from django.conf import settings
+
+from groups.login.passwords import can_use_password
+from groups.login.sign_on.linking import identity_of
+from groups.models import User
+
+
+def describe_login(user: User, *, password: str = "the password") -> str:
+    """``with the password`` or ``through the identity provider``; "" if the user needs a one-time link."""
+    if can_use_password(user):
+        return f"with {password}"
+    return "through the identity provider" if can_sign_on(user) else ""
+
+
+def can_sign_on(user: User) -> bool:
+    """Whether the account is linked with the identity provider, or the first login there links it."""
+    if settings.OIDC is None or user.is_service:
+        return False
+    return identity_of(user) is not None or (settings.OIDC.link_by_email and bool(user.email))
