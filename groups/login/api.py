@@ -28,7 +28,7 @@ from flagadmin.core.http.openapi import refusal
 from groups.login.actions import check_login
 from groups.login.flow import enter
 from groups.login.invitations import choose_password, invited_user
-from groups.login.passwords import check_passwords_on, problems_of_password
+from groups.login.rules import check_passwords_on, problems_of_password
 from groups.models import User
 from groups.open_views import OpenView
 from groups.people.serializers import AccountRecord, PasswordBody, RoleRecord, account_record, role_record

@@ -8,7 +8,8 @@ from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import InvalidOperation, NotFound, check_problems
 from groups.access import Caller
 from groups.login.links import INVITE_LIFETIME, create_login_link, peek, use_login_link
-from groups.login.passwords import change_password, check_passwords_on, end_links, problems_of_password
+from groups.login.passwords import change_password, end_links
+from groups.login.rules import check_passwords_on, problems_of_password
 from groups.models import User
 from groups.people.personal_tokens import delete_personal_tokens
 from groups.permissions import Permission

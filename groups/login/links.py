@@ -17,7 +17,7 @@ from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import NotFound, Problem, ValidationError
 from flagadmin.core.installation.maintenance import exempt_from_maintenance
 from groups.access import Caller
-from groups.login.passwords import check_passwords_on, problems_of_password
+from groups.login.rules import check_passwords_on, problems_of_password
 from groups.models import LoginLink, User
 from groups.permissions import BuiltIn
 

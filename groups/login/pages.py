@@ -18,7 +18,7 @@ from groups.login.flow import enter, guarded, safe_next
 from groups.login.kept_input import input_of, keep_input, page_of
 from groups.login.links import peek, use_login_link, use_setup_link
 from groups.login.login_form import SESSION_ENDED, LoginForm, ask_to_log_in, render_login
-from groups.login.passwords import PASSWORDS_OFF
+from groups.login.rules import PASSWORDS_OFF
 
 STALE_FORM = (
     "Your session changed after this form was opened, or another site sent it. Nothing was saved. "

@@ -1,8 +1,5 @@
-"""Password rules, and changing a password, which logs the account out everywhere else."""
+"""Changing a password, which logs the account out everywhere else."""
 
-from django.conf import settings
-from django.contrib.auth.password_validation import validate_password
-from django.core.exceptions import ValidationError as Refused
 from django.db.models import F
 from django.utils import timezone
 
@@ -14,37 +11,15 @@ from flagadmin.core.errors import (
     InvalidOperation,
     NoAccess,
     NotFound,
-    Problem,
     ValidationError,
 )
 from groups.access import Caller
+from groups.login.rules import check_passwords_on, problems_of_password
 from groups.login.throttle import Try, count_try, forget_tries, log_failure
 from groups.models import LoginLink, User
 from groups.people.personal_tokens import delete_personal_tokens
 from groups.permissions import Permission
 from groups.sessions.store import delete_sessions
-
-PASSWORDS_OFF = "Password login is off here. People log in through the identity provider."
-
-
-def check_passwords_on() -> None:
-    """Raises InvalidOperation if the settings turn logging in with passwords off."""
-    if not settings.PASSWORD_LOGIN:
-        raise InvalidOperation(PASSWORDS_OFF)
-
-
-def can_use_password(user: User) -> bool:
-    """Whether the user has a password and may log in with it. Others have single sign-on or links alone."""
-    return settings.PASSWORD_LOGIN and user.has_usable_password()
-
-
-def problems_of_password(password: str, user: User, *, path: str = "password") -> list[Problem]:
-    """All problems of the password. It must not resemble the names of ``user``."""
-    try:
-        validate_password(password, user)
-    except Refused as refused:
-        return [Problem(path, message) for message in refused.messages]
-    return []
 
 
 @transactional

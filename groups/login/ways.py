@@ -2,7 +2,7 @@
 
 from django.conf import settings
 
-from groups.login.passwords import can_use_password
+from groups.login.rules import can_use_password
 from groups.login.sign_on.linking import identity_of
 from groups.models import User
 

@@ -1,8 +1,19 @@
 """The model of invite links."""
 
 from datetime import datetime
+from typing import TypedDict
 
 from django.db import models
+
+from flagadmin.core.http.timestamps import iso
+
+
+class InviteLinkDocument(TypedDict):
+    name: str
+    key: str
+    enabled: bool
+    expiresAt: str | None
+    role: str
 
 
 class InviteLink(models.Model):
@@ -27,3 +38,13 @@ class InviteLink(models.Model):
 
     def is_open(self, now: datetime) -> bool:
         return self.is_enabled and self.expires_at > now
+
+    def document(self) -> InviteLinkDocument:
+        """The link as a JSON document for audit events."""
+        return {
+            "name": self.name,
+            "key": self.key,
+            "enabled": self.is_enabled,
+            "expiresAt": iso(self.expires_at),
+            "role": self.role.name,
+        }

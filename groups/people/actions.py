@@ -15,16 +15,16 @@ from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.errors import (
     AppError,
     NameExists,
-    NotFound,
     Problem,
     UserExists,
     ValidationError,
     raised_by,
 )
 from groups.access import Caller
-from groups.login.passwords import check_passwords_on, problems_of_password
+from groups.login.rules import check_passwords_on, problems_of_password
 from groups.models import User
 from groups.people.last_admin import check_admins_without_account, keeping_admins
+from groups.people.queries import find_account
 from groups.permissions import Permission
 from groups.roles.root_roles import root_role_id
 from groups.sessions.store import delete_sessions
@@ -37,7 +37,6 @@ _EVENTS = {
         EventType.SERVICE_ACCOUNT_DELETED,
     ),
 }
-_WORDS = {False: "person", True: "service account"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,29 +52,6 @@ class NewAccount:
     email: str | None = None
     root_role: int | str | None = None
     password: str | None = None
-
-
-def accounts(caller: Caller, *, is_service: bool) -> list[User]:
-    """All users, or all service accounts. Raises NoAccess."""
-    caller.check(Permission.ADMIN)
-    return list(User.objects.filter(is_service=is_service).order_by("id"))
-
-
-def access_account(caller: Caller, user_id: int, *, is_service: bool) -> User:
-    """Returns the account. Raises NoAccess, NotFound."""
-    caller.check(Permission.ADMIN)
-    return _found(User.objects.filter(pk=user_id, is_service=is_service).first(), user_id, is_service)
-
-
-def named_person(caller: Caller, text: str) -> User:
-    """The user with this email address, user name or id. Raises NoAccess, ValidationError."""
-    caller.check(Permission.ADMIN)
-    user = User.objects.named(text.strip())
-    if user is None and text.isascii() and text.isdigit() and len(text) < 19:
-        user = User.objects.people().filter(pk=int(text)).first()
-    if user is None:
-        raise ValidationError.at("id", f"No user has the email address, user name or id {text}.")
-    return user
 
 
 @transactional
@@ -164,14 +140,7 @@ def account_blockers(user: User, caller: Caller) -> list[AppError]:
 
 def access_account_for_update(user_id: int, is_service: bool) -> User:
     """The account, locked. Raises NotFound."""
-    users = User.objects.select_for_update().filter(pk=user_id, is_service=is_service)
-    return _found(users.first(), user_id, is_service)
-
-
-def _found(user: User | None, user_id: int, is_service: bool) -> User:
-    if user is None:
-        raise NotFound(f"{_WORDS[is_service].capitalize()} with id {user_id} not found.")
-    return user
+    return find_account(User.objects.select_for_update(), user_id, is_service=is_service)
 
 
 def _apply(user: User, changes: dict[str, Any]) -> None:

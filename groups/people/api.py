@@ -16,12 +16,14 @@ from flagadmin.core.http.path_ids import path_id
 from groups.authentication import ApiRequest
 from groups.login.invitations import reset_password
 from groups.login.links import INVITE_LIFETIME, absolute_url, create_login_link
-from groups.login.passwords import change_password, problems_of_password
+from groups.login.passwords import change_password
+from groups.login.rules import problems_of_password
 from groups.models import Group, Role, User
 from groups.models.people import AccountDocument
 from groups.people import actions
 from groups.people.actions import NewAccount
 from groups.people.last_admin import admins_who_log_in
+from groups.people.queries import access_account, find_person, read_accounts
 from groups.people.serializers import (
     AccountRecord,
     AdminCount,
@@ -94,7 +96,7 @@ class UserViewSet(ETagMixin, ViewSet):
 
     @cached_property
     def user(self) -> User:
-        return actions.access_account(self.caller, path_id(self.kwargs["user_id"]), is_service=False)
+        return access_account(self.caller, path_id(self.kwargs["user_id"]), is_service=False)
 
     def current_document(self) -> AccountDocument:
         return self.user.document()
@@ -102,7 +104,7 @@ class UserViewSet(ETagMixin, ViewSet):
     @extend_schema(operation_id="getUsers", responses=PeopleList)
     def list(self, request: ApiRequest) -> Response:
         """List all users and the available root roles."""
-        people = actions.accounts(self.caller, is_service=False)
+        people = read_accounts(self.caller, is_service=False)
         roles = [role_record(role) for role in Role.objects.root()]
         users = [account_record(user) | {"inviteLink": ""} for user in people]
         return Response({"users": users, "rootRoles": roles})
@@ -156,7 +158,7 @@ class UserViewSet(ETagMixin, ViewSet):
 
         The link is shown once and works for 24 hours. The user's sessions, personal tokens and older links end.
         """
-        user = actions.named_person(self.caller, self.validated(ResetPasswordBody)["id"])
+        user = find_person(self.caller, self.validated(ResetPasswordBody)["id"])
         link = reset_password(user.pk, caller=self.caller)
         return Response({"resetPasswordUrl": absolute_url(request._request, link)})
 

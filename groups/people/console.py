@@ -7,7 +7,7 @@ from django.urls import reverse
 from flagadmin.core.errors import NotFound
 from groups.console import ConsolePage, Crumbs
 from groups.models import User
-from groups.people import actions
+from groups.people.queries import access_account
 
 
 class Kind:
@@ -54,7 +54,7 @@ class OneAccount(Kind, ConsolePage):
         return reverse(self.url_name, args=[self.user_id])
 
     def account(self) -> User:
-        return actions.access_account(self.caller, self.user_id, is_service=self.is_service)
+        return access_account(self.caller, self.user_id, is_service=self.is_service)
 
     def crumbs(self) -> Crumbs:
         return ((self.plural, self.home), (self.account().display_name, self.url))

@@ -15,7 +15,7 @@ from flagadmin.core.lists.pages import curl_for
 from groups.console import ActionPage, ConfirmPage, Crumbs, EditPage, FormPage
 from groups.login.invitations import NEXT, reset_password
 from groups.login.links import INVITE_LIFETIME, absolute_url, create_login_link
-from groups.login.passwords import PASSWORDS_OFF, can_use_password
+from groups.login.rules import PASSWORDS_OFF, can_use_password
 from groups.models import User
 from groups.models.people import AccountDocument
 from groups.one_time_secrets import ShowsSecretOnce

@@ -17,13 +17,8 @@ from flagadmin.core.errors import ValidationError
 from flagadmin.core.http.client_address import client_address
 from flagadmin.core.lists.pages import Listing, curl_for
 from groups.console import FormPage
-from groups.login.passwords import (
-    can_use_password,
-    change_password,
-    check_own_password,
-    check_passwords_on,
-    log_out_everywhere,
-)
+from groups.login.passwords import change_password, check_own_password, log_out_everywhere
+from groups.login.rules import can_use_password, check_passwords_on
 from groups.login.sign_on.linking import own_link
 from groups.models import Grant, GroupMembership, User
 from groups.one_time_secrets import ShowsSecretOnce

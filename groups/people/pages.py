@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from flagadmin.core.lists.pages import Column, Filter, curl_for
 from groups.console import Crumbs, ListPage
-from groups.login.passwords import can_use_password
+from groups.login.rules import can_use_password
 from groups.login.sign_on.linking import identity_of
 from groups.models import User
 from groups.people.choices import root_role_choices

@@ -19,6 +19,7 @@ from groups.people.personal_tokens import (
     personal_tokens,
     tokens_by_user,
 )
+from groups.people.queries import access_account, read_accounts
 from groups.people.serializers import (
     PersonalToken,
     PersonalTokenBody,
@@ -42,7 +43,7 @@ class ServiceAccountViewSet(ETagMixin, ViewSet):
 
     @cached_property
     def account(self) -> User:
-        return actions.access_account(self.caller, path_id(self.kwargs["account_id"]), is_service=True)
+        return access_account(self.caller, path_id(self.kwargs["account_id"]), is_service=True)
 
     def current_document(self) -> AccountDocument:
         return self.account.document()
@@ -50,7 +51,7 @@ class ServiceAccountViewSet(ETagMixin, ViewSet):
     @extend_schema(operation_id="getServiceAccounts", responses=ServiceAccountList)
     def list(self, request: ApiRequest) -> Response:
         """List all service accounts and the available root roles."""
-        found = actions.accounts(self.caller, is_service=True)
+        found = read_accounts(self.caller, is_service=True)
         tokens = tokens_by_user(found)
         roles = [role_record(role) for role in Role.objects.root()]
         records = [service_account_record(user, tokens.get(user.pk, ())) for user in found]
@@ -107,7 +108,7 @@ class ServiceAccountTokenViewSet(ViewSet):
 
     def authorize(self, account_id: str, *args: Any, **kwargs: Any) -> None:
         self.check_permission()
-        self.account = actions.access_account(self.caller, path_id(account_id), is_service=True)
+        self.account = access_account(self.caller, path_id(account_id), is_service=True)
 
     @extend_schema(operation_id="getServiceAccountTokens", responses=PersonalTokenList)
     def list(self, request: ApiRequest, account_id: str) -> Response:

@@ -11,10 +11,10 @@ from flagadmin.core.lists.pages import curl_for, curl_with_token
 from groups.console import ConfirmPage, ConsolePage, Crumbs, FormPage
 from groups.models import ApiToken, User
 from groups.one_time_secrets import ShowsSecretOnce
-from groups.people.actions import access_account
 from groups.people.console import SERVICE
 from groups.people.own_account_pages import TokenForm
 from groups.people.personal_tokens import create_personal_token, delete_personal_token, personal_tokens
+from groups.people.queries import access_account
 
 
 class ServicePage(ConsolePage):

@@ -15,7 +15,8 @@ from django.views.decorators.debug import sensitive_post_parameters
 from flagadmin.core.errors import ValidationError
 from flagadmin.core.http.client_address import client_address
 from groups.console import ConfirmPage, Crumbs, FormPage, next_page
-from groups.login.passwords import can_use_password, check_own_password
+from groups.login.passwords import check_own_password
+from groups.login.rules import can_use_password
 from groups.login.ways import describe_login
 from groups.one_time_secrets import ShowsSecretOnce
 from groups.people.console import OwnPage

@@ -19,7 +19,7 @@ from flagadmin.core.errors import NoAccess, ValidationError
 from flagadmin.core.http.client_address import client_address
 from groups.login.flow import enter, safe_next
 from groups.login.kept_input import keep_input
-from groups.login.passwords import PASSWORDS_OFF
+from groups.login.rules import PASSWORDS_OFF
 from groups.login.throttle import log_failure
 from groups.models import User
 from groups.second_factor.actions import note_wrong_code, use_challenge

@@ -1,28 +1,25 @@
 """Creates, changes and revokes invite links, and signs people up with them."""
 
-import hashlib
 import secrets
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record
 from flagadmin.core.db.transactions import transactional
-from flagadmin.core.errors import InvalidOperation, NotFound, Problem, check_problems
-from flagadmin.core.http.timestamps import iso
+from flagadmin.core.errors import Problem, check_problems
 from groups.access import Caller
-from groups.login.passwords import check_passwords_on
+from groups.login.rules import check_passwords_on
 from groups.models import InviteLink, Role, User
 from groups.people.actions import NewAccount, create_account
 from groups.permissions import BuiltIn, Permission
 from groups.roles.root_roles import root_role_id
-from groups.sign_up.rules import MAX_USERS, may_be_given, problems_of_expiry
+from groups.sign_up.queries import find_invite_link, hash_token, open_invite_link
+from groups.sign_up.rules import may_be_given, problems_of_expiry
 
-GONE = "This invite link is unknown, has been revoked or has expired. Ask for a new one."
 KEY_LENGTH = 8
 
 
@@ -33,17 +30,6 @@ class NewInviteLink:
     name: str
     expires_at: datetime
     root_role: int | str | None = None
-
-
-def invite_links(caller: Caller) -> QuerySet[InviteLink]:
-    """All of them, newest first. Raises NoAccess."""
-    caller.check(Permission.ADMIN)
-    return InviteLink.objects.select_related("role").prefetch_related("users")
-
-
-def access_invite_link(caller: Caller, key: str) -> InviteLink:
-    """The link with this token, or with this visible start of one. Raises NoAccess, NotFound."""
-    return _found(invite_links(caller), key)
 
 
 @transactional
@@ -67,13 +53,13 @@ def create_invite_link(new: NewInviteLink, *, caller: Caller) -> tuple[InviteLin
     link = InviteLink.objects.create(
         name=new.name,
         key=token[:KEY_LENGTH],
-        token_hash=_hash(token),
+        token_hash=hash_token(token),
         role=role,
         expires_at=new.expires_at,
         created_by=caller.name,
     )
     record(
-        Event(type=EventType.PUBLIC_SIGNUP_TOKEN_CREATED, subject=link.name, after=document(link)),
+        Event(type=EventType.PUBLIC_SIGNUP_TOKEN_CREATED, subject=link.name, after=link.document()),
         actor=caller,
     )
     return link, token
@@ -85,36 +71,17 @@ def update_invite_link(key: str, changes: dict[str, Any], *, caller: Caller) -> 
     caller.check(Permission.ADMIN)
     if "expires_at" in changes:
         check_problems(problems_of_expiry(changes["expires_at"], now=timezone.now()))
-    link = _found(InviteLink.objects.select_for_update(no_key=True, of=("self",)).select_related("role"), key)
-    before = document(link)
+    link = find_invite_link(
+        InviteLink.objects.select_for_update(no_key=True, of=("self",)).select_related("role"), key
+    )
+    before = link.document()
     for name, value in changes.items():
         setattr(link, name, value)
     link.save(update_fields=list(changes))
-    if (after := document(link)) != before:
+    if (after := link.document()) != before:
         record(
             Event(type=EventType.PUBLIC_SIGNUP_TOKEN_UPDATED, subject=link.name, before=before, after=after),
             actor=caller,
-        )
-    return link
-
-
-def open_invite_link(token: str, *, links: QuerySet[InviteLink] | None = None) -> InviteLink:
-    """The link, if somebody can sign up with it now.
-
-    Raises NotFound, InvalidOperation (passwords are off, its role can do everything by now, too many people).
-    """
-    check_passwords_on()
-    known = InviteLink.objects.select_related("role") if links is None else links
-    link = known.filter(token_hash=_hash(token)).first()
-    if link is None or not link.is_open(timezone.now()):
-        raise NotFound(GONE)
-    if not may_be_given(link.role):
-        raise InvalidOperation(
-            f"This invite link gives the role {link.role}, which can do everything by now."
-        )
-    if link.users.count() >= MAX_USERS:
-        raise InvalidOperation(
-            f"{MAX_USERS:,} people have signed up with this invite link. Ask for a new one."
         )
     return link
 
@@ -137,25 +104,3 @@ def sign_up(token: str, *, username: str, email: str, name: str, password: str) 
     )
     record(event, actor=Caller(user=user))
     return user
-
-
-def document(link: InviteLink) -> dict[str, Any]:
-    """For audit events."""
-    return {
-        "name": link.name,
-        "key": link.key,
-        "enabled": link.is_enabled,
-        "expiresAt": iso(link.expires_at),
-        "role": link.role.name,
-    }
-
-
-def _found(links: QuerySet[InviteLink], key: str) -> InviteLink:
-    link = links.filter(Q(key=key) | Q(token_hash=_hash(key))).first()
-    if link is None:
-        raise NotFound("Invite link not found.")
-    return link
-
-
-def _hash(token: str) -> str:
-    return hashlib.sha256(token.encode()).hexdigest()

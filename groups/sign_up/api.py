@@ -18,6 +18,7 @@ from groups.people.serializers import RoleRecord, RootRoleField, role_record
 from groups.permissions import Permission
 from groups.sign_up import actions
 from groups.sign_up.actions import NewInviteLink
+from groups.sign_up.queries import access_invite_link, read_invite_links
 from groups.viewsets import ViewSet
 
 EXAMPLE = OpenApiExample(
@@ -100,7 +101,7 @@ class InviteLinkViewSet(ViewSet):
     @extend_schema(operation_id="getAllPublicSignupTokens", responses=InviteLinkList)
     def list(self, request: ApiRequest) -> Response:
         """List all invite links and who has signed up with them."""
-        return Response({"tokens": [invite_link_record(link) for link in actions.invite_links(self.caller)]})
+        return Response({"tokens": [invite_link_record(link) for link in read_invite_links(self.caller)]})
 
     @extend_schema(
         operation_id="createPublicSignupToken",
@@ -119,7 +120,7 @@ class InviteLinkViewSet(ViewSet):
     @extend_schema(operation_id="getPublicSignupToken", responses=InviteLinkRecord)
     def retrieve(self, request: ApiRequest, token: str) -> Response:
         """Get an invite link, by its token or the token's first 8 characters."""
-        return Response(invite_link_record(actions.access_invite_link(self.caller, token)))
+        return Response(invite_link_record(access_invite_link(self.caller, token)))
 
     @extend_schema(
         operation_id="updatePublicSignupToken", request=InviteLinkUpdateBody, responses=InviteLinkRecord

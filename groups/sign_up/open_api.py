@@ -12,7 +12,8 @@ from flagadmin.core.errors import NotFound, ValidationError
 from flagadmin.core.http.fields import MAX_NAME_LENGTH
 from groups.open_views import OpenView
 from groups.people.serializers import AccountRecord, PasswordBody, account_record
-from groups.sign_up.actions import open_invite_link, sign_up
+from groups.sign_up.actions import sign_up
+from groups.sign_up.queries import open_invite_link
 
 
 class SignUpBody(PasswordBody):

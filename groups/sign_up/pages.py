@@ -22,6 +22,7 @@ from groups.one_time_secrets import ShowsSecretOnce
 from groups.permissions import BuiltIn, Permission
 from groups.sign_up import actions
 from groups.sign_up.actions import NewInviteLink
+from groups.sign_up.queries import open_invite_link, read_invite_links
 from groups.sign_up.rules import may_be_given
 
 API = "/api/admin/invite-link/tokens"
@@ -45,7 +46,7 @@ class InviteLinksPage(ListPage):
         return (Filter("q", "Name"),)
 
     def rows(self, values: dict[str, str]) -> QuerySet[Any]:
-        links = actions.invite_links(self.caller).prefetch_related(None)
+        links = read_invite_links(self.caller).prefetch_related(None)
         return links.filter(name__icontains=values["q"]).annotate(user_count=Count("users"))
 
     def curl(self) -> str:
@@ -156,10 +157,10 @@ class SignUpPage(View):
     """/login/invite/TOKEN/: creates an account and logs in."""
 
     def get(self, request: HttpRequest, token: str) -> HttpResponse:
-        return self.answer(request, actions.open_invite_link(token), SignUpForm())
+        return self.answer(request, open_invite_link(token), SignUpForm())
 
     def post(self, request: HttpRequest, token: str) -> HttpResponseBase:
-        link, form, status = actions.open_invite_link(token), SignUpForm(request.POST), 400
+        link, form, status = open_invite_link(token), SignUpForm(request.POST), 400
         if form.is_valid():
             try:
                 user = actions.sign_up(token, **form.cleaned_data)

@@ -15,7 +15,7 @@ from groups.login.sign_on.identity import Identity, configured
 from groups.login.sign_on.settings import OidcSettings
 from groups.login.sign_on.synchronize import take_back
 from groups.models import User
-from groups.people.actions import access_account
+from groups.people.queries import access_account
 
 
 def check_domain(identity: Identity, oidc: OidcSettings) -> None:
