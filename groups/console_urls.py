@@ -74,8 +74,8 @@ urlpatterns = [
     path("access/people/<int:user_id>/two-step/remove/", second_factor_admin.RemoveFactorsOf.as_view(**PEOPLE), name="person-two-step-remove"),
     path("access/people/<int:user_id>/end-sessions", sessions.EndSessionsOf.as_view(**PEOPLE), name="person-end-sessions"),
     *account_pages("access/service-accounts/", SERVICE),
-    path("access/service-accounts/<int:user_id>/tokens/new/", service_token_pages.NewServiceToken.as_view(), name="service-account-token-new"),
-    path("access/service-accounts/<int:user_id>/tokens/<int:token_id>/revoke/", service_token_pages.RevokeServiceToken.as_view(), name="service-account-token-revoke"),
+    path("access/service-accounts/<int:user_id>/tokens/new/", service_token_pages.NewServiceToken.as_view(**SERVICE), name="service-account-token-new"),
+    path("access/service-accounts/<int:user_id>/tokens/<int:token_id>/revoke/", service_token_pages.RevokeServiceToken.as_view(**SERVICE), name="service-account-token-revoke"),
 
     path("access/invite-links/", sign_up.InviteLinksPage.as_view(), name="invite-links"),
     path("access/invite-links/new/", sign_up.NewInviteLinkPage.as_view(), name="invite-link-new"),

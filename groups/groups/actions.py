@@ -16,7 +16,7 @@ from groups.access import Caller
 from groups.models import Grant, Group, GroupMembership, User
 from groups.people.last_admin import check_admins_without_group, keeping_admins
 from groups.permissions import Permission
-from groups.roles.root_roles import root_role_id
+from groups.roles.rules import root_role_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

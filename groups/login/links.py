@@ -1,6 +1,5 @@
 """One-time links for logging in and for creating the first account. Only their hashes are stored."""
 
-import hashlib
 import secrets
 from datetime import timedelta
 
@@ -20,6 +19,7 @@ from groups.access import Caller
 from groups.login.rules import check_passwords_on, problems_of_password
 from groups.models import LoginLink, User
 from groups.permissions import BuiltIn
+from groups.tokens import hash_secret
 
 LIFETIME = timedelta(minutes=15)
 INVITE_LIFETIME = timedelta(hours=24)
@@ -66,7 +66,7 @@ def peek(token: str) -> LoginLink:
     """
     if not token.startswith(SHELL):
         check_passwords_on()
-    link = _open_links().select_related("user").filter(token_hash=_hash(token)).first()
+    link = _open_links().select_related("user").filter(token_hash=hash_secret(token)).first()
     if link is None or (link.user is not None and not link.user.is_active):
         raise NotFound(GONE)
     if link.user is None and there_are_people():
@@ -91,7 +91,7 @@ def use_setup_link(token: str, *, username: str, password: str) -> User:
     if peek(token).user is not None:
         raise NotFound(GONE)
     user = create_first_admin(username=username, password=password, caller=Caller.system())
-    LoginLink.objects.filter(token_hash=_hash(token)).update(used_at=timezone.now())
+    LoginLink.objects.filter(token_hash=hash_secret(token)).update(used_at=timezone.now())
     return user
 
 
@@ -121,7 +121,7 @@ def forget_old_links() -> None:
 def _create(user: User | None, next_path: str, lifetime: timedelta, *, prefix: str = "") -> str:
     token = prefix + secrets.token_urlsafe(32)
     LoginLink.objects.create(
-        token_hash=_hash(token), user=user, next_path=next_path, expires_at=timezone.now() + lifetime
+        token_hash=hash_secret(token), user=user, next_path=next_path, expires_at=timezone.now() + lifetime
     )
     return reverse("login-link", args=[token])
 
@@ -136,7 +136,3 @@ def _use(token: str) -> LoginLink:
 
 def _open_links() -> QuerySet[LoginLink]:
     return LoginLink.objects.filter(used_at=None, expires_at__gt=timezone.now())
-
-
-def _hash(token: str) -> str:
-    return hashlib.sha256(token.encode()).hexdigest()

@@ -26,7 +26,7 @@ from groups.models import User
 from groups.people.last_admin import check_admins_without_account, keeping_admins
 from groups.people.queries import find_account
 from groups.permissions import Permission
-from groups.roles.root_roles import root_role_id
+from groups.roles.rules import root_role_id
 from groups.sessions.store import delete_sessions
 
 _EVENTS = {

@@ -16,7 +16,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from flagadmin.core.errors import ValidationError
 from flagadmin.core.http.client_address import client_address
 from flagadmin.core.lists.pages import Listing, curl_for
-from groups.console import FormPage
+from groups.console import ActionPage, FormPage
 from groups.login.passwords import change_password, check_own_password, log_out_everywhere
 from groups.login.rules import can_use_password, check_passwords_on
 from groups.login.sign_on.linking import own_link
@@ -143,6 +143,14 @@ class TokenForm(forms.Form):
         widget=forms.DateInput(attrs={"type": "date"}),
     )
 
+    def values(self) -> dict[str, Any]:
+        """``name`` and ``expires_at``. Raises ValidationError for a day in the past."""
+        day = self.cleaned_data["expiresAt"]
+        expires_at = datetime.combine(day, time.max, UTC) if day else None
+        if expires_at is not None and expires_at <= datetime.now(UTC):
+            raise ValidationError.at("expiresAt", "Enter a date in the future.")
+        return {"name": self.cleaned_data["description"], "expires_at": expires_at}
+
 
 class NewTokenPage(ShowsSecretOnce, OwnPage, FormPage):
     template_name = "people/token_new.html"
@@ -150,12 +158,7 @@ class NewTokenPage(ShowsSecretOnce, OwnPage, FormPage):
     form_class = TokenForm
 
     def submit(self, form: Any) -> str:
-        day = form.cleaned_data["expiresAt"]
-        expires_at = datetime.combine(day, time.max, UTC) if day else None
-        if expires_at is not None and expires_at <= datetime.now(UTC):
-            raise ValidationError.at("expiresAt", "Enter a date in the future.")
-        name = form.cleaned_data["description"]
-        _, secret = create_personal_token(self.user, name=name, expires_at=expires_at, caller=self.caller)
+        _, secret = create_personal_token(self.user, **form.values(), caller=self.caller)
         self.created = {"secret": secret, "title": "Your new token"}
         return reverse("account")
 
@@ -163,13 +166,13 @@ class NewTokenPage(ShowsSecretOnce, OwnPage, FormPage):
         return curl_for(self.request, "POST", "/api/admin/user/tokens", {"description": "laptop"})
 
 
-class RevokeTokenPage(OwnPage):
-    http_method_names = ["post"]
+class RevokeTokenPage(OwnPage, ActionPage):
+    def act(self) -> str:
+        delete_personal_token(self.user, self.kwargs["token_id"], caller=self.caller)
+        return "Token revoked."
 
-    def post(self, request: HttpRequest, token_id: int) -> HttpResponse:
-        delete_personal_token(self.user, token_id, caller=self.caller)
-        messages.success(request, "Token revoked.")
-        return HttpResponseRedirect(reverse("account"))
+    def back(self) -> str:
+        return reverse("account")
 
 
 class LogOutEverywherePage(OwnPage):

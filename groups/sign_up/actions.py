@@ -16,9 +16,10 @@ from groups.login.rules import check_passwords_on
 from groups.models import InviteLink, Role, User
 from groups.people.actions import NewAccount, create_account
 from groups.permissions import BuiltIn, Permission
-from groups.roles.root_roles import root_role_id
-from groups.sign_up.queries import find_invite_link, hash_token, open_invite_link
+from groups.roles.rules import root_role_id
+from groups.sign_up.queries import find_invite_link, open_invite_link
 from groups.sign_up.rules import may_be_given, problems_of_expiry
+from groups.tokens import hash_secret
 
 KEY_LENGTH = 8
 
@@ -53,7 +54,7 @@ def create_invite_link(new: NewInviteLink, *, caller: Caller) -> tuple[InviteLin
     link = InviteLink.objects.create(
         name=new.name,
         key=token[:KEY_LENGTH],
-        token_hash=hash_token(token),
+        token_hash=hash_secret(token),
         role=role,
         expires_at=new.expires_at,
         created_by=caller.name,

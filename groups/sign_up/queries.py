@@ -1,7 +1,5 @@
 """Reads invite links."""
 
-import hashlib
-
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
@@ -11,6 +9,7 @@ from groups.login.rules import check_passwords_on
 from groups.models import InviteLink
 from groups.permissions import Permission
 from groups.sign_up.rules import MAX_USERS, may_be_given
+from groups.tokens import hash_secret
 
 GONE = "This invite link is unknown, has been revoked or has expired. Ask for a new one."
 
@@ -28,7 +27,7 @@ def access_invite_link(caller: Caller, key: str) -> InviteLink:
 
 def find_invite_link(links: QuerySet[InviteLink], key: str) -> InviteLink:
     """The link among these. Raises NotFound."""
-    link = links.filter(Q(key=key) | Q(token_hash=hash_token(key))).first()
+    link = links.filter(Q(key=key) | Q(token_hash=hash_secret(key))).first()
     if link is None:
         raise NotFound("Invite link not found.")
     return link
@@ -41,7 +40,7 @@ def open_invite_link(token: str, *, links: QuerySet[InviteLink] | None = None) -
     """
     check_passwords_on()
     known = InviteLink.objects.select_related("role") if links is None else links
-    link = known.filter(token_hash=hash_token(token)).first()
+    link = known.filter(token_hash=hash_secret(token)).first()
     if link is None or not link.is_open(timezone.now()):
         raise NotFound(GONE)
     if not may_be_given(link.role):
@@ -53,7 +52,3 @@ def open_invite_link(token: str, *, links: QuerySet[InviteLink] | None = None) -
             f"{MAX_USERS:,} people have signed up with this invite link. Ask for a new one."
         )
     return link
-
-
-def hash_token(token: str) -> str:
-    return hashlib.sha256(token.encode()).hexdigest()

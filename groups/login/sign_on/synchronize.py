@@ -17,7 +17,7 @@ from groups.login.sign_on.identity import configured
 from groups.login.sign_on.settings import OidcSettings
 from groups.models import Group, GroupMembership, User
 from groups.people.actions import update_account
-from groups.roles.root_roles import root_role_id
+from groups.roles.rules import root_role_id
 
 log = logging.getLogger("flagadmin.login")
 
