@@ -141,7 +141,7 @@ class TestSigningUp:
         assert sign_up(anybody, link, **bea).json()["username"] == "bea@example.org"
 
     def test_but_not_too_many(self, anybody, link, monkeypatch):
-        monkeypatch.setattr("groups.sign_up.actions.MAX_USERS", 1)
+        monkeypatch.setattr("groups.sign_up.queries.MAX_USERS", 1)
         assert sign_up(anybody, link).status_code == 201
         assert sign_up(anybody, link, username="b", email="b@example.org").status_code == 403
         assert rules.MAX_USERS == 1_000
