@@ -24,7 +24,8 @@ from importer.isolation import bulk_work, run_isolated
 from importer.models import ImportRun
 from importer.plan.build import plan_import
 from importer.report.validation import validation_report
-from importer.who_changes import comparison_document
+from importer.who_changes import answer_plan
+from playground.comparison.answer import Answer
 from playground.comparison.given_contexts import check_contexts
 from playground.comparison.openapi import CompareResponse
 
@@ -174,7 +175,7 @@ def validate_bytes(body: bytes, *, caller: Caller) -> dict[str, Any]:
 @bulk_work
 def compare_bytes(
     body: bytes, *, caller: Caller, made: Mapping[str, Any], named: Sequence[str], limit: int
-) -> dict[str, Any]:
+) -> Answer:
     """``made``: the contexts if the body gives none; ``named`` are those of its members that the URL names."""
     document = parse_json(body) if body.strip() else {}
     contexts = take_contexts(document)
@@ -182,9 +183,7 @@ def compare_bytes(
         raise ValidationError.at(named[0], "must be left out of the URL if the body has contexts")
     plan = plan_import(read_body(document), caller=caller)
     plan.check_issues()
-    return comparison_document(
-        plan, caller=caller, contexts=made if contexts is None else contexts, limit=limit
-    )
+    return answer_plan(plan, caller=caller, contexts=made if contexts is None else contexts, limit=limit)
 
 
 def take_contexts(document: Any) -> Mapping[str, Any] | None:

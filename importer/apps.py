@@ -8,7 +8,7 @@ class ImporterConfig(AppConfig):
     verbose_name = "Imports"
 
     def ready(self) -> None:
-        from importer.comparable import import_choices, read_import
-        from playground.comparison import planned
+        from importer.comparable import IMPORT
+        from playground.comparison import kinds
 
-        planned.register(planned.Source(import_choices, read_import))
+        kinds.register(IMPORT)

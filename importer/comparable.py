@@ -3,6 +3,7 @@
 from uuid import UUID
 
 from django.urls import reverse
+from rest_framework import serializers
 
 from groups.access import Caller
 from importer.expectations import kept_contexts
@@ -11,12 +12,13 @@ from importer.models import ImportRun
 from importer.plan.build import plan_import
 from importer.plan.definitions import planned_changes
 from importer.runs import access_run, body_of, visible_runs
-from playground.comparison.planned import PlannedImport
+from importer.states import ImportState
+from playground.comparison.kinds import Body, Choice, StateKind
 
 MAX_OFFERED = 20
 
 
-def import_choices(caller: Caller) -> list[tuple[str, str]]:
+def _import_choices(caller: Caller) -> list[Choice]:
     """The caller's pending imports, newest first: ``shop / production: export.json, 21 Nov, 14:03 UTC``."""
     runs = visible_runs(caller).filter(state=ImportRun.State.PENDING).order_by("-created_at")
     return [
@@ -28,23 +30,41 @@ def import_choices(caller: Caller) -> list[tuple[str, str]]:
     ]
 
 
-def read_import(caller: Caller, run_id: UUID) -> PlannedImport:
+def _read_import(caller: Caller, body: Body) -> ImportState:
     """Raises NotFound, and Conflict if it is no longer pending."""
-    run = access_run(caller, run_id)
-    return run_isolated(run.size, planned_import, run_id, caller=caller)
+    run = access_run(caller, body["import"])
+    return run_isolated(run.size, planned_import, run.id, caller=caller)
 
 
 @bulk_work
-def planned_import(run_id: UUID, *, caller: Caller) -> PlannedImport:
+def planned_import(run_id: UUID, *, caller: Caller) -> ImportState:
     run = access_run(caller, run_id)
     plan = plan_import(body_of(run), caller=caller)
-    names, documents = planned_changes(plan)
-    return PlannedImport(
-        plan.project,
+    names, definitions = planned_changes(plan)
+    refused = "The import would be refused as it is: its preview says why."
+    return ImportState(
         plan.environment,
+        plan.project,
         frozenset(names),
-        documents,
-        kept_contexts(plan),
+        definitions,
+        saved_contexts=kept_contexts(plan),
         url=reverse("import-evaluate", args=[run.id]),
-        notes=[] if plan.can_be_applied else ["The import would be refused as it is: its preview says why."],
+        warnings=[] if plan.can_be_applied else [refused],
     )
+
+
+def _make_field() -> serializers.UUIDField:
+    return serializers.UUIDField(
+        required=False,
+        help_text="The id of an import of your own that is not applied yet: the flags as it would leave them.",
+    )
+
+
+IMPORT = StateKind(
+    "import",
+    _make_field,
+    _read_import,
+    names_environment=True,
+    title="After an import",
+    choices=_import_choices,
+)

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from groups.access import Caller
 from importer.plan.import_plan import Plan, SavedContextPlan
-from importer.states import Planned, planned_states
+from importer.states import PlannedStates, plan_states
 from playground.models import SavedContext
 from playground.saved_contexts.changed import ChangedExpectation
 from playground.saved_contexts.checks import chosen_expectations
@@ -29,7 +29,7 @@ def checked_if_imported(plan: Plan, given: Mapping[str, Any], *, caller: Caller)
     stored = SavedContext.objects.readable_by(caller).exclude(expectations=[]).exclude(name__in=list(planned))
     among = sorted([*stored, *planned.values()], key=lambda saved: saved.name)
     expected = chosen_expectations(caller, given, among=among, planned=_projects(plan))
-    return _checked(planned_states(plan), expected, caller)
+    return _checked(plan_states(plan), expected, caller)
 
 
 def broken_if_imported(plan: Plan, found: Sequence[Checked], *, caller: Caller) -> list[Checked]:
@@ -48,10 +48,10 @@ def broken_if_imported(plan: Plan, found: Sequence[Checked], *, caller: Caller) 
     ]
 
 
-def changed_if_imported(states: Planned, *, caller: Caller) -> list[ChangedExpectation]:
+def changed_if_imported(states: PlannedStates, *, caller: Caller) -> list[ChangedExpectation]:
     """The expectations that break or are met again, and those that the file brings and that would not be met."""
     kept = kept_contexts(states.plan)
-    changed = expectations_changed_by(caller, states.before, states.after, states.names, instead=kept)
+    changed = expectations_changed_by(caller, *states.pair.snapshots, states.names, instead=kept)
     brought = brought_and_not_met(states, caller=caller)
     now = check_expectations(caller, [one.expectation for one in brought]) if brought else []
     return changed + [ChangedExpectation(*pair) for pair in zip(now, brought, strict=True)]
@@ -63,7 +63,7 @@ def kept_contexts(plan: Plan) -> dict[str, SavedContext]:
     return {name: saved for name, saved in found.items() if saved.pk > 0}
 
 
-def brought_and_not_met(states: Planned, *, caller: Caller) -> list[Checked]:
+def brought_and_not_met(states: PlannedStates, *, caller: Caller) -> list[Checked]:
     """What only the file expects of the project's flags, and they would not give."""
     plan = states.plan
     contexts = [saved for saved in _saved_contexts(plan, _brought).values() if saved.expectations]
@@ -108,9 +108,9 @@ def _projects(plan: Plan) -> dict[str, str]:
     return {flag.name: plan.project for flag in plan.flags.values() if flag.after is not None}
 
 
-def _checked(states: Planned, expectations: Sequence[Expectation], caller: Caller) -> list[Checked]:
+def _checked(states: PlannedStates, expectations: Sequence[Expectation], caller: Caller) -> list[Checked]:
     """Those of the import's project and environment with its flags afterwards, the others as stored."""
-    plan, after = states.plan, states.after
+    plan, after = states.plan, states.pair.after
     touched = [
         one.environment == plan.environment and (one.project == plan.project or one.flag in after.positions)
         for one in expectations

@@ -1,64 +1,62 @@
-"""The flags now and after an import, as snapshots and as documents."""
+"""The flags as an import would leave them, as a state to compare."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
+from flagadmin.core.errors import Problem
 from importer.plan.definitions import planned_changes
 from importer.plan.import_plan import Plan
-from playground.comparison.who_changes import differing
-from playground.engine.compilation import recompile
+from playground.comparison.states import Scope, State, StatePair, Stored, StoredFlags
+from playground.comparison.who_changes import find_differing
 from playground.engine.snapshot import Snapshot
-from playground.snapshot_cache import snapshot
-from projects.definitions import Definitions, definitions
+from projects.definitions import Definitions
+from projects.revision import revisions
 
 
-class Planned(NamedTuple):
-    """Both states, and the flags that are not the same in them, by name."""
+@dataclass(frozen=True)
+class ImportState(State):
+    """What an import would leave in its environment.
 
-    before: Snapshot
-    after: Snapshot
-    names: list[str]
+    ``names`` are the flags of the ``project`` that would be something else, ``definitions`` those of them that there
+    would be, with their segments.
+    """
+
+    project: str
+    names: frozenset[str]
+    definitions: Definitions
+    warnings: Sequence[str] = ()
+
+    def notes(self) -> Sequence[str]:
+        return self.warnings
+
+    def problems(self, path: str, scope: Scope) -> Iterator[Problem]:
+        if self.project not in scope.projects:
+            message = f"is into project {self.project}, which is not among the projects"
+            yield Problem(f"{path}.import", message)
+
+    def compile(self, stored: StoredFlags) -> Snapshot:
+        known = {segment.id for segment in stored.snapshot.segments}
+        new = {key: one for key, one in self.definitions.segments.items() if str(key) not in known}
+        return stored.replace(self.names, Definitions(self.definitions.flags, new))
+
+    def apply(self, stored: Definitions, names: Collection[str]) -> Definitions:
+        flags = [flag for flag in stored.flags if flag["name"] not in self.names]
+        flags += [flag for flag in self.definitions.flags if flag["name"] in names]
+        return Definitions(flags, stored.segments | self.definitions.segments)
+
+
+class PlannedStates(NamedTuple):
+    """The flags of the project now and after an import; ``names`` are those that are not the same in both."""
+
     plan: Plan
-    changed: set[str]
-    planned: Definitions
-
-    def documents(self, names: Iterable[str]) -> Sequence[Definitions]:
-        """Some flags with their parents, in both states."""
-        read = _with_parents(names, (self.before, self.after))
-        return list(_states(self.plan, self.planned, self.changed, read))
+    pair: StatePair
+    names: list[str]
 
 
-def planned_states(plan: Plan) -> Planned:
+def plan_states(plan: Plan) -> PlannedStates:
     """The flags that the import changes, and their children, now and afterwards."""
-    before = snapshot([plan.project], plan.environment).snapshot
-    changed, planned = planned_changes(plan)
-    after = _compiled(before, changed, planned, plan.project)
-    names = differing(before, after)
-    return Planned(before, after, names, plan, changed, planned)
-
-
-def _compiled(before: Snapshot, changed: set[str], planned: Definitions, project: str) -> Snapshot:
-    """The flags after the import. What it leaves as it is, both states share."""
-    known = {segment.id for segment in before.segments}
-    return recompile(
-        planned.flags,
-        {key: segment for key, segment in planned.segments.items() if str(key) not in known},
-        environment=before.environment,
-        earlier=before.without(changed),
-        unchanged={project},
-    ).snapshot
-
-
-def _with_parents(names: Iterable[str], snapshots: Iterable[Snapshot]) -> set[str]:
-    names = set(names)
-    flags = [s.flags[s.positions[name]] for s in snapshots for name in names if name in s.positions]
-    return names | {parent.name for flag in flags for parent in flag.parents}
-
-
-def _states(plan: Plan, planned: Definitions, changed: set[str], names: set[str]) -> Iterable[Definitions]:
-    """The documents of these flags now and after the import."""
-    stored = definitions([plan.project], plan.environment, flags=names)
-    yield stored
-    flags = [flag for flag in stored.flags if flag["name"] not in changed]
-    flags += [flag for flag in planned.flags if flag["name"] in names]
-    yield Definitions(flags, stored.segments | planned.segments)
+    names, definitions = planned_changes(plan)
+    after = ImportState(plan.environment, plan.project, frozenset(names), definitions)
+    pair = StatePair(revisions([plan.project]), Stored(plan.environment), after)
+    return PlannedStates(plan, pair, find_differing(*pair.snapshots))

@@ -14,7 +14,7 @@ from groups.viewsets import ViewSet
 from playground import combinations
 from playground import openapi as schema
 from playground.comparison import openapi as comparison_schema
-from playground.comparison.answer import compared
+from playground.comparison.answer import answer_question
 from playground.comparison.past import snapshots_of
 from playground.comparison.request import CompareBody
 from playground.queries import advanced_features, playground_answer
@@ -104,7 +104,7 @@ class PlaygroundViewSet(ViewSet):
         parser_classes=[ManyValuesParser],
     )
     def compare(self, request: ApiRequest) -> Response:
-        return Response(compared(self.caller, self.validated(CompareBody)))
+        return Response(answer_question(self.caller, self.validated(CompareBody)))
 
     @extend_schema(
         operation_id="checkExpectations",

@@ -19,10 +19,11 @@ from importer.isolation import bulk_work, run_isolated
 from importer.models import ImportRun
 from importer.plan.build import plan_import
 from importer.runs import access_run, body_of
-from importer.states import planned_states
+from importer.states import plan_states
 from importer.who_changes import who_changes
-from playground.pages.changes import Changes, explained_by
+from playground.pages.changes import Changes
 from playground.pages.effects_view import EffectsView
+from playground.pages.lines import explain_by
 from playground.saved_contexts.effects import broken_by
 
 IN_PREVIEW = 5
@@ -76,21 +77,22 @@ def if_imported(run_id: UUID, given: QueryDict, link: str, *, part: bool, caller
     """Compares both states. ``given``, ``link``: query and URL of the page. Raises NotFound, Conflict."""
     run = access_run(caller, run_id)
     plan = plan_import(body_of(run), caller=caller)
-    explain = explained_by(reverse("import-evaluate", args=[run.id]))
-    states = planned_states(plan)
+    explain = explain_by(reverse("import-evaluate", args=[run.id]))
+    states = plan_states(plan)
     found = who_changes(plan, flag=given.get("only", ""), states=states)
     changes = Changes(found, given, explain=explain, per_page=IN_PREVIEW if part else 0)
     if given.get("format") == "csv":
         return IfImported(header=changes.csv_header(), rows=list(changes.csv_rows()))
     assert run.checked_at is not None
-    both, not_met = (states.before, states.after), brought_and_not_met(states, caller=caller)
+    not_met = brought_and_not_met(states, caller=caller)
+    effects = broken_by(caller, *states.pair.snapshots, flags=states.names, instead=kept_contexts(plan))
     name = "importer/who_changes_summary.html" if part else "includes/changes.html"
     context = {
         "changes": changes,
         "listing": changes.listing,
         "link": link,
         "url": reverse("import-who-changes", args=[run.id]),
-        "saved": EffectsView(broken_by(caller, *both, flags=states.names, instead=kept_contexts(plan))),
+        "saved": EffectsView(effects),
         "not_met": not_met[:MAX_NOT_MET],
         "more_not_met": len(not_met[MAX_NOT_MET:]),
     }

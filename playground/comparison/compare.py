@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
@@ -40,33 +40,40 @@ class Change(Enum):
 CHANGES = (Change.OFF_TO_ON, Change.ON_TO_OFF, Change.VARIANT, Change.PAYLOAD, Change.SHARE)
 
 
+Pairs = dict[tuple[Shares, Shares], Mask]
+"""Contexts by their results before and after."""
+
+
 @dataclass(frozen=True, slots=True)
 class FlagComparison:
-    """What two states give for one flag.
-
-    `contexts` are those of each change. `before` and `after` say how many contexts get an answer; of a random result
-    each context counts with its share.
-    """
+    """What two states give for one flag: the ``contexts`` of each change, and of each pair of results."""
 
     name: str
     contexts: dict[Change, Mask]
-    pairs: dict[tuple[Shares, Shares], Mask]
-    before: dict[Answer, Fraction]
-    after: dict[Answer, Fraction]
+    pairs: Pairs
 
     def count(self, change: Change) -> int:
         return self.contexts.get(change, 0).bit_count()
 
     @property
     def changed(self) -> int:
+        """How many contexts certainly get something else."""
         return sum(map(self.count, CHANGES))
+
+    @property
+    def before(self) -> dict[Answer, Fraction]:
+        """How many contexts get each answer; of a random result each context counts with its share."""
+        return _count_answers(self.pairs, 0)
+
+    @property
+    def after(self) -> dict[Answer, Fraction]:
+        return _count_answers(self.pairs, 1)
 
     def among(self, chosen: Mask) -> FlagComparison:
         """The same for some of the contexts."""
         pairs = {pair: both for pair, mask in self.pairs.items() if (both := mask & chosen)}
         contexts = {change: both for change, mask in self.contexts.items() if (both := mask & chosen)}
-        before, after = _side(pairs, 0), _side(pairs, 1)
-        return FlagComparison(self.name, contexts, pairs, _distribution(before), _distribution(after))
+        return FlagComparison(self.name, contexts, pairs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,13 +128,13 @@ class Comparison:
         before, after = self._before.results(name), self._after.results(name)
         same = self.is_same(name)
         contexts: dict[Change, Mask] = defaultdict(int)
-        pairs: dict[tuple[Shares, Shares], Mask] = {}
+        pairs: Pairs = {}
         for old, there in before.items():
             for new, here in after.items():
                 if both := there & here:
                     pairs[old, new] = both
                     contexts[Change.NONE if same else change_of(old, new)] |= both
-        return FlagComparison(name, dict(contexts), pairs, _distribution(before), _distribution(after))
+        return FlagComparison(name, dict(contexts), pairs)
 
     def is_same(self, name: str) -> bool:
         """Whether the flag is the same in both states, with its parents and segments."""
@@ -202,27 +209,11 @@ def change_of(before: Shares, after: Shares) -> Change:
     return Change.OFF_TO_ON if new.state is State.ON else Change.ON_TO_OFF
 
 
-def _side(pairs: dict[tuple[Shares, Shares], Mask], side: int) -> dict[Shares, Mask]:
-    """The contexts by their results in one of the two states."""
-    found: dict[Shares, Mask] = defaultdict(int)
+def _count_answers(pairs: Pairs, side: int) -> dict[Answer, Fraction]:
+    """The contexts by their answers in one of the two states."""
+    counts: dict[Answer, Fraction] = defaultdict(Fraction)
     for pair, mask in pairs.items():
-        found[pair[side]] |= mask
-    return found
-
-
-def _distribution(results: dict[Shares, Mask]) -> dict[Answer, Fraction]:
-    found: dict[Answer, Fraction] = defaultdict(Fraction)
-    for shares, mask in results.items():
-        count = mask.bit_count()
-        for answer, share in shares:
-            found[answer] += share * count
-    return dict(sorted(found.items(), key=lambda item: order_of(item[0])))
-
-
-def summed(found: Iterable[FlagComparison]) -> dict[Change, int]:
-    """How many results of all these flags change in each way."""
-    counts = dict.fromkeys(Change, 0)
-    for each in found:
-        for change in each.contexts:
-            counts[change] += each.count(change)
-    return counts
+        contexts = mask.bit_count()
+        for answer, share in pair[side]:
+            counts[answer] += share * contexts
+    return dict(sorted(counts.items(), key=lambda item: order_of(item[0])))

@@ -1,13 +1,18 @@
 """A draft in the body of a request, read as saving it would store it, and refused where saving it would be refused."""
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rest_framework import serializers
 
 from flagadmin.core.errors import NotFound, Problem, ValidationError, raised_by
 from flagadmin.core.unreadable_values import check_values
+from groups.access import Caller
+from playground.comparison.kinds import Body, StateKind
+from playground.comparison.states import Scope, State, StoredFlags, users_of
+from playground.engine.snapshot import Snapshot
+from projects.definitions import Definitions
 from projects.drafts import Draft
 from projects.flags.bulk_delete import check_no_children
 from projects.flags.dependencies import parents_problems
@@ -60,6 +65,40 @@ class DraftBody(StrictSerializer):
     variants = VariantBody(many=True, required=False, help_text="All variants of the flag.")
     dependencies = ParentRecord(many=True, required=False, help_text="All parents.")
     segments = DraftSegment(many=True, required=False, help_text="Segments with other constraints.")
+
+
+@dataclass(frozen=True)
+class DraftState(State):
+    """What would be stored once a draft is saved. ``given`` is a draft that has yet to be read."""
+
+    draft: Draft = field(default_factory=Draft)
+    given: Mapping[str, Any] | None = None
+
+    def within(self, scope: Scope, path: str) -> State:
+        if self.given is None:
+            return self
+        draft = DraftReader(self.environment, path, scope.projects).read(self.given)
+        return DraftState(self.environment, draft)
+
+    def prepare(self, stored: StoredFlags) -> None:
+        stored.need(self._touched(stored.compile()), self.used_segments)
+
+    def compile(self, stored: StoredFlags) -> Snapshot:
+        names, read = self._touched(stored.compile()), stored.definitions
+        flags = [flag for flag in read.flags if flag["name"] in names]
+        segments = {key: read.segments[key] for key in self.draft.segments if key in read.segments}
+        return stored.replace(names, self.draft.applied(Definitions(flags, segments)))
+
+    def _touched(self, snapshot: Snapshot) -> set[str]:
+        """The flags that the draft changes: its own, and those that use its segments."""
+        return users_of(snapshot, self.draft.segments) | ({self.draft.flag} if self.draft.flag else set())
+
+    @property
+    def used_segments(self) -> Collection[int]:
+        return tuple(self.draft.used_segments())
+
+    def apply(self, stored: Definitions, names: Collection[str]) -> Definitions:
+        return self.draft.applied(stored)
 
 
 class DraftReader:
@@ -213,3 +252,16 @@ class DraftReader:
     def _check(self, path: str, check: Callable[[], object]) -> None:
         """Notes what a check of saving raises."""
         self.problems += (Problem(path, error.message) for error in raised_by(check))
+
+
+def _make_field() -> DraftBody:
+    return DraftBody(required=False, help_text="An edit that is not saved. Members not given stay as stored.")
+
+
+def _read_draft(caller: Caller, body: Body) -> State:
+    return DraftState(body["environment"], given=body["draft"])
+
+
+DRAFT = StateKind(
+    "draft", _make_field, _read_draft, not_beside={"at": "cannot be saved in the past: leave out at"}
+)

@@ -1,6 +1,6 @@
 """What an edit changes, in short: how many of a sample of users, how, and a few of them by name."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
@@ -10,12 +10,11 @@ from django.db.models import QuerySet
 
 from flagadmin.core.errors import ValidationError
 from flagadmin.core.server.gc_control import gc_paused
-from playground.comparison.compare import CHANGES, Change, Comparison, Example, FlagComparison
-from playground.comparison.shares import Answer
-from playground.comparison.table import ContextTable
-from playground.comparison.who_changes import sampled
+from playground.comparison.budget import Budget
+from playground.comparison.compare import Example
+from playground.comparison.states import compile_definitions
+from playground.comparison.who_changes import COUNTED, FlagChanges, WhoChanges, sample_users
 from playground.engine.coercion import objects_of
-from playground.engine.compilation import compile_snapshot, recompile
 from playground.engine.context import Context
 from playground.engine.snapshot import Snapshot
 from projects.definitions import Definitions, definitions
@@ -31,6 +30,7 @@ MAX_VALUES = 50_000
 """Values in conditions of both states, for what is computed while one types: half a second to compile."""
 MAX_GENERATED = 300
 """Contexts made from the rules."""
+BUDGET = Budget()
 EXAMPLES = 3
 MAX_CHILDREN = 3
 
@@ -39,25 +39,16 @@ MAX_CHILDREN = 3
 class Impact:
     """What an edit changes for one flag in one environment.
 
-    `counts`, `before` and `after` are of the `users` sampled. `made` contexts come from the flag's rules; so many of
-    them as `made_changed` says get something else. `examples` are of both.
+    ``who`` compares it for the users sampled and for contexts made from the flag's rules. ``examples`` are of both.
+    ``children`` are flags that depend on it and change for users, with the number of those.
     """
 
     flag: str
     environment: str
-    users: int
-    counts: Mapping[Change, int]
-    before: Mapping[Answer, float]
-    after: Mapping[Answer, float]
-    made: int
-    made_changed: int
+    who: WhoChanges
+    changes: FlagChanges
     examples: Sequence[tuple[Context, Example]]
     children: Sequence[tuple[str, int]]
-    """Flags that depend on it and change for users, with the number of those."""
-
-    @property
-    def changed(self) -> int:
-        return sum(self.counts[change] for change in CHANGES)
 
 
 @gc_paused
@@ -80,7 +71,7 @@ def impacts(
     most = min(SAMPLES[0] // max(1, len(edits)), MAX_TESTS // max(1, values))
     users = next((size for size in SAMPLES if size <= most), SAMPLES[-1])
     sampling = _Sampling(users, now, examples)
-    return [_of(edit, *states, sampling) for edit, states in zip(edits, read, strict=True)]
+    return [_compare(edit, states, sampling) for edit, states in zip(edits, read, strict=True)]
 
 
 class TooManyValues(ValidationError):
@@ -117,17 +108,23 @@ def values_in(read: Definitions) -> int:
     return sum(1 + (len(given) if isinstance(given, list) else 0) for given in values)
 
 
-def _of(
-    edit: FlagEdit | NewFlagEdit, stored: Definitions, planned: Definitions, sampling: _Sampling
+def _compare(
+    edit: FlagEdit | NewFlagEdit, states: tuple[Definitions, Definitions], sampling: _Sampling
 ) -> Impact:
-    before = compile_snapshot(stored.flags, stored.segments, environment=edit.environment)
-    if planned == stored:
-        after = before
-    elif isinstance(edit, NewFlagEdit):
-        after = compile_snapshot(planned.flags, planned.segments, environment=edit.environment)
-    else:
-        after = _changed(before, stored, planned, edit.project)
-    return _impact(edit, (before, after), (stored, planned), sampling)
+    name = edit.before["name"] if isinstance(edit, NewFlagEdit) else edit.flag
+    contexts = sample_users(states, now=sampling.now, users=sampling.users, made=MAX_GENERATED)
+    before, after = compile_definitions(edit.environment, *states)
+    who = WhoChanges(before, after, contexts, [name], budget=BUDGET, always=[name])
+    [changes] = who.flags
+    children = map(who.compare, _below(before, name)) if changes.users else ()
+    return Impact(
+        flag=name,
+        environment=edit.environment,
+        who=who,
+        changes=changes,
+        examples=list(_examples(who, changes, sampling.examples)),
+        children=[(child.name, child.users) for child in children if child.users],
+    )
 
 
 def _below(snapshot: Snapshot, name: str) -> Iterator[str]:
@@ -150,60 +147,13 @@ def _parents(edit: FlagEdit, names: Iterable[str]) -> Iterator[str]:
     yield from rows.values_list("parent__name", flat=True)
 
 
-def _changed(before: Snapshot, stored: Definitions, planned: Definitions, project: str) -> Snapshot:
-    """What is planned; flags and segments that stay as they are, both states share."""
-    segments = {key: one for key, one in planned.segments.items() if one != stored.segments[key]}
-    documents = {flag["name"]: flag for flag in stored.flags}
-    flags = [
-        flag
-        for flag in planned.flags
-        if flag != documents[flag["name"]]
-        or any(segments.keys() & set(strategy["segments"]) for strategy in flag["strategies"])
-    ]
-    gone = documents.keys() - {flag["name"] for flag in planned.flags}
-    earlier = before.without({*gone, *(flag["name"] for flag in flags)})
-    return recompile(
-        flags, segments, environment=before.environment, earlier=earlier, unchanged={project}
-    ).snapshot
-
-
-def _impact(
-    edit: FlagEdit | NewFlagEdit,
-    states: tuple[Snapshot, Snapshot],
-    read: Sequence[Definitions],
-    sampling: _Sampling,
-) -> Impact:
-    name = edit.before["name"] if isinstance(edit, NewFlagEdit) else edit.flag
-    users, now, examples = sampling
-    contexts = sampled(read, now=now, users=users, made=MAX_GENERATED)
-    table = ContextTable([*contexts.users, *contexts.made])
-    comparison = Comparison(*states, table)
-    found = comparison.flag(name)
-    sample = (1 << 8 * users) - 1
-    counted = found.among(sample)
-    children = _below(states[0], name) if counted.changed else ()
-    follow = (comparison.flag(child).among(sample) for child in children)
-    return Impact(
-        flag=name,
-        environment=edit.environment,
-        users=users,
-        counts={change: counted.count(change) for change in Change},
-        before={answer: float(share) for answer, share in counted.before.items()},
-        after={answer: float(share) for answer, share in counted.after.items()},
-        made=len(contexts.made),
-        made_changed=found.changed - counted.changed,
-        examples=list(_examples(comparison, found, examples)),
-        children=[(child.name, child.changed) for child in follow if child.changed],
-    )
-
-
-def _examples(comparison: Comparison, found: FlagComparison, limit: int) -> Iterator[tuple[Context, Example]]:
+def _examples(who: WhoChanges, flag: FlagChanges, limit: int) -> Iterator[tuple[Context, Example]]:
     """Some contexts of each change, no two with the same values."""
-    kinds = [change for change in (*CHANGES, Change.UNKNOWN) if found.count(change)]
+    kinds = [change for change in COUNTED if flag.found.count(change)]
     room = dict.fromkeys(kinds, -(-limit // max(1, len(kinds))))
     seen = set()
-    for example in comparison.examples(found, None, each=5 * max(room.values(), default=0)):
-        context = comparison.table.contexts[example.position]
+    for example in who.examples(flag, each=5 * max(room.values(), default=0)):
+        context = who.comparison.table.contexts[example.position]
         values = example.change, frozenset(context.given.items())
         if room[example.change] and limit and values not in seen:
             room[example.change] -= 1

@@ -1,25 +1,35 @@
 """The flags at a moment in the past, compiled: what has changed since is read from the audit events."""
 
-from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain
 from typing import NamedTuple
 
 from django.conf import settings
+from rest_framework import serializers
 
 from flagadmin.core.byte_cache import ByteCache
 from flagadmin.core.db.transactions import consistent_reads
 from flagadmin.core.server.gc_control import gc_paused
 from groups.access import Caller
+from playground.comparison.kinds import Body, StateKind
+from playground.comparison.states import Scope, State, StoredFlags, users_of
 from playground.engine.compilation import compile_snapshot, recompile
 from playground.engine.snapshot import Snapshot
 from playground.queries import known_revisions, refuse_too_many
-from playground.request import PlaygroundRequest
+from playground.request import FUTURE, PlaygroundRequest
 from playground.response.snapshot import ResponseSnapshot, compile_playground
 from playground.snapshot_cache import cached_snapshot, snapshot_at
 from projects.definitions import Definitions, definitions
-from projects.history.past import Changed, changed_outside, changed_since, deleted_since, flags_then
+from projects.history.past import (
+    Changed,
+    changed_outside,
+    changed_since,
+    deleted_since,
+    flags_then,
+    is_in_future,
+)
 from projects.models import Flag
 from projects.revision import revisions
 
@@ -120,6 +130,54 @@ def past_state(current: Mapping[str, int], environment: str, moment: Moment) -> 
     ).snapshot
 
 
+@dataclass(frozen=True)
+class PastState(State):
+    """What was stored at a moment."""
+
+    moment: Moment
+
+    can_read_few = True
+
+    @property
+    def at(self) -> datetime:
+        return self.moment.at
+
+    def notes(self) -> Sequence[str]:
+        return notes_on(self.moment)
+
+    def within(self, scope: Scope, path: str) -> State:
+        return replace(self, moment=Moment(self.at, scope.then))
+
+    def compile(self, stored: StoredFlags) -> Snapshot:
+        return past_state(stored.projects, self.environment, self.moment)
+
+    def apply(self, stored: Definitions, names: Collection[str]) -> Definitions:
+        return self.moment.changed(self.environment).applied(stored, names)
+
+    def read_few(self, projects: Mapping[str, int], names: Collection[str]) -> Definitions:
+        return self.moment.flags(names, self.environment)
+
+
+def _check_moment(at: datetime) -> None:
+    if is_in_future(at):
+        raise serializers.ValidationError(FUTURE)
+
+
+def _make_field() -> serializers.DateTimeField:
+    return serializers.DateTimeField(
+        required=False,
+        validators=[_check_moment],
+        help_text="A moment in the past. Without an offset, it is in UTC.",
+    )
+
+
+def _read_past(caller: Caller, body: Body) -> State:
+    return PastState(body["environment"], Moment(body["at"], frozenset()))
+
+
+PAST = StateKind("at", _make_field, _read_past)
+
+
 class Then(NamedTuple):
     """The ``documents`` of a moment. Without a ``present`` they are all, else those that ``replaced`` what is in it."""
 
@@ -150,19 +208,6 @@ def _read(current: Mapping[str, int], environment: str, moment: Moment) -> Then:
 def _unchanged(current: Mapping[str, int], changed: Changed) -> list[str]:
     names = Flag.objects.active().filter(project_id__in=list(current)).values_list("name", flat=True)
     return [name for name in names if name not in changed.names]
-
-
-def users_of(snapshot: Snapshot, segments: Iterable[int]) -> set[str]:
-    """The names of the flags that use any of these segments."""
-    ids = {str(segment) for segment in segments}
-    places = {place for place, segment in enumerate(snapshot.segments) if segment.id in ids}
-    if not places:
-        return set()
-    return {
-        flag.name
-        for flag in snapshot.flags
-        if any(places.intersection(strategy.segments) for strategy in flag.strategies)
-    }
 
 
 def notes_on(moment: Moment) -> list[str]:

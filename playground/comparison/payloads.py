@@ -1,19 +1,15 @@
-"""Payloads of variants: when two are the same for an application, and how answers and pages show them."""
+"""Payloads of variants: when two are the same for an application, and how pages show them."""
 
 from __future__ import annotations
 
 import re
 from itertools import takewhile
-from typing import Any
 
 from flagadmin.core.errors import clipped
-from playground.comparison.shares import Answer, Shares, replace_payloads
-from playground.engine.outcomes import State
+from playground.comparison.shares import Shares, replace_payloads
 from playground.engine.variants import Payload
 from projects.strategies.variant_rules import is_json
 
-MAX_VALUE = 1_000
-"""Characters of a payload's value in an answer. There are many payloads in one."""
 MAX_SHOWN = 60
 """Characters of a payload on a page."""
 _STRING_OR_SPACE = re.compile(r'("(?:\\.|[^"\\])*")|[ \t\n\r]+')
@@ -36,13 +32,6 @@ def is_same_payload(one: Payload, other: Payload | None) -> bool:
 
 def comparable_shares(shares: Shares) -> Shares:
     return replace_payloads(shares, comparable_payload)
-
-
-def answer_document(answer: Answer) -> dict[str, Any]:
-    """An answer as JSON; the value of a long payload is cut."""
-    enabled = "unknown" if answer.state is State.UNKNOWN else answer.state is State.ON
-    payload = answer.payload and {"type": answer.payload[0], "value": clipped(answer.payload[1], MAX_VALUE)}
-    return {"isEnabled": enabled, "variant": answer.variant, "payload": payload}
 
 
 def payload_words(payload: Payload | None) -> str:

@@ -1,58 +1,51 @@
 """The body of a comparison: two states, the flags, and the contexts to compare them for."""
 
-from collections.abc import Mapping
-from datetime import datetime
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import chain
+from typing import Any, NamedTuple
 
 from rest_framework import serializers
 
-from flagadmin.core.errors import Conflict, NotFound, Problem, ValidationError, check_problems
+from flagadmin.core.errors import ValidationError, check_problems
 from flagadmin.core.http.fields import ListOf
 from groups.access import Caller
-from playground.comparison.draft import DraftBody, DraftReader
-from playground.comparison.given_contexts import ContextsBody
-from playground.comparison.past import Moment
-from playground.comparison.planned import PlannedImport, planned_import
-from playground.comparison.states import State
-from playground.request import FUTURE
-from projects.history.past import is_in_future
+from playground.comparison.budget import Budget
+from playground.comparison.given_contexts import ContextsBody, GivenContexts
+from playground.comparison.kinds import read_state, registered_kinds
+from playground.comparison.past import readable_past
+from playground.comparison.states import Scope, State, StatePair, with_children
+from playground.engine.context import Context
+from playground.models import SavedContext
+from playground.queries import active_flags
+from projects.models import Dependency
 from projects.serializers import StrictSerializer
 
 MAX_EXAMPLES = 1_000
+MAX_RULES = 500
+"""Flags whose rules make the contexts, the first by name: reading those of one takes a millisecond."""
+MAX_READ_ALONE = 50
+"""Flags that are read at a moment without all others."""
 
 
+# Members beside the environment are those of the registered kinds.
 class StateBody(StrictSerializer):
     environment = serializers.CharField(required=False, help_text="Required, except with `import`.")
-    at = serializers.DateTimeField(
-        required=False, help_text="A moment in the past. Without an offset, it is in UTC."
-    )
-    draft = DraftBody(
-        required=False, help_text="An edit that is not saved. Members not given stay as stored."
-    )
 
     def get_fields(self) -> dict[str, serializers.Field]:
-        planned = serializers.UUIDField(
-            required=False,
-            help_text="The id of an import of your own that is not applied yet: the flags as it would leave them.",
-        )
-        return {**super().get_fields(), "import": planned}  # a keyword cannot be an attribute
-
-    def validate_at(self, at: datetime) -> datetime:
-        if is_in_future(at):
-            raise serializers.ValidationError(FUTURE)
-        return at
+        return {**super().get_fields(), **{kind.member: kind.make_field() for kind in registered_kinds()}}
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        if "at" in attrs and "draft" in attrs:
-            raise serializers.ValidationError({"draft": "cannot be saved in the past: leave out at"})
-        if "import" not in attrs:
-            if "environment" not in attrs:
-                required = self.fields["environment"].error_messages["required"]
-                raise serializers.ValidationError({"environment": required})
-            return attrs
-        others = [name for name in ("environment", "at", "draft") if name in attrs]
-        if others:
-            raise serializers.ValidationError(dict.fromkeys(others, "must be left out with import"))
+        kinds = [kind for kind in registered_kinds() if kind.member in attrs]
+        for kind in kinds:
+            for member in kind.not_beside.keys() & attrs.keys():
+                raise serializers.ValidationError({kind.member: kind.not_beside[member]})
+        alone = next((kind.member for kind in kinds if kind.names_environment), None)
+        if alone and len(attrs) > 1:
+            others = [name for name in attrs if name != alone]
+            raise serializers.ValidationError(dict.fromkeys(others, f"must be left out with {alone}"))
+        if not alone and "environment" not in attrs:
+            required = self.fields["environment"].error_messages["required"]
+            raise serializers.ValidationError({"environment": required})
         return attrs
 
 
@@ -69,38 +62,70 @@ class CompareBody(StrictSerializer):
         return {"from": StateBody(), **super().get_fields()}  # a keyword cannot be an attribute
 
 
-def read_planned(caller: Caller, body: Mapping[str, Any]) -> dict[str, PlannedImport]:
-    """The imports that the states of a body name, by place. Raises ValidationError for one that is not pending."""
-    found = {}
-    for place in ("from", "to"):
-        if "import" in body[place]:
-            try:
-                found[place] = planned_import(caller, body[place]["import"])
-            except (NotFound, Conflict) as error:
-                raise ValidationError.at(f"{place}.import", error.message) from None
-    return found
+class Question(NamedTuple):
+    """What a request wants to know: two states, the names of the flags, and the contexts; saved ones are the first."""
+
+    pair: StatePair
+    names: list[str]
+    contexts: list[Context]
+    saved: Sequence[SavedContext]
+    notes: list[str]
+
+    @property
+    def saved_contexts(self) -> Mapping[str, SavedContext]:
+        """Those that the later state changes, as they would be, by name."""
+        return self.pair.states[1].saved_contexts
 
 
-def check_planned(planned: Mapping[str, PlannedImport], projects: Mapping[str, int]) -> None:
-    """Raises ValidationError if the project of an import is not among those that are compared."""
+def read_question(
+    caller: Caller, body: Mapping[str, Any], *, beside: Callable[[], Collection[str]], budget: Budget
+) -> Question:
+    """Reads what a validated body names. Raises ValidationError with what does not exist, or if it is too much.
+
+    If the body names a flag, and a moment, the states have only that flag, those that depend on it now, those `beside`
+    it, and their parents.
+    """
+    projects, before, after = read_states(caller, body)
+    flag, given = body.get("flag"), GivenContexts(caller, body["contexts"])
+    moments = [state for state in (before, after) if state.at is not None]
+    few: list[str] = []
+    if flag and moments and before.can_read_few and after.can_read_few:
+        few = [flag, *_dependent_flags(flag, projects), *beside()]
+    elif not flag and not moments:  # before flags are compiled, which takes longest if there are too many
+        budget.check_size(active_flags(projects), given.most)
+    pair = StatePair(projects, before, after, few=few if len(few) <= MAX_READ_ALONE else ())
+    names = _names(flag, pair)
+    budget.check_size(len(names), given.most)
+    notes = dict.fromkeys(chain(before.notes(), after.notes()))
+    return Question(pair, names, given.make(lambda: pair.read(names[:MAX_RULES])), given.saved, [*notes])
+
+
+def read_states(caller: Caller, body: Mapping[str, Any]) -> tuple[dict[str, int], State, State]:
+    """The revisions of the projects that a validated body compares, and its two states. Raises ValidationError."""
+    named = {place: read_state(caller, body[place], place) for place in ("from", "to")}
+    environments = {f"{place}.environment": state.environment for place, state in named.items()}
+    times = {f"{place}.environment": state.at for place, state in named.items() if state.at is not None}
+    projects, moments = readable_past(caller, body.get("projects"), environments, times)
+    scopes = {
+        place: Scope(projects, moments[path].projects if path in moments else frozenset())
+        for place, path in zip(named, environments, strict=True)
+    }
     check_problems(
-        Problem(f"{place}.import", f"is into project {found.project}, which is not among the projects")
-        for place, found in planned.items()
-        if found.project not in projects
+        problem for place, state in named.items() for problem in state.problems(place, scopes[place])
     )
+    before, after = (state.within(scopes[place], place) for place, state in named.items())
+    return projects, before, after
 
 
-def read_state(
-    given: Mapping[str, Any],
-    path: str,
-    projects: Mapping[str, int],
-    at: Moment | None = None,
-    planned: PlannedImport | None = None,
-) -> State:
-    """A state of flags in these projects. Raises ValidationError with every problem of its draft."""
-    if planned is not None:
-        return State(planned.environment, planned=planned)
-    environment, draft = given["environment"], given.get("draft")
-    if draft is None:
-        return State(environment, at=at)
-    return State(environment, DraftReader(environment, path, projects).read(draft))
+def _names(flag: str | None, pair: StatePair) -> list[str]:
+    """All flags, or one with those that depend on it."""
+    if flag is None:
+        return sorted({*pair.before.names, *pair.after.names})
+    if not any(flag in snapshot.positions for snapshot in pair.snapshots):
+        raise ValidationError.at("flag", f"flag {flag} not found")
+    return [flag, *sorted(with_children([flag], pair.snapshots) - {flag})]
+
+
+def _dependent_flags(flag: str, projects: Iterable[str]) -> list[str]:
+    rows = Dependency.objects.filter(parent__name=flag, flag__project__in=list(projects))
+    return list(rows.values_list("flag__name", flat=True))

@@ -1,133 +1,263 @@
-"""States of the flags, as snapshots to compare: what is stored in an environment, with or without a draft, or was."""
+"""States of the flags that can be compared: what is stored in an environment, or was, or would be.
 
+A state is the stored flags of an environment with some of them replaced. Each kind is a subclass of `State`, in the
+app that has it; `kinds` says how requests name them. Comparisons know none of the kinds.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import ClassVar, NamedTuple
+
+from django.utils.functional import cached_property
 
 from flagadmin.core.db.transactions import consistent_reads
-from playground.comparison.past import Moment, past_state, users_of
-from playground.comparison.planned import PlannedImport
-from playground.engine.compilation import recompile
+from flagadmin.core.errors import Problem
+from playground.engine.compilation import compile_snapshot, recompile
 from playground.engine.snapshot import Snapshot
+from playground.models import SavedContext
 from playground.snapshot_cache import snapshot_at
 from projects.definitions import Definitions, definitions
-from projects.drafts import Draft
+
+Revisions = Mapping[str, int]
+"""Projects that are compared, with their revisions as they were just read."""
 
 
-@dataclass(frozen=True, slots=True)
-class State:
-    """What is stored in an environment now, what was at a moment, or what would be once a draft is saved, or a file
-    imported."""
+class Scope(NamedTuple):
+    """What the caller may compare: the ``projects``, and of those at the state's moment in the past ``then``."""
+
+    projects: Revisions
+    then: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class State(ABC):
+    """The flags of an environment in some state.
+
+    Made in two steps: a request names it, then it is limited `within` what is compared. A request that names several
+    states finds out first for all of them whether their environments exist.
+
+    ``saved_contexts`` are the stored ones that this state changes, as they would be, by name. ``url`` is the page that
+    explains what one context gets here; "" if the playground does.
+    """
 
     environment: str
-    draft: Draft | None = None
-    at: Moment | None = None
-    planned: PlannedImport | None = None
+    saved_contexts: Mapping[str, SavedContext] = field(default_factory=dict, kw_only=True)
+    url: str = field(default="", kw_only=True)
+
+    can_read_few: ClassVar[bool] = False
+    """Whether `read_few` works."""
+
+    @property
+    def at(self) -> datetime | None:
+        """The moment in the past whose flags these are."""
+        return None
+
+    def notes(self) -> Sequence[str]:
+        """Sentences that say what is to be known about this state."""
+        return ()
+
+    def problems(self, path: str, scope: Scope) -> Iterator[Problem]:
+        """Why this state cannot be compared there. ``path`` is its member of the request's body."""
+        return iter(())
+
+    def within(self, scope: Scope, path: str) -> State:
+        """This state, read in full. Raises ValidationError with everything that is wrong with it."""
+        return self
+
+    def prepare(self, stored: StoredFlags) -> None:  # noqa: B027  # most states need nothing
+        """Called before any state is compiled: says which stored definitions `compile` needs."""
+
+    @abstractmethod
+    def compile(self, stored: StoredFlags) -> Snapshot:
+        """All flags in this state. Those that are as stored are shared with ``stored``."""
+
+    @property
+    def used_segments(self) -> Collection[int]:
+        """Ids of segments that `apply` needs, though no stored flag may use them."""
+        return ()
+
+    @abstractmethod
+    def apply(self, stored: Definitions, names: Collection[str]) -> Definitions:
+        """The definitions of these flags in this state, from those that are ``stored`` under the same names."""
+
+    def read_few(self, projects: Revisions, names: Collection[str]) -> Definitions:
+        """A few flags with their parents, without compiling all others."""
+        raise NotImplementedError
 
 
-def snapshots(current: Mapping[str, int], states: Sequence[State]) -> list[Snapshot]:
-    """The snapshots of states, of projects whose revisions were just read.
+@dataclass(frozen=True)
+class Stored(State):
+    """What is stored now."""
 
-    States of one environment share every flag that is the same in both, so what a draft changes is all that differs.
-    """
-    stored = {
-        environment: _read(current, environment, [s.draft for s in states if s.environment == environment])
-        for environment in dict.fromkeys(state.environment for state in states if state.at is None)
-    }
-    return [
-        past_state(current, state.environment, state.at)
-        if state.at is not None
-        else _planned(_drafted(*stored[state.environment], state.draft), state.planned)
-        for state in states
-    ]
+    can_read_few = True
+
+    def prepare(self, stored: StoredFlags) -> None:
+        stored.compile()
+
+    def compile(self, stored: StoredFlags) -> Snapshot:
+        return stored.snapshot
+
+    def apply(self, stored: Definitions, names: Collection[str]) -> Definitions:
+        return stored
+
+    def read_few(self, projects: Revisions, names: Collection[str]) -> Definitions:
+        with consistent_reads():
+            read = definitions(projects, self.environment, flags=names)
+            parents = {parent["feature"] for flag in read.flags for parent in flag["dependencies"]}
+            if parents <= set(names):
+                return read
+            return definitions(projects, self.environment, flags=parents.union(names))
 
 
-def documents(
-    current: Mapping[str, int], states: Iterable[State], names: Iterable[str]
-) -> Iterator[Definitions]:
-    """The documents of flags in these states, with the segments they use."""
-    names = list(names)
+class StoredFlags:
+    """What is stored in an environment, compiled when the first state needs it."""
+
+    def __init__(self, projects: Revisions, environment: str) -> None:
+        self.projects = projects
+        self.environment = environment
+        self._needed: set[str] = set()
+        self._segments: set[int] = set()
+
+    def compile(self) -> Snapshot:
+        """The snapshot of the revisions that were read, perhaps older than `definitions`."""
+        return self._cached
+
+    @cached_property
+    def _cached(self) -> Snapshot:
+        return snapshot_at(self.projects, self.environment).snapshot
+
+    def need(self, names: Collection[str], segments: Iterable[int]) -> None:
+        """Has `definitions` read these flags and segments."""
+        self._needed.update(names)
+        self._segments.update(segments)
+
+    @cached_property
+    def definitions(self) -> Definitions:
+        """The flags and segments that states need."""
+        if not (self._needed or self._segments):
+            return Definitions([], {})
+        return definitions(self.projects, self.environment, flags=self._needed, segments=self._segments)
+
+    @cached_property
+    def snapshot(self) -> Snapshot:
+        """With the flags that are in `definitions` as they are there, should they have changed meanwhile."""
+        return self._replaced(self._cached, self._needed, self.definitions) if self._needed else self._cached
+
+    def replace(self, names: Collection[str], by: Definitions) -> Snapshot:
+        """The snapshot with other definitions of these flags. Those without a definition are gone."""
+        return self._replaced(self.snapshot, names, by)
+
+    def _replaced(self, snapshot: Snapshot, names: Collection[str], by: Definitions) -> Snapshot:
+        return recompile(
+            by.flags,
+            by.segments,
+            environment=self.environment,
+            earlier=snapshot,
+            unchanged=snapshot.sizes,
+            replaced=names,
+        ).snapshot
+
+
+def compile_states(projects: Revisions, states: Sequence[State]) -> list[Snapshot]:
+    """The snapshots of states. Those of one environment share every flag that is the same in both."""
+    stored = {name: StoredFlags(projects, name) for name in {state.environment for state in states}}
     for state in states:
-        draft = state.draft
-        used = () if draft is None else tuple(draft.used_segments())
-        read = definitions(current, state.environment, flags=names, segments=used)
-        if state.at is not None:
-            read = state.at.changed(state.environment).applied(read, set(names))
-        if draft is not None:
-            read = draft.applied(read)
-        if state.planned is not None:
-            read = state.planned.applied(read, set(names))
-        yield read
+        state.prepare(stored[state.environment])
+    return [state.compile(stored[state.environment]) for state in states]
 
 
-def flags_states(
-    current: Mapping[str, int], states: Sequence[State], flags: Collection[str]
-) -> tuple[list[Snapshot], list[Definitions]]:
-    """A few flags with their parents in states without drafts, as snapshots and as documents.
+def read_states(projects: Revisions, states: Iterable[State], names: Collection[str]) -> list[Definitions]:
+    """The definitions of these flags in states, with the segments they use. Six statements for each environment."""
+    states = list(states)
+    stored = {}
+    for environment in {state.environment for state in states}:
+        used = {key for state in states if state.environment == environment for key in state.used_segments}
+        stored[environment] = definitions(projects, environment, flags=names, segments=used)
+    return [state.apply(stored[state.environment], names) for state in states]
 
-    Faster than `snapshots` for moments after which much has changed.
-    """
-    read = [
-        state.at.flags(flags, state.environment)
-        if state.at
-        else _flags_now(current, state.environment, flags)
-        for state in states
+
+def compile_definitions(environment: str, first: Definitions, *others: Definitions) -> list[Snapshot]:
+    """A few flags of an environment in some states, compiled. What is the same as in the first is shared with it."""
+    before = compile_snapshot(first.flags, first.segments, environment=environment)
+    return [
+        before,
+        *(
+            before
+            if other == first
+            else recompile(other.flags, other.segments, environment=environment, earlier=before).snapshot
+            for other in others
+        ),
     ]
-    compiled: list[Snapshot] = []
-    for state, found in zip(states, read, strict=True):
-        same = [one for one in compiled if one.environment == state.environment]
-        documents = (found.flags, found.segments)
-        made = recompile(*documents, environment=state.environment, earlier=next(iter(same), None))
-        compiled.append(made.snapshot)
-    return compiled, read
 
 
-def _flags_now(current: Mapping[str, int], environment: str, flags: Collection[str]) -> Definitions:
-    with consistent_reads():
-        found = definitions(current, environment, flags=flags)
-        parents = {parent["feature"] for each in found.flags for parent in each["dependencies"]}
-        if parents <= set(flags):
-            return found
-        return definitions(current, environment, flags=parents.union(flags))
+def users_of(snapshot: Snapshot, segments: Iterable[int]) -> set[str]:
+    """The names of the flags that use any of these segments."""
+    ids = {str(segment) for segment in segments}
+    places = {place for place, segment in enumerate(snapshot.segments) if segment.id in ids}
+    if not places:
+        return set()
+    return {
+        flag.name
+        for flag in snapshot.flags
+        if any(places.intersection(strategy.segments) for strategy in flag.strategies)
+    }
 
 
-def _read(
-    current: Mapping[str, int], environment: str, drafts: Sequence[Draft | None]
-) -> tuple[Snapshot, Definitions]:
-    """The snapshot of an environment, and the documents that the drafts touch as they are in it."""
-    snapshot = snapshot_at(current, environment).snapshot
-    given = [draft for draft in drafts if draft is not None]
-    if not given:
-        return snapshot, Definitions([], {})
-    names = {name for draft in given for name in _touched(snapshot, draft)}
-    segments = {segment for draft in given for segment in draft.used_segments()}
-    read = definitions(current, environment, flags=names, segments=segments)
-    return _with(snapshot, names, read), read
+def with_children(names: Iterable[str], snapshots: Iterable[Snapshot]) -> set[str]:
+    """The flags, and those that depend on any of them in a state."""
+    among = set(names)
+    children = {
+        flag.name
+        for snapshot in snapshots
+        for flag in snapshot.flags
+        if any(parent.name in among for parent in flag.parents)
+    }
+    return among | children
 
 
-def _drafted(snapshot: Snapshot, read: Definitions, draft: Draft | None) -> Snapshot:
-    if draft is None:
-        return snapshot
-    names = _touched(snapshot, draft)
-    flags = [flag for flag in read.flags if flag["name"] in names]
-    changed = {key: read.segments[key] for key in draft.segments if key in read.segments}
-    return _with(snapshot, names, draft.applied(Definitions(flags, changed)))
+class StatePair:
+    """Two states of the same projects, compiled, to be compared.
 
+    ``before`` and ``after`` are the snapshots. With ``few`` they have only these flags and their parents, which is
+    faster for moments in the past; then both states must be able to read them.
+    """
 
-def _planned(snapshot: Snapshot, planned: PlannedImport | None) -> Snapshot:
-    return snapshot if planned is None else _with(snapshot, set(planned.names), planned.documents)
+    def __init__(
+        self, projects: Revisions, before: State, after: State, *, few: Collection[str] = ()
+    ) -> None:
+        self.projects = projects
+        self.states = before, after
+        self._read = [state.read_few(projects, few) for state in self.states] if few else None
+        if self._read is None:
+            self.before, self.after = compile_states(projects, self.states)
+        elif before.environment == after.environment:
+            self.before, self.after = compile_definitions(before.environment, *self._read)
+        else:
+            self.before, self.after = (
+                compile_snapshot(read.flags, read.segments, environment=state.environment)
+                for state, read in zip(self.states, self._read, strict=True)
+            )
 
+    @property
+    def snapshots(self) -> tuple[Snapshot, Snapshot]:
+        return self.before, self.after
 
-def _touched(snapshot: Snapshot, draft: Draft) -> set[str]:
-    """The flags that a draft changes: its own, and those that use its segments."""
-    return users_of(snapshot, draft.segments) | ({draft.flag} if draft.flag else set())
+    def read(self, names: Iterable[str]) -> list[Definitions]:
+        """The definitions of these flags and of their parents, before and after."""
+        if self._read is not None:
+            return self._read
+        names = set(names)
+        return read_states(self.projects, self.states, names | self._parents(names))
 
-
-def _with(snapshot: Snapshot, names: set[str], read: Definitions) -> Snapshot:
-    """The snapshot with other definitions of some flags."""
-    return recompile(
-        read.flags,
-        read.segments,
-        environment=snapshot.environment,
-        earlier=snapshot.without(names),
-        unchanged={flag.project for flag in snapshot.flags},
-    ).snapshot
+    def _parents(self, names: Collection[str]) -> set[str]:
+        return {
+            parent.name
+            for snapshot in self.snapshots
+            for name in names
+            if name in snapshot.positions
+            for parent in snapshot.flags[snapshot.positions[name]].parents
+        }

@@ -11,11 +11,10 @@ from django.db import connection
 from flagadmin.core.byte_cache import ByteCache
 from flagadmin.core.db.transactions import consistent_reads
 from flagadmin.core.server.gc_control import gc_paused
-from playground.comparison.compare import CHANGES, Change, Comparison
-from playground.comparison.impact import MAX_VALUES, values_in
-from playground.comparison.table import ContextTable
-from playground.comparison.who_changes import sampled
-from playground.engine.compilation import compile_snapshot, recompile
+from playground.comparison.compare import CHANGES, Change
+from playground.comparison.impact import BUDGET, MAX_VALUES, values_in
+from playground.comparison.states import compile_definitions
+from playground.comparison.who_changes import WhoChanges, sample_users
 from projects.definitions import Definitions, all_definitions
 from projects.flag_parts import Document, read_segments
 from projects.history.back import Back, PastEvent
@@ -210,8 +209,7 @@ def _counts(
     new, old = states
     if values_in(old) + values_in(new) > MAX_VALUES:
         return None
-    before = compile_snapshot(old.flags, old.segments, environment=environment)
-    after = recompile(new.flags, new.segments, environment=environment, earlier=before).snapshot
-    table = ContextTable(sampled((old, new), now=version.at, users=USERS).users)
-    compared = Comparison(before, after, table).flag(flag)
-    return {change: number for change in (*CHANGES, Change.UNKNOWN) if (number := compared.count(change))}
+    before, after = compile_definitions(environment, old, new)
+    users = sample_users((old, new), now=version.at, users=USERS)
+    who = WhoChanges(before, after, users, [flag], budget=BUDGET)
+    return {change: number for change, number in who.counts.items() if change is not Change.NONE and number}

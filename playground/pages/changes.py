@@ -1,27 +1,17 @@
 """The page part that says who changes between two states: numbers, flags with bars, and examples with reasons."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, overload
-from urllib.parse import urlencode
 
 from django.http import QueryDict
 
 from flagadmin.core.lists.charts import percent_text
 from flagadmin.core.lists.pages import Column, Filter, Listing
 from playground.comparison.compare import Change, Example
-from playground.comparison.who_changes import COUNTED, ChangedFlag, WhoChanges
+from playground.comparison.who_changes import COUNTED, FlagChanges, WhoChanges
 from playground.engine.context import Context
-from playground.pages.impact_view import KINDS, Side, Who, sides_of, who_of
-from playground.pages.query import CONTEXT
+from playground.pages.lines import LOOKS, Count, Explain, Line, counts_of, line_of, sides_of
 
-WORDS = {change: words for change, (_, words) in KINDS.items()}
-COLORS = {
-    Change.OFF_TO_ON: "y",
-    Change.ON_TO_OFF: "n",
-    Change.VARIANT: "v3",
-    Change.PAYLOAD: "v1",
-    Change.SHARE: "v2",
-}
 COLUMNS = (
     Column("flag", "Flag", by=("name",)),
     Column("users", "Users", by=("users",), numeric=True),
@@ -33,7 +23,6 @@ EXAMPLES_PER_PAGE = 50
 EXAMPLES = 3
 MAX_LINK_LENGTH = 1_000
 """Characters of an example's link. A page has many."""
-Explain = Callable[[str, Mapping[str, str]], str]
 
 
 class Slice(NamedTuple):
@@ -42,21 +31,14 @@ class Slice(NamedTuple):
     width: float
 
 
-class ShownExample(NamedTuple):
-    who: Who
-    before: Side
-    after: Side
-    link: str
-
-
 class Row(NamedTuple):
-    flag: ChangedFlag
+    flag: FlagChanges
     percent: str
     slices: list[Slice]
-    changes: list[tuple[str, int]]
+    counts: list[Count]
     on_before: str
     on_after: str
-    examples: list[ShownExample]
+    lines: list[Line]
     url: str
 
 
@@ -65,7 +47,7 @@ class Changes:
 
     def __init__(
         self,
-        found: WhoChanges,
+        who: WhoChanges,
         given: QueryDict,
         *,
         explain: Explain,
@@ -73,28 +55,28 @@ class Changes:
         names: Sequence[str] = (),
         per_page: int = 0,
     ) -> None:
-        self.found = found
+        self.who = who
         self.noun = noun
         self.names = names  # of the first contexts
         self.explain = explain
-        there = [(change.value, WORDS[change]) for change in COUNTED]
+        there = [(change.value, look.words) for change, look in LOOKS.items()]
         find, kind = Filter("q", "Find a flag"), Filter("change", "Change", there)
         chosen = kind.value(given)
         self.change = Change(chosen) if chosen else None
         self.chosen = given.get("only", "")
-        self.only = found.flags[0] if self.chosen and found.flags else None
+        self.only = who.flags[0] if self.chosen and who.flags else None
         text = find.value(given).casefold()
         flags = [
             flag
-            for flag in found.flags
-            if text in flag.name.casefold() and (self.change is None or flag.comparison.count(self.change))
+            for flag in sorted(who.flags, key=lambda flag: (-flag.users, -flag.made, flag.name))
+            if text in flag.name.casefold() and (self.change is None or flag.found.count(self.change))
         ]
-        self.listing: Listing[ChangedFlag] = Listing(
+        self.listing: Listing[FlagChanges] = Listing(
             given, flags, columns=COLUMNS, filters=(find, kind), per_page=per_page or PER_PAGE
         )
         self.examples: Listing[Example] | None = None
         if self.only:
-            examples: Any = Examples(found, self.only, self.kinds)
+            examples: Any = Examples(who, self.only, self.kinds)
             self.examples = Listing(given, examples, columns=(), filters=(kind,), per_page=EXAMPLES_PER_PAGE)
 
     @property
@@ -104,33 +86,28 @@ class Changes:
     @property
     def changing(self) -> int:
         """The flags that certainly give somebody something else."""
-        return sum(flag.is_known for flag in self.found.flags)
+        return sum(flag.is_known for flag in self.who.flags)
 
     @property
     def unknown(self) -> int:
-        return len(self.found.flags) - self.changing
+        return len(self.who.flags) - self.changing
 
     @property
-    def counts(self) -> list[tuple[str, int, str]]:
-        """(words, number, color) of each change that there is."""
-        return [
-            (WORDS[change], number, COLORS.get(change, ""))
-            for change, number in self.found.counts.items()
-            if number
-        ]
+    def counts(self) -> list[Count]:
+        return counts_of(self.who.counts)
 
     @property
     def percent(self) -> str:
-        return percent_of(self.found.affected, self.found.users)
+        return percent_of(self.who.affected, self.who.users)
 
     @property
     def chips(self) -> list[tuple[str, str, int | None, bool]]:
         """The links that show every change, or one kind."""
-        url, counts = self.listing.url, self.found.counts
+        url, counts = self.listing.url, self.who.counts
         kinds = [change for change in COUNTED if counts[change] or change is self.change]
         return [
             ("All changes", url(change=None), None, self.change is None),
-            *((_title(WORDS[c]), url(change=c.value), None, c is self.change) for c in kinds),
+            *((_title(LOOKS[c].words), url(change=c.value), None, c is self.change) for c in kinds),
         ]
 
     @property
@@ -147,53 +124,50 @@ class Changes:
         """The rows without examples."""
         return (self.row(flag, examples=0) for flag in self.listing.rows)
 
-    def row(self, flag: ChangedFlag, examples: int = EXAMPLES) -> Row:
-        users = self.found.users
-        there = [change for change in self.kinds if flag.comparison.count(change)]
+    def row(self, flag: FlagChanges, examples: int = EXAMPLES) -> Row:
+        users = self.who.users
+        there = [change for change in self.kinds if flag.found.count(change)]
         each = max(1, examples // max(1, len(there))) if examples else 0
-        found = [
-            self.shown(flag, example)
+        lines = [
+            self._line(flag, example)
             for change in (there if each else ())
-            for example in self.found.examples(flag, [change], limit=each)
+            for example in self.who.examples(flag, [change], limit=each)
         ]
         return Row(
             flag=flag,
             percent=percent_of(flag.users, users),
             slices=_slices(flag, users),
-            changes=[(WORDS[change], flag.counts[change]) for change in COUNTED if flag.counts[change]],
+            counts=counts_of(flag.counts),
             on_before=percent_of(flag.on_before * users, users),
             on_after=percent_of(flag.on_after * users, users),
-            examples=found,
+            lines=lines,
             url=self.listing.url(only=flag.name, q=None),
         )
 
     @property
-    def shown_examples(self) -> Iterator[ShownExample]:
-        """Those of the one flag that is chosen."""
+    def lines(self) -> Iterator[Line]:
+        """Examples of the one flag that is chosen."""
         if self.examples and self.only:
             for example in self.examples.rows:
-                yield self.shown(self.only, example)
+                yield self._line(self.only, example)
 
-    def shown(self, flag: ChangedFlag, example: Example) -> ShownExample:
-        context = flag.source.table.contexts[example.position]
-        link = self.explain(example.flag, context.given)
-        link = "" if len(link) > MAX_LINK_LENGTH else link
-        who = who_of(context)
-        if example.position < len(self.names):
-            who = Who(self.names[example.position], f"{who.name} {who.rest}")
-        return ShownExample(who, *sides_of(example.before, example.after), link)
+    def _line(self, flag: FlagChanges, example: Example) -> Line:
+        context, place = flag.source.table.contexts[example.position], example.position
+        name = self.names[place] if place < len(self.names) else ""
+        line = line_of(example, context, explain=self.explain, name=name)
+        return line._replace(link="") if len(line.link) > MAX_LINK_LENGTH else line
 
     # CSV -----------------------------------------------------------------------------------------------------
 
     def csv_header(self) -> list[str]:
         if self.only:
             return ["Flag", "Change", "Context", "Before", "Why before", "After", "Why after"]
-        kinds = [_title(WORDS[change]) for change in COUNTED]
+        kinds = [_title(LOOKS[change].words) for change in COUNTED]
         return ["Flag", "Project", f"{self.noun.capitalize()}s", "Change", *kinds, "On before", "On after"]
 
     def csv_rows(self) -> Iterator[list[Any]]:
         if self.only:
-            for example in self.found.examples(self.only, self.kinds):
+            for example in self.who.examples(self.only, self.kinds):
                 yield self._example_cells(self.only, example)
             return
         for flag in self.listing.all_rows:
@@ -201,18 +175,18 @@ class Changes:
             yield [
                 flag.name,
                 flag.project,
-                self.found.users,
+                self.who.users,
                 flag.users,
                 *counts,
-                round(flag.on_before * self.found.users, 2),
-                round(flag.on_after * self.found.users, 2),
+                round(flag.on_before * self.who.users, 2),
+                round(flag.on_after * self.who.users, 2),
             ]
 
-    def _example_cells(self, flag: ChangedFlag, example: Example) -> list[Any]:
+    def _example_cells(self, flag: FlagChanges, example: Example) -> list[Any]:
         before, after = sides_of(example.before, example.after)
         return [
             example.flag,
-            WORDS[example.change],
+            LOOKS[example.change].words,
             context_text(flag.source.table.contexts[example.position]),
             before.words,
             before.reason,
@@ -224,11 +198,11 @@ class Changes:
 class Examples(Sequence[Example]):
     """All examples of a flag; only those that are shown get their reasons."""
 
-    def __init__(self, found: WhoChanges, flag: ChangedFlag, kinds: Sequence[Change]) -> None:
-        self._found, self._flag, self._kinds = found, flag, kinds
+    def __init__(self, who: WhoChanges, flag: FlagChanges, kinds: Sequence[Change]) -> None:
+        self._who, self._flag, self._kinds = who, flag, kinds
 
     def __len__(self) -> int:
-        return sum(map(self._flag.comparison.count, self._kinds))
+        return sum(map(self._flag.found.count, self._kinds))
 
     @overload
     def __getitem__(self, place: int) -> Example: ...
@@ -238,18 +212,11 @@ class Examples(Sequence[Example]):
         if isinstance(place, int):
             return self[place : place + 1][0]
         start, stop, _ = place.indices(len(self))
-        return list(self._found.examples(self._flag, self._kinds, limit=stop, start=start))
+        return list(self._who.examples(self._flag, self._kinds, limit=stop, start=start))
 
 
 def context_text(context: Context) -> str:
     return ", ".join(f"{field}={text}" for field, text in context.given.items())
-
-
-def context_pairs(context: Mapping[str, str]) -> list[tuple[str, str]]:
-    """A context as parameters of the playground's pages, none if they cannot say it."""
-    if any("," in text or not text for text in context.values()):
-        return []  # a comma would part the value
-    return [(CONTEXT + field, text) for field, text in context.items()]
 
 
 def _title(words: str) -> str:
@@ -260,22 +227,12 @@ def percent_of(part: float, whole: int) -> str:
     return percent_text(100 * part / max(1, whole))
 
 
-def _slices(flag: ChangedFlag, users: int) -> list[Slice]:
+def _slices(flag: FlagChanges, users: int) -> list[Slice]:
     """The parts of the bar, in per cent of all users. What there is can be seen."""
     slices, x = [], 0.0
-    for change, color in COLORS.items():
-        if number := flag.counts[change]:
+    for look, number in counts_of(flag.counts):
+        if look.slice:
             width = max(0.8, 100 * number / users)
-            slices.append(Slice(color, round(x, 2), round(width, 2)))
+            slices.append(Slice(look.slice, round(x, 2), round(width, 2)))
             x += width
     return slices
-
-
-def explained_by(page: str) -> Callable[[str, Mapping[str, str]], str]:
-    """URLs of the page that evaluates a context before and after an import."""
-
-    def url(flag: str, context: Mapping[str, str]) -> str:
-        pairs = context_pairs(context)
-        return f"{page}?{urlencode([*pairs, ('q', flag), ('show', 'all')])}" if pairs else ""
-
-    return url

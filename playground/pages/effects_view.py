@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 from django.urls import reverse
 from django.utils.functional import cached_property
 
-from playground.pages.impact_view import Line, Who, sides_of
+from playground.pages.lines import Line, Who, sides_of
 from playground.saved_contexts.effects import SavedChange, SavedEffects
 from playground.saved_contexts.expectations import Checked
 from projects.models import Project

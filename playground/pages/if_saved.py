@@ -6,16 +6,15 @@ from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import render
-from django.urls import Resolver404, resolve, reverse
+from django.urls import Resolver404, resolve
 from django.utils import timezone
 
 from flagadmin.core.errors import Conflict, InvalidOperation, NameExists, NotFound, ValidationError
 from groups.console import ConsolePage
-from playground.comparison.impact import EXAMPLES, MAX_EDITS, MAX_VALUES, Impact, TooManyValues, impacts
-from playground.engine.context import Context
-from playground.pages.changes import context_pairs
+from playground.comparison.impact import EXAMPLES, MAX_EDITS, MAX_VALUES, TooManyValues, impacts
 from playground.pages.effects_view import EffectsView
 from playground.pages.impact_view import ImpactView
+from playground.pages.lines import explain_in
 from playground.saved_contexts.effects import effects_of
 from projects.drafts import Drafting, NewFlagEdit
 
@@ -73,7 +72,7 @@ class IfSavedPage(ConsolePage):
                 ImpactView(
                     impact,
                     is_new=(is_new := isinstance(edit, NewFlagEdit)),
-                    explain=None if beside or is_new else explained,
+                    explain=None if beside or is_new else explain_in([edit.environment]),
                 )
                 for impact, edit in zip(found, edits, strict=False)
             ],
@@ -93,10 +92,3 @@ class IfSavedPage(ConsolePage):
         return {
             "back": f"{url.partition('?')[0]}?{urlencode(kept)}" if page.shown_by == "get" else page.back()
         }
-
-
-def explained(impact: Impact, context: Context) -> str:
-    """The playground's page that says what the context gets now, "" if a URL cannot carry the context."""
-    pairs = context_pairs(context.given)
-    url = reverse("playground-flag", args=[impact.flag])
-    return f"{url}?{urlencode([('environment', impact.environment), *pairs])}" if pairs else ""

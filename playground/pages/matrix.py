@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from django.http import QueryDict
 from django.utils.functional import cached_property
 
+from flagadmin.core.lists.charts import variant_color
 from flagadmin.core.lists.pages import Filter, Listing
 from playground.comparison.payloads import comparable_payload, payload_words
 from playground.engine.evaluator import Evaluation
@@ -17,7 +18,6 @@ from playground.pages.query import Label
 from playground.pages.tables import PER_PAGE, WORDS, Found, found_in
 from projects.models import Environment
 
-COLORS = 3  # v1, v2, v3 in styles/variables.css
 FEWEST = 3  # columns of an environment, for some to be the exception
 
 
@@ -29,7 +29,7 @@ class Cell(NamedTuple):
     words: str
     variant: str | None
     payload: str
-    color: int
+    color: str
     reason: str
     odd: bool
     first: bool
@@ -141,7 +141,7 @@ class Matrix:
                     words=share or WORDS[result],
                     variant=variant,
                     payload=payloads[column],
-                    color=variants.index(variant) % COLORS + 1 if variant else 0,
+                    color=variant_color(variants.index(variant)) if variant else "",
                     reason=self.reasons[column].flag(flag, outcome),
                     odd=column in odd,
                     first=column in self.starts,

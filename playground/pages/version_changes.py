@@ -9,7 +9,7 @@ from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.errors import ValidationError
 from groups.console import ConsolePage
 from playground.comparison.versions import USERS, ChangedPlace, Version, VersionChanges, version_changes
-from playground.pages.impact_view import KINDS, Count
+from playground.pages.lines import Count, counts_of
 from projects.access import access_flag
 from projects.history.queries import readable_events
 
@@ -71,9 +71,5 @@ def _view(event: int, changes: VersionChanges) -> VersionView:
 
 
 def _place(place: ChangedPlace) -> PlaceView:
-    counts = [
-        Count(color, number, text)
-        for change, (color, text) in KINDS.items()
-        if (number := (place.counts or {}).get(change, 0))
-    ]
+    counts = counts_of(place.counts or {})
     return PlaceView(place.environment, place.changed, counts, place.counts is not None)

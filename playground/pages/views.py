@@ -21,7 +21,8 @@ from groups.access import Caller
 from groups.console import ConsolePage, Crumbs
 from playground import combinations
 from playground.comparison.past import flag_snapshots, notes_of, snapshots_of
-from playground.comparison.states import State, flags_states
+from playground.comparison.states import Stored
+from playground.engine.compilation import compile_snapshot
 from playground.engine.context import Context
 from playground.engine.evaluator import Evaluation, evaluate
 from playground.engine.snapshot import Snapshot
@@ -280,8 +281,10 @@ class FlagPage(QueryPage):
         past = self.past(self.query)
         if self.query.at is None:
             current = revisions_for(self.caller, self.query, options)
-            states = [State(environment) for environment in self.query.environments]
-            alone = dict(zip(self.query.environments, flags_states(current, states, [name])[0], strict=True))
+            alone = {
+                environment: _compile_flag(current, environment, name)
+                for environment in self.query.environments
+            }
         else:
             alone = flag_snapshots(self.caller, *in_past(self.query), name)
         evaluations = evaluate_columns(self.query, alone, timezone.now())
@@ -303,6 +306,12 @@ class FlagPage(QueryPage):
 
     def curl(self) -> str:
         return curl_for(self.request, "POST", PATHS[self.query.several], self.query.body())
+
+
+def _compile_flag(projects: Mapping[str, int], environment: str, flag: str) -> Snapshot:
+    """The flag with its parents."""
+    read = Stored(environment).read_few(projects, [flag])
+    return compile_snapshot(read.flags, read.segments, environment=environment)
 
 
 def _exists(project: str, flag: str) -> bool:

@@ -1,6 +1,6 @@
 """/playground/who-changes/: how many users get something else in another state of the flags, who, and why."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 from urllib.parse import urlencode
@@ -16,22 +16,26 @@ from flagadmin.core.http.error_responses import problems_of
 from flagadmin.core.lists.pages import csv_response, curl_for
 from flagadmin.core.server.gc_control import gc_paused
 from groups.console import ConsolePage
-from playground.comparison.answer import asked
+from playground.comparison.budget import Budget
 from playground.comparison.contexts import generated
 from playground.comparison.given_contexts import MAX_GENERATED, fixed_fields
-from playground.comparison.planned import PlannedImport, import_choices
-from playground.comparison.request import CompareBody
-from playground.comparison.who_changes import Contexts, compared, users_for
+from playground.comparison.kinds import state_choices
+from playground.comparison.request import CompareBody, Question, read_question
+from playground.comparison.states import StatePair
+from playground.comparison.who_changes import Contexts, WhoChanges, users_for
 from playground.engine.context import Context
 from playground.models import SavedContext
-from playground.pages.changes import Changes, context_pairs, explained_by
+from playground.pages.changes import Changes
 from playground.pages.form import ContextForm, FormOptions, make_form, read_form_options
 from playground.pages.kept_contexts import with_kept
+from playground.pages.lines import Explain, context_pairs, explain_by, explain_in
 from playground.pages.query import PlaygroundQuery
 from playground.pages.saved import MAX_OFFERED
-from playground.pages.who_form import IMPORT, USERS, WhoForm
+from playground.pages.who_form import USERS, WhoForm
 from projects.console import flag_url
 from projects.models import Flag
+
+FOR_PAGE = Budget(advice="Choose a flag, or fewer users.")
 
 
 class WhoChangesPage(ConsolePage):
@@ -68,7 +72,7 @@ class WhoChangesPage(ConsolePage):
                 form=self.form,
                 environments=options.environments,
                 api_limit=settings.COMPARE_BODY_LIMIT // 1_000_000,
-                imports=[(f"{IMPORT}{pk}", label) for pk, label in import_choices(self.caller)],
+                states=state_choices(self.caller),
                 project_form=self.project_form(options),
                 saved=[(name, name in self.form.saved) for name in saved],
                 swap=f"?{urlencode(self.form.pairs(swapped=True))}",
@@ -97,32 +101,37 @@ class WhoChangesPage(ConsolePage):
             self.form.problems.extend(problems_of(serializer.errors))
             return None
         try:
-            given = asked(self.caller, serializer.validated_data, beside=tuple)
-            only = self.request.GET.get("only", "")
-            if only and only not in given.names:
-                raise NotFound(f"Flag {only} not found in these projects.")
-            names = [only] if only else given.names  # for the same contexts
-
-            fixed = fixed_fields(self.body["contexts"].get("fixed", {}))
-
-            def rare(flags: list[str]) -> Sequence[Context]:
-                return generated(given.read(flags), now=timezone.now(), limit=MAX_GENERATED, fixed=fixed)
-
-            found = compared(
-                *(given.before, given.after, Contexts(given.contexts), names),
-                total=len(given.names),
-                rare=rare if self.form.kind == USERS else None,
-            )
+            question = read_question(self.caller, serializer.validated_data, beside=tuple, budget=Budget())
+            who = self.compare(question)
         except ValidationError as error:
             self.form.problems.extend(error.details or [Problem("", error.message)])
             return None
-        self.notes = given.notes
+        self.notes = question.notes
         return Changes(
-            found,
+            who,
             self.request.GET,
             noun="user" if self.form.kind == USERS else "context",
-            names=[each.name for each in given.saved],
-            explain=self.explain(given.planned),
+            names=[each.name for each in question.saved],
+            explain=self.explain(question.pair),
+        )
+
+    def compare(self, question: Question) -> WhoChanges:
+        """All flags, or the one that is looked at, for the same contexts. Raises NotFound, ValidationError."""
+        only, pair = self.request.GET.get("only", ""), question.pair
+        if only and only not in question.names:
+            raise NotFound(f"Flag {only} not found in these projects.")
+        fixed = fixed_fields(self.body["contexts"].get("fixed", {}))
+
+        def make_rare(flags: list[str]) -> Sequence[Context]:
+            return generated(pair.read(flags), now=timezone.now(), limit=MAX_GENERATED, fixed=fixed)
+
+        return WhoChanges(
+            *pair.snapshots,
+            Contexts(question.contexts),
+            [only] if only else question.names,
+            budget=FOR_PAGE,
+            total=len(question.names),
+            make_rare=make_rare if self.form.kind == USERS else None,
         )
 
     def project_form(self, options: FormOptions) -> ContextForm:
@@ -141,20 +150,13 @@ class WhoChangesPage(ConsolePage):
         projects = self.form.projects or [project for project, _ in options.projects]
         return users_for(Flag.objects.active().filter(project_id__in=projects).count())
 
-    def explain(self, planned: Mapping[str, PlannedImport]) -> Callable[[str, Mapping[str, str]], str]:
-        form = self.form
-        if planned:
-            return explained_by(list(planned.values())[-1].url)
+    def explain(self, pair: StatePair) -> Explain:
+        form, urls = self.form, [state.url for state in pair.states if state.url]
+        if urls:
+            return explain_by(urls[-1])
         if form.before_at or form.after_at:
             return self.side_by_side
-        environments = [("environment", name) for name in dict.fromkeys((form.before, form.after))]
-
-        def url(flag: str, context: Mapping[str, str]) -> str:
-            pairs = context_pairs(context)
-            query = urlencode([*environments, *pairs])
-            return f"{reverse('playground-flag', args=[flag])}?{query}" if pairs else ""
-
-        return url
+        return explain_in(dict.fromkeys((form.before, form.after)))
 
     def side_by_side(self, flag: str, context: Mapping[str, str]) -> str:
         """The URL of what a context gets in both states, of which one is in the past."""

@@ -8,6 +8,7 @@ import orjson
 from django.http import QueryDict
 
 from flagadmin.core.errors import Problem
+from playground.comparison.kinds import split_choice
 from playground.pages.form import FormOptions
 from playground.pages.kept_contexts import MAX_LENGTH_IN_URL, keep
 from playground.pages.query import KEPT, local_time, moment_in, with_offset
@@ -21,13 +22,7 @@ KINDS = {
 }
 MAX_LENGTH_SHOWN = 50_000
 """Characters of JSON that the form shows again. What is longer is kept, and replaced by pasting."""
-IMPORT = "import:"
-"""The beginning of what a side has in place of an environment: the rest is the id of an import that is not applied."""
 PLACES = {
-    "from.import": "From",
-    "to.import": "To",
-    "from.environment": "From",
-    "to.environment": "To",
     "from.at": "From, at",
     "to.at": "To, at",
     "contexts.synthetic": "Users",
@@ -41,7 +36,7 @@ PLACES = {
 class WhoForm:
     """What was asked. ``users``, ``seed``, ``fixed`` and the moments are as entered, "" if not; no moment is now.
 
-    ``before`` and ``after`` are environments, or imports that are not applied.
+    ``before`` and ``after`` are environments, or other states (`playground.comparison.kinds.state_choices`).
     """
 
     before: str
@@ -157,17 +152,24 @@ class WhoForm:
             return []
         return [read] if isinstance(read, dict) else read
 
+    def _state_place(self, path: str) -> str:
+        """How the form calls what was chosen as a state; other paths are for those who pasted JSON."""
+        chosen = {"from": ("From", self.before), "to": ("To", self.after)}
+        for side, (label, state) in chosen.items():
+            if path in (f"{side}.environment", f"{side}.{split_choice(state)[0]}"):
+                return label
+        return path.replace("contexts.explicit", "JSON")
+
     @property
     def messages(self) -> Iterator[str]:
         for problem in self.problems:
-            place = PLACES.get(problem.path, problem.path.replace("contexts.explicit", "JSON"))
+            place = PLACES.get(problem.path) or self._state_place(problem.path)
             yield f"{place}: {problem.message}" if place else problem.message
 
 
-def _state(environment: str, at: str) -> dict[str, str]:
-    if environment.startswith(IMPORT):
-        return {"import": environment.removeprefix(IMPORT), **({"at": at} if at else {})}
-    return {"environment": environment, **({"at": at} if at else {})}
+def _state(chosen: str, at: str) -> dict[str, str]:
+    member, value = split_choice(chosen)
+    return {member: value} | ({"at": at} if at else {})
 
 
 def _encoded(text: str) -> str:

@@ -7,8 +7,8 @@ from django.utils import timezone
 
 from flagadmin.core.errors import check_problems
 from groups.access import Caller
-from playground.comparison.request import read_state
-from playground.comparison.states import snapshots
+from playground.comparison.kinds import read_state
+from playground.comparison.states import Scope, compile_states
 from playground.models import SavedContext
 from playground.queries import project_problems
 from playground.saved_contexts.expectations import (
@@ -57,5 +57,6 @@ def checked_for(caller: Caller, given: Mapping[str, Any]) -> list[Checked]:
     expectations = chosen_expectations(caller, given)
     check_number(expectations)
     current = revisions(caller.readable_projects)
-    [snapshot] = snapshots(current, [read_state(state, "asIf", current)])
+    as_if = read_state(caller, state, "asIf").within(Scope(current), "asIf")
+    [snapshot] = compile_states(current, [as_if])
     return checked(expectations, {snapshot.environment: snapshot}, now=timezone.now())

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
+from math import inf
 
 from django.db.models import Q
 from django.utils import timezone
 
 from groups.access import Caller
-from playground.comparison.compare import CHANGES, Comparison, Result
-from playground.comparison.states import State, snapshots
-from playground.comparison.table import ContextTable
+from playground.comparison.budget import Budget
+from playground.comparison.compare import CHANGES, Result
+from playground.comparison.draft import DraftState
+from playground.comparison.states import StatePair, Stored, with_children
+from playground.comparison.who_changes import Contexts, WhoChanges, find_differing
 from playground.engine.context import Context
 from playground.engine.snapshot import Snapshot
 from playground.models import SavedContext
@@ -29,6 +32,9 @@ MAX_NAMED = 10
 MAX_DRAFTS = 20
 MAX_RESULTS = 200_000
 """Flags times saved contexts that are compared; expectations are checked for all flags."""
+
+UNLIMITED = Budget(seconds=inf)
+"""A form that is saved must not be refused because comparing takes long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,23 +123,11 @@ def effects_of(caller: Caller, edits: Iterable[FlagEdit | NewFlagEdit]) -> Saved
     effects = SavedEffects()
     for group in ordered[:MAX_DRAFTS]:
         [first, *_] = group
-        states = [State(first.environment), State(first.environment, first.draft)]
-        before, after = snapshots(revisions([first.project]), states)
-        flags = with_children({edit.flag for edit in group}, (before, after))
-        effects += _effects(caller, saved, before, after, flags)
+        states = Stored(first.environment), DraftState(first.environment, first.draft)
+        pair = StatePair(revisions([first.project]), *states)
+        flags = with_children({edit.flag for edit in group}, pair.snapshots)
+        effects += _effects(caller, saved, *pair.snapshots, flags)
     return effects
-
-
-def with_children(names: Iterable[str], states: Iterable[Snapshot]) -> set[str]:
-    """The flags, and those that depend on any of them in a state."""
-    among = set(names)
-    children = {
-        flag.name
-        for state in states
-        for flag in state.flags
-        if any(parent.name in among for parent in flag.parents)
-    }
-    return among | children
 
 
 def _effects(
@@ -146,20 +140,17 @@ def _effects(
     if not saved:
         return SavedEffects()
     now = timezone.now()
-    comparison = Comparison(before, after, ContextTable([Context(each.context).at(now) for each in saved]))
-    names = comparison.differing() if flags is None else sorted(flags)
-    found = [comparison.flag(name) for name in names[: MAX_RESULTS // len(saved)]]
-    masks = (each.contexts.get(change, 0) for each in found for change in CHANGES)
-    who = {saved[position].pk for mask in masks for position in comparison.table.positions(mask)}
-    examples = (one for each in found if each.changed for one in comparison.examples(each, MAX_NAMED))
+    names = find_differing(before, after) if flags is None else sorted(flags)
+    contexts = [Context(each.context).at(now) for each in saved]
+    who = WhoChanges(before, after, Contexts(contexts), names[: MAX_RESULTS // len(saved)], budget=UNLIMITED)
+    examples = (one for flag in who.flags for one in who.examples(flag, CHANGES, limit=MAX_NAMED))
     changes = (
         SavedChange(saved[one.position], one.flag, before.environment, one.before, one.after)
         for one in examples
-        if one.change in CHANGES
     )
     expected = _changed(caller, saved, before, after, set(names))
     return SavedEffects(
-        frozenset(who),
+        frozenset(saved[position].pk for position in who.affected_positions()),
         tuple(islice(changes, MAX_NAMED)),
         broken=tuple(one.after for one in expected if one.is_broken),
         mended=tuple(one.after for one in expected if not one.is_broken),

@@ -1,14 +1,15 @@
 """Checked expectations as JSON, as a table and as JUnit XML."""
 
 import re
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NotRequired, TypedDict
 from xml.etree import ElementTree
 
 from flagadmin.core.errors import counted
-from playground.comparison.payloads import answer_document
+from playground.comparison.compare import Result
+from playground.comparison.documents import ResultDocument, result_document
 from playground.saved_contexts.changed import ChangedExpectation
-from playground.saved_contexts.expectations import Checked
+from playground.saved_contexts.expectations import Checked, Expectation
 
 MAX_LISTED = 1_000
 """Expectations that break, and as many that are met again, in an answer."""
@@ -16,46 +17,82 @@ MAX_LISTED = 1_000
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def check_document(checked: Sequence[Checked]) -> dict[str, Any]:
+class ExpectationDocument(TypedDict):
+    savedContext: str
+    project: str
+    flag: str
+    environment: str
+    enabled: bool
+    variant: str | None
+    payload: NotRequired[Mapping[str, str]]
+    enforcedIn: str | None
+
+
+class CheckedDocument(ExpectationDocument, ResultDocument):
+    met: bool
+
+
+class ChangedDocument(ExpectationDocument):
+    """An expectation with what the flag gives before and after a change, and why."""
+
+    before: ResultDocument
+    after: ResultDocument
+
+
+class CheckDocument(TypedDict):
+    checked: int
+    failed: int
+    expectations: list[CheckedDocument]
+
+
+class ChangesDocument(TypedDict):
+    """Expectations that are met before and not after a change, and those that are met after and not before."""
+
+    broken: list[ChangedDocument]
+    met: list[ChangedDocument]
+
+
+def check_document(checked: Sequence[Checked]) -> CheckDocument:
     """The answer of the API."""
     return {
         "checked": len(checked),
         "failed": sum(not one.met for one in checked),
-        "expectations": [_document(one) for one in checked],
+        "expectations": [
+            {**_expectation_document(one.expectation), "met": one.met, **_result(one)} for one in checked
+        ],
     }
 
 
-def _document(one: Checked) -> dict[str, Any]:
-    expectation = one.expectation
-    return {
+def _expectation_document(expectation: Expectation) -> ExpectationDocument:
+    document: ExpectationDocument = {
         "savedContext": expectation.saved.name,
         "project": expectation.project,
-        **expectation.document,
+        "flag": expectation.flag,
+        "environment": expectation.environment,
+        "enabled": expectation.enabled,
+        "variant": expectation.variant,
         "enforcedIn": expectation.enforced_in,
-        "met": one.met,
-        **_result(one),
+    }
+    return {**document, "payload": expectation.payload} if expectation.payload else document
+
+
+def change_document(before: Checked, after: Checked) -> ChangedDocument:
+    return {
+        **_expectation_document(after.expectation),
+        "before": _result(before),
+        "after": _result(after),
     }
 
 
-def change_document(before: Checked, after: Checked) -> dict[str, Any]:
-    """An expectation with what the flag gives before and after a change, and why."""
-    document = _document(after)
-    own = {name: value for name, value in document.items() if name not in ("met", "results", "reason")}
-    return own | {"before": _result(before), "after": _result(after)}
-
-
-def changes_document(changed: Sequence[ChangedExpectation]) -> dict[str, Any]:
+def changes_document(changed: Sequence[ChangedExpectation]) -> ChangesDocument:
     """Those of the expectations that break, and those that are met again, the first of each."""
     broken = [change_document(*one) for one in changed if one.is_broken]
     met = [change_document(*one) for one in changed if not one.is_broken]
     return {"broken": broken[:MAX_LISTED], "met": met[:MAX_LISTED]}
 
 
-def _result(one: Checked) -> dict[str, Any]:
-    return {
-        "results": [answer_document(answer) | {"share": float(share)} for answer, share in one.shares],
-        "reason": one.reason,
-    }
+def _result(one: Checked) -> ResultDocument:
+    return result_document(Result(one.shares, one.reason))
 
 
 def summary(checked: Sequence[Checked]) -> str:

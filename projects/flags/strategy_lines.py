@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode
 
+from flagadmin.core.lists.charts import variant_color
 from playground.engine.strategy_types import STRATEGY_TYPES
 from projects.sentences import Summary, percent, strategy_summary
 
 MAX_VARIANTS, FEW_VARIANTS = 8, 3
-COLORS = 3  # v1, v2, v3 in styles/variables.css
 
 Document = Mapping[str, Any]
 
@@ -36,7 +36,7 @@ class Palette:
         ]
 
     def _color(self, name: str) -> str:
-        return self.colors.setdefault(name, f"v{len(self.colors) % COLORS + 1}")
+        return self.colors.setdefault(name, variant_color(len(self.colors)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,8 @@ from importer.body.schemas import read_body
 from importer.plan.build import plan_import
 from importer.who_changes import who_changes
 from playground.comparison.compare import Change
-from playground.comparison.payloads import MAX_VALUE, differing_words, payload_words
+from playground.comparison.documents import MAX_VALUE
+from playground.comparison.payloads import differing_words, payload_words
 from playground.comparison.shares import ONE, Answer, Shares
 from playground.engine.outcomes import State
 from playground.models import SavedContext

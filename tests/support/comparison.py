@@ -6,8 +6,12 @@ from itertools import product
 from random import Random
 from typing import Any
 
+from groups.access import Caller
+from playground.comparison.draft import DraftState
+from playground.comparison.kinds import read_state
 from playground.comparison.results import StateResults
 from playground.comparison.shares import Answer, Shares
+from playground.comparison.states import Scope
 from playground.comparison.table import ContextTable
 from playground.engine.context import Context
 from playground.engine.evaluator import evaluate
@@ -18,6 +22,13 @@ from tests.support.engine import NOW
 
 def table_of(contexts: Iterable[Mapping[str, Any]]) -> ContextTable:
     return ContextTable([Context(context).at(NOW) for context in contexts])
+
+
+def drafted(body: Mapping[str, Any], projects: Mapping[str, int]) -> DraftState:
+    """The state that a body with a draft names. Raises ValidationError."""
+    state = read_state(Caller.system(), body, "to").within(Scope(projects), "to")
+    assert isinstance(state, DraftState)
+    return state
 
 
 def shares_of(snapshot: Snapshot, table: ContextTable, name: str) -> list[Shares]:

@@ -98,13 +98,18 @@ class Slice:
     number: int = 0
 
 
+def variant_color(index: int) -> str:
+    """The color of a variant by its place among all that are drawn together. They repeat after VARIANT_COLORS."""
+    return f"v{index % VARIANT_COLORS + 1}"
+
+
 def slices(numbers: Mapping[str, float]) -> list[Slice]:
-    """One bar divided in proportion to the numbers. Colors repeat after VARIANT_COLORS."""
+    """One bar divided in proportion to the numbers."""
     total, start, found = sum(numbers.values()), 0.0, []
     for index, (name, number) in enumerate(numbers.items()):
         width = number / total * 100 if total else 0.0
-        color = f"v{index % VARIANT_COLORS + 1}"
-        found.append(Slice(name, f"{start:.2f}%", f"{width:.2f}%", percent_text(width), color, int(number)))
+        percent, color = percent_text(width), variant_color(index)
+        found.append(Slice(name, f"{start:.2f}%", f"{width:.2f}%", percent, color, int(number)))
         start += width
     return found
 

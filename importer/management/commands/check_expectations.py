@@ -15,7 +15,7 @@ from importer.expectations import broken_if_imported, checked_if_imported
 from importer.management.commands.import_flags import read_bytes
 from importer.plan.build import plan_import
 from importer.plan.import_plan import Plan
-from importer.who_changes import comparison_document
+from importer.who_changes import answer_plan
 from playground.comparison.given_contexts import check_contexts
 from playground.saved_contexts.checks import chosen_expectations
 from playground.saved_contexts.expectations import Checked, check_expectations
@@ -129,7 +129,7 @@ class Command(BaseCommand):
     def _people(
         self, plan: Plan, contexts: Mapping[str, Any], at_most: float | None, caller: Caller
     ) -> Iterator[str]:
-        answer = comparison_document(plan, caller=caller, contexts=contexts, limit=0)
+        answer = answer_plan(plan, caller=caller, contexts=contexts, limit=0)
         share = 100 * answer["people"] / answer["contexts"]
         said = f"{answer['people']:,} of {answer['contexts']:,} people change ({share:.3g} %)"
         if at_most is not None and share > at_most:

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from django.db import transaction
 
-from playground.comparison.request import StateBody, read_state
+from playground.comparison.request import StateBody
 from projects.definitions import Definitions, definitions
 from projects.models import Flag, ProjectEnvironment, Segment, Strategy
 from projects.revision import revisions
+from tests.support.comparison import drafted
 from tests.support.flags import add_strategy, depend, make_flag
 from tests.support.playground import live_flag
 from tests.support.records import refused
@@ -50,12 +51,11 @@ def flag(shop: Any) -> Flag:
 # The state -------------------------------------------------------------------------------------------------------
 
 
-def drafted(draft: dict[str, Any]) -> Definitions:
+def definitions_of(draft: dict[str, Any]) -> Definitions:
     body = StateBody(data={"environment": "production", "draft": {"flag": "f"} | draft})
     body.is_valid(raise_exception=True)
-    state = read_state(body.validated_data, "to", revisions(["shop"]))
-    assert state.draft is not None
-    return state.draft.applied(definitions(["shop"], "production", segments=state.draft.used_segments()))
+    state = drafted(body.validated_data, revisions(["shop"]))
+    return state.draft.applied(definitions(["shop"], "production", segments=state.used_segments))
 
 
 def flags_of(read: Definitions, known: set[str]) -> list[dict[str, Any]]:
@@ -119,7 +119,7 @@ class Saving:
 
 def check(api: Any, draft: dict[str, Any]) -> None:
     known = set(ids())
-    predicted = flags_of(drafted(draft), known)
+    predicted = flags_of(definitions_of(draft), known)
     Saving(api).save(draft)
     assert flags_of(definitions(["shop"], "production"), known) == predicted
 

@@ -9,11 +9,11 @@ from django.utils import timezone
 from groups.access import Caller
 from groups.models import Grant
 from groups.permissions import BuiltIn
-from playground.comparison import answer
+from playground.comparison import request
 from playground.comparison.compare import Comparison
 from playground.comparison.contexts import generated
-from playground.comparison.past import Moment
-from playground.comparison.states import State, documents, snapshots
+from playground.comparison.past import Moment, PastState
+from playground.comparison.states import compile_states, read_states
 from playground.comparison.table import ContextTable
 from playground.models import SavedContext
 from playground.snapshot_cache import cache, snapshot
@@ -77,10 +77,10 @@ def test_results_of_the_past_are_those_of_then(shop: Any, seed: int, later: int,
         snapshot(["shop", "docs"], "production")
     else:
         cache.clear()
-    state = State("production", at=Moment(moment, frozenset(["shop", "docs"])))
-    [past] = snapshots(current, [state])
+    state = PastState("production", Moment(moment, frozenset(["shop", "docs"])))
+    [past] = compile_states(current, [state])
     is_compiled = bool(cache.entries())
-    read = list(documents(current, [state], then.names))
+    read = read_states(current, [state], then.names)
     comparison = Comparison(then, past, ContextTable(generated(read, now=moment, limit=200)))
     assert past.names == then.names
     assert is_compiled or not present
@@ -191,7 +191,7 @@ def test_one_flag_is_compared_with_the_past_as_among_all(api: Any, shop: Any, mo
     environments.disable_flag("shop", "f", "production", caller=WHO)
     environments.disable_flag("shop", "other", "production", caller=WHO)
     alone = ask(api, then, flag="f").json()
-    monkeypatch.setattr(answer, "MAX_READ_ALONE", 0)
+    monkeypatch.setattr(request, "MAX_READ_ALONE", 0)
     assert ask(api, then, flag="f").json() == alone
     assert [one["name"] for one in alone["flags"]] == ["f", "child"]
     assert [one["flag"] for one in alone["expectations"]["broken"]] == ["child"]
@@ -205,7 +205,7 @@ def test_a_present_of_which_little_is_left_is_not_compiled(shop: Any) -> None:
 
     def then() -> Any:
         current = revisions(["shop"])
-        [past] = snapshots(current, [State("production", at=Moment(moment, frozenset(["shop"])))])
+        [past] = compile_states(current, [PastState("production", Moment(moment, frozenset(["shop"])))])
         return past
 
     environments.disable_flag("shop", "flag-0", "production", caller=WHO)

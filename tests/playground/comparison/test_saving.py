@@ -8,8 +8,7 @@ import pytest
 from groups.access import Caller
 from playground.comparison.compare import Comparison
 from playground.comparison.contexts import generated, synthetic
-from playground.comparison.request import read_state
-from playground.comparison.states import State, documents, snapshots
+from playground.comparison.states import Stored, compile_states, read_states
 from playground.comparison.table import ContextTable
 from playground.snapshot_cache import snapshot
 from projects.flags import archive, dependencies, environments
@@ -17,6 +16,7 @@ from projects.models import Dependency, ProjectEnvironment, Segment, Strategy
 from projects.revision import revisions
 from projects.segments import actions as segments
 from projects.strategies import actions as strategies
+from tests.support.comparison import drafted
 from tests.support.engine import NOW
 from tests.support.flags import add_strategy, make_flag
 from tests.support.playground import live_flag
@@ -154,14 +154,11 @@ def check(names: list[str], draft: dict[str, Any], save: Callable[[], object]) -
     """Compares the prediction of a draft with the difference that saving it makes."""
     current = revisions(["shop"])
     given = draft if "segments" in draft else {"flag": "f"} | draft
-    states = [
-        State("production"),
-        read_state({"environment": "production", "draft": given}, "to", current),
-    ]
-    read = list(documents(current, states, ["f", "parent", "child"]))
+    states = [Stored("production"), drafted({"environment": "production", "draft": given}, current)]
+    read = read_states(current, states, ["f", "parent", "child"])
     table = ContextTable([*generated(read, now=NOW, limit=500), *synthetic(read, now=NOW, count=300)])
-    now, drafted = snapshots(current, states)
-    predicted = results(Comparison(now, drafted, table), names)
+    now, then = compile_states(current, states)
+    predicted = results(Comparison(now, then, table), names)
     save()
     saved = snapshot(["shop"], "production").snapshot
     assert results(Comparison(now, saved, table), names) == predicted
@@ -188,8 +185,8 @@ def test_turned_on_without_a_strategy(shop: Any, default: Any) -> None:
 def test_an_edit_that_changes_nothing_changes_nobody(flag: Any) -> None:
     current = revisions(["shop"])
     draft = {"environment": "production", "draft": {"flag": "f", "strategies": listed()}}
-    states = [State("production"), read_state(draft, "to", current)]
-    read = list(documents(current, states, ["f"]))
-    before, after = snapshots(current, states)
+    states = [Stored("production"), drafted(draft, current)]
+    read = read_states(current, states, ["f"])
+    before, after = compile_states(current, states)
     comparison = Comparison(before, after, ContextTable(generated(read, now=NOW, limit=500)))
     assert [comparison.flag(name).changed for name in comparison.names()] == [0, 0, 0]

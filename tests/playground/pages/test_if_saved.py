@@ -1,16 +1,15 @@
 """What "Who changes" says beside a form is what saving the form then changes; nothing is written before."""
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
 from flagadmin.core.audit.models import AuditEvent
 from groups.access import Caller
 from playground.comparison import impact
-from playground.comparison.compare import Change, Comparison
+from playground.comparison.compare import Change, Comparison, FlagComparison
 from playground.comparison.impact import Impact
-from playground.comparison.table import ContextTable
 from playground.pages import if_saved
 from playground.snapshot_cache import snapshot
 from projects.flags.environments import enable_flag
@@ -45,28 +44,17 @@ def flag(shop: Any) -> Flag:
     return found
 
 
-class Shown(NamedTuple):
-    impacts: list[Impact]
-    tables: list[ContextTable]
-
-
 @pytest.fixture
-def shown(monkeypatch: pytest.MonkeyPatch) -> Shown:
-    """What the page computed, and the contexts that it computed it for."""
-    found = Shown([], [])
-
-    class Table(ContextTable):
-        def __init__(self, contexts: Any) -> None:
-            super().__init__(contexts)
-            found.tables.append(self)
+def shown(monkeypatch: pytest.MonkeyPatch) -> list[Impact]:
+    """What the page computed."""
+    found: list[Impact] = []
 
     def impacts(*args: Any, **options: Any) -> list[Impact]:
         made = impact.impacts(*args, **options)
-        found.impacts.extend(made)
+        found.extend(made)
         return made
 
     monkeypatch.setattr(impact, "SAMPLES", (USERS,))
-    monkeypatch.setattr(impact, "ContextTable", Table)
     monkeypatch.setattr(if_saved, "impacts", impacts)
     return found
 
@@ -111,28 +99,25 @@ FORMS: dict[str, tuple[str | Callable[[], str], dict[str, Any]]] = {
 }
 
 
-def measured(before: Any, shown: Shown) -> Iterator[tuple[Any, ...]]:
+def measured(before: Any, shown: list[Impact]) -> Iterator[tuple[Any, ...]]:
     """The same numbers as the page's, from what is stored before and after."""
     after = snapshot(["shop"], "production").snapshot
-    for one, table in zip(shown.impacts, shown.tables, strict=True):
-        found = Comparison(before, after, table).flag(one.flag).among(sample())
-        yield {change: found.count(change) for change in Change}, floats(found.before), floats(found.after)
+    for one in shown:
+        yield numbers(Comparison(before, after, one.who.comparison.table).flag(one.flag).among(sample()))
 
 
-def numbers(found: Impact) -> tuple[Any, ...]:
-    return found.counts, found.before, found.after
+def numbers(found: FlagComparison) -> tuple[Any, ...]:
+    return {change: found.count(change) for change in Change}, found.before, found.after
 
 
 def sample() -> int:
     return int.from_bytes(b"\1" * USERS, "little")
 
 
-def floats(found: Any) -> dict[Any, float]:
-    return {answer: float(share) for answer, share in found.items()}
-
-
 @pytest.mark.parametrize("form", FORMS)
-def test_the_prediction_is_what_saving_changes(browse: Any, flag: Flag, shown: Shown, form: str) -> None:
+def test_the_prediction_is_what_saving_changes(
+    browse: Any, flag: Flag, shown: list[Impact], form: str
+) -> None:
     address, sent = FORMS[form]
     url, browser = address() if callable(address) else address, browse("admin")
     before, events = snapshot(["shop"], "production").snapshot, AuditEvent.objects.count()
@@ -141,27 +126,30 @@ def test_the_prediction_is_what_saving_changes(browse: Any, flag: Flag, shown: S
 
     assert answer.status_code == 200, answer.text
     assert AuditEvent.objects.count() == events
-    [predicted] = shown.impacts
-    assert predicted.changed, "the form should change somebody"
-    assert f"{predicted.changed:,} of {USERS:,} sampled users change" in page_text(answer)
+    [predicted] = shown
+    assert predicted.changes.users, "the form should change somebody"
+    assert f"{predicted.changes.users:,} of {USERS:,} sampled users change" in page_text(answer)
     assert browser.post(url, sent).status_code == 302
-    assert [numbers(one) for one in shown.impacts] == list(measured(before, shown))
+    assert [numbers(one.changes.for_users) for one in shown] == list(measured(before, shown))
 
 
-def test_the_prediction_for_a_flag_that_will_be_turned_on(browse: Any, flag: Flag, shown: Shown) -> None:
+def test_the_prediction_for_a_flag_that_will_be_turned_on(
+    browse: Any, flag: Flag, shown: list[Impact]
+) -> None:
     url, browser = "/projects/shop/environments/production/strategy", browse("admin")
     make_flag("new-flag")
     answer = browser.post(f"/if-saved{url}", strategy_form("40", "NO") | {"p-groupId": ""})
     assert "No flag changes." in page_text(answer)
-    [predicted], [table] = shown.impacts, shown.tables
+    [predicted] = shown
+    table, said = predicted.who.comparison.table, predicted.changes.for_users
 
     assert browser.post(url, strategy_form("40", "NO") | {"p-groupId": ""}).status_code == 302
     enable_flag("shop", "new-flag", "production", caller=Caller.system())
 
     after = snapshot(["shop"], "production").snapshot
     found = Comparison(after, after, table).flag("new-flag").among(sample())
-    assert floats(found.after) == predicted.after
-    assert {answer.state.value: number for answer, number in predicted.before.items()} == {"on": USERS}
+    assert found.after == said.after
+    assert {answer.state.value: number for answer, number in said.before.items()} == {"on": USERS}
 
 
 def page(browse: Any, url: str, sent: dict[str, Any], who: str = "admin") -> str:
@@ -181,13 +169,13 @@ def test_a_title_changes_nobody_even_if_only_an_sdk_can_tell(browse: Any, shop: 
     assert "only an SDK can tell" not in found
 
 
-def test_flags_that_depend_on_it(browse: Any, flag: Flag, shown: Shown) -> None:
+def test_flags_that_depend_on_it(browse: Any, flag: Flag, shown: list[Impact]) -> None:
     depend(live_flag("child", strategies=[rollout("100")]), flag)
     depend(live_flag("off", enabled=False), flag)
     found = page(browse, edit_url(), strategy_form("80", "NO"))
-    [predicted] = shown.impacts
-    assert predicted.children == [("child", predicted.changed)]
-    assert f"Flags that depend on it change too: child for {predicted.changed} users." in found
+    [predicted] = shown
+    assert predicted.children == [("child", predicted.changes.users)]
+    assert f"Flags that depend on it change too: child for {predicted.changes.users} users." in found
 
 
 def test_turned_on_without_a_strategy(browse: Any, shop: Any) -> None:
@@ -211,13 +199,13 @@ def test_a_segment_used_in_production_is_asked_about_first(browse: Any, flag: Fl
     assert browser.post(url, sent).status_code == 302  # nothing changes
 
 
-def test_no_example_twice(browse: Any, shop: Any, shown: Shown) -> None:
+def test_no_example_twice(browse: Any, shop: Any, shown: list[Impact]) -> None:
     listed = [{"contextName": "userId", "operator": "IN", "values": ["7"]}]
     live_flag("f", strategies=[rollout("100", constraints=listed)])
     page(browse, f"{FLAG}switch", {"environment": "production", "enabled": "off"})
-    [predicted] = shown.impacts
-    assert predicted.changed == 1
-    assert predicted.made_changed
+    [predicted] = shown
+    assert predicted.changes.users == 1
+    assert predicted.changes.made
     assert [context.given for context, _ in predicted.examples] == [{"userId": "7"}]
 
 

@@ -6,11 +6,13 @@ from xml.etree import ElementTree
 import pytest
 
 from groups.access import Caller
-from playground.comparison.states import Draft, State, snapshots
+from playground.comparison.draft import DraftState
+from playground.comparison.states import StatePair, Stored
 from playground.models import SavedContext
 from playground.saved_contexts.effects import broken_by
 from playground.saved_contexts.expectations import check_expectations, expectations_of
 from playground.saved_contexts.report import junit, summary, table
+from projects.drafts import Draft
 from projects.models import Environment, Flag
 from projects.revision import revisions
 from tests.support.cast import make_project
@@ -268,9 +270,9 @@ def test_no_reports_without_expectations():
 
 
 def effects(caller: Caller, flags: Any = None, **changes: Any):
-    states = [State("production"), State("production", Draft("dark-theme", **changes))]
-    before, after = snapshots(revisions(caller.readable_projects), states)
-    return broken_by(caller, before, after, flags=flags)
+    draft = DraftState("production", Draft("dark-theme", **changes))
+    pair = StatePair(revisions(caller.readable_projects), Stored("production"), draft)
+    return broken_by(caller, *pair.snapshots, flags=flags)
 
 
 def test_what_a_draft_breaks_and_mends(callers, dark):

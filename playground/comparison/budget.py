@@ -1,0 +1,36 @@
+"""How much one comparison may compute."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from time import monotonic
+
+from flagadmin.core.errors import ValidationError
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Limits of one comparison. ``results`` are flags times contexts, ``advice`` says how to ask for less."""
+
+    results: int = 1_000_000
+    seconds: float = 20
+    advice: str = "Name a flag, or give fewer contexts."
+
+    def check_size(self, flags: int, contexts: int) -> None:
+        """Raises ValidationError if these are too many."""
+        if flags * contexts > self.results:
+            raise ValidationError(
+                f"This would compare {flags:,} flags for up to {contexts:,} contexts; together they may be "
+                f"{self.results:,}. {self.advice}"
+            )
+
+    def spend(self, names: Sequence[str]) -> Iterator[str]:
+        """The names, as long as there is time: rules can be made that take long. Raises ValidationError."""
+        start = monotonic()
+        for done, name in enumerate(names):
+            if monotonic() - start > self.seconds:
+                raise ValidationError(
+                    f"After {self.seconds} seconds {done:,} of {len(names):,} flags were compared. {self.advice}"
+                )
+            yield name

@@ -1,0 +1,129 @@
+"""Comparisons as the API answers them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from itertools import chain, islice
+from typing import Literal, NotRequired, TypedDict
+
+from flagadmin.core.errors import clipped
+from playground.comparison.compare import Change, Example, FlagComparison, Result
+from playground.comparison.shares import Answer
+from playground.comparison.who_changes import WhoChanges
+from playground.engine.outcomes import State
+from playground.models import SavedContext
+
+EXAMPLES = 20
+"""In an answer, unless the request says."""
+MAX_VALUE = 1_000
+"""Characters of a payload's value in an answer. There are many payloads in one."""
+
+Counts = dict[str, int]
+"""Results by `Change`."""
+
+
+class PayloadDocument(TypedDict):
+    type: str
+    value: str
+
+
+class AnswerDocument(TypedDict):
+    """What an application gets. The value of a long payload is cut."""
+
+    isEnabled: bool | Literal["unknown"]
+    variant: str | None
+    payload: PayloadDocument | None
+
+
+class CountedAnswer(AnswerDocument):
+    contexts: float
+
+
+class SharedAnswer(AnswerDocument):
+    share: float
+
+
+class ResultDocument(TypedDict):
+    results: list[SharedAnswer]
+    reason: str
+
+
+class FlagDocument(TypedDict):
+    name: str
+    counts: Counts
+    before: list[CountedAnswer]
+    after: list[CountedAnswer]
+
+
+class ExampleDocument(TypedDict):
+    flag: str
+    context: Mapping[str, str]
+    savedContext: NotRequired[str]
+    change: str
+    before: ResultDocument
+    after: ResultDocument
+
+
+class ComparisonDocument(TypedDict):
+    contexts: int
+    people: int
+    counts: Counts
+    flags: list[FlagDocument]
+    examples: list[ExampleDocument]
+
+
+def comparison_document(
+    who: WhoChanges, *, saved: Sequence[SavedContext] = (), limit: int = EXAMPLES
+) -> ComparisonDocument:
+    """``saved`` are the first of the contexts, ``limit`` is how many examples there are at most."""
+    counts = who.counts
+    examples = chain.from_iterable(who.examples(flag, limit=limit) for flag in who.flags)
+    return {
+        "contexts": who.users,
+        "people": who.affected,
+        "counts": {change.value: counts[change] for change in Change},
+        "flags": [_flag_document(flag.for_users) for flag in who.flags],
+        "examples": [_example_document(example, who, saved) for example in islice(examples, limit)],
+    }
+
+
+def answer_document(answer: Answer) -> AnswerDocument:
+    payload = answer.payload
+    return {
+        "isEnabled": "unknown" if answer.state is State.UNKNOWN else answer.state is State.ON,
+        "variant": answer.variant,
+        "payload": payload and {"type": payload[0], "value": clipped(payload[1], MAX_VALUE)},
+    }
+
+
+def result_document(result: Result) -> ResultDocument:
+    return {
+        "results": [{**answer_document(answer), "share": float(share)} for answer, share in result.shares],
+        "reason": result.reason,
+    }
+
+
+def _flag_document(flag: FlagComparison) -> FlagDocument:
+    return {
+        "name": flag.name,
+        "counts": {change.value: flag.count(change) for change in Change},
+        "before": list(_count_documents(flag.before)),
+        "after": list(_count_documents(flag.after)),
+    }
+
+
+def _count_documents(counts: Mapping[Answer, Fraction]) -> Iterator[CountedAnswer]:
+    for answer, contexts in counts.items():
+        yield {**answer_document(answer), "contexts": float(contexts)}
+
+
+def _example_document(example: Example, who: WhoChanges, saved: Sequence[SavedContext]) -> ExampleDocument:
+    document: ExampleDocument = {
+        "flag": example.flag,
+        "context": who.comparison.table.contexts[example.position].given,
+        "change": example.change.value,
+        "before": result_document(example.before),
+        "after": result_document(example.after),
+    }
+    if example.position < len(saved):
+        document["savedContext"] = saved[example.position].name
+    return document

@@ -1,0 +1,78 @@
+"""The kinds of states that requests and pages can name. Apps register theirs in ``AppConfig.ready``."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rest_framework.serializers import Field
+
+from flagadmin.core.errors import Conflict, NotFound, ValidationError
+from groups.access import Caller
+from playground.comparison.states import State, Stored
+
+Body = Mapping[str, Any]
+"""A state in the body of a request, validated."""
+Choice = tuple[str, str]
+"""What a page sends, and what it shows."""
+
+
+def _offer_none(caller: Caller) -> list[Choice]:
+    return []
+
+
+@dataclass(frozen=True, slots=True)
+class StateKind:
+    """A kind of states, named by a ``member`` of the body.
+
+    ``make_field`` gives the serializer field of the member. ``read`` gives the state; it raises NotFound or Conflict if
+    the member names what is not there (any more). A kind that ``names_environment`` stands alone in the body;
+    ``not_beside`` are further members that may not be beside it, with the reason. ``choices`` are values that pages
+    offer in place of an environment, under the heading ``title``.
+    """
+
+    member: str
+    make_field: Callable[[], Field[Any, Any, Any, Any]]
+    read: Callable[[Caller, Body], State]
+    names_environment: bool = False
+    not_beside: Mapping[str, str] = field(default_factory=dict)
+    title: str = ""
+    choices: Callable[[Caller], list[Choice]] = _offer_none
+
+
+_kinds: dict[str, StateKind] = {}
+
+
+def register(kind: StateKind) -> None:
+    _kinds[kind.member] = kind
+
+
+def registered_kinds() -> Iterable[StateKind]:
+    """In the order in which they were registered."""
+    return _kinds.values()
+
+
+def read_state(caller: Caller, body: Body, path: str) -> State:
+    """The state that a validated body names, not yet limited `within` anything. Raises ValidationError."""
+    for kind in _kinds.values():
+        if kind.member in body:
+            try:
+                return kind.read(caller, body)
+            except (NotFound, Conflict) as error:
+                raise ValidationError.at(f"{path}.{kind.member}", error.message) from None
+    return Stored(body["environment"])
+
+
+def state_choices(caller: Caller) -> list[tuple[str, list[Choice]]]:
+    """What pages offer beside environments, by heading: `import:` and the id of an import, for example."""
+    offered = ((kind, kind.choices(caller)) for kind in _kinds.values())
+    return [
+        (kind.title, [(f"{kind.member}:{value}", label) for value, label in choices])
+        for kind, choices in offered
+        if choices
+    ]
+
+
+def split_choice(chosen: str) -> tuple[str, str]:
+    """The member of the body and its value that were chosen: an environment, or one of `state_choices`."""
+    member, colon, value = chosen.partition(":")
+    return (member, value) if colon and member in _kinds else ("environment", chosen)

@@ -1,0 +1,152 @@
+"""How pages show what changes: the words and colors of changes, and a line for whoever gets something else."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+from urllib.parse import urlencode
+
+from django.urls import reverse
+
+from playground.comparison.compare import Change, Example, Result
+from playground.comparison.payloads import differing_words
+from playground.comparison.shares import Answer, Shares, without_payloads
+from playground.engine.context import Context
+from playground.engine.outcomes import State
+from playground.pages.query import CONTEXT
+from playground.pages.tables import share_of_calls
+
+MAX_FIELDS = 4
+"""Fields of a context beside its user's id."""
+Explain = Callable[[str, Mapping[str, str]], str]
+"""The URL of a page that explains a flag's results for a context; "" if a URL cannot carry the context."""
+
+
+class Look(NamedTuple):
+    """How a change is called and drawn: classes of a pill, and of a part of a bar."""
+
+    words: str
+    pill: str
+    slice: str
+
+
+LOOKS = {
+    Change.OFF_TO_ON: Look("off → on", "on", "y"),
+    Change.ON_TO_OFF: Look("on → off", "off", "n"),
+    Change.VARIANT: Look("another variant", "variant", "v3"),
+    Change.PAYLOAD: Look("another payload", "variant v2", "v1"),
+    Change.SHARE: Look("another share of calls", "random", "v2"),
+    Change.UNKNOWN: Look("only an SDK can tell", "unknown", ""),
+}
+
+
+class Count(NamedTuple):
+    look: Look
+    number: int
+
+
+def counts_of(counts: Mapping[Change, int]) -> list[Count]:
+    """Those changes that there are."""
+    return [Count(look, number) for change, look in LOOKS.items() if (number := counts.get(change, 0))]
+
+
+class Side(NamedTuple):
+    """What a user gets in one state, and why."""
+
+    result: str
+    words: str
+    reason: str
+
+
+class Who(NamedTuple):
+    name: str
+    rest: str
+
+
+class Line(NamedTuple):
+    """One of those who get something else. ``link`` explains it, "" if nothing does."""
+
+    who: Who
+    before: Side
+    after: Side
+    link: str
+
+
+def line_of(example: Example, context: Context, *, explain: Explain | None = None, name: str = "") -> Line:
+    """``name`` is that of a saved context."""
+    who = who_of(context)
+    if name:
+        who = Who(name, f"{who.name} {who.rest}")
+    link = explain(example.flag, context.given) if explain else ""
+    return Line(who, *sides_of(example.before, example.after), link)
+
+
+def sides_of(before: Result, after: Result) -> tuple[Side, Side]:
+    """Both sides, with their payloads if these are all that differs."""
+    old, new = (_side_of(result) for result in (before, after))
+    if old.words != new.words or without_payloads(before.shares) != without_payloads(after.shares):
+        return old, new
+    payloads = differing_words(before.shares, after.shares)
+    shown = [f" · {payload}" if payloads[0] != payloads[1] else "" for payload in payloads]
+    return old._replace(words=old.words + shown[0]), new._replace(words=new.words + shown[1])
+
+
+def _side_of(result: Result) -> Side:
+    state, words = _result(without_payloads(result.shares))
+    return Side(state, words, result.reason)
+
+
+def _result(shares: Shares) -> tuple[str, str]:
+    [(answer, _), *others] = shares
+    if not others:
+        return answer.state.value, answer_words(answer)
+    states = {answer.state for answer, _ in shares}
+    if State.UNKNOWN in states:
+        return "unknown", "Can't tell"
+    if states == {State.ON}:
+        return "on", "On · random variant"
+    return "random", share_of_calls(float(sum(share for answer, share in shares if answer.state is State.ON)))
+
+
+def answer_words(answer: Answer) -> str:
+    if answer.state is State.ON:
+        return f"On · {answer.variant}" if answer.variant else "On"
+    return "Off" if answer.state is State.OFF else "Can't tell"
+
+
+def who_of(context: Context) -> Who:
+    """A user by id, with the other fields behind it."""
+    fields = dict(context.given)
+    name = next((fields.pop(field) for field in ("userId", "sessionId") if fields.get(field)), "Anonymous")
+    shown = [f"{field} {value or '(empty)'}" for field, value in sorted(fields.items())]
+    rest = shown[:MAX_FIELDS] + ([f"{len(shown) - MAX_FIELDS} more"] if len(shown) > MAX_FIELDS else [])
+    return Who(name, " · ".join(rest))
+
+
+# Links ----------------------------------------------------------------------------------------------------------
+
+
+def context_pairs(context: Mapping[str, str]) -> list[tuple[str, str]]:
+    """A context as parameters of the playground's pages, none if they cannot say it."""
+    if any("," in text or not text for text in context.values()):
+        return []  # a comma would part the value
+    return [(CONTEXT + field, text) for field, text in context.items()]
+
+
+def explain_in(environments: Iterable[str]) -> Explain:
+    """By the playground's page of one flag, which says what a context gets now."""
+    places = [("environment", name) for name in environments]
+
+    def url(flag: str, context: Mapping[str, str]) -> str:
+        pairs = context_pairs(context)
+        return f"{reverse('playground-flag', args=[flag])}?{urlencode([*places, *pairs])}" if pairs else ""
+
+    return url
+
+
+def explain_by(page: str) -> Explain:
+    """By a page that evaluates a context in two states, such as before and after an import."""
+
+    def url(flag: str, context: Mapping[str, str]) -> str:
+        pairs = context_pairs(context)
+        return f"{page}?{urlencode([*pairs, ('q', flag), ('show', 'all')])}" if pairs else ""
+
+    return url
