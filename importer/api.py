@@ -144,18 +144,18 @@ class BatchViewSet(ViewSet):
     )
     @action(detail=False, methods=["post"], parser_classes=[StrictJSONParser])
     def export(self, request: ApiRequest) -> Response:
-        given = self.validated(schema.ExportQuery)
+        query = self.validated(schema.ExportQuery)
         selection = Selection(
-            environment=given["environment"],
-            features=tuple(given.get("features", ())),
-            tag=given.get("tag"),
-            project=given.get("project"),
+            environment=query["environment"],
+            features=tuple(query.get("features", ())),
+            tag=query.get("tag"),
+            project=query.get("project"),
             full_segments=wants_full_segments(request),
             saved_contexts=wants_saved_contexts(request),
         )
         document = export_selection(selection, caller=self.caller)
         headers = {"Content-Disposition": f'attachment; filename="{file_name(selection)}"'}
-        return Response(orjson.dumps(document), headers=headers if given["downloadFile"] else None)
+        return Response(orjson.dumps(document), headers=headers if query["downloadFile"] else None)
 
     def _body(self) -> bytes:
         """The request body. Raises ContentTypeNotAccepted if it is not JSON."""
@@ -201,18 +201,18 @@ def wants_report(request: ApiRequest) -> bool:
 
 def wants_full_segments(request: ApiRequest) -> bool:
     """Whether the request has ``?segments=full``. Raises ValidationError for any other value."""
-    given = request.query_params.get("segments")
-    if given not in (None, "full"):
-        raise ValidationError.at("segments", f'must be full or absent, not "{given[:100]}"')
-    return given == "full"
+    text = request.query_params.get("segments")
+    if text not in (None, "full"):
+        raise ValidationError.at("segments", f'must be full or absent, not "{text[:100]}"')
+    return text == "full"
 
 
 def wants_saved_contexts(request: ApiRequest) -> bool:
     """Whether the request has ``?savedContexts=true``. Raises ValidationError if it is neither true nor false."""
-    given = request.query_params.get("savedContexts", "false")
-    if given not in ("true", "1", "false", "0"):
-        raise ValidationError.at("savedContexts", f'must be true or false, not "{given[:100]}"')
-    return given in ("true", "1")
+    text = request.query_params.get("savedContexts", "false")
+    if text not in ("true", "1", "false", "0"):
+        raise ValidationError.at("savedContexts", f'must be true or false, not "{text[:100]}"')
+    return text in ("true", "1")
 
 
 def import_report(run: ImportRun) -> dict[str, Any]:

@@ -105,7 +105,7 @@ def apply_checked(
     mark_running(run.id)
     plan = plan_import(checked.body, caller=caller)
     if plan.fingerprint != checked.fingerprint:
-        raise OutdatedPlan(changed_since(plan, checked.made_at))
+        raise OutdatedPlan(describe_change(plan, checked.made_at))
     if checked.excluded:
         plan = _plan_without(checked, plan, caller)
     plan.check()
@@ -118,20 +118,20 @@ def _lock(body: Body, caller: Caller) -> None:
     names = {segment["name"] for segment in body.data.get("segments", ())}
     hold_segments(Segment.objects.filter(name__in=names).values_list("pk", flat=True))
     if saved := body.data.get("savedContexts"):
-        lock_saved_contexts(given["name"].strip() for given in saved)
+        lock_saved_contexts(entry["name"].strip() for entry in saved)
 
 
 def _plan_without(checked: CheckedImport, plan: Plan, caller: Caller) -> Plan:
     """The plan without the excluded flags. Raises OutdatedPlan if this affects any other flag."""
     rest = plan_import(exclude_flags(checked.body, checked.excluded), caller=caller)
     rest.check()
-    others = [flag.name for flag in rest.flags.values() if flag.action is not plan.flags[flag.name].action]
-    if others:
-        raise OutdatedPlan(f"Excluding these flags changes what the import does to {named_flags(others)}.")
+    affected = [flag.name for flag in rest.flags.values() if flag.action is not plan.flags[flag.name].action]
+    if affected:
+        raise OutdatedPlan(f"Excluding these flags changes what the import does to {named_flags(affected)}.")
     return rest
 
 
-def changed_since(plan: Plan, made_at: datetime) -> str:
+def describe_change(plan: Plan, made_at: datetime) -> str:
     """A message such as ``one-click-pay was changed at 10:14, after this check.``"""
     event = last_change(plan.flags, made_at)
     if event is None:
@@ -163,8 +163,8 @@ def _write(plan: Plan, run: ImportRun, caller: Caller, progress: ProgressReporte
     progress.step("strategies", len(written))
     rows.write_stages(new, [flag_id for flag_id, flag in written if flag.becomes_archived], now)
     progress.step("history", len(written))
-    others, run.saved_contexts = write_saved_contexts(plan, caller)
-    _record(plan, [*references_created, *others], caller)
+    saved_context_events, run.saved_contexts = write_saved_contexts(plan, caller)
+    _record(plan, [*references_created, *saved_context_events], caller)
     return _finish(run, plan, caller)
 
 
@@ -186,7 +186,7 @@ def _create_references(plan: Plan) -> list[Event]:
         (EventType.TAG_TYPE_CREATED, references.new_tag_types),
         (EventType.SEGMENT_CREATED, references.new_segments),
     )
-    return [Event(type=kind, subject=new["name"], after=new) for kind, listed in kinds for new in listed]
+    return [Event(type=kind, subject=new["name"], after=new) for kind, new_rows in kinds for new in new_rows]
 
 
 def _create_segments(plan: Plan) -> None:
@@ -207,7 +207,7 @@ def _create_segments(plan: Plan) -> None:
 # Audit and run ---------------------------------------------------------------------------------------------
 
 
-def _record(plan: Plan, others: list[Event], caller: Caller) -> None:
+def _record(plan: Plan, other_events: list[Event], caller: Caller) -> None:
     """Writes an audit event for each flag created or changed, and one with the counts of the import."""
     summary = Event(
         type=EventType.FEATURES_IMPORTED,
@@ -215,7 +215,7 @@ def _record(plan: Plan, others: list[Event], caller: Caller) -> None:
         environment=plan.environment,
         after=plan.counts,
     )
-    copy_all(chain(others, _flag_events(plan), [summary]), actor=caller)
+    copy_all(chain(other_events, _flag_events(plan), [summary]), actor=caller)
 
 
 def _flag_events(plan: Plan) -> Iterator[Event]:

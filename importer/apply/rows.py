@@ -139,9 +139,14 @@ def write_strategies(flags: Iterable[Numbered], environment: str, now: datetime)
     removed: list[str] = []
     added: list[tuple[str, int, Document]] = []
     for flag_id, flag in flags:
-        gone, new = _strategy_changes(flag)
-        removed += gone
-        added += zip(sorted(str(time_ordered_id()) for _ in new), [flag_id] * len(new), new, strict=True)
+        old_ids, new_strategies = _strategy_changes(flag)
+        removed += old_ids
+        added += zip(
+            sorted(str(time_ordered_id()) for _ in new_strategies),
+            [flag_id] * len(new_strategies),
+            new_strategies,
+            strict=True,
+        )
     if removed:
         _run("DELETE FROM projects_strategysegment WHERE strategy_id = ANY(%s::uuid[])", removed)
         _run("DELETE FROM projects_strategy WHERE id = ANY(%s::uuid[])", removed)
@@ -186,7 +191,7 @@ def _copy_strategies(added: Sequence[tuple[str, int, Document]], environment: st
 # Tags, links, parents, lifecycle ---------------------------------------------------------------------------
 
 
-def _replaced(flags: Iterable[Numbered], part: str, table: str) -> list[tuple[int, list[Any]]]:
+def _clear_changed(flags: Iterable[Numbered], part: str, table: str) -> list[tuple[int, list[Any]]]:
     """Deletes the rows of flags in which ``part`` changes. Returns the new values to insert, by flag id."""
     changed = [
         (flag_id, flag)
@@ -200,13 +205,13 @@ def _replaced(flags: Iterable[Numbered], part: str, table: str) -> list[tuple[in
 
 
 def write_tags(flags: Iterable[Numbered]) -> None:
-    if desired := _replaced(flags, "tags", "projects_flagtag"):
+    if desired := _clear_changed(flags, "tags", "projects_flagtag"):
         rows = ((flag_id, *tag) for flag_id, tags in desired for tag in tags)
         copy_rows("projects_flagtag", ("flag_id", "tag_type_id", "value"), rows)
 
 
 def write_links(flags: Iterable[Numbered], now: datetime) -> None:
-    if desired := _replaced(flags, "links", "projects_flaglink"):
+    if desired := _clear_changed(flags, "links", "projects_flaglink"):
         rows = (
             (identifier, flag_id, link["url"], link["title"], now)
             for flag_id, links in desired
@@ -217,7 +222,7 @@ def write_links(flags: Iterable[Numbered], now: datetime) -> None:
 
 def write_parents(flags: Iterable[Numbered], project: str) -> None:
     """Writes dependencies. All flags must be inserted before, because a parent may be new too."""
-    desired = _replaced(flags, "parents", "projects_dependency")
+    desired = _clear_changed(flags, "parents", "projects_dependency")
     if not desired:
         return
     ids = _flag_ids({parent["feature"] for _, parents in desired for parent in parents}, project)
@@ -251,8 +256,8 @@ def write_stages(created: Iterable[Numbered], archived: Iterable[int], now: date
     stages: dict[tuple[int, str], datetime] = {}
     for flag_id, flag in created:
         stages[flag_id, "initial"] = flag.feature.get("createdAt") or now
-        if given := flag.feature.get("lifecycle"):
-            stages[flag_id, given["stage"]] = given["enteredStageAt"]
+        if lifecycle := flag.feature.get("lifecycle"):
+            stages[flag_id, lifecycle["stage"]] = lifecycle["enteredStageAt"]
     for flag_id in archived:
         stages.setdefault((flag_id, "archived"), now)
     if stages:

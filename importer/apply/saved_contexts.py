@@ -26,14 +26,16 @@ def lock_saved_contexts(names: Iterable[str]) -> dict[str, SavedContext]:
 
 def write_saved_contexts(plan: Plan, caller: Caller) -> tuple[list[Event], Document]:
     """Returns the audit events, and for each saved context what undoing needs: ``{before, after}`` by name."""
-    planned = {found.name: found for found in plan.saved_contexts.values() if found.action is not Action.SAME}
+    planned = {
+        change.name: change for change in plan.saved_contexts.values() if change.action is not Action.SAME
+    }
     stored = lock_saved_contexts(planned) if planned else {}
     events, written = [], {}
-    for name, found in planned.items():
-        saved = stored.get(name) or SavedContext(name=name, project_id=found.project, created_by=caller.name)
-        before = {**found.before, "enforced_in": saved.enforced_in} if found.before else None
-        saved.enforced_in = dict(found.enforced_in)
-        events.append(_changed(saved, found.after, caller))
+    for name, change in planned.items():
+        saved = stored.get(name) or SavedContext(name=name, project_id=change.project, created_by=caller.name)
+        before = {**change.before, "enforced_in": saved.enforced_in} if change.before else None
+        saved.enforced_in = dict(change.enforced_in)
+        events.append(_change(saved, change.after, caller))
         written[name] = {"before": before, "after": digest(_document(saved))}
     return events, written
 
@@ -48,13 +50,13 @@ def undo_saved_contexts(written: Document, caller: Caller) -> Iterator[Event]:
         check_may_change(caller, saved.project_id)
         if state["before"] is not None:
             saved.enforced_in = state["before"].get("enforced_in", {})
-            yield _changed(saved, state["before"], caller)
+            yield _change(saved, state["before"], caller)
         else:
             yield _event(EventType.SAVED_CONTEXT_DELETED, saved, before=saved_context_document(saved))
             saved.delete()
 
 
-def _changed(saved: SavedContext, values: Document, caller: Caller) -> Event:
+def _change(saved: SavedContext, values: Document, caller: Caller) -> Event:
     before = saved_context_document(saved) if saved.pk else None
     for field in FIELDS:
         setattr(saved, field, values[field])

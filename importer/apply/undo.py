@@ -61,7 +61,7 @@ def undo_import(run_id: UUID, *, caller: Caller) -> ImportRun:
         )
     stored = read_flags(list(run.after), project=run.project, environment=run.environment)
     _check_unchanged(run, stored)
-    plans = [_restored(stored[name], run) for name in run.after]
+    plans = [_plan_restored(stored[name], run) for name in run.after]
     _check_permissions(plans, run, caller)
     _check_references(plans, run.project)
     _check_parents(plans, run.project, caller)
@@ -78,21 +78,21 @@ def _check_unchanged(run: ImportRun, stored: dict[str, StoredFlag]) -> None:
         if flag is None or flag.document is None:
             raise Conflict(f"{name} is no longer in {run.project}, so this import cannot be undone.")
         if digest(flag.document) != expected:
-            raise _changed(name, run)
+            raise _changed_since_error(name, run)
     created = [flag.id for name, flag in stored.items() if name not in run.before]
     with connection.cursor() as cursor:
         cursor.execute(_CHANGED_IN_OTHER_ENVIRONMENTS, {"flags": created, "environment": run.environment})
-        if found := cursor.fetchone():
-            raise _changed(found[0], run)
+        if row := cursor.fetchone():
+            raise _changed_since_error(row[0], run)
 
 
-def _changed(name: str, run: ImportRun) -> Conflict:
+def _changed_since_error(name: str, run: ImportRun) -> Conflict:
     event = last_change([name], run.finished_at) if run.finished_at else None
     when = f" at {event.created_at:%H:%M}" if event else ""
     return Conflict(f"{name} was changed{when} after this import, so it cannot be undone.")
 
 
-def _restored(stored: StoredFlag, run: ImportRun) -> FlagPlan:
+def _plan_restored(stored: StoredFlag, run: ImportRun) -> FlagPlan:
     before = run.before.get(stored.name)
     after = before if before is not None else {**(stored.document or {}), "archived": True, "enabled": False}
     return FlagPlan(stored.name, "", Action.CHANGE, stored, after)
@@ -118,18 +118,18 @@ def _differ(plans: list[FlagPlan], part: str) -> bool:
 
 def _check_references(plans: list[FlagPlan], project: str) -> None:
     """Raises an error if anything the restored flags refer to has been deleted or moved since."""
-    known = load_known_names(project)
+    known_names = load_known_names(project)
     documents = [plan.after for plan in plans if plan.after is not None]
     strategies = [strategy for document in documents for strategy in document["strategies"]]
     segments = {segment for strategy in strategies for segment in strategy["segments"]}
-    gone = [f"segment {key}" for key in sorted(segments - known.segments.keys())]
+    missing = [f"segment {key}" for key in sorted(segments - known_names.segments.keys())]
     tag_types = {tag[0] for document in documents for tag in document["tags"]}
-    gone += [f"tag type {name}" for name in sorted(tag_types - known.tag_types)]
+    missing += [f"tag type {name}" for name in sorted(tag_types - known_names.tag_types)]
     types = {strategy["name"] for strategy in strategies}
-    gone += [f"strategy type {name}" for name in sorted(types - known.strategy_types)]
-    if gone:
+    missing += [f"strategy type {name}" for name in sorted(types - known_names.strategy_types)]
+    if missing:
         raise Conflict(
-            f"This import cannot be undone: it needs {choices(gone)}, no longer available in {project}."
+            f"This import cannot be undone: it needs {choices(missing)}, no longer available in {project}."
         )
 
 
@@ -172,7 +172,7 @@ SELECT f.id FROM projects_flag f
 """
 
 
-def _untouched(plans: list[FlagPlan], run: ImportRun) -> set[int]:
+def _find_untouched(plans: list[FlagPlan], run: ImportRun) -> set[int]:
     """The ids of created flags that have not been used or changed since and can be deleted safely."""
     created = {plan.stored.id for plan in plans if plan.stored and plan.name not in run.before}
     with connection.cursor() as cursor:
@@ -180,11 +180,11 @@ def _untouched(plans: list[FlagPlan], run: ImportRun) -> set[int]:
         return created - {flag_id for (flag_id,) in cursor.fetchall()}
 
 
-def _write(plans: list[FlagPlan], run: ImportRun, caller: Caller, others: list[Event]) -> None:
+def _write(plans: list[FlagPlan], run: ImportRun, caller: Caller, events: list[Event]) -> None:
     now = timezone.now()
-    deleted = _untouched(plans, run)
-    rest = [plan for plan in plans if plan.stored and plan.stored.id not in deleted]
-    numbered = [(plan.stored.id, plan) for plan in rest if plan.stored is not None]
+    deleted = _find_untouched(plans, run)
+    kept_plans = [plan for plan in plans if plan.stored and plan.stored.id not in deleted]
+    numbered = [(plan.stored.id, plan) for plan in kept_plans if plan.stored is not None]
     archived = [flag_id for flag_id, plan in numbered if _becomes(plan, archived=True)]
     revived = [flag_id for flag_id, plan in numbered if _becomes(plan, archived=False)]
     rows.update_flags(numbered, now)
@@ -195,7 +195,7 @@ def _write(plans: list[FlagPlan], run: ImportRun, caller: Caller, others: list[E
     # As they are: the event about them says what they were.
     remove_flags(list(Flag.objects.filter(id__in=deleted)), caller=caller)
     check_no_children(list(Flag.objects.filter(id__in=archived)), "archived")
-    copy_all([*others, *_events(rest, run)], actor=caller)
+    copy_all([*events, *_events(kept_plans, run)], actor=caller)
 
 
 def _becomes(plan: FlagPlan, *, archived: bool) -> bool:

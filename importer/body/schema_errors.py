@@ -23,7 +23,7 @@ CHUNK = 1_000
 """The number of entries of each list validated together, which bounds the memory for errors."""
 
 
-def validated(adapter: TypeAdapter, raw: Any, shape: Any) -> Any:
+def validate_by_parts(adapter: TypeAdapter, raw: Any, shape: Any) -> Any:
     """The validated body.
 
     Raises ValidationError with the first errors, their JSON paths and the total number of errors. The message
@@ -32,21 +32,21 @@ def validated(adapter: TypeAdapter, raw: Any, shape: Any) -> Any:
     read, problems, count, outside = None, list[Problem](), 0, 0
     for start, part in _parts(raw):
         try:
-            found = adapter.validate_python(part)
+            part_body = adapter.validate_python(part)
         except ValidationError as invalid:
             # Errors outside the lists occur in every part and must be counted once.
             count += invalid.error_count() - outside
             if len(problems) < MAX_DETAILS:
-                found_errors = invalid.errors(include_url=False, include_input=True, include_context=True)
-                inside = [error for error in found_errors if len(error["loc"]) > 2]
-                outside = len(found_errors) - len(inside)
-                listed = inside if start else found_errors
-                problems += (_problem(error, raw, shape, start) for error in listed[:MAX_DETAILS])
+                part_errors = invalid.errors(include_url=False, include_input=True, include_context=True)
+                inside = [error for error in part_errors if len(error["loc"]) > 2]
+                outside = len(part_errors) - len(inside)
+                reported = inside if start else part_errors
+                problems += (_problem(error, raw, shape, start) for error in reported[:MAX_DETAILS])
             continue
         if read is None:
-            read = found
+            read = part_body
         else:
-            for name, entries in found["data"].items():
+            for name, entries in part_body["data"].items():
                 read["data"][name] += entries
     if count:
         raise validation_error(problems, count)
@@ -62,7 +62,7 @@ def _parts(raw: Any) -> Iterator[tuple[int, Any]]:
         yield 0, raw
         return
     for start in range(0, longest, CHUNK):
-        entries = {name: found[start : start + CHUNK] for name, found in lists.items()}
+        entries = {name: items[start : start + CHUNK] for name, items in lists.items()}
         yield start, {**raw, "data": {**data, **entries}}  # type: ignore[dict-item]
 
 
@@ -85,7 +85,7 @@ def json_path(location: Location) -> str:
     return path
 
 
-def shown(value: Any, limit: int = 80) -> str:
+def to_short_json(value: Any, limit: int = 80) -> str:
     """A value as JSON, shortened."""
     try:
         text = orjson.dumps(value).decode()
@@ -109,10 +109,10 @@ def _message(error: Mapping[str, Any], location: Location, shape: Any) -> str:
         return "is required"
     if kind == "extra_forbidden":
         return _unknown_key(str(location[-1]), valid_keys(shape, location[:-1]))
-    return f"must be {_expected(error)}, not {shown(error['input'])}"
+    return f"must be {_describe_expected(error)}, not {to_short_json(error['input'])}"
 
 
-def _expected(error: Mapping[str, Any]) -> str:
+def _describe_expected(error: Mapping[str, Any]) -> str:
     if error["type"] == EXPECTED_TYPE:
         return error["ctx"]["expected"]
     return {"list_type": "a list", "dict_type": "an object", "typed_dict_type": "an object"}.get(
@@ -129,16 +129,16 @@ def _unknown_key(key: str, valid: Sequence[str]) -> str:
 def valid_keys(shape: Any, location: Location) -> list[str]:
     """The valid keys of the object at a location."""
     for step in location:
-        shape = _bare(shape)
+        shape = _strip_wrappers(shape)
         if isinstance(step, int):
             shape = get_args(shape)[0] if get_origin(shape) is list else shape
         elif is_typeddict(shape):
             shape = shape.__annotations__[step]
-    shape = _bare(shape)
+    shape = _strip_wrappers(shape)
     return list(shape.__annotations__) if is_typeddict(shape) else []
 
 
-def _bare(shape: Any) -> Any:
+def _strip_wrappers(shape: Any) -> Any:
     """The type behind NotRequired, Annotated and ``| None``."""
     while (origin := get_origin(shape)) is not None and origin is not list and origin is not dict:
         args = [arg for arg in get_args(shape) if arg is not type(None)]

@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 from flagadmin.core import errors
 from flagadmin.core.http.request_bodies import parse_json
 from importer.body.coercion import Boolean, Color, Integer, Moment, Number, Share, Text, Weight, one_of
-from importer.body.schema_errors import validated
+from importer.body.schema_errors import validate_by_parts
 from importer.isolation import bulk_work
 from playground.engine.operators import OPERATORS
 from projects.strategies.variant_rules import PAYLOAD_TYPES, WEIGHT_TYPES
@@ -284,7 +284,7 @@ def read_body(raw: Any, *, project: str | None = None, environment: str | None =
         given = {"project": project, "environment": environment}
         raw = {**raw, **{name: value for name, value in given.items() if value}}
     _check_size(raw)
-    document = validated(_BODY, raw, BodyDocument)
+    document = validate_by_parts(_BODY, raw, BodyDocument)
     return Body(document["project"], document["environment"], document["data"])
 
 

@@ -15,7 +15,7 @@ from flagadmin.core.errors import Conflict
 from flagadmin.core.lists.pages import csv_response
 from groups.access import Caller
 from groups.console import ConsolePage, Crumbs
-from importer.apply.execute import changed_since
+from importer.apply.execute import describe_change
 from importer.isolation import bulk_work, run_isolated
 from importer.models import ImportRun
 from importer.plan.build import plan_import
@@ -88,7 +88,7 @@ def as_if_imported(
         return AsIfImported(used, header=matrix.csv_header(), rows=list(matrix.csv_rows()))
     context = {"matrix": matrix, "listing": matrix.listing, "flag_query": query.urlencode(), "link": link}
     assert run.checked_at is not None
-    outdated = changed_since(plan, run.checked_at) if plan.fingerprint != run.fingerprint else ""
+    outdated = describe_change(plan, run.checked_at) if plan.fingerprint != run.fingerprint else ""
     return AsIfImported(used, outdated, render_to_string("includes/matrix.html", context))
 
 

@@ -62,20 +62,20 @@ class FlagRow:
         return [self.name, self.words, what]
 
 
-def listing_of(run: ImportRun, given: QueryDict) -> Listing[FlagReport]:
+def listing_of(run: ImportRun, query: QueryDict) -> Listing[FlagReport]:
     """The flags' reports, filtered, sorted and paged in SQL. Unchanged flags are hidden by default."""
     filters = (
         Filter("q", "Find a flag"),
         Filter("show", "Flags", [("all", "all of the file")]),
     )
-    text, show = (field.value(given) for field in filters)
+    text, show = (field.value(query) for field in filters)
     reports: QuerySet[FlagReport] = run.reports.order_by("id")
     if not show:
         reports = reports.exclude(action="same")
     if text:
         reports = reports.filter(name__icontains=text)
     columns = (*COLUMNS, EXCLUDE) if run.state == State.PENDING else COLUMNS
-    return Listing(given, reports, columns=columns, filters=filters, per_page=100)
+    return Listing(query, reports, columns=columns, filters=filters, per_page=100)
 
 
 def csv_rows(listing: Listing[FlagReport], run: ImportRun) -> Iterator[list[Any]]:

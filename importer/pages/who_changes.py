@@ -13,7 +13,7 @@ from flagadmin.core.errors import Conflict
 from flagadmin.core.lists.pages import csv_response, curl_for
 from groups.access import Caller
 from groups.console import ConsolePage, Crumbs
-from importer.apply.execute import changed_since
+from importer.apply.execute import describe_change
 from importer.expectations import brought_and_not_met, kept_contexts
 from importer.isolation import bulk_work, run_isolated
 from importer.models import ImportRun
@@ -98,5 +98,5 @@ def if_imported(run_id: UUID, given: QueryDict, link: str, *, part: bool, caller
     }
     return IfImported(
         render_to_string(name, context),
-        outdated=changed_since(plan, run.checked_at) if plan.fingerprint != run.fingerprint else "",
+        outdated=describe_change(plan, run.checked_at) if plan.fingerprint != run.fingerprint else "",
     )

@@ -50,7 +50,10 @@ def _plan_flags(
     plan_saved_contexts(plan, saved_contexts, target, caller)
     not_skipped = [flag for flag in plan.flags.values() if flag.action is not Action.SKIP]
     needed = needed_permissions(not_skipped, entries, references)
-    if any(one.project is None and one.action is not Action.SAME for one in plan.saved_contexts.values()):
+    if any(
+        planned.project is None and planned.action is not Action.SAME
+        for planned in plan.saved_contexts.values()
+    ):
         needed.append(Permission.UPDATE_CONTEXT_FIELD)
     plan.missing_permissions = missing_permissions(needed, plan.project, plan.environment, caller=caller)
     plan.notes = [*entries.notes, *references.notes, *notes_on_children(entries), *_notes(plan, entries)]

@@ -30,31 +30,35 @@ def desired_document(
     A flag listed in ``features`` is overwritten: omitted members are reset to their defaults, except whether
     it is enabled, its variants, links and parents, which stay. Other flags only get additions.
     """
-    document = _metadata(entry, stored, issues) if entry.feature is not None else dict(stored or NEW_FLAG)
-    document["strategies"] = list(_strategies(entry, stored, references, target, issues))
-    document["tags"] = _tags(entry, stored, references, issues)
+    document = (
+        _build_metadata(entry, stored, issues) if entry.feature is not None else dict(stored or NEW_FLAG)
+    )
+    document["strategies"] = list(_build_strategies(entry, stored, references, target, issues))
+    document["tags"] = _build_tags(entry, stored, references, issues)
     if entry.enabled is not None:
         document["enabled"] = entry.enabled[1]
         _ensure_strategy(entry, document, target, issues)
     if entry.variants is not None:
-        path, given = entry.variants
-        issues += _issues(entry, _note_unreadable(entry, variants_problems(given, path), references))
-        document["variants"] = variants_document(given, document["variants"])
+        path, variants = entry.variants
+        issues += _convert_problems(
+            entry, _note_unreadable(entry, variants_problems(variants, path), references)
+        )
+        document["variants"] = variants_document(variants, document["variants"])
     if entry.links is not None:
-        document["links"] = _links(entry, target, issues)
+        document["links"] = _build_links(entry, target, issues)
     if entry.parents is not None:
         document["parents"] = [dependency_document(parent) for _, parent in entry.parents]
-    _place_strategies(document["strategies"])
+    _sort_strategies(document["strategies"])
     document["enabled"] = document["enabled"] and not document["archived"]
     return document
 
 
-def _issues(entry: Entry, problems: Iterator[Any]) -> Iterator[Issue]:
+def _convert_problems(entry: Entry, problems: Iterator[Any]) -> Iterator[Issue]:
     for problem in problems:
         yield Issue(IssueKind.VALUE, problem.path, problem.message, entry.name)
 
 
-def _metadata(entry: Entry, stored: Document | None, issues: list[Issue]) -> Document:
+def _build_metadata(entry: Entry, stored: Document | None, issues: list[Issue]) -> Document:
     feature = entry.feature
     kind = feature.get("type", "release")
     if not 1 <= len(kind) <= 100:
@@ -80,7 +84,7 @@ def _metadata(entry: Entry, stored: Document | None, issues: list[Issue]) -> Doc
 # Strategies ------------------------------------------------------------------------------------------------
 
 
-def _strategies(
+def _build_strategies(
     entry: Entry, stored: Document | None, references: References, target: Target, issues: list[Issue]
 ) -> Iterator[Document]:
     kept = [dict(strategy) for strategy in stored["strategies"]] if stored and entry.feature is None else []
@@ -91,18 +95,20 @@ def _strategies(
     if count > target.limits.strategies and entry.strategies:
         message = f"must have at most {target.limits.strategies} strategies in an environment, not {count}"
         issues.append(Issue(IssueKind.VALUE, entry.strategies[0][0], message, entry.name))
-    for position, (path, given) in enumerate(entry.strategies, start=first):
-        document = strategy_document(given, defaults)
-        document["segments"] = _segments(entry, path, given, references, issues)
-        issues += _strategy_issues(entry, path, given, document, references, target)
+    for position, (path, strategy) in enumerate(entry.strategies, start=first):
+        document = strategy_document(strategy, defaults)
+        document["segments"] = _resolve_segments(entry, path, strategy, references, issues)
+        issues += _strategy_issues(entry, path, strategy, document, references, target)
         if document["sortOrder"] is None:
             document["sortOrder"] = position
         yield document
 
 
-def _segments(entry: Entry, path: str, given: Any, references: References, issues: list[Issue]) -> list[int]:
+def _resolve_segments(
+    entry: Entry, path: str, strategy: Any, references: References, issues: list[Issue]
+) -> list[int]:
     segments = []
-    for index, identifier in enumerate(given.get("segments", ())):
+    for index, identifier in enumerate(strategy.get("segments", ())):
         if identifier not in references.listed_segments:
             message = f"segment {identifier:g} not found in data.segments"
             issues.append(Issue(IssueKind.VALUE, f"{path}.segments[{index}]", message, entry.name))
@@ -111,7 +117,7 @@ def _segments(entry: Entry, path: str, given: Any, references: References, issue
 
 
 def _strategy_issues(
-    entry: Entry, path: str, given: Any, document: Document, references: References, target: Target
+    entry: Entry, path: str, strategy: Any, document: Document, references: References, target: Target
 ) -> Iterator[Issue]:
     if UNKNOWN_SEGMENT in document["segments"]:
         document = {**document, "segments": []}
@@ -120,7 +126,7 @@ def _strategy_issues(
         path,
         known_names=references.known,
         limits=target.limits,
-        given_variants=given.get("variants", ()),
+        given_variants=strategy.get("variants", ()),
     )
     for problem in _note_unreadable(entry, problems, references):
         if problem.path == f"{path}.name":
@@ -166,7 +172,7 @@ def _ensure_strategy(entry: Entry, document: Document, target: Target, issues: l
         document["strategies"].append(target.default_strategy_of(entry.name) | {"sortOrder": last + 1})
 
 
-def _place_strategies(strategies: list[Document]) -> None:
+def _sort_strategies(strategies: list[Document]) -> None:
     """Sorts strategies by ``sortOrder``. Values that do not fit into the column are replaced by positions."""
     strategies.sort(key=lambda strategy: strategy["sortOrder"])
     orders = [strategy["sortOrder"] for strategy in strategies]
@@ -179,7 +185,7 @@ def _place_strategies(strategies: list[Document]) -> None:
 # Tags and links --------------------------------------------------------------------------------------------
 
 
-def _tags(
+def _build_tags(
     entry: Entry, stored: Document | None, references: References, issues: list[Issue]
 ) -> list[list[str]]:
     kept = stored["tags"] if stored and entry.feature is None else []
@@ -187,16 +193,16 @@ def _tags(
         return list(kept)
     for path, tag_type, value, from_list in entry.tags:
         names = ("tagType", "tagValue") if from_list else ("type", "value")
-        issues += _issues(
+        issues += _convert_problems(
             entry, tag_problems(tag_type, value, path, known_names=references.known, names=names)
         )
     return [list(tag) for tag in sorted({*map(tuple, kept), *((tag[1], tag[2]) for tag in entry.tags)})]
 
 
-def _links(entry: Entry, target: Target, issues: list[Issue]) -> list[Document]:
-    path, given = entry.links  # type: ignore[misc]
-    issues += _issues(entry, link_problems(given, path, limits=target.limits))
+def _build_links(entry: Entry, target: Target, issues: list[Issue]) -> list[Document]:
+    path, links = entry.links  # type: ignore[misc]
+    issues += _convert_problems(entry, link_problems(links, path, limits=target.limits))
     return [
         {"url": normalized_url(link["url"]) or link["url"], "title": link.get("title") or None}
-        for link in given
+        for link in links
     ]

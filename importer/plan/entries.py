@@ -69,21 +69,21 @@ def gather(body: Body) -> Entries:
         segments=data.get("segments", []),
         tag_types=data["tagTypes"],
     )
-    _features(entries, data["features"])
-    environments = _environments(entries, data.get("featureEnvironments", []), body.environment)
-    _strategies(entries, data["featureStrategies"])
-    _tags(entries, data.get("featureTags", []))
-    _parents(entries, data.get("dependencies", []))
-    _links(entries, data.get("links", []))
+    _read_features(entries, data["features"])
+    environments = _read_environments(entries, data.get("featureEnvironments", []), body.environment)
+    _read_strategies(entries, data["featureStrategies"])
+    _read_tags(entries, data.get("featureTags", []))
+    _read_parents(entries, data.get("dependencies", []))
+    _read_links(entries, data.get("links", []))
     for entry in entries.flags.values():
-        _older_environment_strategies(entries, entry, environments.get(entry.name))
+        _read_older_environment_strategies(entries, entry, environments.get(entry.name))
         if entry.feature is not None:
-            _older_places(entries, entry, body.environment)
+            _read_older_places(entries, entry, body.environment)
     _note_other_environments(entries, body.environment)
     return entries
 
 
-def _features(entries: Entries, features: list[Any]) -> None:
+def _read_features(entries: Entries, features: list[Any]) -> None:
     for index, feature in enumerate(features):
         path, name = f"data.features[{index}]", feature["name"]
         if name in entries.flags:
@@ -94,35 +94,35 @@ def _features(entries: Entries, features: list[Any]) -> None:
             entries.flags[name] = Entry(name, path, feature)
 
 
-def _entry(entries: Entries, name: str, path: str) -> Entry:
+def _ensure_entry(entries: Entries, name: str, path: str) -> Entry:
     entry = entries.flags.get(name)
     if entry is None:
         entry = entries.flags[name] = Entry(name, path)
     return entry
 
 
-def _environments(entries: Entries, listed: list[Any], environment: str) -> dict[str, WithPath]:
+def _read_environments(entries: Entries, items: list[Any], environment: str) -> dict[str, WithPath]:
     """Reads ``enabled`` and variants, which apply to the target environment. Returns each flag's entry."""
     seen: dict[str, WithPath] = {}
-    for index, given in enumerate(listed):
+    for index, item in enumerate(items):
         path = f"data.featureEnvironments[{index}]"
-        name = flag_of_environment_entry(given, entries.flags)
+        name = flag_of_environment_entry(item, entries.flags)
         if not name:
             entries.issues.append(
                 Issue(
                     IssueKind.VALUE,
                     f"{path}.featureName",
-                    f"is required, because {given['name'] or 'the name'} is not a flag of this file",
+                    f"is required, because {item['name'] or 'the name'} is not a flag of this file",
                 )
             )
             continue
         # The specification has the environment's name in `name`; the reference's exports have the flag's.
-        if source := given.get("environment") or (given["name"] if given["name"] != name else ""):
+        if source := item.get("environment") or (item["name"] if item["name"] != name else ""):
             entries.sources.add(source)
         if name not in seen:
-            seen[name] = path, given
-            _take_environment(_entry(entries, name, path), path, given)
-        elif _content(seen[name][1]) != _content(given):
+            seen[name] = path, item
+            _take_environment(_ensure_entry(entries, name, path), path, item)
+        elif _content(seen[name][1]) != _content(item):
             entries.issues.append(
                 Issue(
                     IssueKind.VALUE,
@@ -134,110 +134,112 @@ def _environments(entries: Entries, listed: list[Any], environment: str) -> dict
     return seen
 
 
-def flag_of_environment_entry(given: Any, flags: Container[str]) -> str:
+def flag_of_environment_entry(item: Any, flags: Container[str]) -> str:
     """The flag that an entry of ``featureEnvironments`` belongs to, or "" if the file does not have it.
 
     Without ``featureName``, ``name`` may be the name of the flag or of the environment.
     """
-    return given.get("featureName") or (given["name"] if given["name"] in flags else "")
+    return item.get("featureName") or (item["name"] if item["name"] in flags else "")
 
 
-def _content(given: Any) -> tuple[Any, ...]:
-    return given["enabled"], given.get("variants"), given.get("strategies")
+def _content(item: Any) -> tuple[Any, ...]:
+    return item["enabled"], item.get("variants"), item.get("strategies")
 
 
-def _take_environment(entry: Entry, path: str, given: Any) -> None:
-    entry.enabled = f"{path}.enabled", given["enabled"]
-    if "variants" in given:
-        entry.variants = f"{path}.variants", given["variants"]
+def _take_environment(entry: Entry, path: str, item: Any) -> None:
+    entry.enabled = f"{path}.enabled", item["enabled"]
+    if "variants" in item:
+        entry.variants = f"{path}.variants", item["variants"]
 
 
-def _strategies(entries: Entries, listed: list[Any]) -> None:
-    for index, given in enumerate(listed):
+def _read_strategies(entries: Entries, strategies: list[Any]) -> None:
+    for index, strategy in enumerate(strategies):
         path = f"data.featureStrategies[{index}]"
-        if name := given.get("featureName"):
-            _entry(entries, name, path).strategies.append((path, given))
+        if name := strategy.get("featureName"):
+            _ensure_entry(entries, name, path).strategies.append((path, strategy))
         else:
             entries.issues.append(
                 Issue(
                     IssueKind.VALUE,
                     f"{path}.featureName",
-                    f"is required: which flag has the strategy {given['name']}?",
+                    f"is required: which flag has the strategy {strategy['name']}?",
                 )
             )
 
 
-def _tags(entries: Entries, listed: list[Any]) -> None:
-    for index, given in enumerate(listed):
-        path, name = f"data.featureTags[{index}]", given["featureName"]
+def _read_tags(entries: Entries, tags: list[Any]) -> None:
+    for index, tag in enumerate(tags):
+        path, name = f"data.featureTags[{index}]", tag["featureName"]
         values = []
         for key, older in (("tagType", "type"), ("tagValue", "value")):
-            value = given.get(key) or given.get(older)
+            value = tag.get(key) or tag.get(older)
             if not value:
                 entries.issues.append(Issue(IssueKind.VALUE, f"{path}.{key}", "is required", name))
             values.append(value)
         if all(values):
-            _entry(entries, name, path).tags.append((path, values[0], values[1], True))
+            _ensure_entry(entries, name, path).tags.append((path, values[0], values[1], True))
 
 
-def _parents(entries: Entries, listed: list[Any]) -> None:
-    for index, given in enumerate(listed):
+def _read_parents(entries: Entries, dependencies: list[Any]) -> None:
+    for index, dependency in enumerate(dependencies):
         path = f"data.dependencies[{index}]"
-        entry = _entry(entries, given["feature"], path)
-        parents = [(f"{path}.dependencies[{n}]", parent) for n, parent in enumerate(given["dependencies"])]
+        entry = _ensure_entry(entries, dependency["feature"], path)
+        parents = [
+            (f"{path}.dependencies[{n}]", parent) for n, parent in enumerate(dependency["dependencies"])
+        ]
         entry.parents = [*(entry.parents or []), *parents]
 
 
-def _links(entries: Entries, listed: list[Any]) -> None:
-    for index, given in enumerate(listed):
+def _read_links(entries: Entries, items: list[Any]) -> None:
+    for index, item in enumerate(items):
         path = f"data.links[{index}]"
-        entry = _entry(entries, given["feature"], path)
-        if entry.links is not None and entry.links[1] != given["links"]:
+        entry = _ensure_entry(entries, item["feature"], path)
+        if entry.links is not None and entry.links[1] != item["links"]:
             message = f"{entry.name} has another entry with other content, {entry.links[0]}"
             entries.issues.append(Issue(IssueKind.VALUE, path, message, entry.name))
-        entry.links = entry.links or (f"{path}.links", given["links"])
+        entry.links = entry.links or (f"{path}.links", item["links"])
 
 
 # Older places ---------------------------------------------------------------------------------------------
 
 
-def _older_environment_strategies(entries: Entries, entry: Entry, given: WithPath | None) -> None:
+def _read_older_environment_strategies(entries: Entries, entry: Entry, environment: WithPath | None) -> None:
     """Reads strategies from ``featureEnvironments[].strategies``, unless newer ones are given."""
-    if given and given[1].get("strategies"):
-        _older_strategies(entries, entry, f"{given[0]}.strategies", given[1]["strategies"])
+    if environment and environment[1].get("strategies"):
+        _take_older_strategies(entries, entry, f"{environment[0]}.strategies", environment[1]["strategies"])
 
 
-def _older_places(entries: Entries, entry: Entry, environment: str) -> None:
+def _read_older_places(entries: Entries, entry: Entry, environment: str) -> None:
     feature = entry.feature
-    for index, given in enumerate(feature.get("environments", ())):
+    for index, item in enumerate(feature.get("environments", ())):
         path = f"{entry.path}.environments[{index}]"
-        if environment in (given["name"], given.get("environment")):
-            _older_environment(entries, entry, path, given)
+        if environment in (item["name"], item.get("environment")):
+            _read_older_environment(entries, entry, path, item)
         else:
             entries.notes.append(
-                f"{entry.name}: {path} is not imported because it is for {given['name']}, not {environment}"
+                f"{entry.name}: {path} is not imported because it is for {item['name']}, not {environment}"
             )
     if "enabled" in feature:
-        _older(entries, entry, "enabled", f"{entry.path}.enabled", feature["enabled"])
+        _take_older(entries, entry, "enabled", f"{entry.path}.enabled", feature["enabled"])
     if feature.get("variants"):
-        _older(entries, entry, "variants", f"{entry.path}.variants", feature["variants"])
+        _take_older(entries, entry, "variants", f"{entry.path}.variants", feature["variants"])
     if feature.get("strategies"):
-        _older_strategies(entries, entry, f"{entry.path}.strategies", feature["strategies"])
+        _take_older_strategies(entries, entry, f"{entry.path}.strategies", feature["strategies"])
     if feature.get("links"):
-        _older(entries, entry, "links", f"{entry.path}.links", feature["links"])
-    _older_tags(entries, entry)
-    _older_parents(entries, entry)
+        _take_older(entries, entry, "links", f"{entry.path}.links", feature["links"])
+    _take_older_tags(entries, entry)
+    _take_older_parents(entries, entry)
 
 
-def _older_environment(entries: Entries, entry: Entry, path: str, given: Any) -> None:
-    _older(entries, entry, "enabled", f"{path}.enabled", given["enabled"])
-    if given.get("variants"):
-        _older(entries, entry, "variants", f"{path}.variants", given["variants"])
-    if given.get("strategies"):
-        _older_strategies(entries, entry, f"{path}.strategies", given["strategies"])
+def _read_older_environment(entries: Entries, entry: Entry, path: str, item: Any) -> None:
+    _take_older(entries, entry, "enabled", f"{path}.enabled", item["enabled"])
+    if item.get("variants"):
+        _take_older(entries, entry, "variants", f"{path}.variants", item["variants"])
+    if item.get("strategies"):
+        _take_older_strategies(entries, entry, f"{path}.strategies", item["strategies"])
 
 
-def _older(entries: Entries, entry: Entry, part: str, path: str, value: Any) -> None:
+def _take_older(entries: Entries, entry: Entry, part: str, path: str, value: Any) -> None:
     newer = getattr(entry, part)
     if newer is None:
         setattr(entry, part, (path, value))
@@ -245,14 +247,14 @@ def _older(entries: Entries, entry: Entry, part: str, path: str, value: Any) -> 
         entries.notes.append(f"{entry.name}: {path} is ignored because it differs from {newer[0]}")
 
 
-def _older_strategies(entries: Entries, entry: Entry, path: str, given: list[Any]) -> None:
+def _take_older_strategies(entries: Entries, entry: Entry, path: str, strategies: list[Any]) -> None:
     if entry.strategies:
         entries.notes.append(f"{entry.name}: {path} is ignored in favor of {entry.strategies[0][0]}")
     else:
-        entry.strategies = [(f"{path}[{index}]", strategy) for index, strategy in enumerate(given)]
+        entry.strategies = [(f"{path}[{index}]", strategy) for index, strategy in enumerate(strategies)]
 
 
-def _older_tags(entries: Entries, entry: Entry) -> None:
+def _take_older_tags(entries: Entries, entry: Entry) -> None:
     tags = [
         (f"{entry.path}.tags[{index}]", tag["type"], tag["value"], False)
         for index, tag in enumerate(entry.feature.get("tags") or ())
@@ -265,7 +267,7 @@ def _older_tags(entries: Entries, entry: Entry) -> None:
         )
 
 
-def _older_parents(entries: Entries, entry: Entry) -> None:
+def _take_older_parents(entries: Entries, entry: Entry) -> None:
     older = [
         (f"{entry.path}.dependencies[{index}]", parent)
         for index, parent in enumerate(entry.feature.get("dependencies", ()))

@@ -22,23 +22,29 @@ def exclude_flags(body: Body, names: Iterable[str]) -> Body:
     data: dict[str, Any] = dict(body.data)
     for part, key in _FLAG_KEYS.items():
         if part in data:
-            data[part] = [given for given in data[part] if given.get(key) not in excluded]
+            data[part] = [entry for entry in data[part] if entry.get(key) not in excluded]
     if "featureEnvironments" in data:
         flags = {feature["name"] for feature in body.data["features"]}
         data["featureEnvironments"] = [
-            given
-            for given in data["featureEnvironments"]
-            if flag_of_environment_entry(given, flags) not in excluded
+            entry
+            for entry in data["featureEnvironments"]
+            if flag_of_environment_entry(entry, flags) not in excluded
         ]
     if "segments" in data:
         users = gather(body).segment_users()
         data["segments"] = [
-            given for given in data["segments"] if not users[given["id"]] or users[given["id"]] - excluded
+            entry for entry in data["segments"] if not users[entry["id"]] or users[entry["id"]] - excluded
         ]
     if "savedContexts" in data:
         data["savedContexts"] = [
-            given
-            | {"expectations": [one for one in given.get("expectations", ()) if one["flag"] not in excluded]}
-            for given in data["savedContexts"]
+            entry
+            | {
+                "expectations": [
+                    expectation
+                    for expectation in entry.get("expectations", ())
+                    if expectation["flag"] not in excluded
+                ]
+            }
+            for entry in data["savedContexts"]
         ]
     return Body(body.project, body.environment, data)  # type: ignore[arg-type]

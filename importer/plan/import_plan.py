@@ -108,7 +108,7 @@ class Plan:
         return {action.value: counted[action] for action in Action}
 
     def saved_contexts_with(self, action: Action) -> list[str]:
-        return [one.name for one in self.saved_contexts.values() if one.action is action]
+        return [planned.name for planned in self.saved_contexts.values() if planned.action is action]
 
     def with_action(self, *actions: Action) -> Iterator[FlagPlan]:
         return (flag for flag in self.flags.values() if flag.action in actions)
@@ -123,7 +123,9 @@ class Plan:
         if self.references is not None and self.target is not None:
             state += [*self.references.state(), *self.target.state()]
         if self.saved_contexts:
-            state.append([[one.name, one.before, one.after] for one in self.saved_contexts.values()])
+            state.append(
+                [[planned.name, planned.before, planned.after] for planned in self.saved_contexts.values()]
+            )
         state.append(sorted((issue.path, issue.message) for issue in self.issues))
         return hashlib.sha256(orjson.dumps(state, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
@@ -137,6 +139,6 @@ class Plan:
         """Raises NotFound if there is no active project to import into, ValidationError if there are other issues."""
         for issue in self.issues:
             if issue.kind is IssueKind.PROJECT:
-                raise NotFound(issue.message, details=[each.problem() for each in self.issues])
+                raise NotFound(issue.message, details=[issue.problem() for issue in self.issues])
         if self.issues:
             raise validation_error((issue.problem() for issue in self.issues), len(self.issues))

@@ -14,9 +14,9 @@ def needed_permissions(
 ) -> list[Permission]:
     """The permissions needed to import ``flags`` (all but the skipped ones), in the reference's order."""
     listed = [entries.flags[flag.name] for flag in flags]
-    replaces_strategies = any(flag.feature is not None and _stored(flag, "strategies") for flag in flags)
+    replaces_strategies = any(flag.feature is not None and _has_stored(flag, "strategies") for flag in flags)
     changes_variants = any(
-        entry.variants is not None and (entry.variants[1] or _stored(flag, "variants"))
+        entry.variants is not None and (entry.variants[1] or _has_stored(flag, "variants"))
         for flag, entry in zip(flags, listed, strict=True)
     )
     needed = {
@@ -34,7 +34,7 @@ def needed_permissions(
     return [permission for permission, is_needed in needed.items() if is_needed]
 
 
-def _stored(flag: FlagPlan, part: str) -> bool:
+def _has_stored(flag: FlagPlan, part: str) -> bool:
     return bool((flag.before or {}).get(part))
 
 
