@@ -18,14 +18,14 @@ class SdkConfig(AppConfig):
         from sdk.ofrep import tickets
         from sdk.ofrep.change_events import change_events
         from sdk.ofrep.errors import PREFIX, error_body
-        from sdk.ready_answers import delta_shortcut, features_shortcut
+        from sdk.ready_answers import delta_answers, features_answers
         from sdk.streaming.sdk_streams import sdk_streams, stream
         from sdk.watcher.watcher import watcher
 
         background_tasks.run_every(timedelta(days=1), forget_unused)
         loop_routes.run_in_loop(watcher.run)
-        loop_routes.add_shortcut("/api/client/features", features_shortcut)
-        loop_routes.add_shortcut("/api/client/delta", delta_shortcut)
+        loop_routes.add_shortcut("/api/client/features", features_answers)
+        loop_routes.add_shortcut("/api/client/delta", delta_answers)
         loop_routes.add_stream("/api/client/streaming", stream)
         loop_routes.run_in_loop(streams.keep_alive)
         loop_routes.run_in_loop(sdk_streams.use_tokens)

@@ -13,7 +13,7 @@ from rest_framework import serializers
 
 from flagadmin.core.errors import Problem, ValidationError
 from flagadmin.core.http.client_address import client_address
-from flagadmin.core.server.gc_control import gc_paused
+from flagadmin.core.http.not_modified import is_known, not_modified
 from groups.authentication import ApiKeyAuthentication, ApiRequest, IsFrontendCaller
 from playground.engine.context import TOP_LEVEL, Context
 from playground.engine.evaluator import evaluate
@@ -26,7 +26,6 @@ from projects.applications.usage_report import InstanceKey, UsageReport
 from sdk import schemas as wire
 from sdk.base import environment_of, token_of
 from sdk.cors import CorsView
-from sdk.features.api import is_known
 from sdk.reports.batcher import report_batcher
 from sdk.reports.metrics import metrics_report
 from sdk.reports.register import instance_of
@@ -113,7 +112,6 @@ class FrontendTogglesView(FrontendView):
         return toggles(request, body_context(request.data))
 
 
-@gc_paused
 def toggles(request: ApiRequest, context: dict[str, Any]) -> HttpResponse:
     """Environment and projects are the key's, whatever a context says."""
     token = token_of(request)
@@ -129,9 +127,10 @@ def toggles(request: ApiRequest, context: dict[str, Any]) -> HttpResponse:
     EVALUATIONS.labels("frontend").inc(len(compiled.flags))
     body = render_toggles(compiled, evaluation)
     etag = f'W/"{hashlib.blake2b(body, digest_size=8).hexdigest()}"'
-    known = request.method == "GET" and is_known(request, etag.removeprefix("W/"))
-    answer = HttpResponse(status=304) if known else HttpResponse(body, content_type="application/json")
-    answer["ETag"] = etag
+    if request.method == "GET" and is_known(request, etag):
+        answer = not_modified(etag)
+    else:
+        answer = HttpResponse(body, content_type="application/json", headers={"ETag": etag})
     answer["Cache-Control"] = "no-cache"
     return answer
 

@@ -11,11 +11,11 @@ class CoreConfig(AppConfig):
     def ready(self) -> None:
         from flagadmin.core.db.standby import watch_commits
         from flagadmin.core.server import loop_routes
-        from flagadmin.core.server.constant_answers import ConstantAnswers
         from flagadmin.core.server.process_metrics import sample_worker
+        from flagadmin.core.server.ready_answers import ReadyAnswers
 
         for path in ("/healthz", "/health"):
-            loop_routes.add_shortcut(path, ConstantAnswers())
+            loop_routes.add_shortcut(path, ReadyAnswers())
         if settings.DATABASE_URL:  # the bundled database has no standby
             loop_routes.run_in_loop(watch_commits)
         if settings.METRICS_TOKEN:

@@ -10,12 +10,12 @@ from typing import Any
 import orjson
 from django.db.models import Q
 from django.http import HttpResponse
-from django.utils.http import parse_etags
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import serializers
 
 from flagadmin.core.db.replica import read_for_sdks
 from flagadmin.core.http.compression import json_response
+from flagadmin.core.http.not_modified import known_etags, not_modified
 from groups.authentication import ApiRequest
 from projects.models import FlagTag
 from sdk.base import ClientView, token_of
@@ -25,7 +25,7 @@ from sdk.delta.states import TRUSTED, states
 from sdk.features.api import EXAMPLE as FEATURES
 from sdk.features.api import FILTERS, ClientFeature, ClientSegment, read_query
 from sdk.features.cache import FeaturesQuery
-from sdk.ready_answers import MadeFrom, made_from
+from sdk.ready_answers import Origin, delta_answers, mark_origin
 from sdk.watcher.scopes import token_scope
 
 MAX_ID = 2**32 - 1
@@ -92,24 +92,21 @@ class DeltaView(ClientView):
         version, events = state.events(_version_known(request, suffix), matches)
         etag = f'"{version}{suffix}"'
         if events is None:
-            response = HttpResponse(status=304)
+            response = not_modified(etag)
             if not query.tags:
                 # As long as the id is trusted: other workers must learn that somebody still asks for it.
-                origin = MadeFrom(token_of(request).pk, found, etag, None, valid_until=time.time() + TRUSTED)
-                made_from(response, origin)
+                mark_origin(response, Origin(token_of(request).pk, found, valid_until=time.time() + TRUSTED))
         else:
             response = json_response(request, events)
-        response["ETag"] = etag
-        response["Vary"] = "Authorization, Accept-Encoding, If-None-Match"
+            response["ETag"] = etag
+        response["Vary"] = delta_answers.vary
         response["Cache-Control"] = "no-store"  # what changed since one version is no answer for another
         return response
 
 
 def _version_known(request: ApiRequest, suffix: str) -> int | None:
     """The largest version in If-None-Match for the same filters; None if there is none."""
-    etags = (
-        etag.removeprefix("W/").strip('"') for etag in parse_etags(request.headers.get("If-None-Match", ""))
-    )
+    etags = (etag.strip('"') for etag in known_etags(request))
     ids = [etag.removesuffix(suffix) for etag in etags if etag.endswith(suffix)]
     return max((int(text) for text in ids if is_id(text)), default=None)
 

@@ -3,7 +3,6 @@
 import orjson
 from django.conf import settings
 from django.http import HttpResponse
-from django.utils.http import parse_etags
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
@@ -12,11 +11,13 @@ from flagadmin.core.db import outages
 from flagadmin.core.db.replica import has_other_database, read_for_sdks
 from flagadmin.core.errors import NotFound, ServiceUnavailable, ValidationError
 from flagadmin.core.http.compression import json_response
+from flagadmin.core.http.not_modified import is_known, known_etags, not_modified
 from flagadmin.core.http.openapi import refusal
 from groups.authentication import ApiRequest
 from sdk.base import ClientView, token_of
+from sdk.features.answer import FeaturesAnswer
 from sdk.features.cache import FeaturesQuery, cache, cached_answer, etag_of, is_older
-from sdk.ready_answers import MadeFrom, made_from
+from sdk.ready_answers import Origin, features_answers, mark_origin
 from sdk.spec_header import HEADER, knows_segments
 from sdk.watcher.scopes import token_scope
 
@@ -140,7 +141,7 @@ class FeaturesView(ClientView):
         key, etag = etag_of(scope, query, using=using)
         answer = None
         if is_known(request, etag):
-            response = HttpResponse(status=304)
+            response = not_modified(etag)
         elif outages.is_from_memory():
             return _answer_of_before(request, key, etag)
         else:
@@ -150,11 +151,12 @@ class FeaturesView(ClientView):
                 if has_other_database(using) or not outages.may_use_known():
                     raise
                 return _answer_of_before(request, key, etag)
-            response = json_response(request, answer)
+            response = _full_response(request, answer)
             cache.recount(answer, limit=settings.CLIENT_FEATURES_CACHE_BYTES)
-        if not (query.tags or outages.is_from_memory()) and (answer is None or answer.etag == etag):
-            made_from(response, MadeFrom(token_of(request).pk, scope, etag, answer))
-        return _with_headers(response, answer.etag if answer else etag)
+        is_current = answer is None or (answer.etag == etag and _is_behind(request, etag))
+        if is_current and not (query.tags or outages.is_from_memory()):
+            mark_origin(response, Origin(token_of(request).pk, scope, answer))
+        return _with_headers(response)
 
 
 class FeatureView(ClientView):
@@ -181,12 +183,12 @@ def _answer_of_before(request: ApiRequest, key: bytes, etag: str) -> HttpRespons
     """During an outage: the latest answer that this worker has made, never after a later one of another worker."""
     answer = cache.get(key)
     latest = answer.etag if answer else etag
-    for known in parse_etags(request.headers.get("If-None-Match", "")):
-        if known.removeprefix("W/") == latest or is_older(latest, known):
-            return _with_headers(HttpResponse(status=304), known.removeprefix("W/"))
+    for known in known_etags(request):
+        if known == latest or is_older(latest, known):
+            return _with_headers(not_modified(known))
     if answer is None:
         raise ServiceUnavailable
-    return _with_headers(json_response(request, answer), answer.etag)
+    return _with_headers(_full_response(request, answer))
 
 
 def read_query(request: ApiRequest) -> FeaturesQuery:
@@ -207,16 +209,24 @@ def read_query(request: ApiRequest) -> FeaturesQuery:
     )
 
 
-def is_known(request: ApiRequest, etag: str) -> bool:
-    """Whether If-None-Match contains this ETag, by weak comparison (RFC 9110)."""
-    known = parse_etags(request.headers.get("If-None-Match", ""))
-    return known == ["*"] or etag in (tag.removeprefix("W/") for tag in known)
+def _is_behind(request: ApiRequest, etag: str) -> bool:
+    """Whether the client has nothing or an older answer.
+
+    What another worker has answered from a newer state must not be followed by what is older, even if it is ready.
+    """
+    known = request.headers.get("If-None-Match")
+    return known is None or is_older(known, etag)
 
 
-def _with_headers(response: HttpResponse, etag: str) -> HttpResponse:
+def _full_response(request: ApiRequest, answer: FeaturesAnswer) -> HttpResponse:
+    response = json_response(request, answer)
+    response["ETag"] = answer.etag
+    return response
+
+
+def _with_headers(response: HttpResponse) -> HttpResponse:
     """Lets shared caches keep the answer of each token, if they ask every time whether it is still the same."""
-    response["ETag"] = etag
-    response["Vary"] = f"Authorization, Accept-Encoding, {HEADER}"
+    response["Vary"] = features_answers.vary
     # Without "public", no shared cache may keep the answer to a request with Authorization (RFC 9111, 3.5).
     response["Cache-Control"] = "public, no-cache"
     return response

@@ -13,6 +13,7 @@ from rest_framework.permissions import BasePermission
 
 from flagadmin.core.errors import AuthenticationRequired
 from flagadmin.core.http.client_address import client_address
+from flagadmin.core.http.not_modified import is_known, not_modified
 from flagadmin.core.server.event_streams import CONTENT_TYPE, streams
 from groups.authentication import ApiKeyHeaderAuthentication, ApiRequest, check_kind
 from groups.models import ApiToken
@@ -23,7 +24,6 @@ from sdk.base import environment_of, token_of
 from sdk.cors import CorsView
 from sdk.delta.api import is_id
 from sdk.delta.scope import read_scope
-from sdk.features.api import is_known
 from sdk.ofrep import openapi
 from sdk.ofrep.documents import render_flag, render_flags
 from sdk.ofrep.etag import etag_of
@@ -155,18 +155,15 @@ class FlagsView(OfrepView):
         ticket = ticket_of(asked.token)
         etag = etag_of(asked.compiled.snapshot, asked.revisions, asked.context, asked.now, ticket=ticket)
         if is_known(request, etag):
-            answer = HttpResponse(status=304)
-        else:
-            body = render_flags(
-                asked.compiled,
-                asked.context,
-                asked.now,
-                browser=asked.browser,
-                eventStreams=event_streams(ticket),
-            )
-            answer = HttpResponse(body, content_type="application/json")
-        answer["ETag"] = etag
-        return answer
+            return not_modified(etag)
+        body = render_flags(
+            asked.compiled,
+            asked.context,
+            asked.now,
+            browser=asked.browser,
+            eventStreams=event_streams(ticket),
+        )
+        return HttpResponse(body, content_type="application/json", headers={"ETag": etag})
 
 
 class EventsView(OfrepView):

@@ -10,9 +10,9 @@ import pytest
 
 from flagadmin import rsgi
 from flagadmin.core.server import loop_routes
-from flagadmin.core.server.constant_answers import ConstantAnswers
+from flagadmin.core.server.ready_answers import ReadyAnswers
 from sdk.features.cache import cache
-from sdk.ready_answers import PollShortcut
+from sdk.ready_answers import PollAnswers, delta_answers, features_answers
 from sdk.watcher import watcher
 from sdk.watcher.watcher import Watcher
 from tests.support import event_loop
@@ -31,7 +31,7 @@ class Server:
 
     def __init__(self) -> None:
         self.watcher = Watcher()
-        self.shortcut = PollShortcut(self.watcher)
+        self.shortcut = PollAnswers(self.watcher, features_answers.reads)
         self.application = rsgi.Application()
         self.from_memory = False
 
@@ -82,7 +82,7 @@ class Server:
 async def serving() -> AsyncIterator[Server]:
     server = Server()
     loop_routes.add_shortcut(FEATURES, server.shortcut)
-    loop_routes.add_shortcut(DELTA, PollShortcut(server.watcher))
+    loop_routes.add_shortcut(DELTA, PollAnswers(server.watcher, delta_answers.reads))
     loop_routes.run_in_loop(server.watcher.run)
     server.application.__rsgi_init__(asyncio.get_running_loop())
     try:
@@ -104,7 +104,7 @@ def with_server(work: Callable[[Server], Awaitable[Any]]) -> Any:
 
 @pytest.fixture
 def polling_routes(monkeypatch: pytest.MonkeyPatch) -> None:
-    shortcuts = {"/healthz": ConstantAnswers()}
+    shortcuts = {"/healthz": ReadyAnswers()}
     for name, own in (("shortcuts", shortcuts), ("streams", {}), ("tasks", [])):
         monkeypatch.setattr(loop_routes, name, own)
     # A busy machine may keep the watcher waiting; what must not be certain, tests say themselves.

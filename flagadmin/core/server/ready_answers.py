@@ -1,0 +1,104 @@
+"""Answers requests in the event loop as Django answered the same ones, while that answer holds.
+
+An endpoint declares the request headers that its view reads, as in ``Vary``. What middleware and settings read is
+in `_ALWAYS`. Requests that differ in none of these get the same answer, as long as what else decided it is the same.
+"""
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from flagadmin.core.http.middleware import request_id_for
+from flagadmin.core.server.loop_routes import Headers, Learn, Ready
+
+# Host: ALLOWED_HOSTS. X-Forwarded-Proto: the redirect to HTTPS. Content-Type: the encoding of the query string.
+_ALWAYS = ("host", "x-forwarded-proto", "content-type", "if-none-match")
+_REQUEST_ID = "X-Request-Id"
+
+
+class Basis(NamedTuple):
+    """What an answer rests on. ``body`` returns None if the body is no longer kept: then Django answers."""
+
+    holds: Callable[[Any], bool]
+    body: Callable[[], bytes | None]
+
+
+class _Answer(NamedTuple):
+    status: int
+    headers: Headers
+    basis: Basis
+
+
+class ReadyAnswers:
+    """The shortcut of a path whose answers depend on the request alone."""
+
+    max_answers = 100  # clients use a few hosts
+
+    def __init__(self, reads: tuple[str, ...] = (), caller: str = "") -> None:
+        """``reads`` are the request headers that the view reads, beside If-None-Match."""
+        self.caller = caller
+        self.reads = reads
+        self._shaping = tuple(dict.fromkeys((*_ALWAYS, *(name.lower() for name in reads))))
+        self._read = frozenset((*self._shaping, "cookie", _REQUEST_ID.lower()))
+        self._answers: OrderedDict[bytes, _Answer] = OrderedDict()  # by the hash of the request
+
+    @property
+    def vary(self) -> str:
+        return ", ".join(self.reads)
+
+    def state(self) -> Any:
+        """What decides answers beside the request, as it is known now. None if nothing is certain."""
+        return ()
+
+    def basis(self, before: Any, sent: Ready, response: Any) -> Basis | None:
+        """What Django's answer rests on, None if on more than is known. ``before`` is the state of before it began."""
+        return Basis(lambda state: True, lambda: sent.body) if sent.status == 200 else None
+
+    def answer(self, scope: Any) -> Ready | None:
+        key, request_id = self._identify(scope)
+        answer = self._answers.get(key) if key else None
+        state = self.state() if answer else None
+        if answer is None or state is None or not answer.basis.holds(state):
+            return None
+        body = answer.basis.body()
+        if body is None:
+            return None
+        self._answers.move_to_end(key)
+        identifier = request_id_for(request_id)
+        return Ready(answer.status, [*answer.headers, (_REQUEST_ID, identifier)], body, identifier)
+
+    def learn(self, scope: Any) -> Learn | None:
+        state = self.state()
+        key, _ = self._identify(scope)
+        if state is None or not key:
+            return None
+
+        def learn(sent: Ready, response: Any) -> None:
+            headers = [(name, value) for name, value in sent.headers if name != _REQUEST_ID]
+            if any(name.lower() == "set-cookie" for name, _ in headers):  # for this client only
+                return
+            if basis := self.basis(state, sent, response):
+                self._answers[key] = _Answer(sent.status, headers, basis)
+                self._answers.move_to_end(key)
+                while len(self._answers) > self.max_answers:
+                    self._answers.popitem(last=False)
+
+        return learn
+
+    def _identify(self, scope: Any) -> tuple[bytes, str]:
+        """A hash of all that shapes the answer to an RSGI request, and its X-Request-Id.
+
+        The hash is empty if only Django can say what the request means.
+        """
+        headers: dict[str, str] = {}
+        for name, value in scope.headers.items():
+            if name in self._read:
+                # As `environ_of` joins them.
+                headers[name] = f"{headers[name]},{value}" if name in headers else value
+        request_id = headers.get("x-request-id", "")
+        if "cookie" in headers or "host" not in headers:
+            return b"", request_id
+        shaping = [scope.scheme, scope.query_string, *[headers.get(name, "\n") for name in self._shaping]]
+        # A hash, because secrets should not lie about in memory and a header may be long. No header contains NUL.
+        return hashlib.sha256("\0".join(shaping).encode()).digest(), request_id
