@@ -10,7 +10,6 @@ from rest_framework.decorators import action
 from rest_framework.response import Response
 
 from flagadmin.core.errors import NotFound, ValidationError
-from flagadmin.core.http.list_queries import list_parameters
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from groups.viewsets import ViewSet
@@ -58,11 +57,7 @@ class ProjectApplicationViewSet(InProjectViewSet):
     @extend_schema(
         operation_id="getProjectApplications",
         summary="Applications that use a project",
-        parameters=list_parameters(
-            ProjectApplicationFilter,
-            query="Search in application name, SDK and environment, ignoring case. A comma means or.",
-            sort_by="Field to sort by; lists are sorted by their length, ties by name:",
-        ),
+        parameters=ProjectApplicationFilter.parameters(),
         responses=ProjectApplications,
         examples=[OpenApiExample("Applications", value=EXAMPLE, response_only=True, status_codes=["200"])],
     )
@@ -71,13 +66,12 @@ class ProjectApplicationViewSet(InProjectViewSet):
 
         A search selects applications; each is returned whole.
         """
-        filtered = ProjectApplicationFilter(request.query_params, queries.project_applications(project_id))
-        filtered.check()
-        key = filtered.form.cleaned_data["sortBy"] or "appName"
-        ordered = queries.sort(filtered.qs, key, descending=filtered.descending)
-        page = queries.page(project_id, ordered, filtered.start, filtered.length)
+        listed = ProjectApplicationFilter(request.query_params, queries.project_applications(project_id))
+        options = listed.check()
+        ordered = queries.sort(listed.qs, options["sortBy"], descending=options["sortOrder"] == "desc")
+        page = queries.page(project_id, listed.cut(ordered))
         records = queries.application_documents(project_id, page)
-        return Response({"total": filtered.qs.count(), "applications": records})
+        return Response({"total": listed.qs.count(), "applications": records})
 
 
 class ApplicationViewSet(ViewSet):
@@ -95,20 +89,16 @@ class ApplicationViewSet(ViewSet):
 
     @extend_schema(
         operation_id="getApplications",
-        parameters=list_parameters(
-            ApplicationFilter,
-            query="Search in application names, ignoring case. A comma means or.",
-            sort_by="Field to sort by:",
-        ),
+        parameters=ApplicationFilter.parameters(),
         responses=Applications,
     )
     def list(self, request: ApiRequest) -> Response:
         """List all applications that have reported, with the projects whose flags they use."""
-        filtered = ApplicationFilter(request.query_params, details.readable_applications(self.caller))
-        filtered.check()
-        page = filtered.page(filtered.qs.order_by("-name" if filtered.descending else "name"))
-        records = details.overview_documents(self.caller, page)
-        return Response({"applications": records, "total": filtered.qs.count()})
+        listed = ApplicationFilter(request.query_params, details.readable_applications(self.caller))
+        options = listed.check()
+        ordered = listed.qs.order_by("-name" if options["sortOrder"] == "desc" else "name")
+        records = details.overview_documents(self.caller, list(listed.cut(ordered)))
+        return Response({"applications": records, "total": listed.qs.count()})
 
     @extend_schema(operation_id="getApplication", responses=ApplicationDetail)
     def retrieve(self, request: ApiRequest, name: str) -> Response:

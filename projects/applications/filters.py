@@ -1,24 +1,78 @@
 """Filters and sort orders of the applications lists."""
 
+from collections.abc import Callable, Iterable
+
+import django_filters
+from django import forms
 from django.db.models import Q, QuerySet
 
-from flagadmin.core.http.list_queries import ListFilter, sort_keys, terms_of
+from flagadmin.core.lists.filters import MAX_LENGTH, Direction, ListFilter, Text, WholeNumber
 from projects.applications import queries
+
+MAX_TERMS = 100
+
+
+def terms_of(query: str) -> list[str]:
+    """The comma-separated search terms, without empty ones."""
+    return [term.strip() for term in query.split(",") if term.strip()]
+
+
+def check_terms(query: str) -> None:
+    """Raises a form ValidationError for too many terms."""
+    if len(terms_of(query)) > MAX_TERMS:
+        raise forms.ValidationError(f"Must have at most {MAX_TERMS} terms.")
+
+
+def search_in_project(lines: QuerySet, name: str, query: str) -> QuerySet:
+    return queries.search(lines, terms_of(query))
+
+
+def search_by_name(applications: QuerySet, name: str, query: str) -> QuerySet:
+    matches = Q()
+    for term in terms_of(query):
+        matches |= Q(folded_name__contains=term.casefold())
+    return applications.filter(matches)
+
+
+def query_filter(search: Callable[..., QuerySet], searched: str) -> django_filters.CharFilter:
+    help_text = f"Search in {searched}, ignoring case. A comma means or."
+    return django_filters.CharFilter(method=search, validators=[check_terms], help_text=help_text)
+
+
+def page_length(default: int) -> WholeNumber:
+    help_text = f"Number of applications per page, 1 to {MAX_LENGTH}."
+    return WholeNumber(
+        min_value=1, max_value=MAX_LENGTH, initial=default, is_strict=True, help_text=help_text
+    )
+
+
+def sort_key(sorts: str, keys: Iterable[str]) -> Text:
+    return Text(initial="appName", help_text=f"{sorts} {', '.join(keys)}; anything else counts as appName.")
+
+
+class ProjectApplicationOptions(forms.Form):
+    sortOrder = Direction(is_strict=True, help_text="Sort order for `sortBy`.")
+    offset = WholeNumber(min_value=0, initial=0, is_strict=True, help_text="Number of applications to skip.")
+    limit = page_length(50)
+    sortBy = sort_key("Field to sort by; lists are sorted by their length, ties by name:", queries.SORT_KEYS)
+
+
+class ApplicationOptions(ProjectApplicationOptions):
+    limit = page_length(1000)
+    sortBy = sort_key("Field to sort by:", ["appName"])
 
 
 class ProjectApplicationFilter(ListFilter):
-    sortBy = sort_keys(*queries.SORT_KEYS)
+    once_only = True
+    query = query_filter(search_in_project, "application name, SDK and environment")
 
-    def keep_matches(self, rows: QuerySet, name: str, value: str) -> QuerySet:
-        return queries.search(rows, terms_of(value))
+    class Meta:
+        form = ProjectApplicationOptions
 
 
 class ApplicationFilter(ListFilter):
-    default_limit = 1000
-    sortBy = sort_keys("appName")
+    once_only = True
+    query = query_filter(search_by_name, "application names")
 
-    def keep_matches(self, rows: QuerySet, name: str, value: str) -> QuerySet:
-        matches = Q()
-        for term in terms_of(value):
-            matches |= Q(folded_name__contains=term.casefold())
-        return rows.filter(matches)
+    class Meta:
+        form = ApplicationOptions

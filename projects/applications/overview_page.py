@@ -44,7 +44,7 @@ class AllApplicationsPage(ListPage):
         return (Filter("q", "Name"),)
 
     def rows(self, values: dict[str, str]) -> QuerySet[Any]:
-        found = ApplicationFilter({"query": values["q"]}, readable_applications(self.caller)).qs
+        found = ApplicationFilter.narrow(readable_applications(self.caller), query=values["q"])
         lines = ProjectApplication.objects.filter(
             application_id=OuterRef("pk"),
             project_id__in=Project.objects.readable_by(self.caller).values("pk"),

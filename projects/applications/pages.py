@@ -84,7 +84,7 @@ class ApplicationsPage(ListPage):
 
     def rows(self, values: dict[str, str]) -> QuerySet[ProjectApplication]:
         lines = documents.project_applications(self.project.pk)
-        lines = ProjectApplicationFilter({"query": values["q"]}, lines).qs
+        lines = ProjectApplicationFilter.narrow(lines, query=values["q"])
         environment = values["environment"]
         return documents.in_environment(lines, environment) if environment else lines
 
@@ -101,7 +101,7 @@ class ApplicationsPage(ListPage):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         self.shown = kwargs["listing"]
         start = (self.shown.page.number - 1) * self.per_page
-        lines = documents.page(self.project.pk, self.shown.all_rows, start, self.per_page)
+        lines = documents.page(self.project.pk, self.shown.all_rows[start : start + self.per_page])
         return super().get_context_data(
             **project_head(self.project, "project-applications", caller=self.caller),
             # Of the whole project, not of what the filters leave.

@@ -64,16 +64,14 @@ def in_environment(lines: QuerySet[ProjectApplication], environment: str) -> Que
 def sort(
     lines: QuerySet[ProjectApplication], key: str, *, descending: bool = False
 ) -> QuerySet[ProjectApplication]:
-    """Sorted by one of SORT_KEYS, then by name."""
-    column = SORT_KEYS[key]
+    """Sorted by one of SORT_KEYS, then by name. Other keys are those of other lists: by name."""
+    column = SORT_KEYS.get(key, "name")
     return lines.order_by(f"-{column}" if descending else column, "name")
 
 
-def page(
-    project_id: str, lines: QuerySet[ProjectApplication], start: int, length: int
-) -> list[ProjectApplication]:
-    """A page of the sorted rows. Only ids are sorted; whole rows are read for one page."""
-    page_ids = lines.values("application_id")[start : start + length]
+def page(project_id: str, lines: QuerySet[ProjectApplication]) -> list[ProjectApplication]:
+    """The whole rows of a page, which is a slice of the sorted ones. Only ids are sorted."""
+    page_ids = lines.values("application_id")
     whole = ProjectApplication.objects.filter(project_id=project_id, application_id__in=page_ids)
     return list(whole.order_by(*lines.query.order_by))
 

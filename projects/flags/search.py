@@ -12,13 +12,15 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.db.models.expressions import OrderBy
 from rest_framework.serializers import BooleanField
 
-from flagadmin.core.errors import Problem, check_problems, choices
-from flagadmin.core.http.list_queries import (
-    FAR,
-    MAX_COUNT,
-    LenientChoiceFilter,
-    LenientIntegerFilter,
-    unknown_parameters,
+from flagadmin.core.errors import choices
+from flagadmin.core.lists.filters import (
+    MAX_LENGTH,
+    MAX_OFFSET,
+    Direction,
+    ListFilter,
+    Option,
+    Text,
+    WholeNumber,
 )
 from projects.flags.search_conditions import (
     ARCHIVED,
@@ -26,6 +28,7 @@ from projects.flags.search_conditions import (
     INCLUDE,
     IS,
     NEGATIVE,
+    SORT_KEYS,
     Condition,
     created,
     in_stage,
@@ -44,7 +47,6 @@ from projects.models import FavoriteFlag, Flag, LifecycleStage
 
 MAX_VALUES = 50
 DEFAULT_LIMIT = 50
-TRUE = sorted(value for value in BooleanField.TRUE_VALUES if isinstance(value, str))
 
 
 def few_values(text: str) -> None:
@@ -67,7 +69,8 @@ class OperatorFilter(django_filters.CharFilter):
         reads: Callable[[str], object] = bool,
         wants: str = "a value",
     ) -> None:
-        super().__init__(strip=False, validators=[few_values, self.check])
+        help_text = f"{' or '.join(operators)}, a colon, and values separated by commas."
+        super().__init__(strip=False, validators=[few_values, self.check], help_text=help_text)
         self.operators, self.condition, self.reads, self.wants = operators, condition, reads, wants
 
     def filter(self, flags: QuerySet[Flag], text: str) -> QuerySet[Flag]:
@@ -92,6 +95,7 @@ class StatusField(forms.Field):
     """``environment:enabled`` or ``environment:disabled``, repeatable, sent as ``status`` or ``status[]``."""
 
     widget = StatusWidget
+    many = True
 
     def validate(self, statuses: list[str]) -> None:
         wrong = [status for status in statuses if status.rpartition(":")[2] not in ("enabled", "disabled")]
@@ -109,15 +113,41 @@ class StatusFilter(django_filters.Filter):
         return flags.filter(in_status(statuses))
 
 
-class FlagFilter(django_filters.FilterSet):
-    """Filters combined with AND; the terms of ``query`` and the values of ``status`` are combined with OR.
+class Truth(Option, forms.Field):
+    openapi_type = bool
 
-    ``sortBy`` is one of SORT_KEYS, or for example "environment:production" to list flags that are off there
-    first. Any other value means createdAt, because clients send sort keys of their own.
-    """
+    def to_python(self, text: str | None) -> bool:
+        return text in BooleanField.TRUE_VALUES
 
-    query = django_filters.CharFilter(method="matching", validators=[few_values])
-    status = StatusFilter()
+
+class SearchOptions(forms.Form):
+    """Clients send values of their own, which count as the default."""
+
+    sortBy = Text(
+        initial="createdAt",
+        help_text=f"{', '.join(SORT_KEYS)}, or `environment:` and the name of one, where flags that are off "
+        "come before those that are on. Anything else counts as createdAt.",
+    )
+    sortOrder = Direction()
+    favoritesFirst = Truth(help_text="List the caller's favorites first.")
+    offset = WholeNumber(min_value=0, max_value=MAX_OFFSET, initial=0)
+    limit = WholeNumber(
+        min_value=1,
+        max_value=MAX_LENGTH,
+        initial=DEFAULT_LIMIT,
+        help_text=f"1 to {MAX_LENGTH}; anything else counts as {DEFAULT_LIMIT}.",
+    )
+
+
+class FlagFilter(ListFilter):
+    """Filters combined with AND; the terms of ``query`` and the values of ``status`` are combined with OR."""
+
+    query = django_filters.CharFilter(
+        method=lambda flags, name, text: flags.filter(text_query(text)),
+        validators=[few_values],
+        help_text="Terms, separated by commas: part of a name, a description or a tag (type:value).",
+    )
+    status = StatusFilter(help_text="environment:enabled or environment:disabled; flags with one of these.")
     project = OperatorFilter(IS, is_one_of(lambda value: Q(project=value)))
     type = OperatorFilter(IS, is_one_of(lambda value: Q(type=value)))
     state = OperatorFilter(
@@ -148,41 +178,30 @@ class FlagFilter(django_filters.FilterSet):
     )
     tag = OperatorFilter(INCLUDE, includes(tagged), lambda text: ":" in text, "type:value")
     segment = OperatorFilter(INCLUDE, includes(with_segment))
-    sortBy = django_filters.CharFilter(method="leave")
-    sortOrder = LenientChoiceFilter(method="leave", choices=[("asc", "asc"), ("desc", "desc")])
-    favoritesFirst = LenientChoiceFilter(method="leave", choices=[(value, value) for value in TRUE])
-    offset = LenientIntegerFilter(method="leave", min_value=0, max_value=FAR)
-    limit = LenientIntegerFilter(method="leave", min_value=1, max_value=MAX_COUNT)
 
-    def matching(self, flags: QuerySet[Flag], name: str, text: str) -> QuerySet[Flag]:
-        return flags.filter(text_query(text))
+    class Meta:
+        form = SearchOptions
 
-    def leave(self, flags: QuerySet[Flag], name: str, value: object) -> QuerySet[Flag]:
-        return flags
+    @property
+    def known(self) -> list[str]:
+        return [*super().known, "status[]"]
 
     def filter_queryset(self, flags: QuerySet[Flag]) -> QuerySet[Flag]:
-        found = super().filter_queryset(flags)
-        return found if self._asks_for_archived() else found.filter(archived_at=None)
+        matching = super().filter_queryset(flags)
+        return matching if self._asks_for_archived() else matching.filter(archived_at=None)
 
     def page(self, user_id: int | None) -> tuple[list[Flag], int]:
         """One page of the matching flags, and the total number of matches.
 
         The user's favorites come first if requested. Two queries. Raises ValidationError.
         """
-        check_problems(
-            [
-                *unknown_parameters(self.data, [*self.filters, "status[]"]),
-                *(Problem(name, text) for name, texts in self.form.errors.items() for text in texts),
-            ]
-        )
-        data, found = self.form.cleaned_data, self.qs
-        total = found.count()
-        if favorites := bool(data["favoritesFirst"]) and user_id is not None:
+        options, flags = self.check(), self.qs
+        total = flags.count()
+        if favorites := options["favoritesFirst"] and user_id is not None:
             mine = FavoriteFlag.objects.filter(user_id=user_id, flag=OuterRef("pk"))
-            found = found.annotate(favorite=Exists(mine))
-        start, length = data["offset"] or 0, data["limit"] or DEFAULT_LIMIT
-        page = found.order_by(*self._order(favorites))[start : start + length]
-        return list(page.select_related("created_by")), total
+            flags = flags.annotate(favorite=Exists(mine))
+        ordered = flags.order_by(*self._order(favorites)).select_related("created_by")
+        return list(self.cut(ordered)), total
 
     def _asks_for_archived(self) -> bool:
         """Whether archived flags are requested, by ``archived`` or by the lifecycle stage "archived".

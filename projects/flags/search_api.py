@@ -1,6 +1,6 @@
 """/api/admin/search/features: search flags across projects."""
 
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.response import Response
@@ -8,8 +8,7 @@ from rest_framework.response import Response
 from groups.authentication import ApiRequest
 from groups.viewsets import ViewSet
 from projects.flags.queries import search_documents
-from projects.flags.search import FlagFilter, OperatorFilter
-from projects.flags.search_conditions import SORT_KEYS
+from projects.flags.search import FlagFilter
 from projects.flags.serializers import EnvironmentSummary, FlagSummary, Person, StageRecord
 from projects.models import Flag
 
@@ -41,39 +40,12 @@ class FoundFlags(serializers.Serializer):
     total = serializers.IntegerField(help_text="Number of flags that match, on all pages.")
 
 
-PARAMETERS = [
-    OpenApiParameter(
-        "query",
-        description="Terms, separated by commas: part of a name, a description or a tag (type:value).",
-    ),
-    *(
-        OpenApiParameter(
-            name, description=f"{' or '.join(known.operators)}, a colon, and values separated by commas."
-        )
-        for name, known in FlagFilter.base_filters.items()
-        if isinstance(known, OperatorFilter)
-    ),
-    OpenApiParameter(
-        "status",
-        many=True,
-        description="environment:enabled or environment:disabled; flags with one of these.",
-    ),
-    OpenApiParameter(
-        "sortBy",
-        description=f"{', '.join(SORT_KEYS)}, or `environment:` and the name of one, where flags that are off "
-        "come before those that are on. Anything else counts as createdAt.",
-        default="createdAt",
-    ),
-    OpenApiParameter("sortOrder", enum=["asc", "desc"], default="asc"),
-    OpenApiParameter("favoritesFirst", bool, description="List the caller's favorites first."),
-    OpenApiParameter("offset", int, default=0),
-    OpenApiParameter("limit", int, default=50, description="1 to 1000; anything else counts as 50."),
-]
-
-
 class SearchViewSet(ViewSet):
     @extend_schema(
-        operation_id="searchFeatures", tags=["Search"], parameters=PARAMETERS, responses={200: FoundFlags}
+        operation_id="searchFeatures",
+        tags=["Search"],
+        parameters=FlagFilter.parameters(),
+        responses={200: FoundFlags},
     )
     @action(detail=False)
     def features(self, request: ApiRequest) -> Response:

@@ -8,7 +8,7 @@ from rest_framework.decorators import action
 from rest_framework.response import Response
 
 from flagadmin.core.errors import Problem, ValidationError, check_problems
-from flagadmin.core.http.list_queries import unknown_parameters
+from flagadmin.core.lists.filters import unknown_parameters
 from groups.access import Caller
 from groups.authentication import ApiRequest
 from groups.people.serializers import AccountName

@@ -1,0 +1,135 @@
+"""The parameters of the API's lists. All invalid ones are reported at once; empty ones are ignored.
+
+A list has one `ListFilter`. Its filters narrow the rows, in the API and on the console's page of the same rows. Its
+options, which are the fields of ``Meta.form``, order and cut them. The OpenAPI document describes both.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, ClassVar
+
+import django_filters
+from django import forms
+from django.db.models import QuerySet
+from django.http import QueryDict
+from drf_spectacular.utils import OpenApiParameter
+
+from flagadmin.core.errors import Problem, check_problems, choices
+
+MAX_LENGTH = 1000
+MAX_OFFSET = 2**31 - 1  # beyond the end of any list
+
+
+class Option:
+    """A field of a list's options. Where nothing is sent, its value is ``initial``.
+
+    So it is where an invalid value is sent, because clients send those of other servers, unless it ``is_strict``.
+    """
+
+    initial: Any
+    valid_values: Any = ""  # of a strict field, for its error
+
+    def __init__(self, *, is_strict: bool = False, **kwargs: Any) -> None:
+        super().__init__(required=False, **kwargs)  # type: ignore[call-arg]
+        self.is_strict = is_strict
+
+    def clean(self, value: Any) -> Any:
+        try:
+            cleaned = super().clean(value)  # type: ignore[misc]
+        except forms.ValidationError:
+            if self.is_strict:
+                raise forms.ValidationError(f"must be {self.valid_values}, not {value!r}") from None
+            return self.initial
+        return self.initial if cleaned in (None, "") else cleaned
+
+
+class WholeNumber(Option, forms.IntegerField):
+    @property
+    def valid_values(self) -> str:
+        limits = f", {self.min_value} or greater"
+        if self.max_value is not None:
+            limits = f" from {self.min_value} to {self.max_value}"
+        return f"a whole number{limits}"
+
+    @property
+    def openapi_type(self) -> Any:
+        limits = {"minimum": self.min_value, "maximum": self.max_value}
+        bounds = {name: limit for name, limit in limits.items() if limit is not None}
+        return {"type": "integer", **bounds} if self.is_strict else int
+
+
+class Direction(Option, forms.ChoiceField):
+    valid_values = "one of asc, desc"
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(choices=[("asc", "asc"), ("desc", "desc")], initial="asc", **kwargs)
+
+
+class Text(Option, forms.CharField):
+    pass
+
+
+class ListFilter(django_filters.FilterSet):
+    """``Meta.form`` has the list's options, among them ``offset`` and ``limit``."""
+
+    once_only: ClassVar[bool] = False  # whether a parameter that is sent twice is an error
+
+    def filter_queryset(self, rows: QuerySet) -> QuerySet:
+        for name, each in self.filters.items():  # the form's other fields are options
+            rows = each.filter(rows, self.form.cleaned_data[name])
+        return rows
+
+    @classmethod
+    def narrow(cls, rows: QuerySet, **values: Any) -> QuerySet:
+        """The rows that match these values of filters, which are known to be valid."""
+        for name, value in values.items():
+            rows = cls.base_filters[name].filter(rows, value)
+        return rows
+
+    def check(self) -> dict[str, Any]:
+        """The values of all parameters. Raises ValidationError with all invalid ones."""
+        check_problems(self.problems())
+        return self.form.cleaned_data
+
+    def problems(self) -> Iterator[Problem]:
+        data: QueryDict = self.data
+        yield from unknown_parameters(data, self.known)
+        if self.once_only:
+            repeated = [name for name in data if name in self.known and len(data.getlist(name)) > 1]
+            yield from (Problem(name, "must be given only once") for name in repeated)
+        for name, texts in self.form.errors.items():
+            yield from (Problem(name, text) for text in texts)
+
+    @property
+    def known(self) -> list[str]:
+        """The names that parameters may have."""
+        return list(self.form.fields)
+
+    def cut(self, rows: QuerySet) -> QuerySet:
+        """The rows of the requested page."""
+        start = min(self.form.cleaned_data["offset"], MAX_OFFSET)
+        return rows[start : start + self.form.cleaned_data["limit"]]
+
+    @classmethod
+    def parameters(cls) -> list[OpenApiParameter]:
+        """The list's parameters in the OpenAPI document."""
+        filters = {name: each.field for name, each in cls.base_filters.items()}
+        return [_parameter(name, field) for name, field in (filters | cls._meta.form.base_fields).items()]
+
+
+def _parameter(name: str, field: Any) -> OpenApiParameter:
+    return OpenApiParameter(
+        name,
+        getattr(field, "openapi_type", str),
+        description=str(field.help_text),
+        default=field.initial,
+        enum=[key for key, _ in getattr(field, "choices", ())] or None,
+        many=getattr(field, "many", None),
+    )
+
+
+def unknown_parameters(names: Iterable[str], known: Iterable[str]) -> Iterator[Problem]:
+    """A problem for each unknown name: the list would otherwise contain rows that were not asked for."""
+    known = list(known)
+    for name in names:
+        if name not in known:
+            yield Problem(name, f"is not a valid parameter. Available: {choices(known)}.")
