@@ -348,15 +348,15 @@ class ComparePage(QueryPage):
                 for prefix, query in sides.items()
             ],
             "swap": self.url(both({"a.": sides["b."], "b.": sides["a."]}), filtered=True),
-            "curl": "\n".join(
-                curl_for(request, "POST", PATHS[query.several], query.body()) for query in sides.values()
-            ),
             "link": request.build_absolute_uri(self.url(both(sides), filtered=True)),
             "pasts": list(filter(None, map(self.past, sides.values()))),
         }
         if not evaluations:
             context["problems"] = [problem for query in sides.values() for problem in query.problems]
             return self.render_to_response(self.get_context_data(**context), status=400)
+        context["curl"] = "\n".join(
+            curl_for(request, "POST", PATHS[query.several], query.body()) for query in sides.values()
+        )
         columns = [column for query in sides.values() for column in query.dated_columns]
         matrix = Matrix(evaluations, labels(columns), request.GET)
         if request.GET.get("format") == "csv":

@@ -289,6 +289,26 @@ def test_compare_can_be_swapped(viewer):
     assert "?a.environment=production&amp;a.context.userId=42&amp;b.environment=development" in page
 
 
+@pytest.mark.parametrize(
+    ("name", "value"), [("context.currentTime", "tomorrow"), ("json", "{"), ("json", '{"userId": [1]}')]
+)
+@pytest.mark.parametrize(
+    ("address", "prefix"),
+    [
+        ("/playground/", ""),
+        ("/playground/flag/dark-theme/", ""),
+        ("/playground/compare/", "a."),
+        ("/playground/compare/", "b."),
+    ],
+)
+def test_a_context_that_cannot_be_read_is_refused_by_every_page(viewer, address, prefix, name, value):
+    question = {f"{prefix}environment": "production", prefix + name: value}
+
+    assert viewer.get(address, question).status_code == 400
+    both = question | {"a.context.currentTime": "x", "b.context.currentTime": "x"}
+    assert viewer.get("/playground/compare/", both).status_code == 400
+
+
 def test_the_start_page_stops_saying_start_here(viewer):
     assert "Start here" in viewer.get("/").text
     viewer.get("/playground/", ADA)
