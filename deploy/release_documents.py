@@ -33,9 +33,12 @@ def complete_bill(dist: Path, environment: Path, wheel: Path) -> None:
     """The bill is of the environment, which knows licenses and dependencies; the requirements know hashes."""
     path, locked = dist / "sbom.cdx.json", environment / "locked.cdx.json"
     bill = read(path)
-    references = {normal(each["name"]): each["externalReferences"] for each in read(locked)["components"]}
+    references = {
+        normal(component["name"]): component["externalReferences"] for component in read(locked)["components"]
+    }
     licenses = {
-        normal(each.metadata["Name"]): each.metadata.get("License") for each in installed(environment)
+        normal(distribution.metadata["Name"]): distribution.metadata.get("License")
+        for distribution in installed(environment)
     }
     for component in bill["components"]:
         name = normal(component["name"])

@@ -82,7 +82,10 @@ def list_permissions() -> list[str]:
         return ", ".join(role.name for role in BUILT_IN_ROLES if permission in role.permissions) or "Admin"
 
     roles = [(role.name, role.type, role.description) for role in BUILT_IN_ROLES]
-    rows = [(f"`{each}`", each.display, each.scope, held_by(each)) for each in Permission]
+    rows = [
+        (f"`{permission}`", permission.display, permission.scope, held_by(permission))
+        for permission in Permission
+    ]
     return [
         "# Roles and permissions\n",
         "For admins who decide who may do what. A person has one root role, and roles in projects; what they may",
@@ -120,7 +123,7 @@ def describe_command(name: str) -> list[str]:
     for action in own:
         if isinstance(action, _SubParsersAction):
             for verb, below in action.choices.items():
-                rows = [describe_option(each) for each in below._actions if is_own(each)]
+                rows = [describe_option(option) for option in below._actions if is_own(option)]
                 lines += [f"`{name} {verb}`:\n", *table(("Option", "Meaning"), rows)]
     if rows := [describe_option(action) for action in own if not isinstance(action, _SubParsersAction)]:
         lines += table(("Option", "Meaning"), rows)
@@ -171,7 +174,7 @@ def describe_operation(document: Schema, method: str, path: str, operation: Sche
     lines = [f"## {method.upper()} {path}\n"]
     texts = [operation[part].strip() for part in ("summary", "description") if operation.get(part)]
     lines += [text + ("" if text[-1] in ".:|`)" else ".") + "\n" for text in texts]
-    if parameters := [describe_parameter(each) for each in operation.get("parameters", [])]:
+    if parameters := [describe_parameter(parameter) for parameter in operation.get("parameters", [])]:
         lines += table(("Parameter", "In", "Type", "Meaning"), parameters)
     for kind, content in operation.get("requestBody", {}).get("content", {}).items():
         lines += [f"**Body** (`{kind}`)\n", *describe_content(document, content)]
@@ -243,7 +246,7 @@ def type_of(schema: Schema) -> str:
         return f"[{name}](#{name.lower()})"
     for kind in ("allOf", "oneOf", "anyOf"):
         if kind in schema:
-            return " or ".join(dict.fromkeys(type_of(each) for each in schema[kind]))
+            return " or ".join(dict.fromkeys(type_of(alternative) for alternative in schema[kind]))
     if "enum" in schema:
         return "one of " + ", ".join(str(value) for value in schema["enum"] if value is not None)
     kind = schema.get("type", "any")

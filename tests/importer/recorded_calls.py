@@ -64,10 +64,10 @@ class Recording:
         headers = request.get("headers", {})
         secret = headers.get("Authorization")
         client = make_client(secret) if secret else self.client(request["auth"])
-        body = _told_body(request.get("raw_body"))
+        body = _recorded_body(request.get("raw_body"))
         if body is None:
-            given = request.get("body_template", request.get("body"))
-            body = json.dumps(self.filled(given))
+            document = request.get("body_template", request.get("body"))
+            body = json.dumps(self.filled(document))
         return client.post(
             request["path"],
             data=body,
@@ -90,20 +90,20 @@ class Recording:
         return value
 
 
-def _told_body(told: str | None) -> str | None:
+def _recorded_body(text: str | None) -> str | None:
     """Large bodies are told, not recorded: "<4000 features, 568117 bytes>"."""
-    if told is None or not told.startswith("<"):
-        return told
-    found = re.search(r"(\d+) bytes", told)
-    assert found
-    features = [{"name": f"big-{n:04d}"} for n in range(4000 if "4000" in told else 1)]
+    if text is None or not text.startswith("<"):
+        return text
+    size = re.search(r"(\d+) bytes", text)
+    assert size
+    features = [{"name": f"big-{n:04d}"} for n in range(4000 if "4000" in text else 1)]
     body = {
         "project": "default",
         "environment": "development",
         "data": {"features": features, "featureStrategies": [], "tagTypes": []},
     }
     features[0]["description"] = "x"
-    features[0]["description"] += "x" * (int(found[1]) - len(json.dumps(body)))
+    features[0]["description"] += "x" * (int(size[1]) - len(json.dumps(body)))
     return json.dumps(body)
 
 
@@ -214,7 +214,7 @@ def present_flag(name: str) -> dict[str, Any]:
     flag = m.Flag.objects.get(name=name)
     places = flag.environments.values_list("environment_id", flat=True)
     exports = {place: export_flags(place, names=[name]) for place in places}
-    one = next(iter(exports.values()))
+    export = next(iter(exports.values()))
     environments = {}
     for place, document in exports.items():
         [switch] = document["featureEnvironments"]
@@ -226,9 +226,9 @@ def present_flag(name: str) -> dict[str, Any]:
                 {k: v for k, v in s.items() if k != "featureName"} for s in document["featureStrategies"]
             ],
         }
-    parents = [parent for listed in one["dependencies"] for parent in listed["dependencies"]]
-    links = [link for listed in one["links"] for link in listed["links"]]
+    parents = [parent for listed in export["dependencies"] for parent in listed["dependencies"]]
+    links = [link for listed in export["links"] for link in listed["links"]]
     return comparable_flag(
-        one["features"][0]
+        export["features"][0]
         | {"environments": list(environments.values()), "dependencies": parents, "links": links}
     )

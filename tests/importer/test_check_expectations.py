@@ -28,8 +28,8 @@ def flag(shop: Any) -> Flag:
 def persona(
     name: str, user: str, enabled: bool, flag: str = "lounge", environment: str = "production"
 ) -> None:
-    one = {"flag": flag, "environment": environment, "enabled": enabled, "variant": None}
-    SavedContext.objects.create(name=name, context={"userId": user}, expectations=[one])
+    expectation = {"flag": flag, "environment": environment, "enabled": enabled, "variant": None}
+    SavedContext.objects.create(name=name, context={"userId": user}, expectations=[expectation])
 
 
 def status(*arguments: str) -> int:
@@ -260,12 +260,12 @@ def test_the_api_says_what_the_file_would_not_meet(api, flag, bringing):
     )
     sent = json.loads(Path(file).read_text())
     answer = api["admin"].post("/api/admin/features-batch/compare", sent).json()["expectations"]
-    assert [(one["savedContext"], one["project"]) for one in answer["broken"]] == [
+    assert [(broken["savedContext"], broken["project"]) for broken in answer["broken"]] == [
         ("Carl", "shop"),
         ("New", "shop"),
     ]
     assert answer["met"] == []
-    by_name = {one["savedContext"]: one for one in answer["broken"]}
+    by_name = {broken["savedContext"]: broken for broken in answer["broken"]}
     assert by_name["New"]["before"]["results"][0]["isEnabled"] is True
     assert by_name["New"]["after"]["results"][0]["isEnabled"] is False
 

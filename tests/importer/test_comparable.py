@@ -44,8 +44,8 @@ def uploaded(browser: Any, *names: str, **data: Any) -> str:
 
 
 def ask(browser: Any, run: str, **query: Any) -> Any:
-    asked = {"from": "production", "to": f"import:{run}", "users": 500} | query
-    return browser.get(f"{PAGE}?{urlencode(asked)}")
+    parameters = {"from": "production", "to": f"import:{run}", "users": 500} | query
+    return browser.get(f"{PAGE}?{urlencode(parameters)}")
 
 
 def compare(client: Any, before: Any, after: Any, **body: Any) -> Any:
@@ -83,9 +83,9 @@ def test_by_api_with_the_past(api: Any, browse: Any, cart: Flag) -> None:
     then = {"environment": "production", "at": created.isoformat()}
     for before in ({"environment": "production"}, then):
         answer = compare(api["admin"], before, {"import": run}).json()
-        [found] = [each for each in answer["flags"] if each["name"] == "cart"]
-        assert found["counts"]["onToOff"] == 1
-        [example] = [each for each in answer["examples"] if each["flag"] == "cart"]
+        [changed_flag] = [entry for entry in answer["flags"] if entry["name"] == "cart"]
+        assert changed_flag["counts"]["onToOff"] == 1
+        [example] = [entry for entry in answer["examples"] if entry["flag"] == "cart"]
         assert example["context"] == {"userId": "42"}
 
 
@@ -93,7 +93,7 @@ def test_rules_of_the_import_make_contexts(api: Any, browse: Any, cart: Flag) ->
     run = uploaded(browse("admin"), "cart")
     sides = {"environment": "production"}, {"import": run}
     answer = compare(api["admin"], *sides, flag="cart", contexts={"generated": True}).json()
-    assert {each["isEnabled"] for each in answer["flags"][0]["after"]} == {True, False}
+    assert {entry["isEnabled"] for entry in answer["flags"][0]["after"]} == {True, False}
 
 
 def test_what_saved_contexts_expect_after_the_import(api: Any, browse: Any, cart: Flag) -> None:
@@ -104,7 +104,7 @@ def test_what_saved_contexts_expect_after_the_import(api: Any, browse: Any, cart
     ada = {"name": "Ada", "context": {"userId": "42"}, "expectations": [{"flag": "cart", "enabled": False}]}
     run = uploaded(browse("admin"), "cart", savedContexts=[ada])
     answer = compare(api["admin"], {"environment": "production"}, {"import": run}).json()
-    assert [each["savedContext"] for each in answer["expectations"]["broken"]] == ["Bea"]
+    assert [entry["savedContext"] for entry in answer["expectations"]["broken"]] == ["Bea"]
 
 
 def test_only_ones_own_pending_imports(api: Any, browse: Any, cart: Flag) -> None:

@@ -15,13 +15,13 @@ from tests.support.import_bodies import body, strategy, switch
 pytestmark = pytest.mark.django_db
 
 
-def without_ids(found: Definitions) -> Any:
-    names = {identifier: segment["name"] for identifier, segment in found.segments.items()}
-    for flag in found.flags:
-        for one in flag["strategies"]:
-            one["id"] = ""
-            one["segments"] = [names[segment] for segment in one["segments"]]
-    return found.flags, sorted(names.values())
+def without_ids(definitions: Definitions) -> Any:
+    names = {identifier: segment["name"] for identifier, segment in definitions.segments.items()}
+    for flag in definitions.flags:
+        for flag_strategy in flag["strategies"]:
+            flag_strategy["id"] = ""
+            flag_strategy["segments"] = [names[segment] for segment in flag_strategy["segments"]]
+    return definitions.flags, sorted(names.values())
 
 
 def test_is_what_the_import_then_makes(callers: Any) -> None:
@@ -29,7 +29,7 @@ def test_is_what_the_import_then_makes(callers: Any) -> None:
     import_body(
         read_body(body("kept", "changed", "archived", featureEnvironments=[switch("kept")])), caller=caller
     )
-    given = body(
+    document = body(
         "changed",
         "new",
         featureStrategies=[strategy("changed"), strategy("new", segments=[5], title="t")],
@@ -37,8 +37,8 @@ def test_is_what_the_import_then_makes(callers: Any) -> None:
         segments=[{"id": 5, "name": "vip", "constraints": []}],
         dependencies=[{"feature": "new", "dependencies": [{"feature": "kept"}]}],
     )
-    given["data"]["features"].append({"name": "archived", "archived": True})
-    changes = read_body(given)
+    document["data"]["features"].append({"name": "archived", "archived": True})
+    changes = read_body(document)
     plan = plan_import(changes, caller=caller)
 
     planned = without_ids(planned_definitions(plan))

@@ -190,8 +190,8 @@ def test_imported_elsewhere_it_exports_the_same(flags: None, api: Any) -> None:
     m.Flag.objects.all().delete()
     sent = {"project": "default", "environment": "development", "data": exported}
     assert api["admin"].post(IMPORT, sent).status_code == 200
-    again = export(api["admin"], project="default")
-    assert without_chance(again) == without_chance(exported, "default")
+    exported_again = export(api["admin"], project="default")
+    assert without_chance(exported_again) == without_chance(exported, "default")
 
 
 def test_imported_in_place_it_changes_nothing_and_records_no_flag(flags: None, api: Any) -> None:
@@ -233,7 +233,7 @@ def test_a_context_field_that_only_a_segment_uses_moves_with_it(flags: None, api
     constraint = {"contextName": "region", "operator": "IN", "values": ["north"]}
     m.Segment.objects.filter(name="vip").update(constraints=[constraint])
     names_only = export(api["admin"], project="shop")
-    assert "region" not in [each["name"] for each in names_only["contextFields"]]
+    assert "region" not in [field["name"] for field in names_only["contextFields"]]
     exported = export(api["admin"], "?segments=full", project="shop")
 
     m.StrategySegment.objects.all().delete()
@@ -241,15 +241,19 @@ def test_a_context_field_that_only_a_segment_uses_moves_with_it(flags: None, api
     field.delete()
     sent = {"project": "shop", "environment": "development", "data": exported}
     assert api["admin"].post(IMPORT, sent, format="json").status_code == 200
-    made = m.ContextField.objects.get(name="region")
-    assert (made.stickiness, made.legal_values, made.description) == (True, [{"value": "north"}], "Where")
+    region = m.ContextField.objects.get(name="region")
+    assert (region.stickiness, region.legal_values, region.description) == (
+        True,
+        [{"value": "north"}],
+        "Where",
+    )
 
 
 def test_a_stickiness_that_is_missing_here_is_noted(flags: None, api: Any) -> None:
     m.ContextField.objects.create(name="region")
     sent = body("one", contextFields=[{"name": "region", "stickiness": True}])
-    told = api["admin"].post(f"{IMPORT[:-6]}validate", sent, format="json").json()
-    notes = [note for each in told["warnings"] for note in each["affectedItems"]]
+    validation = api["admin"].post(f"{IMPORT[:-6]}validate", sent, format="json").json()
+    notes = [note for warning in validation["warnings"] for note in warning["affectedItems"]]
     assert any(
         "Context field region is used for stickiness in the file, but not here" in note for note in notes
     )

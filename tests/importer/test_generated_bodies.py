@@ -96,16 +96,16 @@ def test_import_does_what_the_plan_said_and_a_second_one_nothing(world: Any, sen
 def check_as_planned(plan: Any) -> None:
     stored = read_flags(list(plan.flags), project="shop", environment="development")
     segments = dict(m.Segment.objects.values_list("name", "id"))
-    made = {new["id"]: segments[new["name"]] for new in plan.references.new_segments}
+    created_ids = {new["id"]: segments[new["name"]] for new in plan.references.new_segments}
     for flag in plan.with_action(Action.CREATE, Action.CHANGE, Action.SAME):
         for strategy in flag.after["strategies"]:
-            strategy["segments"] = [made.get(segment, segment) for segment in strategy["segments"]]
+            strategy["segments"] = [created_ids.get(segment, segment) for segment in strategy["segments"]]
         assert stored[flag.name].document == flag.after
 
 
 def check_second_time(parsed: Any, listed: set[str], caller: Any) -> None:
     """What a file lists in full is then as the file says; what it only adds to would grow again."""
-    again = plan_import(parsed, caller=caller)
-    for flag in again.flags.values():
+    second_plan = plan_import(parsed, caller=caller)
+    for flag in second_plan.flags.values():
         if flag.name in listed:
             assert flag.action in (Action.SAME, Action.SKIP, Action.REFUSE), flag

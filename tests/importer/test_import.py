@@ -23,7 +23,7 @@ def test_answers_200_without_a_body(api):
 
 
 def test_stores_every_part(api):
-    given = body(
+    document = body(
         "parent",
         featureStrategies=[
             strategy("child", constraints=[{"contextName": "userId", "operator": "IN", "values": [1, "2"]}]),
@@ -44,10 +44,10 @@ def test_stores_every_part(api):
         links=[{"feature": "child", "links": [{"url": "example.com/x"}]}],
         contextFields=[{"name": "plan", "legalValues": [{"value": "gold"}]}],
     )
-    given["data"]["features"].append(
+    document["data"]["features"].append(
         {"name": "child", "type": "experiment", "description": "d", "stale": "true"}
     )
-    response = api["admin"].post(IMPORT, given)
+    response = api["admin"].post(IMPORT, document)
     assert response.status_code == 200, response.content
     child = Flag.objects.get(name="child")
     assert (child.type, child.description, child.stale) == ("experiment", "d", True)

@@ -112,16 +112,16 @@ def test_refusals_come_back_as_they_are(client: Client) -> None:
 def test_what_a_project_refuses_and_its_override_reach_the_process(client: Client) -> None:
     expected = {"flag": "kept", "environment": "development", "enabled": True}
     saved = {"name": "Ada", "project": "default", "context": {}, "expectations": [expected]}
-    given = {on: body("kept", featureEnvironments=[switch("kept", on)]) for on in (True, False)}
-    assert client.call("POST", IMPORT, given[True])[0] == 200
+    documents = {on: body("kept", featureEnvironments=[switch("kept", on)]) for on in (True, False)}
+    assert client.call("POST", IMPORT, documents[True])[0] == 200
     assert client.call("POST", "/api/admin/playground/contexts", saved)[0] == 201
     setting = {"refuseBrokenExpectations": True}
     assert client.call("PUT", "/api/admin/projects/default", setting)[0] == 200
-    status, answer = client.call("POST", IMPORT, given[False])
+    status, answer = client.call("POST", IMPORT, documents[False])
     record = json.loads(answer)
     assert (status, record["name"]) == (409, "BrokenExpectationsError")
-    assert [one["savedContext"] for one in record["expectations"]] == ["Ada"]
-    assert client.call("POST", f"{IMPORT}?ignoreExpectations=true", given[False]) == (200, b"")
+    assert [broken["savedContext"] for broken in record["expectations"]] == ["Ada"]
+    assert client.call("POST", f"{IMPORT}?ignoreExpectations=true", documents[False]) == (200, b"")
 
 
 def test_a_killed_process_leaves_nothing_and_is_told(

@@ -24,7 +24,7 @@ def document(name: str = "one", environment: str = "development") -> Any:
 
 
 @pytest.fixture
-def one(api: Any) -> None:
+def stored_flag(api: Any) -> None:
     """A flag with everything on it."""
     sent = body(
         "two",
@@ -41,7 +41,7 @@ def one(api: Any) -> None:
     send(api, body(featureStrategies=[strategy("one")], environment="production"))
 
 
-def test_what_is_not_said_falls_back_or_stays(one: None, api: Any) -> None:
+def test_what_is_not_said_falls_back_or_stays(stored_flag: None, api: Any) -> None:
     send(api, body("one"))
     now = document()
     assert (now["type"], now["description"], now["stale"], now["impressionData"]) == (
@@ -57,7 +57,7 @@ def test_what_is_not_said_falls_back_or_stays(one: None, api: Any) -> None:
     assert len(document(environment="production")["strategies"]) == 1
 
 
-def test_empty_lists_clear(one: None, api: Any) -> None:
+def test_empty_lists_clear(stored_flag: None, api: Any) -> None:
     send(
         api,
         body(
@@ -71,7 +71,7 @@ def test_empty_lists_clear(one: None, api: Any) -> None:
     assert (now["variants"], now["links"], now["parents"], now["enabled"]) == ([], [], [], False)
 
 
-def test_a_flag_that_is_not_listed_is_added_to(one: None, api: Any) -> None:
+def test_a_flag_that_is_not_listed_is_added_to(stored_flag: None, api: Any) -> None:
     send(
         api,
         body(
@@ -85,7 +85,7 @@ def test_a_flag_that_is_not_listed_is_added_to(one: None, api: Any) -> None:
     assert (now["description"], now["enabled"]) == ("old", True)
 
 
-def test_validate_tells_what_is_overwritten_from_what_is_added_to(one: None, api: Any) -> None:
+def test_validate_tells_what_is_overwritten_from_what_is_added_to(stored_flag: None, api: Any) -> None:
     def overwritten(sent: Any) -> list[str]:
         report = api["admin"].post(VALIDATE, sent).json()
         return [n for w in report["warnings"] if "overwritten" in w["message"] for n in w["affectedItems"]]
@@ -100,11 +100,11 @@ def test_an_empty_value_beside_values_is_nothing(api: Any) -> None:
     send(api, body("new", featureStrategies=[strategy("new", constraints=[constraint])]))
 
 
-def test_strategies_that_stay_keep_their_ids(one: None, api: Any) -> None:
+def test_strategies_that_stay_keep_their_ids(stored_flag: None, api: Any) -> None:
     [kept] = Strategy.objects.filter(flag__name="one", environment="development").values_list("id", flat=True)
     send(api, body("one", featureStrategies=[strategy("one", title="old"), strategy("one", title="new")]))
-    found = Strategy.objects.filter(flag__name="one", environment="development")
-    assert dict(found.values_list("title", "id"))["old"] == kept
+    strategies = Strategy.objects.filter(flag__name="one", environment="development")
+    assert dict(strategies.values_list("title", "id"))["old"] == kept
 
 
 def test_strategies_keep_the_order_of_the_file(api: Any) -> None:
@@ -119,8 +119,8 @@ def test_strategies_keep_the_order_of_the_file(api: Any) -> None:
 
 @pytest.mark.parametrize("orders", [[2.5, 0.5, 1], [2**40, 1, 2]])
 def test_orders_that_cannot_be_stored_become_places(orders: list[float], api: Any) -> None:
-    given = [strategy("one", title=str(order), sortOrder=order) for order in orders]
-    send(api, body("one", featureStrategies=given))
+    strategies = [strategy("one", title=str(order), sortOrder=order) for order in orders]
+    send(api, body("one", featureStrategies=strategies))
     stored = document()["strategies"]
     assert [s["title"] for s in stored] == [str(order) for order in sorted(orders)]
     assert [s["sortOrder"] for s in stored] == [0, 1, 2]
@@ -152,9 +152,9 @@ def test_times_of_the_file_count_for_new_flags(api: Any) -> None:
         {"name": "old", "archived": True, "archivedAt": "2022-01-01t00:00:00z"},
     ]
     send(api, sent)
-    one, old = Flag.objects.get(name="one"), Flag.objects.get(name="old")
-    assert one.created_at.isoformat() == "2020-01-02T03:04:05+00:00"
-    assert [(stage.stage, stage.entered_at.year) for stage in one.lifecycle.all()] == [
+    new, old = Flag.objects.get(name="one"), Flag.objects.get(name="old")
+    assert new.created_at.isoformat() == "2020-01-02T03:04:05+00:00"
+    assert [(stage.stage, stage.entered_at.year) for stage in new.lifecycle.all()] == [
         ("initial", 2020),
         ("live", 2021),
     ]
@@ -165,7 +165,7 @@ def test_times_of_the_file_count_for_new_flags(api: Any) -> None:
 # Archived flags --------------------------------------------------------------------------------------------
 
 
-def test_an_archived_flag_is_skipped_and_stays_archived(one: None, api: Any) -> None:
+def test_an_archived_flag_is_skipped_and_stays_archived(stored_flag: None, api: Any) -> None:
     Flag.objects.filter(name="one").update(archived_at="2026-01-01T00:00:00Z")
     send(api, body("one", "three", featureStrategies=[strategy("one", title="new")]))
     assert Flag.objects.get(name="one").is_archived
@@ -173,7 +173,7 @@ def test_an_archived_flag_is_skipped_and_stays_archived(one: None, api: Any) -> 
     assert Flag.objects.filter(name="three").exists()
 
 
-def test_an_import_archives_a_flag_and_switches_it_off(one: None, api: Any) -> None:
+def test_an_import_archives_a_flag_and_switches_it_off(stored_flag: None, api: Any) -> None:
     sent = body()
     sent["data"]["features"] = [{"name": "one", "archived": True}]
     send(api, sent)
@@ -181,7 +181,7 @@ def test_an_import_archives_a_flag_and_switches_it_off(one: None, api: Any) -> N
     assert (now["archived"], now["enabled"]) == (True, False)
 
 
-def test_a_parent_cannot_be_archived(one: None, api: Any) -> None:
+def test_a_parent_cannot_be_archived(stored_flag: None, api: Any) -> None:
     sent = body()
     sent["data"]["features"] = [{"name": "two", "archived": True}]
     response = api["admin"].post(IMPORT, sent)

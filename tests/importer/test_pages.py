@@ -140,8 +140,8 @@ def test_a_change_after_the_check_is_told_and_nothing_written(browse):
     browser = browse("member")
     address, _ = preview(browser, export("a"))
     confirm(browser, address)
-    again = export("a", source="production", featureStrategies=[])
-    address, _ = preview(browser, again)
+    changed_export = export("a", source="production", featureStrategies=[])
+    address, _ = preview(browser, changed_export)
     Flag.objects.update(description="changed meanwhile")
     response = browser.post(address, {"do": "confirm"}, follow=True)
     assert "changed" in response.text

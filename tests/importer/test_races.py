@@ -87,11 +87,11 @@ def test_a_segment_that_comes_while_the_plan_is_made(shop: Project) -> None:
         connection.close()
 
     def meanwhile(execute: Any, sql: Any, *rest: Any) -> Any:
-        found = execute(sql, *rest)
+        result = execute(sql, *rest)
         if 'FROM "projects_segment"' in sql and not creating.ident:
             creating.start()
             creating.join()
-        return found
+        return result
 
     creating = threading.Thread(target=create)
     listed = [{"id": 1, "name": "vip", "constraints": []}]
@@ -163,6 +163,9 @@ def test_killed_midway_nothing_of_it_exists_and_it_can_be_confirmed_again(shop: 
     connection.close()
     assert killed.seen == [("running", "strategies", 1, 1), 1]
     assert not any(table.objects.exists() for table in (Flag, FlagEnvironment, Strategy, AuditEvent))
-    again = access_run(CALLER, run.id)
-    assert again.state == ImportRun.State.PENDING
-    assert confirm_run(again, caller=CALLER, fingerprint=again.fingerprint).state == ImportRun.State.DONE
+    pending_run = access_run(CALLER, run.id)
+    assert pending_run.state == ImportRun.State.PENDING
+    assert (
+        confirm_run(pending_run, caller=CALLER, fingerprint=pending_run.fingerprint).state
+        == ImportRun.State.DONE
+    )

@@ -19,8 +19,8 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def kept(callers):
-    given = body("one", "two", featureStrategies=[strategy("one", parameters={"rollout": "10"})])
-    return create_run(orjson.dumps(given), caller=callers("member"), file_name="export.json")
+    document = body("one", "two", featureStrategies=[strategy("one", parameters={"rollout": "10"})])
+    return create_run(orjson.dumps(document), caller=callers("member"), file_name="export.json")
 
 
 def test_is_checked_then_confirmed(kept, callers):
@@ -45,8 +45,8 @@ def test_can_leave_flags_out(kept, callers):
 
 def test_refuses_what_has_changed_since_the_check(kept, callers, api):
     check_run(kept, caller=callers("member"))
-    given = body("one", featureStrategies=[strategy("one", parameters={"rollout": "99"})])
-    assert api["admin"].post("/api/admin/features-batch/import", given).status_code == 200
+    document = body("one", featureStrategies=[strategy("one", parameters={"rollout": "99"})])
+    assert api["admin"].post("/api/admin/features-batch/import", document).status_code == 200
     with pytest.raises(Conflict, match=r"one was changed at \d\d:\d\d, after this check."):
         confirm_run(kept, caller=callers("member"), fingerprint=kept.fingerprint)
     kept.refresh_from_db()
@@ -73,7 +73,7 @@ def test_excludes_flags_when_it_is_confirmed(kept, callers):
 def test_what_happens_to_the_rest_is_what_was_seen(callers):
     """Without the excluded flag another would be imported that was seen to be blocked."""
     import_body(read_body(body("middle", "top")), caller=callers("admin"))
-    given = body(
+    document = body(
         "middle",
         "child",
         dependencies=[
@@ -81,7 +81,7 @@ def test_what_happens_to_the_rest_is_what_was_seen(callers):
             {"feature": "child", "dependencies": [{"feature": "middle"}]},
         ],
     )
-    run = create_run(orjson.dumps(given), caller=callers("member"))
+    run = create_run(orjson.dumps(document), caller=callers("member"))
     assert [(r.name, r.action) for r in run.reports.all()] == [("middle", "refuse"), ("child", "refuse")]
     with pytest.raises(OutdatedPlan, match="changes what the import does to 1 flag: child"):
         confirm_run(run, caller=callers("member"), fingerprint=run.fingerprint, excluded=["middle"])
@@ -89,11 +89,11 @@ def test_what_happens_to_the_rest_is_what_was_seen(callers):
 
 
 def test_a_run_that_was_confirmed_cannot_be_checked(kept, callers):
-    again = access_run(callers("member"), kept.id)
-    assert again.body
+    confirmed_run = access_run(callers("member"), kept.id)
+    assert confirmed_run.body
     confirm_run(kept, caller=callers("member"), fingerprint=kept.fingerprint)
     with pytest.raises(Conflict, match="confirmed in the meantime"):
-        check_run(again, caller=callers("member"))
+        check_run(confirmed_run, caller=callers("member"))
 
 
 def test_a_killed_one_waits_again_and_is_forgotten_in_its_time(kept, callers):
@@ -135,6 +135,6 @@ def test_must_be_an_import_body(callers):
 
 
 def test_may_be_a_bare_export(callers):
-    given = orjson.dumps(body("one")["data"])
-    run = create_run(given, caller=callers("member"), project="shop", environment="production")
+    document = orjson.dumps(body("one")["data"])
+    run = create_run(document, caller=callers("member"), project="shop", environment="production")
     assert check_run(run, caller=callers("member")).counts["create"] == 1

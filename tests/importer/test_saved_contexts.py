@@ -79,8 +79,8 @@ def cart(shop: Any) -> Flag:
 def exported(api: Any, query: str = "?savedContexts=true", who: str = "viewer") -> dict[str, Any]:
     answer = api[who].post(f"{EXPORT}{query}", {"environment": "production", "project": "shop"})
     assert answer.status_code == 200
-    found: dict[str, Any] = answer.json()
-    return found
+    document: dict[str, Any] = answer.json()
+    return document
 
 
 def test_an_export_has_them_only_where_asked_for(api, cart):
@@ -100,8 +100,8 @@ def test_an_export_has_them_only_where_asked_for(api, cart):
 def test_the_console_exports_them_where_ticked(browse, cart):
     url = "/projects/shop/export?environment=production"
     assert "savedContexts" not in json.loads(browse("reader").get(url).content)
-    found = json.loads(browse("reader").get(f"{url}&saved-contexts=yes").content)
-    assert [saved["name"] for saved in found["savedContexts"]] == ["Ada", "Bea"]
+    document = json.loads(browse("reader").get(f"{url}&saved-contexts=yes").content)
+    assert [saved["name"] for saved in document["savedContexts"]] == ["Ada", "Bea"]
 
 
 def test_what_is_exported_can_be_imported_elsewhere(api, cart):
@@ -124,7 +124,7 @@ def test_created_changed_and_left(shop):
         SavedContext.objects.create(name=name, context=CONTEXT, note=note)
     saved = [entry("Ada", expects("cart"), project="any"), entry("Bea", note="New"), entry("Carl")]
     plan = plan_import(read_body(given(*saved)), caller=WHO)
-    assert [one.action for one in plan.saved_contexts.values()] == ["create", "change", "same"]
+    assert [planned.action for planned in plan.saved_contexts.values()] == ["create", "change", "same"]
 
     run = imported(*saved)
 
@@ -255,7 +255,7 @@ def test_undone_with_the_flags(shop):
     run = imported(entry("Ada", expects("cart")), entry("Bea", note="New"))
     undo_import(run.id, caller=WHO)
     assert state() == before
-    assert [each.subject for each in events("saved-context-deleted", "saved-context-updated")] == [
+    assert [event.subject for event in events("saved-context-deleted", "saved-context-updated")] == [
         "Bea",
         "Ada",
         "Bea",

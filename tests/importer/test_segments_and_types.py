@@ -34,31 +34,31 @@ BAD = [
 ]
 
 
-def sent(kind, given):
+def sent(kind, document):
     """A file whose flag uses it."""
     if kind == "segments":
-        given, uses = {"id": 7, **given}, {"featureStrategies": [strategy("one", segments=[7])]}
+        document, uses = {"id": 7, **document}, {"featureStrategies": [strategy("one", segments=[7])]}
     elif kind == "tagTypes":
-        uses = {"featureTags": [{"featureName": "one", "tagType": given["name"], "tagValue": "web"}]}
+        uses = {"featureTags": [{"featureName": "one", "tagType": document["name"], "tagValue": "web"}]}
     else:
         uses = {}
-    return body("one", **{kind: [given]}, **uses)
+    return body("one", **{kind: [document]}, **uses)
 
 
-@pytest.mark.parametrize(("kind", "given", "path"), BAD, ids=lambda value: str(value)[:40])
-def test_refuses_what_the_api_refuses(kind, given, path, api):
+@pytest.mark.parametrize(("kind", "document", "path"), BAD, ids=lambda value: str(value)[:40])
+def test_refuses_what_the_api_refuses(kind, document, path, api):
     address, model = OF_KIND[kind]
     before = model.objects.count()
-    alone = json.loads(api["admin"].post(address, given).content)
+    alone = json.loads(api["admin"].post(address, document).content)
     by_api = {problem["path"]: problem["message"] for problem in alone["details"]}
 
-    response = api["admin"].post(IMPORT, sent(kind, given))
+    response = api["admin"].post(IMPORT, sent(kind, document))
     assert response.status_code == 400
     details = json.loads(response.content)["details"]
     by_import = {problem["path"]: problem["message"] for problem in details}
-    told = by_import[f"data.{kind}[0].{path}"]
+    message = by_import[f"data.{kind}[0].{path}"]
     assert path in by_api
-    assert kind == "segments" or by_api[path] in told  # a segment's name is refused by its field first
+    assert kind == "segments" or by_api[path] in message  # a segment's name is refused by its field first
     assert model.objects.count() == before
 
 

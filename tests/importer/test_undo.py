@@ -39,9 +39,9 @@ def rich(rollout: str):
 def test_puts_changed_flags_back_and_deletes_created_ones(callers):
     import_body(read_body(rich("10")), caller=callers("admin"))
     before = state("one", "two")
-    given = rich("20")
-    given["data"]["features"].append({"name": "three"})
-    run = import_body(read_body(given), caller=callers("admin"))
+    document = rich("20")
+    document["data"]["features"].append({"name": "three"})
+    run = import_body(read_body(document), caller=callers("admin"))
     assert state("one") != {"one": before["one"]}
 
     undone = undo_import(run.id, caller=callers("admin"))
@@ -56,8 +56,8 @@ def test_puts_changed_flags_back_and_deletes_created_ones(callers):
 def test_the_file_can_be_imported_again_afterwards(callers):
     run = import_body(read_body(rich("10")), caller=callers("admin"))
     undo_import(run.id, caller=callers("admin"))
-    again = import_body(read_body(rich("10")), caller=callers("admin"))
-    assert again.counts["create"] == 2
+    second_run = import_body(read_body(rich("10")), caller=callers("admin"))
+    assert second_run.counts["create"] == 2
 
 
 @pytest.mark.parametrize("use", ["evaluated", "favorite", "changed and changed back"])
@@ -82,8 +82,8 @@ def test_a_created_flag_that_somebody_has_used_is_archived(use, callers, api):
 def without_parent(callers):
     """An import that took ``one`` its parent ``two``."""
     import_body(read_body(rich("10")), caller=callers("admin"))
-    given = body("one", dependencies=[{"feature": "one", "dependencies": []}])
-    return import_body(read_body(given), caller=callers("admin"))
+    document = body("one", dependencies=[{"feature": "one", "dependencies": []}])
+    return import_body(read_body(document), caller=callers("admin"))
 
 
 def check_refused(run, caller, match):
@@ -118,10 +118,10 @@ def test_refuses_a_parent_for_a_flag_that_is_one_since(without_parent, callers):
 
 def test_refuses_to_revive_a_flag_whose_parent_was_archived_since(callers):
     import_body(read_body(rich("10")), caller=callers("admin"))
-    given = rich("10")
-    given["data"]["features"] = [{"name": "one", "archived": True}, {"name": "two"}]
-    given["data"]["featureEnvironments"] = []
-    run = import_body(read_body(given), caller=callers("admin"))
+    document = rich("10")
+    document["data"]["features"] = [{"name": "one", "archived": True}, {"name": "two"}]
+    document["data"]["featureEnvironments"] = []
+    run = import_body(read_body(document), caller=callers("admin"))
     ImportRun.objects.filter(id=run.id).update(after={"one": run.after["one"]})
     archive_flags("shop", ["two"], caller=callers("admin"))
     check_refused(run, callers("admin"), "two is archived")
@@ -139,9 +139,9 @@ def test_refuses_a_segment_that_moved_to_another_project_since(callers):
 
 def test_brings_back_what_the_import_archived(callers):
     import_body(read_body(body("one")), caller=callers("admin"))
-    given = body("one")
-    given["data"]["features"][0]["archived"] = True
-    run = import_body(read_body(given), caller=callers("admin"))
+    document = body("one")
+    document["data"]["features"][0]["archived"] = True
+    run = import_body(read_body(document), caller=callers("admin"))
     assert Flag.objects.get(name="one").archived_at is not None
     undo_import(run.id, caller=callers("admin"))
     flag = Flag.objects.get(name="one")

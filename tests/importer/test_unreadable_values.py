@@ -45,26 +45,26 @@ def sent(operator, value):
 
 @pytest.mark.parametrize(("operator", "value", "intended"), VALUES)
 def test_an_import_takes_them_unchanged_and_warns(api, shop, operator, value, intended):
-    given = sent(operator, value)
+    document = sent(operator, value)
 
-    told = api["admin"].post(f"{IMPORT[:-6]}validate", given, format="json").json()
-    assert told["errors"] == []
-    [note] = told["warnings"][-1]["affectedItems"]
+    validation = api["admin"].post(f"{IMPORT[:-6]}validate", document, format="json").json()
+    assert validation["errors"] == []
+    [note] = validation["warnings"][-1]["affectedItems"]
     assert note.startswith(f"cart: SDKs cannot read {operator} {value} and never match it; {intended} was")
     assert "data.featureStrategies[0].constraints[0].value" in note
 
-    assert api["admin"].post(IMPORT, given, format="json").status_code == 200
+    assert api["admin"].post(IMPORT, document, format="json").status_code == 200
     assert Strategy.objects.get(flag__name="cart").constraints == [constraint(operator, value)]
 
 
 @pytest.mark.parametrize(("operator", "value", "intended"), VALUES)
 def test_the_playground_says_the_same(api, shop, operator, value, intended):
-    given = sent(operator, value)
-    given["data"]["featureEnvironments"] = [{"name": "cart", "featureName": "cart", "enabled": True}]
-    api["admin"].post(IMPORT, given, format="json")
-    asked = {"environment": "development", "projects": ["shop"], "context": {"age": "1"}}
+    document = sent(operator, value)
+    document["data"]["featureEnvironments"] = [{"name": "cart", "featureName": "cart", "enabled": True}]
+    api["admin"].post(IMPORT, document, format="json")
+    query = {"environment": "development", "projects": ["shop"], "context": {"age": "1"}}
 
-    [flag] = api["admin"].post("/api/admin/playground", asked, format="json").json()["features"]
+    [flag] = api["admin"].post("/api/admin/playground", query, format="json").json()["features"]
 
     assert flag["isEnabled"] is False
     assert f"; SDKs never match it, {intended} was probably meant" in flag["reason"]
@@ -72,14 +72,14 @@ def test_the_playground_says_the_same(api, shop, operator, value, intended):
 
 def test_in_a_segment_too(api, shop):
     value = constraint("DATE_AFTER", "2024-01-01")
-    given = body(
+    document = body(
         "cart",
         featureStrategies=[strategy("cart", segments=[1])],
         segments=[{"id": 1, "name": "early", "constraints": [value]}],
     )
-    told = api["admin"].post(f"{IMPORT[:-6]}validate", given, format="json").json()
-    assert "SDKs cannot read DATE_AFTER 2024-01-01" in told["warnings"][-1]["affectedItems"][0]
-    assert api["admin"].post(IMPORT, given, format="json").status_code == 200
+    validation = api["admin"].post(f"{IMPORT[:-6]}validate", document, format="json").json()
+    assert "SDKs cannot read DATE_AFTER 2024-01-01" in validation["warnings"][-1]["affectedItems"][0]
+    assert api["admin"].post(IMPORT, document, format="json").status_code == 200
     assert Segment.objects.get(name="early").constraints == [value]
 
 
@@ -87,33 +87,33 @@ def test_in_a_segment_too(api, shop):
 def test_the_api_takes_them_unchanged_and_warns(api, shop, operator, value, intended):
     make_flag("cart")
     path = "/api/admin/projects/shop/features/cart/environments/development/strategies"
-    given = {"name": "default", "constraints": [constraint(operator, value)]}
-    answer = api["member"].post(path, given, format="json")
+    strategy = {"name": "default", "constraints": [constraint(operator, value)]}
+    answer = api["member"].post(path, strategy, format="json")
     assert answer.status_code == 200
-    assert answer.json()["constraints"] == given["constraints"] == Strategy.objects.get().constraints
+    assert answer.json()["constraints"] == strategy["constraints"] == Strategy.objects.get().constraints
     [warning] = json.loads(answer["X-Unreadable-Values"])
     assert warning["path"] == "constraints[0].value"
     assert f"{intended} was probably meant" in warning["message"]
     kept = api["member"].put(f"{path}/{answer.json()['id']}", {"title": "x"}, format="json")
-    assert kept.json()["constraints"] == given["constraints"]
+    assert kept.json()["constraints"] == strategy["constraints"]
     assert "X-Unreadable-Values" in kept
 
 
 @pytest.mark.parametrize(("operator", "value", "intended"), VALUES)
 def test_the_api_takes_them_in_segments(api, shop, operator, value, intended):
-    given = {"name": "early", "constraints": [constraint(operator, value)]}
-    answer = api["editor"].post("/api/admin/segments", given, format="json")
-    assert (answer.status_code, answer.json()["constraints"]) == (201, given["constraints"])
+    segment = {"name": "early", "constraints": [constraint(operator, value)]}
+    answer = api["editor"].post("/api/admin/segments", segment, format="json")
+    assert (answer.status_code, answer.json()["constraints"]) == (201, segment["constraints"])
     path = f"/api/admin/segments/{answer.json()['id']}"
-    changed = api["editor"].put(path, given | {"name": "late"}, format="json")
+    changed = api["editor"].put(path, segment | {"name": "late"}, format="json")
     assert changed.status_code == 204
-    for said in (answer, changed):
-        assert intended in said["X-Unreadable-Values"]
+    for response in (answer, changed):
+        assert intended in response["X-Unreadable-Values"]
 
 
 def test_readable_values_have_no_header(api, shop):
-    given = {"name": "early", "constraints": [constraint("DATE_AFTER", "2024-01-01T00:00:00Z")]}
-    assert "X-Unreadable-Values" not in api["editor"].post("/api/admin/segments", given, format="json")
+    segment = {"name": "early", "constraints": [constraint("DATE_AFTER", "2024-01-01T00:00:00Z")]}
+    assert "X-Unreadable-Values" not in api["editor"].post("/api/admin/segments", segment, format="json")
 
 
 def test_the_header_is_ascii_and_short(api, shop):
@@ -129,11 +129,11 @@ def test_the_header_is_ascii_and_short(api, shop):
 
 
 def test_a_refused_request_has_no_header_and_stores_nothing(api, shop):
-    given = {
+    invalid = {
         "name": "x",
         "constraints": [constraint("DATE_AFTER", "2024-01-01"), constraint("NUM_GT", "abc")],
     }
-    answer = api["editor"].post("/api/admin/segments", given, format="json")
+    answer = api["editor"].post("/api/admin/segments", invalid, format="json")
     assert answer.status_code == 400
     assert [problem["path"] for problem in answer.json()["details"]] == ["constraints[1].value"]
     assert "X-Unreadable-Values" not in answer
@@ -163,28 +163,37 @@ def test_a_payload_that_is_no_number(api, shop):
     assert flag.environments.get(environment="development").variants[0]["payload"] == variant["payload"]
     strategies = [strategy("cart", variants=[variant | {"stickiness": "default"}])]
     environments = [{"name": "cart", "featureName": "cart", "enabled": True, "variants": [variant]}]
-    given = body("cart", featureStrategies=strategies, featureEnvironments=environments)
-    told = api["admin"].post(f"{IMPORT[:-6]}validate", given, format="json").json()
-    assert told["errors"] == []
+    document = body("cart", featureStrategies=strategies, featureEnvironments=environments)
+    validation = api["admin"].post(f"{IMPORT[:-6]}validate", document, format="json").json()
+    assert validation["errors"] == []
     assert (
-        len([note for each in told["warnings"] for note in each["affectedItems"] if "as a number" in note])
+        len(
+            [
+                note
+                for warning in validation["warnings"]
+                for note in warning["affectedItems"]
+                if "as a number" in note
+            ]
+        )
         == 2
     )
-    assert api["admin"].post(IMPORT, given, format="json").status_code == 200
+    assert api["admin"].post(IMPORT, document, format="json").status_code == 200
 
 
 @pytest.mark.parametrize("switch", ["caseInsensitive", "inverted"])
 def test_a_switch_of_a_constraint_may_be_null(api, shop, switch):
-    given = {"contextName": "userId", "operator": "IN", "values": ["1"], switch: None}
-    answer = api["editor"].post("/api/admin/segments", {"name": "x", "constraints": [given]}, format="json")
+    nullable = {"contextName": "userId", "operator": "IN", "values": ["1"], switch: None}
+    answer = api["editor"].post(
+        "/api/admin/segments", {"name": "x", "constraints": [nullable]}, format="json"
+    )
     assert answer.status_code == 201
     assert switch not in answer.json()["constraints"][0]
 
 
 def test_a_default_strategy_takes_them(api, shop):
-    given = {"name": "flexibleRollout", "constraints": [constraint("DATE_AFTER", "2024-01-01")]}
+    strategy = {"name": "flexibleRollout", "constraints": [constraint("DATE_AFTER", "2024-01-01")]}
     path = "/api/admin/projects/shop/environments/development/default-strategy"
-    answer = api["owner"].post(path, given, format="json")
+    answer = api["owner"].post(path, strategy, format="json")
     assert answer.status_code == 200
     assert "X-Unreadable-Values" in answer
 

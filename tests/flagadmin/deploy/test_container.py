@@ -51,9 +51,9 @@ pytestmark = [
 
 
 def run(*command: str | Path) -> str:
-    found = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE * 2)
-    assert found.returncode == 0, f"{command}: {found.stderr[-3000:]}"
-    return found.stdout.strip()
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE * 2)
+    assert done.returncode == 0, f"{command}: {done.stderr[-3000:]}"
+    return done.stdout.strip()
 
 
 @pytest.fixture(scope="module")
@@ -74,8 +74,8 @@ def folder(tmp_path_factory):
         base = os.environ.get("FLAGADMIN_BASE_IMAGE") or base_image(folder / "root")
         # This machine's certificates, for a registry of packages behind a proxy of its own.
         trusted = ("--volume", "/etc/ssl/certs:/etc/ssl/certs:ro")
-        given = ("--format", "docker", "--build-arg", f"BASE={base}", "--tag", "flagadmin")
-        run("buildah", "bud", *given, *trusted, folder / "dist")
+        options = ("--format", "docker", "--build-arg", f"BASE={base}", "--tag", "flagadmin")
+        run("buildah", "bud", *options, *trusted, folder / "dist")
         yield folder
     finally:
         subprocess.run(["buildah", "rm", "--all"], capture_output=True)
@@ -127,10 +127,29 @@ def is_python(pid: int) -> bool:
     return b"python" in Path(f"/proc/{pid}/cmdline").read_bytes().partition(b"\0")[0]
 
 
-@pytest.mark.skipif(
-    not all(map(shutil.which, ("podman", "podman-compose", "runc"))),
-    reason="compose.yaml is not tried: that needs podman, podman-compose and runc.",
-)
+def needs(*programs: str) -> pytest.MarkDecorator:
+    missing = not all(map(shutil.which, programs))
+    return pytest.mark.skipif(missing, reason=f"Not tried: it needs {', '.join(programs)}.")
+
+
+@needs("podman", "runc")
+def test_the_image_has_a_health_check_that_its_server_passes(folder):
+    name = f"{folder.name}-health"
+    try:
+        run("podman", "run", "--detach", "--name", name, "--network", "none", "localhost/flagadmin")
+        wait_until(lambda: is_healthy(name))
+        run("podman", "exec", name, "sh", "-c", "kill -STOP -1")  # all but the first
+        assert not is_healthy(name)
+    finally:
+        subprocess.run(["podman", "rm", "--force", "--volumes", name], capture_output=True)
+
+
+def is_healthy(name: str) -> bool:
+    checked = subprocess.run(["podman", "healthcheck", "run", name], capture_output=True, timeout=PATIENCE)
+    return checked.returncode == 0
+
+
+@needs("podman", "podman-compose", "runc")
 def test_compose_serves_with_postgresql_and_keeps_its_data(folder, monkeypatch):
     run(
         "buildah",

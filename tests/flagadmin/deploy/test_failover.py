@@ -87,8 +87,8 @@ def site(tmp_path: Path, databases: tuple[Server, Server]) -> Iterator[Site]:
         running.enter_context(running_nginx(tmp_path / "nginx", front, ports))
         admin = Client(ports[0], ADMIN)
         running.callback(admin.close)
-        made = admin.call("POST", "/api/admin/projects/default/features", {"name": "checkout"})
-        assert made[0] == 201, made
+        created = admin.call("POST", "/api/admin/projects/default/features", {"name": "checkout"})
+        assert created[0] == 201, created
         loads = {
             "features": Load(front, polling, revalidates=True),
             "delta": Load(front, polling_delta, revalidates=True),
@@ -121,8 +121,8 @@ def test_everything_may_die_once(site: Site, databases: tuple[Server, Server]) -
     died = time.monotonic()
     os.killpg(site.installations[0].pid, signal.SIGKILL)
     site.wait_for_successes(all_loads)
-    told = len(site.stream.versions)
-    wait_until(lambda: len(site.stream.versions) > told)
+    versions_before = len(site.stream.versions)
+    wait_until(lambda: len(site.stream.versions) > versions_before)
     for load in all_loads:
         load.stop()
 
@@ -143,8 +143,8 @@ def check_that_nothing_went_back(site: Site) -> None:
     features, delta = ([answer for answer in load.answers if answer.succeeded] for load in site.reads)
     revisions = [int(answer.headers["etag"].split(":")[1]) for answer in features]
     versions = [int(answer.headers["etag"].strip('"')) for answer in delta]
-    for told in (revisions, versions, site.stream.versions):
-        assert told == sorted(told)
+    for sequence in (revisions, versions, site.stream.versions):
+        assert sequence == sorted(sequence)
     assert site.stream.refusals == []
 
 

@@ -23,7 +23,7 @@ def manifests() -> list[Any]:
 
 
 def resources() -> dict[str, Any]:
-    return {each["kind"]: each for each in manifests() if each["kind"] != "Kustomization"}
+    return {manifest["kind"]: manifest for manifest in manifests() if manifest["kind"] != "Kustomization"}
 
 
 def container() -> Any:
@@ -50,30 +50,30 @@ def test_a_mistake_would_be_found() -> None:
 
 
 def test_kustomize_lists_every_file_and_this_version() -> None:
-    [kustomization] = [each for each in manifests() if each["kind"] == "Kustomization"]
+    [kustomization] = [manifest for manifest in manifests() if manifest["kind"] == "Kustomization"]
     assert {*kustomization["resources"], "kustomization.yaml"} == set(os.listdir(FOLDER))
     [image] = kustomization["images"]
     assert (image["name"], image["newTag"]) == (container()["image"], __version__)
 
 
 def test_everything_that_selects_pods_selects_these() -> None:
-    found = resources()
-    labels = found["Deployment"]["spec"]["template"]["metadata"]["labels"]
-    assert found["Service"]["spec"]["selector"] == labels
+    by_kind = resources()
+    labels = by_kind["Deployment"]["spec"]["template"]["metadata"]["labels"]
+    assert by_kind["Service"]["spec"]["selector"] == labels
     for kind, name in (
         ("Deployment", "selector"),
         ("PodDisruptionBudget", "selector"),
         ("NetworkPolicy", "podSelector"),
     ):
-        assert found[kind]["spec"][name]["matchLabels"] == labels
+        assert by_kind[kind]["spec"][name]["matchLabels"] == labels
 
 
 def test_probes_ask_what_exists_as_a_host_that_is_allowed(settings: Any) -> None:
     for name in ("startupProbe", "livenessProbe", "readinessProbe"):
-        asked = container()[name]["httpGet"]
-        assert resolve(asked["path"])
-        assert asked["httpHeaders"] == [{"name": "Host", "value": "127.0.0.1"}]
-        assert asked["port"] == container()["ports"][0]["name"]
+        request = container()[name]["httpGet"]
+        assert resolve(request["path"])
+        assert request["httpHeaders"] == [{"name": "Host", "value": "127.0.0.1"}]
+        assert request["port"] == container()["ports"][0]["name"]
 
 
 def test_a_pod_has_time_to_stop_and_may_do_little() -> None:

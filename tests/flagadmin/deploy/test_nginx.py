@@ -111,7 +111,7 @@ def test_debians_nginx_takes_the_configuration(tmp_path: Path) -> None:
 def test_fifty_clients_ask_upstream_once(installed: Installation) -> None:
     def logged_after(answers: int) -> Counter[str]:
         """nginx logs a request after it has been answered."""
-        return wait_until(lambda: (found := installed.front.requests()).total() >= answers and found)
+        return wait_until(lambda: (requests := installed.front.requests()).total() >= answers and requests)
 
     with ThreadPoolExecutor(50) as clients:
         for first in ("MISS 200", "REVALIDATED 304"):
@@ -120,7 +120,7 @@ def test_fifty_clients_ask_upstream_once(installed: Installation) -> None:
             assert {answer.status for answer in answers} == {200}
             new = logged_after(before.total() + 50) - before
             # What nginx answers by itself has no upstream status. On a busy machine, 50 requests take more than a second.
-            upstream = {asked: count for asked, count in new.items() if not asked.endswith(" -")}
+            upstream = {request: count for request, count in new.items() if not request.endswith(" -")}
             assert upstream[first] >= 1
             assert set(upstream) <= {first, "REVALIDATED 304"}
             assert sum(upstream.values()) <= 1 + int(time.monotonic() - begun)
@@ -202,7 +202,7 @@ def test_streams_count_apart_from_other_requests(installed: Installation) -> Non
 
 def test_while_the_server_is_down_all_but_refused_tokens_are_answered(installed: Installation) -> None:
     packed = {"Accept-Encoding": "gzip"}
-    assert {installed.poll("revoked", **more).status for more in ({}, packed)} == {200}
+    assert {installed.poll("revoked", **headers).status for headers in ({}, packed)} == {200}
     assert names(installed.poll("default")) == ["here"]
     installed.admin("DELETE", f"api-tokens/{installed.keys['revoked']}")
     time.sleep(FRESH)

@@ -122,9 +122,9 @@ def check_what_is_answered(installed: Installation, before: dict[str, Answer], e
     # Who has this state, or a later one from another worker, keeps it.
     query, revision, version = etag.strip('"').split(":")
     later = f'"{query}:{int(revision) + 1}:{version}"'
-    for known in (etag, later):
-        answer = installed.ask(SDK, "GET", FEATURES, **{"If-None-Match": known})
-        assert (answer.status, answer.headers["etag"]) == (304, known)
+    for known_etag in (etag, later):
+        answer = installed.ask(SDK, "GET", FEATURES, **{"If-None-Match": known_etag})
+        assert (answer.status, answer.headers["etag"]) == (304, known_etag)
 
     with closing(Client(installed.port)) as client:
         client._connection.request("GET", "/api/client/streaming", headers={"Authorization": SDK})
@@ -141,6 +141,6 @@ def check_what_is_answered(installed: Installation, before: dict[str, Answer], e
 
     ready = installed.ask("", "GET", "/readyz")
     assert (ready.status, json.loads(ready.body)["health"]) == (200, "DEGRADED")
-    told = installed.ask(f"Bearer {METRICS}", "GET", "/metrics").body.decode()
-    [line] = [line for line in told.splitlines() if line.startswith("flagadmin_stale_answers_total ")]
+    metrics = installed.ask(f"Bearer {METRICS}", "GET", "/metrics").body.decode()
+    [line] = [line for line in metrics.splitlines() if line.startswith("flagadmin_stale_answers_total ")]
     assert float(line.split()[1]) >= len(READS)

@@ -24,8 +24,8 @@ def wheel(tmp_path_factory):
     folder = tmp_path_factory.mktemp("wheel")
     build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
     subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
-    [found] = folder.glob("*.whl")
-    return found
+    [wheel] = folder.glob("*.whl")
+    return wheel
 
 
 def test_the_package_has_every_file_of_the_application(wheel):
@@ -76,8 +76,8 @@ def test_the_installed_package_serves_without_the_checkout(wheel, tmp_path):
                 assert client.call("GET", style)[0] == 200
             assert (tmp_path / ".local/share/flagadmin/postgres").is_dir()
             backup = [environment / "bin/flagadmin", "backup", tmp_path / "backup", "--check"]
-            made = subprocess.run(backup, cwd=tmp_path, env=variables, capture_output=True, text=True)
-            assert "Checked in a scratch database" in made.stdout, made.stderr
+            done = subprocess.run(backup, cwd=tmp_path, env=variables, capture_output=True, text=True)
+            assert "Checked in a scratch database" in done.stdout, done.stderr
         finally:
             server.terminate()
             server.wait(60)

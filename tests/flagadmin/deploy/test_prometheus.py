@@ -66,11 +66,11 @@ def test_the_docs_say_what_to_do_at_each_alert() -> None:
 
 @pytest.mark.processes
 def test_prometheus_understands_the_dashboard(tmp_path: Path) -> None:
-    asked = [
+    queries = [
         expression.replace("$__rate_interval", "5m").replace("$instance", ".*")
         for expression in expressions()
     ]
-    rules = [{"record": f"panel:{number}", "expr": expression} for number, expression in enumerate(asked)]
+    rules = [{"record": f"panel:{number}", "expr": expression} for number, expression in enumerate(queries)]
     (tmp_path / "rules.yml").write_text(yaml.safe_dump({"groups": [{"name": "panels", "rules": rules}]}))
     promtool("check", "rules", tmp_path / "rules.yml")
 

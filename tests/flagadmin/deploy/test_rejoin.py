@@ -61,11 +61,11 @@ def lose(primary: Server, standby: Server, name: str) -> None:
 def rejoin(former: Server, primary: Server) -> str:
     looking = Looking(primary)
     looking.start()
-    said = former.rejoin(primary)
+    output = former.rejoin(primary)
     looking.stop()
     assert set(looking.seen) == {"f"}
     assert primary.ask(SYNCHRONOUS) == "sync"
-    return said
+    return output
 
 
 def test_directly_after_the_promotion_and_later(databases: tuple[Server, Server]) -> None:
@@ -92,8 +92,8 @@ def test_what_cannot_be_rewound_is_copied(databases: tuple[Server, Server]) -> N
     first.ask(INSERT.format("a"))
     lose(first, second, "of the first")
     (first.folder / "global" / "pg_control").unlink()
-    said = rejoin(first, second)
-    assert "It cannot be rewound" in said
+    output = rejoin(first, second)
+    assert "It cannot be rewound" in output
     assert list(first.folder.parent.glob(f"{first.folder.name}.2*")), "the old files are kept"
     second.ask(INSERT.format("b"))
     assert first.ask(ENTRIES) == "a,b"

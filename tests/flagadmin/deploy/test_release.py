@@ -50,13 +50,13 @@ def test_the_bill_has_our_version_and_the_license_and_hashes_of_each_component(d
     plain, odd = bill["components"]
     assert plain["licenses"] == [{"license": {"id": "MIT"}}]
     assert odd["licenses"] == [{"license": {"name": "BSD 3-Clause OR Apache-2.0"}}]
-    assert [each["externalReferences"] for each in (plain, odd)] == [HASHED, HASHED]
+    assert [entry["externalReferences"] for entry in (plain, odd)] == [HASHED, HASHED]
 
 
 def test_the_provenance_names_what_was_built_and_what_from(dist: Path) -> None:
     statement = json.loads((dist / "provenance.json").read_text())
     assert statement["predicateType"] == "https://slsa.dev/provenance/v1"
-    digests = {each["name"]: each["digest"]["sha256"] for each in statement["subject"]}
+    digests = {entry["name"]: entry["digest"]["sha256"] for entry in statement["subject"]}
     files = [path for path in dist.iterdir() if path.name != "provenance.json"]
     assert digests == {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
     built = statement["predicate"]["buildDefinition"]
@@ -96,8 +96,8 @@ def test_images_are_built_in_the_format_that_has_a_health_check() -> None:
 
 def test_compose_has_the_health_check_of_the_image_whatever_its_format() -> None:
     image = (ROOT / "deploy" / "Containerfile").read_text()
-    options, asked = re.findall(r"^HEALTHCHECK (.*) \\\n +CMD (.*)$", image, re.MULTILINE)[0]
+    options, command = re.findall(r"^HEALTHCHECK (.*) \\\n +CMD (.*)$", image, re.MULTILINE)[0]
     compose = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text())
     check = compose["services"]["flagadmin"]["healthcheck"]
-    assert check.pop("test") == ["CMD", *json.loads(asked)]
+    assert check.pop("test") == ["CMD", *json.loads(command)]
     assert {f"--{name.replace('_', '-')}={value}" for name, value in check.items()} == set(options.split())

@@ -79,8 +79,8 @@ def services(tmp_path: Path) -> Iterator[list[Service]]:
         for service in services:
             service.wait()
         with closing(Client(ports[0], ADMIN)) as admin:
-            made = admin.call("POST", "/api/admin/projects/default/features", {"name": "checkout"})
-        assert made[0] == 201, made
+            created = admin.call("POST", "/api/admin/projects/default/features", {"name": "checkout"})
+        assert created[0] == 201, created
         yield services
 
 
@@ -147,7 +147,7 @@ class Answering(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def two(tmp_path: Path) -> Iterator[list[Installation]]:
+def pair(tmp_path: Path) -> Iterator[list[Installation]]:
     with Installation(tmp_path) as first, Installation(tmp_path) as second:
         for server in (first, second):
             threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -157,11 +157,11 @@ def two(tmp_path: Path) -> Iterator[list[Installation]]:
 
 
 @pytest.fixture
-def conf(two: list[Installation], tmp_path: Path) -> Path:
+def conf(pair: list[Installation], tmp_path: Path) -> Path:
     lines = [
-        f"    server {each.address}{more};\n"
-        for more in (" fail_timeout=5s", " max_fails=0 backup", "")
-        for each in two
+        f"    server {installation.address}{options};\n"
+        for options in (" fail_timeout=5s", " max_fails=0 backup", "")
+        for installation in pair
     ]
     conf = tmp_path / "flagadmin.conf"
     conf.write_text("".join(lines))
@@ -169,63 +169,63 @@ def conf(two: list[Installation], tmp_path: Path) -> Path:
     return conf
 
 
-def test_an_installation_is_down_for_nginx_while_it_restarts(two: list[Installation], conf: Path) -> None:
+def test_an_installation_is_down_for_nginx_while_it_restarts(pair: list[Installation], conf: Path) -> None:
     before = conf.read_text()
-    for each in two:
-        each.command += f"; cp {conf} {each.restarts}.conf"
-    done = restart(conf, *arguments(two), DRAIN_SECONDS="0")
+    for installation in pair:
+        installation.command += f"; cp {conf} {installation.restarts}.conf"
+    done = restart(conf, *arguments(pair), DRAIN_SECONDS="0")
     assert (done.returncode, done.stderr) == (0, "")
-    for each in two:
-        then = each.restarts.with_suffix(".conf").read_text()
+    for installation in pair:
+        then = installation.restarts.with_suffix(".conf").read_text()
         down = [line.split()[1] for line in then.splitlines() if line.endswith(" down;")]
-        assert down == [each.address] * 3
+        assert down == [installation.address] * 3
     assert conf.read_text() == before
     assert conf.stat().st_mode & 0o777 == 0o640
 
 
-def test_nginx_gets_time_for_what_it_has_sent(two: list[Installation], conf: Path) -> None:
+def test_nginx_gets_time_for_what_it_has_sent(pair: list[Installation], conf: Path) -> None:
     started = time.time()
-    assert restart(conf, *arguments(two), DRAIN_SECONDS="1").returncode == 0
-    ([first], [second]) = (each.restarted for each in two)
+    assert restart(conf, *arguments(pair), DRAIN_SECONDS="1").returncode == 0
+    ([first], [second]) = (installation.restarted for installation in pair)
     assert first - started >= 1
     assert second - first >= 1
 
 
 @pytest.mark.parametrize("health", [b'{"health": "DEGRADED"}', b""])
-def test_nothing_is_restarted_if_one_is_not_good(two: list[Installation], conf: Path, health: bytes) -> None:
-    two[1].health, before = health, conf.read_text()
-    done = restart(conf, *arguments(two))
+def test_nothing_is_restarted_if_one_is_not_good(pair: list[Installation], conf: Path, health: bytes) -> None:
+    pair[1].health, before = health, conf.read_text()
+    done = restart(conf, *arguments(pair))
     assert (done.returncode, done.stdout) == (1, "")
-    assert f"{two[1].address} is not ready: nothing was restarted." in done.stderr
-    assert (two[0].restarted, conf.read_text()) == ([], before)
+    assert f"{pair[1].address} is not ready: nothing was restarted." in done.stderr
+    assert (pair[0].restarted, conf.read_text()) == ([], before)
 
 
-def test_addresses_must_be_those_of_the_configuration(two: list[Installation], conf: Path) -> None:
-    conf.write_text(conf.read_text().replace(two[1].address, f"{two[1].address}0"))
-    done = restart(conf, *arguments(two))
-    assert f'has no line "server {two[1].address}": nothing was restarted.' in done.stderr
-    assert (done.returncode, two[0].restarted) == (1, [])
+def test_addresses_must_be_those_of_the_configuration(pair: list[Installation], conf: Path) -> None:
+    conf.write_text(conf.read_text().replace(pair[1].address, f"{pair[1].address}0"))
+    done = restart(conf, *arguments(pair))
+    assert f'has no line "server {pair[1].address}": nothing was restarted.' in done.stderr
+    assert (done.returncode, pair[0].restarted) == (1, [])
 
 
-def test_the_others_are_left_alone_if_one_does_not_come_back(two: list[Installation], conf: Path) -> None:
-    two[0].command += "; exit 3"
-    done = restart(conf, *arguments(two), DRAIN_SECONDS="0")
-    assert f"Restarting {two[0].address} failed. It stays down in {conf}" in done.stderr
-    assert (done.returncode, two[1].restarted) == (1, [])
-    again = restart(conf, *arguments(two))
-    assert f"{two[0].address} is down in {conf}: nothing was restarted." in again.stderr
+def test_the_others_are_left_alone_if_one_does_not_come_back(pair: list[Installation], conf: Path) -> None:
+    pair[0].command += "; exit 3"
+    done = restart(conf, *arguments(pair), DRAIN_SECONDS="0")
+    assert f"Restarting {pair[0].address} failed. It stays down in {conf}" in done.stderr
+    assert (done.returncode, pair[1].restarted) == (1, [])
+    second_run = restart(conf, *arguments(pair))
+    assert f"{pair[0].address} is down in {conf}: nothing was restarted." in second_run.stderr
 
 
-def test_an_installation_that_is_not_ready_in_time_ends_it(two: list[Installation], conf: Path) -> None:
+def test_an_installation_that_is_not_ready_in_time_ends_it(pair: list[Installation], conf: Path) -> None:
     def turn_bad() -> None:
-        wait_until(lambda: two[0].restarted)
-        two[0].health = b""
+        wait_until(lambda: pair[0].restarted)
+        pair[0].health = b""
 
-    two[0].command += "; sleep 0.5"
+    pair[0].command += "; sleep 0.5"
     threading.Thread(target=turn_bad, daemon=True).start()
-    done = restart(conf, *arguments(two), DRAIN_SECONDS="0", READY_SECONDS="1")
-    assert f"{two[0].address} is not ready. It stays down in {conf}" in done.stderr
-    assert (done.returncode, two[1].restarted) == (1, [])
+    done = restart(conf, *arguments(pair), DRAIN_SECONDS="0", READY_SECONDS="1")
+    assert f"{pair[0].address} is not ready. It stays down in {conf}" in done.stderr
+    assert (done.returncode, pair[1].restarted) == (1, [])
 
 
 @pytest.mark.parametrize("words", [(), ("app1:8000", "true"), ("app1:8000", "true", "app2:8000")])

@@ -65,6 +65,6 @@ def test_backups_run_as_the_user_of_the_service_on_its_data() -> None:
 
 
 def setting(name: str, key: str) -> str:
-    found = re.findall(rf"^{key}=(.*)$", (ROOT / "deploy" / name).read_text(), re.MULTILINE)
-    assert len(found) == 1, found
-    return found[0]
+    values = re.findall(rf"^{key}=(.*)$", (ROOT / "deploy" / name).read_text(), re.MULTILINE)
+    assert len(values) == 1, values
+    return values[0]
