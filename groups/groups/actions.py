@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TypedDict
 
 from django.db.models import QuerySet
 
@@ -28,6 +28,16 @@ class NewGroup:
     mappings_sso: tuple[str, ...] = ()
     root_role: int | str | None = None
     users: tuple[int, ...] = ()
+
+
+class GroupChanges(TypedDict, total=False):
+    """New values of a group. ``root_role``: id or name, or None. ``users``: ids of all members."""
+
+    name: str
+    description: str
+    mappings_sso: Iterable[str]
+    root_role: int | str | None
+    users: Iterable[int]
 
 
 def access_group_for_update(caller: Caller, group_id: int, *, for_deletion: bool = False) -> Group:
@@ -63,10 +73,8 @@ def create_group(new: NewGroup, *, caller: Caller) -> Group:
 
 
 @transactional
-def update_group(
-    group_id: int, changes: dict[str, Any], *, expected: Expected = None, caller: Caller
-) -> Group:
-    """Updates a group. ``changes``: some of ``name, description, mappings_sso, root_role, users``.
+def update_group(group_id: int, changes: GroupChanges, *, expected: Expected = None, caller: Caller) -> Group:
+    """Updates a group.
 
     The name and members of a SCIM group come from the identity provider and cannot be changed.
     Raises NoAccess, NotFound, EditConflict, ValidationError, NameExists, InvalidOperation.
@@ -152,7 +160,7 @@ def _without_other_access(group: Group) -> QuerySet[User]:
     )
 
 
-def _apply(group: Group, changes: dict[str, Any], caller: Caller) -> None:
+def _apply(group: Group, changes: GroupChanges, caller: Caller) -> None:
     problems: list[Problem] = []
     if "name" in changes:
         if group.scim_id and changes["name"] != group.name:

@@ -13,7 +13,7 @@ from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.lists.pages import Column, Filter, Listing, curl_for
 from groups.console import ActionPage, ConfirmPage, Crumbs, EditPage, FormPage, ListPage
 from groups.groups import actions
-from groups.groups.actions import NewGroup
+from groups.groups.actions import GroupChanges, NewGroup
 from groups.groups.console import GROUPS, OneGroup, group_url
 from groups.groups.deletion_summary import deletion_sentence, names_of
 from groups.groups.queries import readable_groups
@@ -116,7 +116,7 @@ class GroupForm(forms.Form):
         super().__init__(*args, **kwargs)
         self.fields["rootRole"].choices = root_role_choices()  # type: ignore[attr-defined]
 
-    def values(self) -> dict[str, Any]:
+    def values(self) -> GroupChanges:
         data = self.cleaned_data
         names = (name.strip() for name in data["mappingsSSO"].split(","))
         return {

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TypedDict
 
 from django.core.exceptions import ValidationError as Refused
 from django.core.validators import validate_email
@@ -54,6 +54,15 @@ class NewAccount:
     password: str | None = None
 
 
+class AccountChanges(TypedDict, total=False):
+    """New values of an account. ``root_role``: id or name, or None."""
+
+    name: str | None
+    email: str | None
+    root_role: int | str | None
+    is_active: bool
+
+
 @transactional
 def create_account(new: NewAccount, *, caller: Caller) -> User:
     """Creates an account.
@@ -87,9 +96,9 @@ def create_account(new: NewAccount, *, caller: Caller) -> User:
 
 @transactional
 def update_account(
-    user_id: int, changes: dict[str, Any], *, is_service: bool, expected: Expected = None, caller: Caller
+    user_id: int, changes: AccountChanges, *, is_service: bool, expected: Expected = None, caller: Caller
 ) -> User:
-    """Updates an account. ``changes``: some of ``name, email, root_role, is_active``.
+    """Updates an account.
 
     Raises NoAccess, NotFound, EditConflict, ValidationError, InvalidOperation (the last admin, or the caller's
     own Admin role).
@@ -143,7 +152,7 @@ def access_account_for_update(user_id: int, is_service: bool) -> User:
     return find_account(User.objects.select_for_update(), user_id, is_service=is_service)
 
 
-def _apply(user: User, changes: dict[str, Any]) -> None:
+def _apply(user: User, changes: AccountChanges) -> None:
     problems: list[Problem] = []
     if "name" in changes:
         user.name = changes["name"] or ""

@@ -65,7 +65,7 @@ class UserAdmin(OnlyRootRoles, ActionModelAdmin):
         return actions.create_account(new, caller=caller)
 
     def change(self, obj: User, form: Any, caller: Caller) -> None:
-        changes = self.values(obj, form.changed_data)
+        changes: Any = self.values(obj, form.changed_data)
         actions.update_account(obj.pk, changes, is_service=obj.is_service, caller=caller)
 
     def remove(self, obj: User, form: Any, caller: Caller) -> None:

@@ -20,7 +20,7 @@ from groups.models import User
 from groups.models.people import AccountDocument
 from groups.one_time_secrets import ShowsSecretOnce
 from groups.people import actions
-from groups.people.actions import NewAccount
+from groups.people.actions import AccountChanges, NewAccount
 from groups.people.choices import root_role_choices
 from groups.people.console import Kind, OneAccount
 from groups.people.personal_tokens import personal_tokens
@@ -161,8 +161,9 @@ class EditAccountPage(EditPage, OneAccount, NewAccountPage):
 
     def submit(self, form: Any) -> str:
         data = form.cleaned_data
-        changes = {"name": data["name"], "root_role": data["rootRole"]}
-        changes |= {} if self.is_service else {"email": data["email"]}
+        changes: AccountChanges = {"name": data["name"], "root_role": data["rootRole"]}
+        if not self.is_service:
+            changes["email"] = data["email"]
         user = actions.update_account(
             self.user_id,
             changes,

@@ -1,7 +1,7 @@
 """Actions on roles: admins create, update and delete custom roles. Built-in roles cannot be changed."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TypedDict
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record
@@ -14,6 +14,14 @@ from groups.models.roles import HeldPermission
 from groups.permissions import Permission
 from groups.roles.queries import find_role
 from groups.roles.rules import check_not_built_in, check_role_is_unused, check_role_name, problems_of_role
+
+
+class RoleChanges(TypedDict, total=False):
+    """New values of a role."""
+
+    name: str
+    description: str
+    permissions: Sequence[HeldPermission]
 
 
 @transactional
@@ -39,8 +47,8 @@ def create_role(
 
 
 @transactional
-def update_role(role_id: int, changes: dict[str, Any], *, expected: Expected = None, caller: Caller) -> Role:
-    """Updates a role. ``changes``: some of ``name, description, permissions``. The type cannot be changed.
+def update_role(role_id: int, changes: RoleChanges, *, expected: Expected = None, caller: Caller) -> Role:
+    """Updates a role. The type cannot be changed.
 
     Raises NoAccess, NotFound, InvalidOperation (built in), EditConflict, ValidationError, NameExists.
     """

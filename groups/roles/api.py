@@ -18,6 +18,7 @@ from groups.models.roles import HeldPermission, RoleDocument
 from groups.people.serializers import RoleRecord, role_record
 from groups.permissions import ROLE_READERS, Permission, Scope
 from groups.roles import actions
+from groups.roles.actions import RoleChanges
 from groups.roles.permission_serializers import (
     PermissionRecord,
     RolePermissionRecord,
@@ -96,9 +97,12 @@ class AllPermissions(serializers.Serializer):
     version = serializers.IntegerField()
 
 
-def changes_of(data: dict[str, Any]) -> dict[str, Any]:
-    """Converts the validated body to the ``changes`` of ``update_role``."""
-    changes: dict[str, Any] = {key: data[key] or "" for key in ("name", "description") if key in data}
+def changes_of(data: dict[str, Any]) -> RoleChanges:
+    changes: RoleChanges = {}
+    if "name" in data:
+        changes["name"] = data["name"]
+    if "description" in data:
+        changes["description"] = data["description"] or ""
     if "permissions" in data:
         changes["permissions"] = [
             HeldPermission(held["name"], held.get("environment") or None) for held in data["permissions"]

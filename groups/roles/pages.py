@@ -18,6 +18,7 @@ from groups.models import Grant, Group, Role, RolePermission, User
 from groups.models.roles import HeldPermission, RoleDocument
 from groups.permissions import ROLE_READERS, Permission, Scope
 from groups.roles import actions
+from groups.roles.actions import RoleChanges
 from groups.roles.holders import reach_of
 from groups.roles.queries import access_role
 from groups.roles.rules import check_not_built_in, environment_names, why_not_deleted
@@ -224,7 +225,7 @@ class EditRolePage(EditPage, NewRolePage):
     def submit(self, form: Any) -> str:
         data = form.cleaned_data
         kept = [held for held in self.role.held_permissions() if not is_used(held.permission)]
-        changes = {
+        changes: RoleChanges = {
             "name": data["name"],
             "description": data["description"],
             "permissions": [*form.held(), *kept],

@@ -3,7 +3,7 @@
 import secrets
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TypedDict
 
 from django.utils import timezone
 
@@ -31,6 +31,11 @@ class NewInviteLink:
     name: str
     expires_at: datetime
     root_role: int | str | None = None
+
+
+class InviteLinkChanges(TypedDict, total=False):
+    is_enabled: bool
+    expires_at: datetime
 
 
 @transactional
@@ -67,8 +72,8 @@ def create_invite_link(new: NewInviteLink, *, caller: Caller) -> tuple[InviteLin
 
 
 @transactional
-def update_invite_link(key: str, changes: dict[str, Any], *, caller: Caller) -> InviteLink:
-    """``changes``: ``is_enabled``, ``expires_at`` or both. Raises NoAccess, NotFound, ValidationError."""
+def update_invite_link(key: str, changes: InviteLinkChanges, *, caller: Caller) -> InviteLink:
+    """Changes, revokes or renews a link. Raises NoAccess, NotFound, ValidationError."""
     caller.check(Permission.ADMIN)
     if "expires_at" in changes:
         check_problems(problems_of_expiry(changes["expires_at"], now=timezone.now()))

@@ -113,9 +113,10 @@ class GrantPage(FormPage):
             change_members(group.pk, add=[self.holder.pk], caller=self.caller)
             granted.append(f"membership of {group}")
         if data.get("rootRole"):
-            changes = {"root_role": data["rootRole"]}
             account: User = self.holder
-            update_account(account.pk, changes, is_service=account.is_service, caller=self.caller)
+            update_account(
+                account.pk, {"root_role": data["rootRole"]}, is_service=account.is_service, caller=self.caller
+            )
             granted.append(f"{Role.objects.get(pk=data['rootRole'])} everywhere")
         return granted
 
