@@ -3,21 +3,32 @@
 The number of SQL statements does not depend on the number of flags, or on their batches only.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from django.db import connection
 
-from projects.flag_parts import BATCH, Document, FlagParts, read_flag_parts, read_segments
+from playground.engine.definitions import FlagDefinition, SegmentDefinition
+from projects.flag_parts import BATCH, FlagParts, read_flag_parts, read_segments
 
 
 @dataclass(frozen=True, slots=True)
 class Definitions:
     """``flags`` by name in code-point order, and the ``segments`` that they use, by id."""
 
-    flags: list[Document]
-    segments: dict[int, Document]
+    flags: list[FlagDefinition]
+    segments: dict[int, SegmentDefinition]
+
+    @classmethod
+    def of(cls, flags: Iterable[FlagDefinition], known: Mapping[int, SegmentDefinition]) -> "Definitions":
+        """These flags, with the segments they use that are known."""
+        listed = list(flags)
+        return cls(listed, {key: known[key] for key in sorted(used_segments(listed) & known.keys())})
+
+
+def used_segments(flags: Iterable[FlagDefinition]) -> set[int]:
+    return {segment for flag in flags for strategy in flag["strategies"] for segment in strategy["segments"]}
 
 
 _FLAGS = """
@@ -109,7 +120,7 @@ def _definitions(
     return Definitions(flags, read_segments(cursor, parts.segments.union(segments).difference(known)))
 
 
-def _definition(row: tuple[Any, ...], parts: FlagParts) -> Document:
+def _definition(row: tuple[Any, ...], parts: FlagParts) -> FlagDefinition:
     flag_id, name, project, impression_data, stale, _ = row
     enabled, variants = parts.state(flag_id)
     return {

@@ -4,10 +4,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from playground.engine.definitions import (
+    ConstraintDefinition,
+    FlagDefinition,
+    SegmentDefinition,
+    StrategyDefinition,
+)
 from projects.definitions import Definitions, definitions
 from projects.models import Environment, Flag, FlagEnvironment
-
-Document = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +26,7 @@ class Draft:
     changes: Mapping[str, Any] = field(default_factory=dict)
     default_strategy: Mapping[str, Any] = field(default_factory=dict)
     archived: bool = False
-    segments: Mapping[int, list[Document]] = field(default_factory=dict)
+    segments: Mapping[int, list[ConstraintDefinition]] = field(default_factory=dict)
 
     def used_segments(self) -> Iterator[int]:
         """The segments that it changes or that its strategies use, also the one that it may add."""
@@ -31,12 +35,12 @@ class Draft:
             yield from strategy["segments"]
         yield from self.default_strategy.get("segments", ())
 
-    def edited(self, document: Document) -> Document:
+    def edited(self, document: FlagDefinition) -> FlagDefinition:
         """The flag as saving the draft would store it: off if it loses its last enabled strategy, and with the default
         strategy if it is turned on without one. A flag that has none, and gets none, stays as it is."""
         if document["name"] != self.flag:
             return document
-        edited = {**document, **self.changes}
+        edited = self.with_changes(document)
         if all(strategy.get("disabled") for strategy in edited["strategies"]):
             if self.changes.get("enabled"):
                 edited["strategies"] = [*edited["strategies"], self.default_strategy]
@@ -44,12 +48,15 @@ class Draft:
                 edited["enabled"] = False
         return edited
 
+    def with_changes(self, document: FlagDefinition) -> Any:
+        return {**document, **self.changes}
+
     def applied(self, stored: Definitions) -> Definitions:
         """Stored definitions as they would be."""
         flags = [
             self.edited(flag) for flag in stored.flags if not (self.archived and flag["name"] == self.flag)
         ]
-        segments = {
+        segments: dict[int, SegmentDefinition] = {
             key: {**segment, "constraints": self.segments.get(key, segment["constraints"])}
             for key, segment in stored.segments.items()
         }
@@ -60,8 +67,8 @@ class Draft:
 class ExactDraft(Draft):
     """Stores exactly what it says, as a revert does."""
 
-    def edited(self, document: Document) -> Document:
-        return {**document, **self.changes} if document["name"] == self.flag else document
+    def edited(self, document: FlagDefinition) -> FlagDefinition:
+        return self.with_changes(document) if document["name"] == self.flag else document
 
 
 class FlagEdit(NamedTuple):
@@ -78,8 +85,8 @@ class NewFlagEdit(NamedTuple):
 
     project: str
     environment: str
-    before: Document
-    after: Document
+    before: FlagDefinition
+    after: FlagDefinition
 
 
 class Drafting:
@@ -93,16 +100,15 @@ class Drafting:
         raise NotImplementedError
 
 
-def stored_strategies(flag: Flag, environment: str) -> list[Document]:
+def stored_strategies(flag: Flag, environment: str) -> list[StrategyDefinition]:
     """The flag's strategies in the environment, in order."""
     [found] = definitions([flag.project_id], environment, flags=[flag.name]).flags
-    strategies: list[Document] = found["strategies"]
-    return strategies
+    return found["strategies"]
 
 
-def as_stored(document: Mapping[str, Any], stored: Mapping[str, Any]) -> Document:
+def as_stored(document: StrategyDefinition, stored: StrategyDefinition) -> StrategyDefinition:
     """An edited strategy with what evaluates: its title and place stay as stored."""
-    return {**document, **{name: stored.get(name) for name in ("id", "title", "sortOrder")}}
+    return document | {"id": stored["id"], "title": stored["title"], "sortOrder": stored["sortOrder"]}
 
 
 def enabled_places(flags: Sequence[Flag]) -> list[tuple[str, str]]:

@@ -11,6 +11,12 @@ from typing import Any
 
 import orjson
 
+from playground.engine.definitions import (
+    DependencyDefinition,
+    SegmentDefinition,
+    StrategyDefinition,
+    VariantDefinition,
+)
 from projects.strategies.fields import SELECTED, from_row
 
 Document = dict[str, Any]
@@ -50,11 +56,11 @@ class FlagParts:
     """
 
     states: dict[int, tuple[bool, str]] = field(default_factory=dict)
-    strategies: dict[int, list[Document]] = field(default_factory=lambda: defaultdict(list))
-    parents: dict[int, list[Document]] = field(default_factory=lambda: defaultdict(list))
+    strategies: dict[int, list[StrategyDefinition]] = field(default_factory=lambda: defaultdict(list))
+    parents: dict[int, list[DependencyDefinition]] = field(default_factory=lambda: defaultdict(list))
     segments: set[int] = field(default_factory=set)
 
-    def state(self, flag_id: int) -> tuple[bool, list[Document]]:
+    def state(self, flag_id: int) -> tuple[bool, list[VariantDefinition]]:
         """Whether the flag is enabled, and its variants."""
         enabled, variants = self.states.get(flag_id, (False, "[]"))
         return enabled, orjson.loads(variants)
@@ -99,7 +105,7 @@ def _read_parents(cursor: Any, where: dict[str, Any], parts: FlagParts) -> None:
         )
 
 
-def read_segments(cursor: Any, ids: Iterable[int]) -> dict[int, Document]:
+def read_segments(cursor: Any, ids: Iterable[int]) -> dict[int, SegmentDefinition]:
     """Segments by id. One statement; none without ids."""
     listed = sorted(ids)
     if not listed:

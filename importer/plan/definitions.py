@@ -4,7 +4,8 @@ from typing import Any
 
 from importer.plan.import_plan import Action, FlagPlan, Plan
 from importer.plan.stored import Document
-from projects.definitions import Definitions, definitions
+from playground.engine.definitions import FlagDefinition
+from projects.definitions import Definitions, definitions, used_segments
 from projects.models import Segment
 
 
@@ -23,7 +24,7 @@ def planned_definitions(plan: Plan) -> Definitions:
             flags.pop(planned.name, None)
         else:
             flags[planned.name] = _definition(planned, planned.after, project)
-    return Definitions([flags[name] for name in sorted(flags)], _segments(plan, flags, present))
+    return _with_segments(plan, [flags[name] for name in sorted(flags)], present)
 
 
 def planned_changes(plan: Plan) -> tuple[set[str], Definitions]:
@@ -41,11 +42,10 @@ def planned_changes(plan: Plan) -> tuple[set[str], Definitions]:
     }
     names = {flag.name for flag in planned}
     changed = {name for name in names if _evaluated(before.get(name)) != _evaluated(after.get(name))}
-    flags = {name: after[name] for name in sorted(changed & after.keys())}
-    return changed, Definitions(list(flags.values()), _segments(plan, flags, stored))
+    return changed, _with_segments(plan, [after[name] for name in sorted(changed & after.keys())], stored)
 
 
-def _evaluated(flag: Document | None) -> Document | None:
+def _evaluated(flag: FlagDefinition | None) -> dict[str, Any] | None:
     """What evaluations depend on."""
     if flag is None:
         return None
@@ -53,7 +53,7 @@ def _evaluated(flag: Document | None) -> Document | None:
     return {**flag, "strategies": strategies, "impression_data": False, "stale": False}
 
 
-def _definition(planned: FlagPlan, after: Document, project: str) -> Document:
+def _definition(planned: FlagPlan, after: Document, project: str) -> FlagDefinition:
     return {
         "name": planned.name,
         "project": project,
@@ -69,16 +69,10 @@ def _definition(planned: FlagPlan, after: Document, project: str) -> Document:
     }
 
 
-def _segments(plan: Plan, flags: dict[str, Document], present: Definitions) -> dict[int, Document]:
-    """The segments that these flags use: stored ones and those that the import would create."""
+def _with_segments(plan: Plan, flags: list[FlagDefinition], present: Definitions) -> Definitions:
+    """These flags with the segments they use: stored ones and those that the import would create."""
     assert plan.references is not None
-    used: set[int] = {
-        segment
-        for flag in flags.values()
-        for strategy in flag["strategies"]
-        for segment in strategy["segments"]
-    }
     new: dict[int, Any] = {segment["id"]: segment for segment in plan.references.new_segments}
-    rows = Segment.objects.filter(id__in=used - new.keys() - present.segments.keys())
-    stored = {s.id: {"id": s.id, "name": s.name, "constraints": s.constraints} for s in rows}
-    return {key: segment for key, segment in {**present.segments, **stored, **new}.items() if key in used}
+    rows = Segment.objects.filter(id__in=used_segments(flags) - new.keys() - present.segments.keys())
+    stored = {row.id: row.definition for row in rows}
+    return Definitions.of(flags, present.segments | stored | new)

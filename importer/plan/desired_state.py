@@ -10,6 +10,7 @@ from importer.plan.issues import Issue, IssueKind
 from importer.plan.references import References
 from importer.plan.stored import Document
 from importer.plan.target import Target
+from playground.engine.definitions import StrategyDefinition
 from projects.flags.dependency_rules import dependency_document
 from projects.flags.link_rules import link_problems, normalized_url
 from projects.strategies.rules import strategy_document, strategy_problems
@@ -86,8 +87,8 @@ def _build_metadata(entry: Entry, stored: Document | None, issues: list[Issue]) 
 
 def _build_strategies(
     entry: Entry, stored: Document | None, references: References, target: Target, issues: list[Issue]
-) -> Iterator[Document]:
-    kept = [dict(strategy) for strategy in stored["strategies"]] if stored and entry.feature is None else []
+) -> Iterator[StrategyDefinition]:
+    kept = [strategy.copy() for strategy in stored["strategies"]] if stored and entry.feature is None else []
     yield from kept
     first = 1 + max((strategy["sortOrder"] for strategy in kept), default=-1)
     defaults = target.defaults(entry.name)
@@ -117,7 +118,12 @@ def _resolve_segments(
 
 
 def _strategy_issues(
-    entry: Entry, path: str, strategy: Any, document: Document, references: References, target: Target
+    entry: Entry,
+    path: str,
+    strategy: Any,
+    document: StrategyDefinition,
+    references: References,
+    target: Target,
 ) -> Iterator[Issue]:
     if UNKNOWN_SEGMENT in document["segments"]:
         document = {**document, "segments": []}
@@ -172,7 +178,7 @@ def _ensure_strategy(entry: Entry, document: Document, target: Target, issues: l
         document["strategies"].append(target.default_strategy_of(entry.name) | {"sortOrder": last + 1})
 
 
-def _sort_strategies(strategies: list[Document]) -> None:
+def _sort_strategies(strategies: list[Any]) -> None:
     """Sorts strategies by ``sortOrder``. Values that do not fit into the column are replaced by positions."""
     strategies.sort(key=lambda strategy: strategy["sortOrder"])
     orders = [strategy["sortOrder"] for strategy in strategies]

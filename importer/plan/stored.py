@@ -10,6 +10,7 @@ from typing import Any
 
 from django.db import connection
 
+from playground.engine.definitions import VariantDefinition
 from projects.flag_parts import Document, FlagParts, read_flag_parts
 
 
@@ -66,7 +67,7 @@ def read_flags(names: Collection[str], *, project: str, environment: str) -> dic
 def _document(
     archived: bool,
     enabled: bool,
-    variants: list[Document],
+    variants: list[VariantDefinition],
     kind: str,
     description: str | None,
     stale: bool,

@@ -6,6 +6,7 @@ from typing import Any
 from flagadmin.core.errors import choices
 from groups.access import Caller
 from importer.plan.issues import Issue, IssueKind
+from playground.engine.definitions import StrategyDefinition
 from projects.access import unknown_environment, unknown_project
 from projects.limits import Limits
 from projects.models import Environment, Project, ProjectEnvironment
@@ -25,7 +26,7 @@ class Target:
     def defaults(self, flag: str) -> StrategyDefaults:
         return StrategyDefaults(flag, self.project.default_stickiness)
 
-    def default_strategy_of(self, flag: str) -> dict[str, Any]:
+    def default_strategy_of(self, flag: str) -> StrategyDefinition:
         """The strategy added to a flag that is enabled without an enabled strategy."""
         return default_strategy_document(self.default_strategy, self.defaults(flag))
 

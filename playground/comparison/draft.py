@@ -1,6 +1,6 @@
 """A draft in the body of a request, read as saving it would store it, and refused where saving it would be refused."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,6 +11,12 @@ from flagadmin.core.unreadable_values import check_values
 from groups.access import Caller
 from playground.comparison.kinds import Body, StateKind
 from playground.comparison.states import Scope, State, StoredFlags, users_of
+from playground.engine.definitions import (
+    ConstraintDefinition,
+    DependencyDefinition,
+    StrategyDefinition,
+    VariantDefinition,
+)
 from playground.engine.snapshot import Snapshot
 from projects.definitions import Definitions
 from projects.drafts import Draft
@@ -32,10 +38,8 @@ from projects.strategies.rules import StrategyDefaults, merge_strategy, plan_str
 from projects.strategies.serializers import StrategyChanges
 from projects.strategies.variant_rules import variants_document, variants_problems
 
-Document = dict[str, Any]
 IN_ENVIRONMENT = {"enabled", "strategies", "variants"}
 """What a flag has in an environment, which its project must use."""
-NOTHING: Document = {"variants": []}
 
 
 class DraftStrategy(StrategyChanges):
@@ -135,8 +139,8 @@ class DraftReader:
         return flag
 
     def _of_flag(self, flag: Flag, given: Mapping[str, Any], draft: Draft) -> Draft:
-        changes: Document = {}
-        default: Document = {}
+        changes: dict[str, Any] = {}
+        default: Mapping[str, Any] = {}
         if given.keys() & IN_ENVIRONMENT and (place := self._place(flag)):
             rows = Strategy.objects.filter(flag=flag, environment_id=self.environment)
             stored = {document["id"]: document for document in strategy_documents(rows)}
@@ -169,7 +173,9 @@ class DraftReader:
             self.problems.append(Problem(f"{self.state}.environment", error.message))
             return None
 
-    def _switch(self, flag: Flag, place: ProjectEnvironment, strategies: list[Document]) -> Document:
+    def _switch(
+        self, flag: Flag, place: ProjectEnvironment, strategies: list[StrategyDefinition]
+    ) -> StrategyDefinition:
         """The strategy that turning the flag on adds if none of these is enabled."""
         path = f"{self.path}.enabled"
         document, problems = self._plan(flag, added_strategy(flag, place), path)
@@ -179,8 +185,8 @@ class DraftReader:
         return document
 
     def _strategies(
-        self, flag: Flag, given: list[Mapping[str, Any]], stored: Mapping[str, Document]
-    ) -> Iterator[Document]:
+        self, flag: Flag, given: list[Mapping[str, Any]], stored: Mapping[str, StrategyDefinition]
+    ) -> Iterator[StrategyDefinition]:
         path = f"{self.path}.strategies"
         if any("id" not in strategy for strategy in given):
             self._check(path, lambda: check_number_of_strategies(flag, self.environment, len(given) - 1))
@@ -199,20 +205,21 @@ class DraftReader:
             if identifier:
                 seen.add(identifier)
                 members = merge_strategy(stored[identifier], members)
-            document, problems = self._plan(flag, members, place, stored.get(identifier, NOTHING)["variants"])
+            variants = stored[identifier]["variants"] if identifier else ()
+            document, problems = self._plan(flag, members, place, variants)
             self.problems += problems
             yield document | {"id": identifier}
 
     def _plan(
-        self, flag: Flag, given: Mapping[str, Any], path: str, variants: list[Document] | None = None
-    ) -> tuple[Document, list[Problem]]:
+        self, flag: Flag, given: Mapping[str, Any], path: str, variants: Sequence[VariantDefinition] = ()
+    ) -> tuple[StrategyDefinition, list[Problem]]:
         return plan_strategy(
             given,
             path,
             defaults=StrategyDefaults(flag=flag.name, stickiness=flag.project.default_stickiness),
             known_names=self._known_names(flag),
             limits=self.limits,
-            stored_variants=variants or (),
+            stored_variants=variants,
         )
 
     def _known_names(self, flag: Flag) -> KnownNames:
@@ -220,21 +227,21 @@ class DraftReader:
             self.known_names = load_known_names(flag.project_id)
         return self.known_names
 
-    def _variants(self, flag: Flag, given: list[Mapping[str, Any]]) -> list[Document]:
+    def _variants(self, flag: Flag, given: list[Mapping[str, Any]]) -> list[VariantDefinition]:
         self.problems += variants_problems(given, f"{self.path}.variants")
         return variants_document(given, stored_variants(flag, self.environment))
 
-    def _parents(self, flag: Flag, given: list[Mapping[str, Any]]) -> list[Document]:
+    def _parents(self, flag: Flag, given: list[Mapping[str, Any]]) -> list[DependencyDefinition]:
         among = Flag.objects.filter(project_id__in=list(self.projects))
         names = [parent["feature"] for parent in given]
         self.problems += parents_problems(flag, names, among, f"{self.path}.dependencies")
         return [dependency_document(parent) for parent in given]
 
-    def _segments(self, given: list[Mapping[str, Any]]) -> dict[int, list[Document]]:
+    def _segments(self, given: list[Mapping[str, Any]]) -> dict[int, list[ConstraintDefinition]]:
         ids = [segment["id"] for segment in given]
         usable = Segment.objects.usable_in(*self.projects)
         rows = dict(usable.filter(id__in=ids).values_list("id", "project_id"))
-        found: dict[int, list[Document]] = {}
+        found: dict[int, list[ConstraintDefinition]] = {}
         for index, segment in enumerate(given):
             path, key = f"{self.path}.segments[{index}]", segment["id"]
             if key not in rows:

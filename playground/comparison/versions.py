@@ -15,7 +15,8 @@ from playground.comparison.compare import CHANGES, Change
 from playground.comparison.impact import BUDGET, MAX_VALUES, values_in
 from playground.comparison.states import compile_definitions
 from playground.comparison.who_changes import WhoChanges, sample_users
-from projects.definitions import Definitions, all_definitions
+from playground.engine.definitions import FlagDefinition
+from projects.definitions import Definitions, all_definitions, used_segments
 from projects.flag_parts import Document, read_segments
 from projects.history.back import Back, PastEvent
 from projects.history.flag_parts import NOTHING, in_environments
@@ -179,28 +180,19 @@ def _states(
         states[version].append(
             Definitions([_copied(flag) for flag in flags if flag["name"] in names], dict(back.segments))
         )
-    used = {segment for both in states.values() for state in both for segment in _segments(state)}
+    used = {segment for both in states.values() for state in both for segment in used_segments(state.flags)}
     with connection.cursor() as cursor:
         stored = read_segments(cursor, used)
-    return {version: [_with_segments(state, stored) for state in both] for version, both in states.items()}
+    # Segments are as they were, if they have changed since, else as they are stored.
+    return {
+        version: [Definitions.of(state.flags, stored | state.segments) for state in both]
+        for version, both in states.items()
+    }
 
 
-def _segments(state: Definitions) -> Iterator[int]:
-    for flag in state.flags:
-        for strategy in flag["strategies"]:
-            yield from strategy["segments"]
-
-
-def _with_segments(state: Definitions, stored: Mapping[int, Document]) -> Definitions:
-    """With the segments it uses: as they were, if they have changed since, else as they are stored."""
-    known = {**stored, **state.segments}
-    used = sorted(set(_segments(state)) & known.keys())
-    return Definitions(state.flags, {segment: known[segment] for segment in used})
-
-
-def _copied(flag: Document) -> Document:
+def _copied(flag: FlagDefinition) -> FlagDefinition:
     """Strategies change in place on the way further back."""
-    return {**flag, "strategies": [dict(strategy) for strategy in flag["strategies"]]}
+    return {**flag, "strategies": [strategy.copy() for strategy in flag["strategies"]]}
 
 
 def _counts(

@@ -1,66 +1,83 @@
-"""Types of stored flags and segments as decoded from JSON, before they are compiled.
+"""Flags and segments as they are stored, and as the engine compiles them.
 
-The engine does not trust these types: null, another type or an unknown key is allowed everywhere and gives a definite
-result.
+The engine does not trust these types: null, another type, an unknown key or a missing one is allowed everywhere and
+gives a definite result.
 """
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from typing import NotRequired, TypedDict
 
 
-class ConstraintDefinition(TypedDict, total=False):
+class ConstraintDefinition(TypedDict):
+    """An operator reads `values` or `value`."""
+
     contextName: str
     operator: str
     values: list[str]
+    value: NotRequired[str]
+    inverted: NotRequired[bool]
+    caseInsensitive: NotRequired[bool]
+
+
+class Payload(TypedDict):
+    type: str
     value: str
-    inverted: bool
-    caseInsensitive: bool
 
 
-class VariantDefinition(TypedDict, total=False):
-    """A variant of a flag or of a strategy. Only flags' variants have `overrides`."""
+class Override(TypedDict):
+    contextName: str
+    values: list[str]
+
+
+class VariantDefinition(TypedDict):
+    """A variant of a flag or of a strategy, with its weight out of 1000. Only flags' variants have `overrides`."""
 
     name: str
     weight: int
     stickiness: str
-    weightType: str
-    payload: dict[str, str]
-    overrides: list[dict[str, Any]]
+    weightType: NotRequired[str]
+    payload: NotRequired[Payload]
+    overrides: NotRequired[list[Override]]
 
 
-class StrategyDefinition(TypedDict, total=False):
-    id: str
+class StrategyDefinition(TypedDict):
+    """A strategy. One that is not stored yet has no `id`, and None as `sortOrder` if it is to be the last."""
+
+    id: NotRequired[str]
     name: str
     title: str | None
     disabled: bool
+    sortOrder: int | None
     parameters: dict[str, str]
     constraints: list[ConstraintDefinition]
     segments: list[int]
     variants: list[VariantDefinition]
 
 
-class DependencyDefinition(TypedDict, total=False):
-    """A parent and the state it must have. `enabled` is true by default; empty `variants` mean any."""
+class DependencyDefinition(TypedDict):
+    """A parent and the state it must have. Empty `variants` mean any."""
 
     feature: str
     enabled: bool
     variants: list[str]
 
 
-class FlagDefinition(TypedDict, total=False):
+class FlagDefinition(TypedDict):
     """A flag in one environment. `enabled` is the environment's switch."""
 
     name: str
     project: str
     enabled: bool
+    impression_data: bool
+    stale: bool
+    archived: NotRequired[bool]
     strategies: list[StrategyDefinition]
     variants: list[VariantDefinition]
     dependencies: list[DependencyDefinition]
-    impression_data: bool
 
 
-class SegmentDefinition(TypedDict, total=False):
+class SegmentDefinition(TypedDict):
     id: int
     name: str
     constraints: list[ConstraintDefinition]

@@ -101,11 +101,14 @@ def delete_environment(name: str, *, expected: Expected = None, caller: Caller) 
 
 def _configured(environment: str) -> dict[str, Any]:
     """What flags have in an environment, by name, without those that have nothing."""
-    parts = ("enabled", "variants", "strategies")
     return {
-        flag["name"]: {part: flag[part] for part in parts}
+        flag["name"]: {
+            "enabled": flag["enabled"],
+            "variants": flag["variants"],
+            "strategies": flag["strategies"],
+        }
         for flag in all_definitions(environment).flags
-        if any(flag[part] for part in parts)
+        if flag["enabled"] or flag["variants"] or flag["strategies"]
     }
 
 

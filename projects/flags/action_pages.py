@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from flagadmin.core.errors import ValidationError, check_problems
 from groups.console import Crumbs
 from groups.permissions import Permission
+from playground.engine.definitions import StrategyDefinition
 from projects.access import access_flag
 from projects.console import ActionPage, flag_crumbs, flag_url
 from projects.drafts import Draft, Drafting, FlagEdit, enabled_places, stored_strategies
@@ -222,7 +223,7 @@ class Order(AsksFirst):
         order_strategies(*self.place, environment, [*self.order().items()], caller=self.caller)
         return f"Reordered the strategies in {environment}."
 
-    def strategies(self, flag: Flag) -> list[dict[str, Any]]:
+    def strategies(self, flag: Flag) -> list[StrategyDefinition]:
         """As they would be stored, in their new order."""
         order = self.order()
         stored = stored_strategies(flag, self.given("environment"))

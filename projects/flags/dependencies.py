@@ -11,6 +11,7 @@ from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import NotFound, Problem, check_problems
 from groups.access import Caller
 from groups.permissions import Permission
+from playground.engine.definitions import DependencyDefinition
 from projects.access import access_flag_for_update
 from projects.flags.dependency_rules import (
     FlagState,
@@ -53,7 +54,7 @@ def add_dependency(project_id: str, name: str, given: Mapping[str, Any], *, call
     )
 
 
-def checked_parent(flag: Flag, given: Mapping[str, Any], *, caller: Caller) -> dict[str, Any]:
+def checked_parent(flag: Flag, given: Mapping[str, Any], *, caller: Caller) -> DependencyDefinition:
     """The dependency as it would be stored. Raises ValidationError."""
     document = dependency_document(given)
     parent = Flag.objects.readable_by(caller).filter(name=document["feature"]).first()

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flagadmin.core.errors import Problem
+from playground.engine.definitions import DependencyDefinition
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,7 @@ class ProposedDependency:
     path: str
 
 
-def dependency_document(given: Mapping[str, Any]) -> dict[str, Any]:
+def dependency_document(given: Mapping[str, Any]) -> DependencyDefinition:
     """``feature enabled variants`` as stored: enabled by default; variants only if the parent must be on."""
     enabled = given.get("enabled") is not False
     return {

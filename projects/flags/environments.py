@@ -12,6 +12,7 @@ from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.unreadable_values import check_values
 from groups.access import Caller
 from groups.permissions import Permission
+from playground.engine.definitions import StrategyDefinition, VariantDefinition
 from projects.access import access_flag_for_update, access_flags_for_update, environment_problems
 from projects.drafts import Draft
 from projects.flags.queries import strategy_documents
@@ -83,7 +84,7 @@ def draft_of_switch(flag: Flag, place: ProjectEnvironment, enabled: bool) -> Dra
     return Draft(flag.name, {"enabled": enabled}, added_strategy(flag, place))
 
 
-def added_strategy(flag: Flag, place: ProjectEnvironment) -> dict[str, Any]:
+def added_strategy(flag: Flag, place: ProjectEnvironment) -> StrategyDefinition:
     """What a flag without an enabled strategy gets when it is turned on."""
     defaults = StrategyDefaults(flag.name, place.project.default_stickiness)
     document = default_strategy_document(place.default_strategy, defaults)
@@ -116,7 +117,7 @@ def set_variants(
     *,
     expected: Expected = None,
     caller: Caller,
-) -> list[dict[str, Any]]:
+) -> list[VariantDefinition]:
     """Replaces the flag's variants in the environment and returns them as stored.
 
     An empty list removes all variants. Raises NotFound, NoAccess, EditConflict, ValidationError.
@@ -131,11 +132,11 @@ def edit_variants(
     project_id: str,
     name: str,
     environment: str,
-    edit: Callable[[list[dict[str, Any]]], Variants],
+    edit: Callable[[list[VariantDefinition]], Variants],
     *,
     expected: Expected = None,
     caller: Caller,
-) -> list[dict[str, Any]]:
+) -> list[VariantDefinition]:
     """Like ``set_variants``, but ``edit`` computes the new list from the one stored for the locked flag."""
     permission = Permission.UPDATE_FEATURE_ENVIRONMENT_VARIANTS
     flag, _ = _access(project_id, name, environment, permission, caller=caller)
@@ -164,7 +165,7 @@ def edit_variants(
 @transactional
 def set_variants_in(
     project_id: str, name: str, environments: Sequence[str], given: Variants, *, caller: Caller
-) -> list[dict[str, Any]]:
+) -> list[VariantDefinition]:
     """Replaces the flag's variants in each of these environments, all or none, and returns them as stored.
 
     Raises NotFound, NoAccess, ValidationError.
@@ -182,13 +183,13 @@ def set_variants_in(
             *variants_problems(given, "variants"),
         ]
     )
-    stored: list[dict[str, Any]] = []
+    stored: list[VariantDefinition] = []
     for environment in sorted(set(environments)):
         stored = set_variants(project_id, name, environment, given, caller=caller)
     return stored
 
 
-def stored_variants(flag: Flag, environment: str) -> list[dict[str, Any]]:
+def stored_variants(flag: Flag, environment: str) -> list[VariantDefinition]:
     rows = FlagEnvironment.objects.filter(flag=flag, environment_id=environment)
     return rows.values_list("variants", flat=True).first() or []
 

@@ -12,6 +12,7 @@ from flagadmin.core.edit_conflicts.etags import ETagMixin
 from flagadmin.core.http.json_patch import PatchOperation, patched
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
+from playground.engine.definitions import VariantDefinition
 from projects.flags import environments as actions
 from projects.flags.bulk_api import ACTIVATE, activate_disabled
 from projects.flags.queries import flag_environment_document
@@ -39,7 +40,7 @@ VARIANTS = OpenApiExample(
 )
 
 
-Variants = list[dict[str, Any]]
+Variants = list[VariantDefinition]
 
 
 class FlagEnvironmentViewSet(OnFlagViewSet):

@@ -4,7 +4,7 @@ Every function accepts any number of flags and runs a fixed number of queries.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
@@ -14,6 +14,7 @@ from flagadmin.core.db.matching import best_matches
 from flagadmin.core.errors import NotFound
 from flagadmin.core.http.timestamps import iso
 from groups.access import Caller
+from playground.engine.definitions import StrategyDefinition
 from projects.flags.environment_summaries import NO_EVALUATIONS, environment_summaries, evaluation_counts
 from projects.flags.lifecycle_queries import current_stages
 from projects.models import (
@@ -49,7 +50,7 @@ def metadata_document(flag: Flag) -> Document:
     return document | ({"archivedAt": iso(flag.archived_at)} if flag.is_archived else {})
 
 
-def strategy_documents(strategies: Iterable[Strategy]) -> list[Document]:
+def strategy_documents(strategies: Iterable[Strategy]) -> list[StrategyDefinition]:
     """The strategies in the given order. One query loads all their segments."""
     strategies = list(strategies)
     segments: dict[Any, list[int]] = defaultdict(list)
@@ -57,8 +58,7 @@ def strategy_documents(strategies: Iterable[Strategy]) -> list[Document]:
     for strategy_id, segment_id in links.order_by("id").values_list("strategy_id", "segment_id"):
         segments[strategy_id].append(segment_id)
     return [
-        of_object(strategy) | {"id": str(strategy.pk), "segments": segments[strategy.pk]}
-        for strategy in strategies
+        of_object(strategy, id=str(strategy.pk), segments=segments[strategy.pk]) for strategy in strategies
     ]
 
 
@@ -120,8 +120,8 @@ def flag_environment_document(flag: Flag, environment: str) -> Document:
     if not found:
         raise NotFound(f"Project {flag.project_id} has no environment {environment}.")
     variants = dict(FlagEnvironment.objects.filter(flag=flag).values_list("environment_id", "variants"))
-    strategies = strategy_documents(Strategy.objects.filter(flag=flag, environment_id=environment))
-    strategies = [strategy | {"featureName": flag.name} for strategy in strategies]
+    stored = strategy_documents(Strategy.objects.filter(flag=flag, environment_id=environment))
+    strategies = [{**strategy, "featureName": flag.name} for strategy in stored]
     counts = evaluation_counts([flag.pk]).get((flag.pk, environment), NO_EVALUATIONS)
     names = {"name": flag.name, "environment": environment}
     return _detail(found[0], variants, strategies) | names | counts
@@ -200,7 +200,9 @@ def person_document(user: Any) -> Document:
     return {"id": user.pk, "name": user.display_name}
 
 
-def _detail(environment: Document, variants: dict[str, list], strategies: list[Document]) -> Document:
+def _detail(
+    environment: Document, variants: dict[str, list], strategies: Sequence[Mapping[str, Any]]
+) -> Document:
     name = environment["name"]
     return {
         "name": name,
@@ -228,9 +230,9 @@ def _children(flag: Flag) -> Iterable[str]:
     return children.order_by("flag__name").values_list("flag__name", flat=True)
 
 
-def _strategies(flag: Flag) -> dict[str, list[Document]]:
+def _strategies(flag: Flag) -> dict[str, list[StrategyDefinition]]:
     strategies = list(Strategy.objects.filter(flag=flag))
-    found: dict[str, list[Document]] = defaultdict(list)
+    found: dict[str, list[StrategyDefinition]] = defaultdict(list)
     for strategy, document in zip(strategies, strategy_documents(strategies), strict=True):
         found[strategy.environment_id].append(document)
     return found

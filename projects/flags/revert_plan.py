@@ -15,6 +15,7 @@ from flagadmin.core.errors import Conflict, NotFound, Problem, ValidationError, 
 from flagadmin.core.unreadable_values import UnreadableValue
 from groups.access import Caller
 from groups.permissions import Permission
+from playground.engine.definitions import StrategyDefinition
 from projects.flags.actions import type_problems
 from projects.flags.dependencies import parents_problems
 from projects.history.flag_parts import (
@@ -224,7 +225,7 @@ class _Check:
             if {**strategy, "sortOrder": 0} != {**stored.get(strategy["id"], {}), "sortOrder": 0}:
                 yield from self.strategy_problems(strategy, f"{path}.strategies[{place}]")
 
-    def strategy_problems(self, strategy: Document, path: str) -> Iterator[Problem]:
+    def strategy_problems(self, strategy: StrategyDefinition, path: str) -> Iterator[Problem]:
         known = self._known = self._known or load_known_names(self.flag.project_id)
         gone = [segment for segment in strategy["segments"] if segment not in known.segments]
         for segment in gone:

@@ -12,6 +12,12 @@ from typing import Any, NamedTuple
 import orjson
 
 from flagadmin.core.audit.events import EventType as E
+from playground.engine.definitions import (
+    DependencyDefinition,
+    FlagDefinition,
+    SegmentDefinition,
+    StrategyDefinition,
+)
 from projects.strategies.fields import MEMBERS
 
 Document = dict[str, Any]
@@ -35,10 +41,10 @@ class PastEvent(NamedTuple):
 class Back:
     """Definitions in an environment on the way back: ``flags`` by name, archived ones too, and changed ``segments``."""
 
-    def __init__(self, environment: str, flags: Iterable[Document]) -> None:
+    def __init__(self, environment: str, flags: Iterable[FlagDefinition]) -> None:
         self.environment = environment
         self.flags = {flag["name"]: flag for flag in flags}
-        self.segments: dict[int, Document] = {}
+        self.segments: dict[int, SegmentDefinition] = {}
 
     def take(self, event: PastEvent) -> None:
         """Takes an event back. One about a flag that is not there changes nothing."""
@@ -47,17 +53,18 @@ class Back:
         elif event.feature in self.flags and event.type in _PARTS:
             _PARTS[event.type](self, self.flags[event.feature], event)
 
-    def active(self, projects: Iterable[str]) -> list[Document]:
+    def active(self, projects: Iterable[str]) -> list[FlagDefinition]:
         """The flags that were active in these projects, as ``projects.definitions`` has them."""
         within = set(projects)
         found = [flag for flag in self.flags.values() if flag["project"] in within and not flag["archived"]]
-        return [
-            {
-                **{key: value for key, value in flag.items() if key != "archived"},
-                "strategies": sorted(flag["strategies"], key=lambda each: (each["sortOrder"], each["id"])),
-            }
-            for flag in sorted(found, key=lambda flag: flag["name"])
-        ]
+        return [_definition(flag) for flag in sorted(found, key=lambda flag: flag["name"])]
+
+
+def _definition(flag: FlagDefinition) -> FlagDefinition:
+    definition = flag.copy()
+    definition.pop("archived", None)
+    definition["strategies"] = sorted(flag["strategies"], key=lambda each: (each["sortOrder"], each["id"]))
+    return definition
 
 
 # The flag as a whole -----------------------------------------------------------------------------------------------
@@ -69,13 +76,9 @@ def _created(back: Back, event: PastEvent) -> None:
 
 def _deleted(back: Back, event: PastEvent) -> None:
     before = event.before
-    back.flags[before["name"]] = {
-        "name": before["name"],
-        "project": before["project"],
-        **_whole(before, back.environment),
-        "archived": before["archived"],
-    }
-    children: dict[str, list[Document]] = (event.earlier or {}).get("children") or {}
+    flag: Any = {"name": before["name"], "project": before["project"], **_whole(before, back.environment)}
+    back.flags[before["name"]] = flag | {"archived": before["archived"]}
+    children: dict[str, list[Any]] = (event.earlier or {}).get("children") or {}
     for child, parents in children.items():
         if child in back.flags:
             back.flags[child]["dependencies"] = _parents(parents)
@@ -97,9 +100,13 @@ def _project_deleted(back: Back, event: PastEvent) -> None:
     _set_segments(back, event.before["segments"])
 
 
-def _set_segments(back: Back, documents: Iterable[Document]) -> None:
+def _set_segments(back: Back, documents: Iterable[Mapping[str, Any]]) -> None:
     for each in documents:
-        back.segments[each["id"]] = {key: each[key] for key in ("id", "name", "constraints")}
+        back.segments[each["id"]] = {
+            "id": each["id"],
+            "name": each["name"],
+            "constraints": each["constraints"],
+        }
 
 
 _WHOLE: dict[str, Callable[[Back, PastEvent], None]] = {
@@ -115,48 +122,48 @@ _WHOLE: dict[str, Callable[[Back, PastEvent], None]] = {
 # Parts of a flag ---------------------------------------------------------------------------------------------------
 
 
-def _metadata(back: Back, flag: Document, event: PastEvent) -> None:
+def _metadata(back: Back, flag: FlagDefinition, event: PastEvent) -> None:
     if event.before:
         flag["impression_data"] = event.before["impressionData"]
 
 
-def _stale(was: bool) -> Callable[[Back, Document, PastEvent], None]:
-    def set_back(back: Back, flag: Document, event: PastEvent) -> None:
+def _stale(was: bool) -> Callable[[Back, FlagDefinition, PastEvent], None]:
+    def set_back(back: Back, flag: FlagDefinition, event: PastEvent) -> None:
         flag["stale"] = was
 
     return set_back
 
 
-def _archived(back: Back, flag: Document, event: PastEvent) -> None:
+def _archived(back: Back, flag: FlagDefinition, event: PastEvent) -> None:
     flag["archived"] = False
     _imported(back, flag, event)
 
 
-def _revived(back: Back, flag: Document, event: PastEvent) -> None:
+def _revived(back: Back, flag: FlagDefinition, event: PastEvent) -> None:
     flag["archived"] = True
     if event.earlier and "on" in event.earlier:
         flag["enabled"] = back.environment in event.earlier["on"]
     _imported(back, flag, event)
 
 
-def _moved(back: Back, flag: Document, event: PastEvent) -> None:
+def _moved(back: Back, flag: FlagDefinition, event: PastEvent) -> None:
     flag["project"] = event.before["project"]
 
 
-def _turned(on: bool) -> Callable[[Back, Document, PastEvent], None]:
-    def turn(back: Back, flag: Document, event: PastEvent) -> None:
+def _turned(on: bool) -> Callable[[Back, FlagDefinition, PastEvent], None]:
+    def turn(back: Back, flag: FlagDefinition, event: PastEvent) -> None:
         if event.environment == back.environment:
             flag["enabled"] = on
 
     return turn
 
 
-def _variants(back: Back, flag: Document, event: PastEvent) -> None:
+def _variants(back: Back, flag: FlagDefinition, event: PastEvent) -> None:
     if event.environment == back.environment:
         flag["variants"] = event.before["variants"]
 
 
-def _one_strategy(back: Back, flag: Document, event: PastEvent) -> None:
+def _one_strategy(back: Back, flag: FlagDefinition, event: PastEvent) -> None:
     """One was added (no ``before``), changed or removed (no ``after``)."""
     if event.environment != back.environment:
         return
@@ -171,7 +178,7 @@ def _one_strategy(back: Back, flag: Document, event: PastEvent) -> None:
     flag["strategies"] = rest if event.before is None else [*rest, _strategy(event.before)]
 
 
-def _order(back: Back, flag: Document, event: PastEvent) -> None:
+def _order(back: Back, flag: FlagDefinition, event: PastEvent) -> None:
     if event.environment == back.environment:
         places = (event.earlier or {}).get("sortOrders") or {
             identifier: place for place, identifier in enumerate(event.before["strategyIds"])
@@ -180,7 +187,7 @@ def _order(back: Back, flag: Document, event: PastEvent) -> None:
             strategy["sortOrder"] = places.get(strategy["id"], strategy["sortOrder"])
 
 
-def _dependency(back: Back, flag: Document, event: PastEvent) -> None:
+def _dependency(back: Back, flag: FlagDefinition, event: PastEvent) -> None:
     """One was added or changed, or removed (no ``after``)."""
     if event.earlier is not None:
         flag["dependencies"] = _parents(event.earlier["dependencies"])
@@ -191,7 +198,7 @@ def _dependency(back: Back, flag: Document, event: PastEvent) -> None:
     flag["dependencies"] = rest if event.before is None else [*rest, *_parents([event.before])]
 
 
-def _imported(back: Back, flag: Document, event: PastEvent) -> None:
+def _imported(back: Back, flag: FlagDefinition, event: PastEvent) -> None:
     """An import or its undoing, which have the whole flag in one environment as ``before``."""
     before = event.before
     if not before:
@@ -210,11 +217,11 @@ def _imported(back: Back, flag: Document, event: PastEvent) -> None:
         ]
 
 
-def _reverted(back: Back, flag: Document, event: PastEvent) -> None:
+def _reverted(back: Back, flag: FlagDefinition, event: PastEvent) -> None:
     flag |= _whole(event.before, back.environment)
 
 
-_PARTS: dict[str, Callable[[Back, Document, PastEvent], None]] = {
+_PARTS: dict[str, Callable[[Back, FlagDefinition, PastEvent], None]] = {
     E.FEATURE_METADATA_UPDATED: _metadata,
     E.FEATURE_STALE_ON: _stale(False),
     E.FEATURE_STALE_OFF: _stale(True),
@@ -252,7 +259,7 @@ IN_ONE_ENVIRONMENT = [
 # Documents ---------------------------------------------------------------------------------------------------------
 
 
-_DEFAULTS: Document = {
+_DEFAULTS: dict[str, Any] = {
     "name": "default",
     "title": None,
     "disabled": False,
@@ -263,10 +270,10 @@ _DEFAULTS: Document = {
 }
 
 
-def _whole(before: Document, environment: str) -> Document:
+def _whole(before: Mapping[str, Any], environment: str) -> Any:
     """What an event that has a flag in all environments says about one of them."""
     places = [place for place in before["environments"] if place["name"] == environment]
-    there: Document = places[0] if places else {"enabled": False, "variants": [], "strategies": []}
+    there: Any = places[0] if places else {"enabled": False, "variants": [], "strategies": []}
     return {
         "enabled": there["enabled"],
         "impression_data": before["impressionData"],
@@ -277,14 +284,18 @@ def _whole(before: Document, environment: str) -> Document:
     }
 
 
-def _strategy(document: Mapping[str, Any], identifier: str | None = None) -> Document:
+def _strategy(document: Mapping[str, Any], identifier: str | None = None) -> StrategyDefinition:
     """With its members in the order in which definitions have them. Old events may lack some."""
-    return {
+    strategy: Any = {
         **{member: document.get(member, _DEFAULTS.get(member)) for member in MEMBERS},
         "id": document.get("id", "") if identifier is None else identifier,
         "segments": document.get("segments", []),
     }
+    return strategy
 
 
-def _parents(documents: Iterable[Mapping[str, Any]]) -> list[Document]:
-    return [{key: each[key] for key in ("feature", "enabled", "variants")} for each in documents]
+def _parents(documents: Iterable[Mapping[str, Any]]) -> list[DependencyDefinition]:
+    return [
+        {"feature": each["feature"], "enabled": each["enabled"], "variants": each["variants"]}
+        for each in documents
+    ]

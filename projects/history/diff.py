@@ -5,6 +5,12 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
+from playground.engine.definitions import (
+    ConstraintDefinition,
+    DependencyDefinition,
+    StrategyDefinition,
+    VariantDefinition,
+)
 from playground.engine.sentences import SHOWN_VALUES
 from projects.sentences import constraint_sentence, strategy_summary
 
@@ -66,11 +72,11 @@ def _switch(value: bool) -> str:
     return "on" if value else "off"
 
 
-def _variants(variants: list[Document]) -> str:
+def _variants(variants: list[VariantDefinition]) -> str:
     return ", ".join(variant_text(variant) for variant in variants) or "none"
 
 
-def variant_text(variant: Document) -> str:
+def variant_text(variant: VariantDefinition) -> str:
     text = f"{variant['name']} {variant['weight'] / 10:g} %"
     if payload := variant.get("payload"):
         text += f" ({payload['type']} {_shortened(payload['value'])})"
@@ -87,7 +93,7 @@ def _link(link: Document) -> str:
     return f"{link['title']} ({link['url']})" if link["title"] else link["url"]
 
 
-def _parent(parent: Document) -> str:
+def _parent(parent: DependencyDefinition) -> str:
     if not parent["enabled"]:
         return f"{parent['feature']} off"
     variants = parent["variants"]
@@ -133,7 +139,7 @@ def _list_changes(
 # Strategies ------------------------------------------------------------------------------------------------
 
 
-def _strategy(strategy: Document, segments: Mapping[int, str]) -> str:
+def _strategy(strategy: StrategyDefinition, segments: Mapping[int, str]) -> str:
     """Describes a strategy: ``On for 10 % by userId, where country is one of DE, NO (title; disabled)``."""
     extra = [text for text in (strategy["title"], strategy["disabled"] and "disabled") if text]
     sentence = str(strategy_summary(strategy, segments=segments)).removesuffix(".")
@@ -141,7 +147,7 @@ def _strategy(strategy: Document, segments: Mapping[int, str]) -> str:
 
 
 def _strategy_changes(
-    before: list[Document], after: list[Document], segments: Mapping[int, str]
+    before: list[StrategyDefinition], after: list[StrategyDefinition], segments: Mapping[int, str]
 ) -> Iterator[Change]:
     if [_content(strategy) for strategy in before] == [_content(strategy) for strategy in after]:
         if before != after:
@@ -168,11 +174,13 @@ def _strategy_changes(
         )
 
 
-def _content(strategy: Document) -> Document:
+def _content(strategy: StrategyDefinition) -> dict[str, Any]:
     return {key: value for key, value in strategy.items() if key != "sortOrder"}
 
 
-def _unmatched(strategies: list[Document], others: list[Document]) -> list[Document]:
+def _unmatched(
+    strategies: list[StrategyDefinition], others: list[StrategyDefinition]
+) -> list[StrategyDefinition]:
     """The strategies that have no equal among the others."""
     left = [_content(other) for other in others]
     unmatched = []
@@ -185,7 +193,9 @@ def _unmatched(strategies: list[Document], others: list[Document]) -> list[Docum
     return unmatched
 
 
-def strategy_diff(before: Document, after: Document, segments: Mapping[int, str]) -> Iterator[Change]:
+def strategy_diff(
+    before: StrategyDefinition, after: StrategyDefinition, segments: Mapping[int, str]
+) -> Iterator[Change]:
     """The changes within one strategy. The strategy type is the same."""
     if before["title"] != after["title"]:
         yield Change("title", _text(before["title"]), _text(after["title"]))
@@ -212,7 +222,9 @@ def _parameter(key: str, value: Any) -> str | None:
     return f"{value} %" if key in ("rollout", "percentage") else _shortened(str(value))
 
 
-def _constraint_changes(before: list[Document], after: list[Document]) -> Iterator[Change]:
+def _constraint_changes(
+    before: list[ConstraintDefinition], after: list[ConstraintDefinition]
+) -> Iterator[Change]:
     """Changed constraints. One removed and one added on the same context field count as one change."""
     gone = [constraint for constraint in before if constraint not in after]
     new = [constraint for constraint in after if constraint not in before]
@@ -228,12 +240,12 @@ def _constraint_changes(before: list[Document], after: list[Document]) -> Iterat
     yield from (Change(f"constraint {c['contextName']}", None, _condition(c)) for c in new)
 
 
-def _condition(constraint: Document) -> str:
+def _condition(constraint: ConstraintDefinition) -> str:
     """Describes a constraint without its context field: ``is one of DE, NO``."""
     return constraint_sentence(constraint).removeprefix(f"{constraint['contextName']} ")
 
 
-def _changed_condition(constraint: Document, before: Document) -> str:
+def _changed_condition(constraint: ConstraintDefinition, before: ConstraintDefinition) -> str:
     """Describes a changed constraint. If it has too many values to show, lists those added and removed."""
     old, new = before["values"], constraint["values"]
     if max(len(old), len(new)) <= SHOWN_VALUES:

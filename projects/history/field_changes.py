@@ -9,6 +9,7 @@ import orjson
 
 from flagadmin.core.audit.events import EventType as E
 from flagadmin.core.audit.models import AuditEvent
+from playground.engine.definitions import StrategyDefinition, VariantDefinition
 from projects.history import diff
 from projects.history.flag_parts import FlagPart, differing_parts
 from projects.models import Segment
@@ -83,7 +84,7 @@ def _of_variants(event: AuditEvent, names: Names) -> Iterator[FieldChange]:
             yield FieldChange(str(name), _weight(old, new), _weight(new, old))
 
 
-def _weight(variant: Document | None, other: Document | None) -> str | None:
+def _weight(variant: VariantDefinition | None, other: VariantDefinition | None) -> str | None:
     """The weight; the whole variant if the weight is the same."""
     if variant is None:
         return None
@@ -102,12 +103,13 @@ def _of_strategy(event: AuditEvent, names: Names) -> Iterator[FieldChange]:
         if not all(key in side for side in (before, after) for key in _WHOLE):
             yield from _of_documents(event, names)
         else:
-            yield from map(_field_change, diff.strategy_diff(before, after, names.segments))
+            sides: tuple[Any, Any] = before, after
+            yield from map(_field_change, diff.strategy_diff(*sides, names.segments))
     else:
         yield FieldChange("Strategy", _summary(before, names), _summary(after, names))
 
 
-def strategy_changes(before: Document, after: Document) -> list[FieldChange]:
+def strategy_changes(before: StrategyDefinition, after: StrategyDefinition) -> list[FieldChange]:
     """The differences of two strategies, shortened to what a page can show."""
     ids = {*before["segments"], *after["segments"]}
     segments = dict(Segment.objects.filter(pk__in=ids).values_list("pk", "name"))

@@ -14,9 +14,10 @@ from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.db.transactions import consistent_reads
 from flagadmin.core.server.gc_control import gc_paused
-from projects.definitions import Definitions, all_definitions
+from playground.engine.definitions import FlagDefinition, SegmentDefinition
+from projects.definitions import Definitions, all_definitions, used_segments
 from projects.flag_parts import read_segments
-from projects.history.back import IN_ONE_ENVIRONMENT, TYPES, Back, Document, PastEvent
+from projects.history.back import IN_ONE_ENVIRONMENT, TYPES, Back, PastEvent
 from projects.history.versions import events_since
 from projects.models import OutsideChange
 
@@ -68,18 +69,16 @@ class Changed:
     """
 
     names: frozenset[str]
-    flags: list[Document]
-    segments: dict[int, Document]
+    flags: list[FlagDefinition]
+    segments: dict[int, SegmentDefinition]
     changed_segments: frozenset[int]
 
     def applied(self, now: Definitions, flags: Collection[str] | None = None) -> Definitions:
         """Definitions as they were, from those that were read together with this."""
         found = [flag for flag in self.flags if flags is None or flag["name"] in flags]
         found += (flag for flag in now.flags if flag["name"] not in self.names)
-        used = {segment for flag in found for each in flag["strategies"] for segment in each["segments"]}
-        known = now.segments | self.segments
         found.sort(key=lambda flag: flag["name"])
-        return Definitions(found, {key: known[key] for key in sorted(used & known.keys())})
+        return Definitions.of(found, now.segments | self.segments)
 
 
 @gc_paused
@@ -96,9 +95,8 @@ def changed_since(projects: Iterable[str], environment: str, at: datetime) -> Ch
         for event in read.events:
             back.take(event)
         flags = back.active(wanted)
-        used = {segment for flag in flags for each in flag["strategies"] for segment in each["segments"]}
         with connection.cursor() as cursor:
-            stored = read_segments(cursor, used - back.segments.keys())
+            stored = read_segments(cursor, used_segments(flags) - back.segments.keys())
     return Changed(frozenset(read.names), flags, stored | back.segments, frozenset(back.segments))
 
 
@@ -118,11 +116,9 @@ def flags_then(
         if parents - names:
             back = _flags_back(names := names | parents, environment, at)
         found = [flag for flag in back.active(projects) if flag["name"] in names]
-        used = {segment for flag in found for each in flag["strategies"] for segment in each["segments"]}
         with connection.cursor() as cursor:
-            stored = read_segments(cursor, used - back.segments.keys())
-    known = stored | back.segments
-    return Definitions(found, {segment: known[segment] for segment in sorted(used & known.keys())})
+            stored = read_segments(cursor, used_segments(found) - back.segments.keys())
+    return Definitions.of(found, stored | back.segments)
 
 
 def _flags_back(names: Collection[str], environment: str, at: datetime) -> Back:

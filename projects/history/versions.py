@@ -12,6 +12,7 @@ import orjson
 from django.db import connection
 
 from flagadmin.core.audit.events import EventType as E
+from playground.engine.definitions import FlagDefinition
 from projects.flags.queries import dependency_documents, metadata_document, strategy_documents
 from projects.history.back import IN_ONE_ENVIRONMENT, TYPES, Back, Document, PastEvent
 from projects.history.flag_parts import NOTHING
@@ -154,7 +155,7 @@ class FlagBack:
             ],
         }
 
-    def _flag(self, environment: str) -> Document | None:
+    def _flag(self, environment: str) -> FlagDefinition | None:
         return self._backs[environment].flags.get(self.name)
 
 
@@ -169,8 +170,8 @@ def _environments(events: Iterable[PastEvent]) -> Iterator[str]:
             yield from (place["name"] for place in event.before["environments"])
 
 
-def _definition(now: Document, place: Document | None) -> Document:
-    there: dict[str, Any] = place or {"enabled": False, "variants": [], "strategies": []}
+def _definition(now: Document, place: Document | None) -> FlagDefinition:
+    there: Any = place or {"enabled": False, "variants": [], "strategies": []}
     return {
         "name": now["name"],
         "project": now["project"],
@@ -178,13 +179,13 @@ def _definition(now: Document, place: Document | None) -> Document:
         "impression_data": now["impressionData"],
         "stale": now["stale"],
         "variants": there["variants"],
-        "strategies": [dict(each) for each in there["strategies"]],
+        "strategies": [each.copy() for each in there["strategies"]],
         "dependencies": now["dependencies"],
         "archived": now["archived"],
     }
 
 
-def _in_environment(flag: Document) -> Document:
+def _in_environment(flag: FlagDefinition) -> Document:
     ordered = sorted(flag["strategies"], key=lambda each: (each["sortOrder"], each["id"]))
     # Copies: on the way further back, strategies change in place.
     return {

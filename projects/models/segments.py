@@ -3,6 +3,7 @@
 from django.db import models
 from django.db.models import Q
 
+from playground.engine.definitions import SegmentDefinition
 from projects.models.projects import Project
 from projects.models.querysets import SharedQuerySet
 from projects.revision import OF_SEGMENT, revision_triggers
@@ -34,3 +35,7 @@ class Segment(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def definition(self) -> SegmentDefinition:
+        return {"id": self.pk, "name": self.name, "constraints": self.constraints}

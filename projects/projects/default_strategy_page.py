@@ -13,6 +13,7 @@ from flagadmin.core.edit_conflicts.forms import EditConflictMixin
 from flagadmin.core.errors import AppError
 from flagadmin.core.lists.pages import curl_for
 from groups.console import Crumbs
+from playground.engine.definitions import FlagDefinition, StrategyDefinition
 from playground.engine.strategy_types import FLEXIBLE_ROLLOUT
 from projects.access import access_project
 from projects.console import api_path, project_crumbs, project_url
@@ -25,7 +26,7 @@ from projects.projects.environments import (
     set_default_strategy,
 )
 from projects.sentences import Summary
-from projects.strategies.editor import Document, StrategyEditor, strategy_sentences, type_choices
+from projects.strategies.editor import StrategyEditor, strategy_sentences, type_choices
 from projects.strategies.rules import (
     StrategyDefaults,
     default_strategy_document,
@@ -49,7 +50,7 @@ class DefaultStrategyPage(EditConflictMixin, StrategyEditor):
         events = readable_events(self.caller).filter(project=self.project_id, environment=self.environment)
         return events.filter(type=EventType.DEFAULT_STRATEGY_UPDATED)
 
-    def current_document(self) -> Document | None:
+    def current_document(self) -> StrategyDefinition | None:
         return self.configured
 
     def sentences_now(self) -> list[Summary | str]:
@@ -65,7 +66,7 @@ class DefaultStrategyPage(EditConflictMixin, StrategyEditor):
         return "This project is archived and read-only." if archived else super().why_locked()
 
     @property
-    def kept(self) -> Document:
+    def kept(self) -> StrategyDefinition:
         """The configured strategy, or else one that is on for everyone."""
         return strategy_document(self.configured or {"name": FLEXIBLE_ROLLOUT}, self.defaults)
 
@@ -73,28 +74,28 @@ class DefaultStrategyPage(EditConflictMixin, StrategyEditor):
     def defaults(self) -> StrategyDefaults:
         return StrategyDefaults(flag="", stickiness=self.project.default_stickiness)
 
-    def stored_document(self) -> Document:
+    def stored_document(self) -> StrategyDefinition:
         """The configured strategy, or an empty one of the type just chosen."""
         name = self.request.POST.get("name") or self.kept["name"]
         return self.kept if name == self.kept["name"] else strategy_document({"name": name}, self.defaults)
 
-    def check(self, document: Document) -> Document:
+    def check(self, document: StrategyDefinition) -> StrategyDefinition:
         return checked_strategy(self.project, document)
 
-    def needs_confirmation(self, document: Document) -> bool:
+    def needs_confirmation(self, document: StrategyDefinition) -> bool:
         return False  # it changes no flag
 
     def edits(self) -> list[NewFlagEdit]:
         self.find()
         after = default_strategy_document(None, self.defaults) if self.is_deleting else self.entered()
-        before, after = (self.new_flag(document) for document in (self.configured_or_built_in, after))
-        return [NewFlagEdit(self.project_id, self.environment, before, after)]
+        flags = self.new_flag(self.configured_or_built_in), self.new_flag(after)
+        return [NewFlagEdit(self.project_id, self.environment, *flags)]
 
     @property
-    def configured_or_built_in(self) -> Document:
+    def configured_or_built_in(self) -> StrategyDefinition:
         return default_strategy_document(self.configured, self.defaults)
 
-    def new_flag(self, strategy: Document) -> Document:
+    def new_flag(self, strategy: StrategyDefinition) -> FlagDefinition:
         """The document of a flag that has just been turned on."""
         defaults = StrategyDefaults("new-flag", self.project.default_stickiness)
         document = default_strategy_document(strategy, defaults) | {"id": "", "disabled": False}
@@ -103,12 +104,13 @@ class DefaultStrategyPage(EditConflictMixin, StrategyEditor):
             "project": self.project_id,
             "enabled": True,
             "impression_data": False,
+            "stale": False,
             "variants": [],
             "strategies": [document],
             "dependencies": [],
         }
 
-    def save(self, document: Document) -> str:
+    def save(self, document: StrategyDefinition) -> str:
         set_default_strategy(
             self.project_id, self.environment, document, expected=self.version.expected, caller=self.caller
         )

@@ -14,6 +14,7 @@ from flagadmin.core.errors import Conflict, NotFound, ValidationError, choices
 from flagadmin.core.unreadable_values import check_values
 from groups.access import Caller
 from groups.permissions import Permission
+from playground.engine.definitions import StrategyDefinition
 from projects.access import access_environment, access_project_for_update, check_environment
 from projects.limits import Limits
 from projects.models import FlagEnvironment, Project, ProjectEnvironment
@@ -73,7 +74,7 @@ def set_default_strategy(
     *,
     expected: Expected = None,
     caller: Caller,
-) -> Document | None:
+) -> StrategyDefinition | None:
     """Sets the strategy for flags that are turned on without one.
 
     None restores the built-in strategy, which is on for everyone. Raises NotFound, NoAccess, EditConflict,
@@ -104,7 +105,7 @@ def access_link_for_update(project: Project, name: str) -> ProjectEnvironment:
     return link
 
 
-def checked_strategy(project: Project, given: Mapping[str, Any]) -> Document:
+def checked_strategy(project: Project, given: Mapping[str, Any]) -> StrategyDefinition:
     """A default strategy as stored. An empty ``groupId`` is later replaced by the flag's name.
 
     Raises ValidationError.

@@ -14,6 +14,7 @@ from flagadmin.core.errors import NotFound, Problem, ValidationError, check_prob
 from flagadmin.core.unreadable_values import check_values
 from groups.access import Caller
 from groups.permissions import Permission
+from playground.engine.definitions import StrategyDefinition, VariantDefinition
 from projects.access import access_flag_for_update
 from projects.flags.queries import strategy_documents
 from projects.flags.toggle import keep_off_without_strategies, project_environment
@@ -24,13 +25,11 @@ from projects.strategies.fields import assign
 from projects.strategies.known_names import load_known_names
 from projects.strategies.rules import StrategyDefaults, merge_strategy, plan_strategy
 
-Document = dict[str, Any]
-
 
 @transactional
 def add_strategy(
     project_id: str, name: str, environment: str, given: Mapping[str, Any], *, caller: Caller
-) -> Document:
+) -> StrategyDefinition:
     """Adds a strategy and returns its document. Without ``sortOrder`` it becomes the last one.
 
     Raises NotFound, NoAccess, ValidationError.
@@ -56,7 +55,7 @@ def check_number_of_strategies(flag: Flag, environment: str, number: int) -> Non
         raise ValidationError(f"{flag.name} has {limit} strategies in {environment}, the maximum.")
 
 
-def insert_strategy(flag: Flag, environment: str, document: Document) -> Strategy:
+def insert_strategy(flag: Flag, environment: str, document: StrategyDefinition) -> Strategy:
     """Inserts the rows of a strategy from a validated document."""
     place = document["sortOrder"]
     if place is None:
@@ -71,8 +70,8 @@ def insert_strategy(flag: Flag, environment: str, document: Document) -> Strateg
 
 
 def checked_strategy(
-    flag: Flag, given: Mapping[str, Any], *, stored_variants: Sequence[Document] = ()
-) -> Document:
+    flag: Flag, given: Mapping[str, Any], *, stored_variants: Sequence[VariantDefinition] = ()
+) -> StrategyDefinition:
     """The document to store for the given values. Raises ValidationError with every problem."""
     defaults = StrategyDefaults(flag=flag.name, stickiness=flag.project.default_stickiness)
     hold_segments(given.get("segments") or [])
@@ -97,7 +96,7 @@ def update_strategy(
     *,
     expected: Expected = None,
     caller: Caller,
-) -> Document:
+) -> StrategyDefinition:
     """Changes the given members of a strategy (``merge_strategy``) and returns its document.
 
     Raises the same errors as ``edit_strategy``.
@@ -119,11 +118,11 @@ def edit_strategy(
     name: str,
     environment: str,
     strategy_id: str,
-    edit: Callable[[Document], Mapping[str, Any]],
+    edit: Callable[[StrategyDefinition], Mapping[str, Any]],
     *,
     expected: Expected = None,
     caller: Caller,
-) -> Document:
+) -> StrategyDefinition:
     """Replaces a strategy with the result of ``edit`` and returns the new document.
 
     ``edit`` gets the current document, read under the lock. Missing members get their defaults, except
@@ -224,7 +223,7 @@ def order_problems(
             yield Problem(f"[{index}].id", message)
 
 
-def versioned(document: Document) -> Document:
+def versioned(document: StrategyDefinition) -> dict[str, Any]:
     """The part of the document that ``expected`` is compared with: all members except ``sortOrder``."""
     return {key: value for key, value in document.items() if key != "sortOrder"}
 
@@ -269,8 +268,13 @@ def set_segments(strategy: Strategy, segments: Sequence[int]) -> None:
 
 
 def _recorded(
-    kind: EventType, strategy: Strategy, environment: str, before: Document | None, *, caller: Caller
-) -> Document:
+    kind: EventType,
+    strategy: Strategy,
+    environment: str,
+    before: StrategyDefinition | None,
+    *,
+    caller: Caller,
+) -> StrategyDefinition:
     """Returns the strategy's current document. Records an event if it differs from ``before``."""
     [after] = strategy_documents([strategy])
     if before != after:

@@ -15,6 +15,7 @@ from flagadmin.core.unreadable_values import check_values
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from groups.viewsets import ViewSet
+from playground.engine.definitions import StrategyDefinition
 from projects.flags.queries import strategy_documents
 from projects.flags.serializers import StrategyPlace, StrategyRecord
 from projects.limits import Limits
@@ -55,7 +56,7 @@ class StrategyViewSet(ETagMixin, OnFlagViewSet):
             self.strategy = actions.access_strategy(self.flag, kwargs["environment"], strategy_id)
 
     @cached_property
-    def document(self) -> dict[str, Any]:
+    def document(self) -> StrategyDefinition:
         [document] = strategy_documents([self.strategy])
         return document
 
@@ -114,7 +115,7 @@ class StrategyViewSet(ETagMixin, OnFlagViewSet):
     def partial_update(self, request: ApiRequest, **where: Any) -> Response:
         """Change the strategy by a JSON Patch. A member that is removed gets its default; sortOrder stays."""
 
-        def edit(before: dict[str, Any]) -> dict[str, Any]:
+        def edit(before: Any) -> dict[str, Any]:
             return validated(StrategyBody(data=patched_object(before, request.data, StrategyBody().fields)))
 
         expected = self.expected

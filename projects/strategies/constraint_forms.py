@@ -15,6 +15,7 @@ from typing import Any
 from django.http import QueryDict
 
 from playground.engine.coercion import objects_of, strings_of, text_of
+from playground.engine.definitions import ConstraintDefinition
 from playground.engine.literals import constraint_number
 from playground.engine.operators import OPERATORS
 from projects.models import ContextField
@@ -23,7 +24,6 @@ from projects.strategies.kept_values import LOST, KeptValues, is_long, reference
 from projects.strategies.operator_help import HELP
 from projects.strategies.value_list import read_values, values_text
 
-Document = dict[str, Any]
 LOCAL_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?")
 _BUTTON = re.compile(r"(remove-constraint|show-values)-(\d{1,4})")
 NEW = {"contextName": "", "operator": "IN", "values": [], "kept": False}
@@ -84,7 +84,7 @@ def operator_choices() -> list[tuple[str, str]]:
     ]
 
 
-def given_constraints(given: QueryDict, stored: Any) -> list[Document]:
+def given_constraints(given: QueryDict, stored: Any) -> list[dict[str, Any]]:
     """The constraints of a submitted form, in order, each with both ``values`` and ``value``.
 
     ``stored`` are the constraints whose values rows may refer to.
@@ -94,7 +94,7 @@ def given_constraints(given: QueryDict, stored: Any) -> list[Document]:
     return [_given(given, f"c-{number}-", kept) for number in given.getlist("c")]
 
 
-def _given(given: QueryDict, prefix: str, kept: KeptValues) -> Document:
+def _given(given: QueryDict, prefix: str, kept: KeptValues) -> dict[str, Any]:
     if referred := given.get(f"{prefix}kept"):
         values = kept.get(referred)
         own = {"values": values or [], "value": "", "kept": values is not None, "lost": values is None}
@@ -102,7 +102,7 @@ def _given(given: QueryDict, prefix: str, kept: KeptValues) -> Document:
     return _entered(given, prefix)
 
 
-def _entered(given: QueryDict, prefix: str) -> Document:
+def _entered(given: QueryDict, prefix: str) -> dict[str, Any]:
     shown = _shown(given.get(f"{prefix}was", ""))
     place = {value: index for index, value in enumerate(shown)}
     ticked = sorted(given.getlist(f"{prefix}choice"), key=lambda value: place.get(value, len(place)))
@@ -117,7 +117,7 @@ def _entered(given: QueryDict, prefix: str) -> Document:
     }
 
 
-def change_rows(rows: list[Document], do: str, stored: Any) -> None:
+def change_rows(rows: list[Any], do: str, stored: Any) -> None:
     """Does what a button of the rows is for: adds or removes one, or puts the long values of one into the form."""
     if do == "add-constraint":
         rows.append(dict(NEW))
@@ -128,7 +128,7 @@ def change_rows(rows: list[Document], do: str, stored: Any) -> None:
             _show_values(rows, int(found[2]), stored)
 
 
-def _show_values(rows: list[Document], index: int, stored: Any) -> None:
+def _show_values(rows: list[Any], index: int, stored: Any) -> None:
     """Puts the values of one row into the form. Other rows whose values are as stored are shortened again."""
     known = [_selected(constraint) for constraint in objects_of(stored)]
     for place, row in enumerate(rows):
@@ -162,15 +162,15 @@ def _value(text: str, shown: str) -> str:
     return shown if local_time(shown) == seconds else f"{seconds}.000Z"
 
 
-def stored_constraints(rows: Iterable[Document]) -> list[Document]:
+def stored_constraints(rows: Iterable[Mapping[str, Any]]) -> list[ConstraintDefinition]:
     """The constraints to save: only the members that their operators read."""
     return [_stored(row) for row in rows]
 
 
-def _stored(row: Document) -> Document:
+def _stored(row: Mapping[str, Any]) -> ConstraintDefinition:
     name, operator = row["operator"], OPERATORS.get(row["operator"])
     folds = operator is not None and _folds(operator.family)
-    document = {
+    document: ConstraintDefinition = {
         "contextName": row["contextName"],
         "operator": name,
         "values": [],

@@ -5,36 +5,39 @@ from typing import Any
 
 from flagadmin.core.errors import Problem, choices
 from flagadmin.core.unreadable_values import UnreadableValue
+from playground.engine.definitions import ConstraintDefinition
 from playground.engine.operators import OPERATORS, problem
 from playground.engine.patterns import MAX_LENGTH as MAX_VALUE_LENGTH
 from playground.engine.suggestions import suggested_value
 from projects.limits import Limits
 from projects.text_values import text_of
 
-Document = dict[str, Any]
-
-
 # Families of operators that match parts or ranges of values. Legal values are whole values and do not apply.
 PARTIAL = frozenset({"text", "regex", "network"})
 
 
-def constraint_document(given: Mapping[str, Any]) -> Document:
+def constraint_document(given: Mapping[str, Any]) -> ConstraintDefinition:
     """A constraint as stored: values are strings, and ``values`` is the only optional member that is added."""
-    document = {
+    document: ConstraintDefinition = {
         "contextName": given["contextName"],
         "operator": given["operator"],
         "values": [text_of(value) for value in given.get("values") or []],
     }
     if given.get("value") is not None:
         document["value"] = text_of(given["value"])
-    for switch in ("inverted", "caseInsensitive"):
-        if given.get(switch) is not None:
-            document[switch] = bool(given[switch])
+    if given.get("inverted") is not None:
+        document["inverted"] = bool(given["inverted"])
+    if given.get("caseInsensitive") is not None:
+        document["caseInsensitive"] = bool(given["caseInsensitive"])
     return document
 
 
 def constraints_problems(
-    constraints: Sequence[Document], path: str, *, legal_values: Mapping[str, frozenset[str]], limits: Limits
+    constraints: Sequence[ConstraintDefinition],
+    path: str,
+    *,
+    legal_values: Mapping[str, frozenset[str]],
+    limits: Limits,
 ) -> Iterator[Problem]:
     """Problems of a list of constraints.
 
@@ -49,7 +52,7 @@ def constraints_problems(
 
 
 def constraint_problems(
-    constraint: Document, path: str, *, legal_values: Mapping[str, frozenset[str]], limits: Limits
+    constraint: ConstraintDefinition, path: str, *, legal_values: Mapping[str, frozenset[str]], limits: Limits
 ) -> Iterator[Problem]:
     """Problems of a stored constraint. The context field need not exist, because SDKs may send any field."""
     operator = constraint["operator"]
@@ -71,7 +74,7 @@ def constraint_problems(
     yield from _missing(constraint, path)
 
 
-def _operands(constraint: Document, path: str) -> Iterator[tuple[str, str]]:
+def _operands(constraint: ConstraintDefinition, path: str) -> Iterator[tuple[str, str]]:
     """(value, path) pairs of what the operator reads.
 
     A ``value`` beside ``values`` is kept but ignored.
@@ -82,7 +85,7 @@ def _operands(constraint: Document, path: str) -> Iterator[tuple[str, str]]:
         yield constraint["value"], f"{path}.value"
 
 
-def _missing(constraint: Document, path: str) -> Iterator[Problem]:
+def _missing(constraint: ConstraintDefinition, path: str) -> Iterator[Problem]:
     operator = constraint["operator"]
     if OPERATORS[operator].takes == "values":
         if not constraint["values"]:

@@ -17,6 +17,7 @@ from flagadmin.core.errors import AppError, NotFound, Problem, ValidationError, 
 from flagadmin.core.unreadable_values import refused_problems
 from groups.console import ConsolePage
 from groups.permissions import Permission
+from playground.engine.definitions import StrategyDefinition
 from projects.drafts import Drafting
 from projects.history.field_changes import FieldChange, strategy_changes
 from projects.models import Environment, Segment, StrategyType
@@ -33,8 +34,6 @@ from projects.strategies.rules import strategy_warnings
 from projects.strategies.variant_forms import change_variants, in_percent
 from projects.strategies.variant_rules import PAYLOAD_TYPES, variants_document
 
-Document = dict[str, Any]
-
 
 class StrategyEditor(Drafting, ConsolePage):
     """``document`` is the strategy as currently in the form, ``stored`` the strategy before editing.
@@ -49,7 +48,7 @@ class StrategyEditor(Drafting, ConsolePage):
     may_delete = False
     project_id: str
     environment: str
-    stored: Document
+    stored: StrategyDefinition
     home: str
 
     def setup(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
@@ -63,11 +62,11 @@ class StrategyEditor(Drafting, ConsolePage):
         """Loads the objects that the URL names. Raises NotFound."""
         raise NotImplementedError
 
-    def check(self, document: Document) -> Document:
+    def check(self, document: StrategyDefinition) -> StrategyDefinition:
         """The strategy as it would be stored. Raises ValidationError with every problem."""
         raise NotImplementedError
 
-    def save(self, document: Document) -> str:
+    def save(self, document: StrategyDefinition) -> str:
         """Calls the action and returns the success message."""
         raise NotImplementedError
 
@@ -76,7 +75,7 @@ class StrategyEditor(Drafting, ConsolePage):
         raise NotImplementedError
 
     @property
-    def kept(self) -> Document:
+    def kept(self) -> StrategyDefinition:
         """The strategy whose long values the form refers to."""
         return self.stored
 
@@ -113,7 +112,7 @@ class StrategyEditor(Drafting, ConsolePage):
     def is_deleting(self) -> bool:
         return self.may_delete and self.request.POST.get("do") == "delete"
 
-    def entered(self) -> Document:
+    def entered(self) -> StrategyDefinition:
         """The strategy that saving the form would store. Raises ValidationError with its problems."""
         self.read()
         document = self.new_document()
@@ -139,7 +138,7 @@ class StrategyEditor(Drafting, ConsolePage):
         status = self.refusal.status if self.refusal else 400
         return self.render_to_response(self.get_context_data(), status=status)
 
-    def needs_confirmation(self, document: Document) -> bool:
+    def needs_confirmation(self, document: StrategyDefinition) -> bool:
         """Whether to show what changes first: of a flag in a production environment."""
         return self.is_production and "confirmed" not in self.request.POST
 
@@ -150,7 +149,7 @@ class StrategyEditor(Drafting, ConsolePage):
     def is_production(self) -> bool:
         return Environment.objects.production().filter(name=self.environment).exists()
 
-    def changes(self, document: Document) -> list[FieldChange]:
+    def changes(self, document: StrategyDefinition) -> list[FieldChange]:
         """The differences of the form to the stored strategy."""
         stored = self.stored | {"constraints": stored_constraints(self.stored["constraints"])}
         variants = variants_document(document["variants"], self.stored["variants"])
@@ -160,7 +159,7 @@ class StrategyEditor(Drafting, ConsolePage):
         """Called when the action raises an error. The form shows the error."""
         self.problems, self.refusal = in_percent(error.details, self.document["variants"]), error
 
-    def new_document(self) -> Document:
+    def new_document(self) -> StrategyDefinition:
         """The document that saving the form would store."""
         return self.document | {"constraints": stored_constraints(self.document["constraints"])}
 
@@ -180,7 +179,7 @@ class StrategyEditor(Drafting, ConsolePage):
         ours = url_has_allowed_host_and_scheme(address, allowed_hosts=None)
         return address if ours and address.startswith(reverse("playground")) else self.home
 
-    def error_messages(self, document: Document) -> list[str]:
+    def error_messages(self, document: StrategyDefinition) -> list[str]:
         """Messages of the problems that prevent saving, for the inputs that the user has filled in."""
         if self.request.method != "POST":
             return []
@@ -239,7 +238,7 @@ class StrategyEditor(Drafting, ConsolePage):
         return f'You need "{title[:1].lower()}{title[1:]}" in {self.project_id} / {self.environment}.'
 
 
-def strategy_sentences(document: Document) -> list[Summary | str]:
+def strategy_sentences(document: StrategyDefinition) -> list[Summary | str]:
     """The full description of a stored strategy: its sentence, then title, state and variants."""
     names = dict(Segment.objects.filter(pk__in=document["segments"]).values_list("pk", "name"))
     disabled = "disabled" if document["disabled"] else ""

@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-Document = dict[str, Any]
+from playground.engine.definitions import StrategyDefinition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +61,7 @@ CONVERTED = tuple((field.member, field.stored) for field in FIELDS if field.stor
 """The members that ``stored`` converts, with that function."""
 
 
-def _generated_from_row() -> Callable[..., Document]:
+def _generated_from_row() -> Callable[..., StrategyDefinition]:
     # Snapshots and imports read a row for each strategy: without a loop it takes 0.5 µs instead of 1.4.
     members = ", ".join(
         f"{field.member!r}: {f'loads({field.column})' if field.is_json else field.column}" for field in FIELDS
@@ -71,7 +71,7 @@ def _generated_from_row() -> Callable[..., Document]:
         f"def function(values, **others):\n  {', '.join(COLUMNS)} = values\n  return {{{members}, **others}}",
         namespace,
     )
-    function: Callable[..., Document] = namespace["function"]
+    function: Callable[..., StrategyDefinition] = namespace["function"]
     return function
 
 
@@ -88,8 +88,9 @@ def to_row(document: Mapping[str, Any]) -> list[Any]:
     ]
 
 
-def of_object(strategy: Any) -> Document:
-    return {field.member: getattr(strategy, field.column) for field in FIELDS}
+def of_object(strategy: Any, **others: Any) -> StrategyDefinition:
+    document: Any = {field.member: getattr(strategy, field.column) for field in FIELDS}
+    return document | others
 
 
 def assign(strategy: Any, document: Mapping[str, Any]) -> None:

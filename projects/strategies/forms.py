@@ -11,6 +11,7 @@ from django.http import QueryDict
 
 from flagadmin.core.errors import Problem
 from playground.engine.coercion import mapping_of
+from playground.engine.definitions import StrategyDefinition, VariantDefinition
 from playground.engine.strategy_types import PARAMETERS, PERCENTAGES, STRATEGY_TYPES
 from projects.models import ContextField, Segment, StrategyType
 from projects.strategies.constraint_forms import (
@@ -26,7 +27,6 @@ from projects.strategies.kept_values import LOST, KeptValues, is_long, reference
 from projects.strategies.variant_forms import VariantRows, given_variants, variant_rows
 from projects.strategies.variant_rules import variants_document
 
-Document = dict[str, Any]
 SHOWN = 100  # characters of a long value
 ROOM = 16  # per cent of a slider's width that a label takes
 STICKINESS = ("default", "userId", "sessionId", "random")
@@ -75,7 +75,7 @@ def _anchor(position: float) -> str:
 class StrategyInputs:
     """The template context of a strategy. ``errors`` are those that belong to no input."""
 
-    document: Document
+    document: StrategyDefinition
     type_title: str
     parameters: Sequence[Parameter]
     constraints: Sequence[ConstraintRow]
@@ -92,8 +92,8 @@ class StrategyInputs:
 
 
 def given_strategy(
-    given: QueryDict, project_id: str, *, stored: Document, kept: Document
-) -> tuple[Document, list[Problem]]:
+    given: QueryDict, project_id: str, *, stored: StrategyDefinition, kept: StrategyDefinition
+) -> tuple[StrategyDefinition, list[Problem]]:
     """The strategy of a submitted form, and the problems found. Constraint rows keep all of their values.
 
     ``kept`` is the strategy whose long values the form may refer to.
@@ -104,7 +104,7 @@ def given_strategy(
     parameters, lost = _given_parameters(
         given, name, stored.get("parameters") or {}, kept.get("parameters") or {}
     )
-    document = {
+    document: Any = {
         **{field.member: field.entered(given) for field in FIELDS if field.entered},
         "name": name,
         "parameters": parameters,
@@ -128,7 +128,7 @@ def _given_segments(given: QueryDict, project_id: str) -> tuple[list[int], list[
 
 def _given_parameters(
     given: QueryDict, name: str, stored: Mapping[str, Any], kept: Mapping[str, Any]
-) -> tuple[Document, list[Problem]]:
+) -> tuple[dict[str, Any], list[Problem]]:
     """The stored parameters updated from the form. Parameters without an input keep their values.
 
     After a change of type, parameters with the same meaning keep the values entered for the previous type.
@@ -210,10 +210,10 @@ def parameter_kinds(name: str) -> list[tuple[str, str]]:
 
 def strategy_inputs(
     project_id: str,
-    document: Document,
+    document: StrategyDefinition,
     *,
-    stored: Document,
-    kept: Document,
+    stored: StrategyDefinition,
+    kept: StrategyDefinition,
     problems: Iterable[Problem] = (),
     opened: str = "",
 ) -> StrategyInputs:
@@ -244,14 +244,16 @@ def strategy_inputs(
     )
 
 
-def shared(variants: Sequence[Document], stored: Sequence[Document]) -> list[Document]:
+def shared(
+    variants: Sequence[VariantDefinition], stored: Sequence[VariantDefinition]
+) -> list[VariantDefinition]:
     """The variants in the order of the form, with the weights that saving would give them."""
     weights = {item["name"]: item["weight"] for item in variants_document(variants, stored)}
     return [variant | {"weight": weights.get(variant["name"], variant["weight"])} for variant in variants]
 
 
 def _parameters(
-    document: Document,
+    document: StrategyDefinition,
     stored: Mapping[str, Any],
     sticky: Sequence[str],
     errors: Mapping[str, Sequence[str]],

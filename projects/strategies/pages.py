@@ -13,6 +13,7 @@ from flagadmin.core.errors import AppError
 from flagadmin.core.lists.pages import curl_for
 from groups.console import Crumbs
 from groups.permissions import Permission
+from playground.engine.definitions import StrategyDefinition
 from projects.access import access_flag
 from projects.console import api_path, flag_crumbs, flag_url
 from projects.drafts import Draft, FlagEdit, as_stored, stored_strategies
@@ -31,7 +32,7 @@ from projects.strategies.actions import (
     update_strategy,
     versioned,
 )
-from projects.strategies.editor import Document, StrategyEditor, strategy_sentences, type_choices
+from projects.strategies.editor import StrategyEditor, strategy_sentences, type_choices
 from projects.strategies.rules import StrategyDefaults, default_strategy_document, strategy_document
 
 MAX_COPIES = 30  # environments to copy a strategy to
@@ -50,10 +51,10 @@ class StrategyPage(StrategyEditor):
         project_environment(self.project_id, self.environment)
         self.stored = self.stored_document()
 
-    def stored_document(self) -> Document:
+    def stored_document(self) -> StrategyDefinition:
         raise NotImplementedError
 
-    def check(self, document: Document) -> Document:
+    def check(self, document: StrategyDefinition) -> StrategyDefinition:
         return checked_strategy(self.flag, document)
 
     def edits(self) -> list[FlagEdit]:
@@ -62,7 +63,7 @@ class StrategyPage(StrategyEditor):
         draft = Draft(self.flag.name, {"strategies": strategies})
         return [FlagEdit(self.project_id, self.flag.name, self.environment, draft)]
 
-    def edited(self, strategies: list[Document]) -> list[Document]:
+    def edited(self, strategies: list[StrategyDefinition]) -> list[StrategyDefinition]:
         """The flag's strategies once the form is saved."""
         raise NotImplementedError
 
@@ -95,28 +96,28 @@ class EditStrategyPage(EditConflictMixin, StrategyPage):
         events = readable_events(self.caller)
         return events.filter(project=self.project_id, feature=self.flag.name, environment=self.environment)
 
-    def current_document(self) -> Document:
+    def current_document(self) -> dict[str, Any]:
         return versioned(self.stored)
 
     def sentences_now(self) -> list[Summary | str]:
         return strategy_sentences(self.stored_document())
 
-    def stored_document(self) -> Document:
+    def stored_document(self) -> StrategyDefinition:
         self.strategy = access_strategy(self.flag, self.environment, self.request.GET.get("strategyId", ""))
         here = {"project": self.project_id, "environment": self.environment}
         self.may_delete = self.caller.can(Permission.DELETE_FEATURE_STRATEGY, **here)
         [document] = strategy_documents([self.strategy])
         return document
 
-    def save(self, document: Document) -> str:
+    def save(self, document: StrategyDefinition) -> str:
         strategy, expected = str(self.strategy.pk), self.version.expected
         update_strategy(*self.place, strategy, document, expected=expected, caller=self.caller)
         return f"Changed a strategy of {self.flag.name} in {self.environment}."
 
-    def check(self, document: Document) -> Document:
+    def check(self, document: StrategyDefinition) -> StrategyDefinition:
         return checked_strategy(self.flag, document, stored_variants=self.strategy.variants)
 
-    def edited(self, strategies: list[Document]) -> list[Document]:
+    def edited(self, strategies: list[StrategyDefinition]) -> list[StrategyDefinition]:
         mine = str(self.strategy.pk)
         if self.is_deleting:
             return [each for each in strategies if each["id"] != mine]
@@ -143,7 +144,7 @@ class EditStrategyPage(EditConflictMixin, StrategyPage):
         number = self.strategies().index(str(self.strategy.pk)) + 1
         return f"Strategy {number} in {self.environment}"
 
-    def needs_confirmation(self, document: Document) -> bool:
+    def needs_confirmation(self, document: StrategyDefinition) -> bool:
         return super().needs_confirmation(document) and bool(self.changes(document))
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -189,7 +190,7 @@ class NewStrategyPage(StrategyPage):
     permissions = (Permission.CREATE_FEATURE_STRATEGY,)
 
     @cached_property
-    def kept(self) -> Document:
+    def kept(self) -> StrategyDefinition:
         """The strategy to copy, or else the default strategy of the project environment."""
         if copied := self.request.GET.get("copy"):
             strategy = access_strategy(self.flag, self.request.GET.get("from", ""), copied)
@@ -201,11 +202,11 @@ class NewStrategyPage(StrategyPage):
     def defaults(self) -> StrategyDefaults:
         return StrategyDefaults(flag=self.flag.name, stickiness=self.flag.project.default_stickiness)
 
-    def edited(self, strategies: list[Document]) -> list[Document]:
+    def edited(self, strategies: list[StrategyDefinition]) -> list[StrategyDefinition]:
         check_number_of_strategies(self.flag, self.environment, len(strategies))
         return [*strategies, self.entered() | {"id": ""}]
 
-    def stored_document(self) -> Document:
+    def stored_document(self) -> StrategyDefinition:
         """What the form begins with, or an empty strategy of the chosen type."""
         name = self.request.POST.get("name") or self.request.GET.get("name")
         if name and name != self.kept["name"]:
@@ -217,7 +218,7 @@ class NewStrategyPage(StrategyPage):
         self.caller.check_any(self.permissions, project=self.project_id, environment=self.environment)
         return super().get(request, *args, **kwargs)
 
-    def save(self, document: Document) -> str:
+    def save(self, document: StrategyDefinition) -> str:
         add_strategy(*self.place, document, caller=self.caller)
         return f"Added a strategy to {self.flag.name} in {self.environment}."
 

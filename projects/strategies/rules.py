@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flagadmin.core.errors import Problem, choices
+from playground.engine.definitions import StrategyDefinition
 from playground.engine.strategy_types import FLEXIBLE_ROLLOUT, PERCENTAGES
 from projects.limits import Limits
 from projects.strategies.constraint_rules import constraint_document, constraints_problems
@@ -12,8 +13,6 @@ from projects.strategies.fields import CONVERTED
 from projects.strategies.known_names import KnownNames
 from projects.strategies.variant_rules import variants_document, variants_problems
 from projects.text_values import is_scalar, text_of
-
-Document = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +25,14 @@ class StrategyDefaults:
 
 def strategy_document(
     given: Mapping[str, Any], defaults: StrategyDefaults, *, stored_variants: Sequence[Mapping[str, Any]] = ()
-) -> Document:
+) -> StrategyDefinition:
     """A strategy as stored: the members listed in ``fields``, and ``segments``.
 
     ``sortOrder`` is None if it was not given; the caller sets it. Parameters that are not strings, numbers,
     booleans or null are kept, and :func:`strategy_problems` reports them. ``stored_variants`` are the current
     variants: see :func:`variants_document`.
     """
-    return {
+    document: Any = {
         **{member: stored(given.get(member)) for member, stored in CONVERTED},
         "name": given["name"],
         "parameters": parameters_document(given["name"], given.get("parameters") or {}, defaults),
@@ -41,9 +40,10 @@ def strategy_document(
         "variants": variants_document(given.get("variants") or [], stored_variants),
         "segments": list(given.get("segments") or []),
     }
+    return document
 
 
-def merge_strategy(stored: Mapping[str, Any], given: Mapping[str, Any]) -> Document:
+def merge_strategy(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """A stored strategy with the given members. Null changes nothing, except ``title``."""
     return {**stored, **{key: value for key, value in given.items() if value is not None or key == "title"}}
 
@@ -56,7 +56,7 @@ def plan_strategy(
     known_names: KnownNames,
     limits: Limits,
     stored_variants: Sequence[Mapping[str, Any]] = (),
-) -> tuple[Document, list[Problem]]:
+) -> tuple[StrategyDefinition, list[Problem]]:
     """The strategy as it would be stored, and what prevents that."""
     document = strategy_document(given, defaults, stored_variants=stored_variants)
     problems = strategy_problems(
@@ -69,7 +69,7 @@ def plan_strategy(
     return document, list(problems)
 
 
-def parameters_document(name: str, given: Mapping[str, Any], defaults: StrategyDefaults) -> Document:
+def parameters_document(name: str, given: Mapping[str, Any], defaults: StrategyDefaults) -> dict[str, Any]:
     parameters = {key: text_of(value) if is_scalar(value) else value for key, value in given.items()}
     if name == FLEXIBLE_ROLLOUT:
         parameters["rollout"] = parameters.get("rollout") or "100"
@@ -78,7 +78,9 @@ def parameters_document(name: str, given: Mapping[str, Any], defaults: StrategyD
     return parameters
 
 
-def default_strategy_document(configured: Mapping[str, Any] | None, defaults: StrategyDefaults) -> Document:
+def default_strategy_document(
+    configured: Mapping[str, Any] | None, defaults: StrategyDefaults
+) -> StrategyDefinition:
     """The strategy added to a flag that is turned on without an enabled strategy.
 
     This is the default strategy of the project environment or, without one, a rollout to everyone.
@@ -87,7 +89,7 @@ def default_strategy_document(configured: Mapping[str, Any] | None, defaults: St
 
 
 def strategy_problems(
-    strategy: Document,
+    strategy: StrategyDefinition,
     path: str,
     *,
     known_names: KnownNames,
@@ -134,7 +136,7 @@ def segments_problems(
         seen.add(identifier)
 
 
-def strategy_warnings(strategy: Document, path: str) -> Iterator[Problem]:
+def strategy_warnings(strategy: StrategyDefinition, path: str) -> Iterator[Problem]:
     """Problems that the reference accepts but that are probably mistakes: rollouts out of range."""
     for key in PERCENTAGES:
         value = strategy["parameters"].get(key)

@@ -18,7 +18,6 @@ from projects.strategies.constraint_rules import shortened
 from projects.strategies.kept_values import LOST, KeptValues, is_long, reference
 from projects.strategies.variant_rules import variants_problems
 
-Document = dict[str, Any]
 NEW = {"name": "", "weight": 0, "weightType": "variable", "stickiness": "default", "was": "", "rest": False}
 MAX_ROWS = 20
 _BUTTON = re.compile(r"(remove-variant|show-payload)-(\d{1,4})")
@@ -59,7 +58,7 @@ class VariantRows:
         return bool(self.rows or self.number)
 
 
-def given_variants(given: QueryDict, stored: Any) -> tuple[list[Document], list[Problem]]:
+def given_variants(given: QueryDict, stored: Any) -> tuple[list[Any], list[Problem]]:
     """The variants of a submitted form, and problems for percentages that are not valid."""
     before = {text_of(variant.get("name")): variant for variant in objects_of(stored)}
     found, problems = [], []
@@ -79,7 +78,7 @@ def given_variants(given: QueryDict, stored: Any) -> tuple[list[Document], list[
     return found + rest, problems
 
 
-def _rest(given: QueryDict, stored: Sequence[Mapping[str, Any]]) -> tuple[list[Document], bool]:
+def _rest(given: QueryDict, stored: Sequence[Mapping[str, Any]]) -> tuple[list[Any], bool]:
     """The stored variants without a row, and whether they have changed."""
     number, _, wanted = given.get("v-rest", "").partition(".")
     if not wanted:
@@ -91,7 +90,7 @@ def _rest(given: QueryDict, stored: Sequence[Mapping[str, Any]]) -> tuple[list[D
     return [dict(v) | {"was": v["name"], "rest": True, "stickiness": stickiness} for v in variants], False
 
 
-def change_variants(variants: list[Document], do: str) -> None:
+def change_variants(variants: list[Any], do: str) -> None:
     """Does what a button of the rows is for."""
     rows = [variant for variant in variants if not variant.get("rest")]
     if do == "add-variant":
@@ -108,9 +107,9 @@ def change_variants(variants: list[Document], do: str) -> None:
 
 def _variant(
     given: QueryDict, prefix: str, weight: int, fixed: bool, before: Mapping[str, Mapping[str, Any]]
-) -> tuple[Document, bool]:
+) -> tuple[dict[str, Any], bool]:
     """The variant, and whether its payload is no longer stored."""
-    variant: Document = {
+    variant: dict[str, Any] = {
         "name": given.get(f"{prefix}name", "").strip(),
         "weight": weight,
         "weightType": "fix" if fixed else "variable",
@@ -146,7 +145,7 @@ def _weight(text: str) -> int | None:
     return round(share * 10) if 0 <= share <= 100 else None
 
 
-def in_percent(problems: Iterable[Problem], variants: Sequence[Document]) -> list[Problem]:
+def in_percent(problems: Iterable[Problem], variants: Sequence[Mapping[str, Any]]) -> list[Problem]:
     """The problems of an action, with weights of variants replaced by percentages as in the form."""
     others = [problem for problem in problems if not problem.path.startswith("variants")]
     return [*others, *variants_problems(variants, "variants", in_percent=True)]

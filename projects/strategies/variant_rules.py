@@ -8,10 +8,9 @@ import orjson
 from flagadmin.core.errors import Problem, choices
 from flagadmin.core.unreadable_values import UnreadableValue
 from playground.engine.coercion import objects_of
+from playground.engine.definitions import VariantDefinition
 from projects.strategies.constraint_rules import shortened
 from projects.strategies.variant_order import variant_order
-
-Document = dict[str, Any]
 
 TOTAL_WEIGHT = 1000
 WEIGHT_TYPES = ("variable", "fix")
@@ -20,7 +19,7 @@ PAYLOAD_TYPES = ("json", "csv", "string", "number")
 
 def variants_document(
     given: Sequence[Mapping[str, Any]], stored: Sequence[Mapping[str, Any]] = ()
-) -> list[Document]:
+) -> list[VariantDefinition]:
     """Variants as stored: sorted by name (see ``variant_order``), with weights that add up to 1000.
 
     ``fix`` variants keep their weight. ``variable`` ones share the rest evenly; if it does not divide, the
@@ -47,7 +46,7 @@ def _is_shared_out(variants: Sequence[Mapping[str, Any]]) -> bool:
     return total == TOTAL_WEIGHT and bool(shares) and max(shares) - min(shares) <= 1
 
 
-def _share_out(variants: Sequence[Document]) -> None:
+def _share_out(variants: Sequence[VariantDefinition]) -> None:
     variable = [variant for variant in variants if variant.get("weightType") == "variable"]
     rest = TOTAL_WEIGHT - sum(v["weight"] for v in variants if v.get("weightType") != "variable")
     if not variable or rest < 0:
@@ -57,8 +56,8 @@ def _share_out(variants: Sequence[Document]) -> None:
         variant["weight"] = share + (index < left_over)
 
 
-def _variant_document(given: Mapping[str, Any]) -> Document:
-    document = {
+def _variant_document(given: Mapping[str, Any]) -> VariantDefinition:
+    document: Any = {
         key: given[key]
         for key in ("name", "weight", "weightType", "stickiness")
         if given.get(key) is not None

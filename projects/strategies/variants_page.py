@@ -14,6 +14,7 @@ from flagadmin.core.lists.pages import curl_for
 from flagadmin.core.unreadable_values import check_values, refused_problems
 from groups.console import ConsolePage, Crumbs
 from groups.permissions import Permission
+from playground.engine.definitions import VariantDefinition
 from projects.access import access_flag
 from projects.console import api_path, flag_crumbs, flag_url
 from projects.drafts import Draft, Drafting, FlagEdit
@@ -42,7 +43,8 @@ class VariantsPage(Drafting, EditConflictMixin, ConsolePage):
         permission = Permission.UPDATE_FEATURE_ENVIRONMENT_VARIANTS
         self.caller.check(permission, project=self.flag.project_id, environment=self.environment)
         self.stored = stored_variants(self.flag, self.environment)
-        self.variants, self.problems = list(self.stored), list[Problem]()
+        self.variants: list[Any] = list(self.stored)
+        self.problems: list[Problem] = []
         self.asking = False  # whether the page asks to confirm
         self.note_version()
 
@@ -51,7 +53,7 @@ class VariantsPage(Drafting, EditConflictMixin, ConsolePage):
         events = readable_events(self.caller)
         return events.filter(project=flag.project_id, feature=flag.name, environment=self.environment)
 
-    def current_document(self) -> list[dict[str, Any]]:
+    def current_document(self) -> list[VariantDefinition]:
         return self.stored
 
     def sentences_now(self) -> list[str]:
@@ -152,5 +154,5 @@ class VariantsPage(Drafting, EditConflictMixin, ConsolePage):
         return curl_for(self.request, "PUT", address, self.stored)
 
 
-def variants_summary(variants: Sequence[dict[str, Any]]) -> str:
+def variants_summary(variants: Sequence[VariantDefinition]) -> str:
     return variants_sentence(variants) or "No variants."

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from django.db import connections
 
+from playground.engine.definitions import SegmentDefinition, StrategyDefinition
 from projects.definitions import batches_of_ids
 from projects.flag_parts import Document, FlagParts, read_flag_parts, read_segments
 
@@ -29,7 +30,7 @@ class ClientFlags(NamedTuple):
     """Some flags in the order of their names, and those of their ``segments`` that no flags before them use."""
 
     flags: list[ClientFlag]
-    segments: list[Document]
+    segments: list[SegmentDefinition]
 
 
 def client_flag_batches(
@@ -40,7 +41,7 @@ def client_flag_batches(
     ``inline_segments`` copies the constraints of segments into the strategies, for SDKs without segment
     support.
     """
-    segments: dict[int, Document] = {}
+    segments: dict[int, SegmentDefinition] = {}
     with connections[using].cursor() as cursor:
         for ids in batches_of_ids(cursor, projects):
             parts = read_flag_parts(cursor, ids, environment)
@@ -53,7 +54,7 @@ def client_flag_batches(
 
 
 def _client_flag(
-    row: tuple[Any, ...], parts: FlagParts, inlined: Mapping[int, Document] | None
+    row: tuple[Any, ...], parts: FlagParts, inlined: Mapping[int, SegmentDefinition] | None
 ) -> ClientFlag:
     document = _flag(row, parts, inlined)
     if inlined is not None:
@@ -62,7 +63,9 @@ def _client_flag(
     return ClientFlag(document, tuple(chain(*(strategy["segments"] for strategy in strategies))))
 
 
-def _flag(row: tuple[Any, ...], parts: FlagParts, inlined: Mapping[int, Document] | None) -> Document:
+def _flag(
+    row: tuple[Any, ...], parts: FlagParts, inlined: Mapping[int, SegmentDefinition] | None
+) -> Document:
     flag_id, name, kind, project, stale, description, impression_data = row
     strategies = parts.strategies.get(flag_id, [])
     active = [_strategy(strategy, inlined) for strategy in strategies if not strategy["disabled"]]
@@ -83,8 +86,8 @@ def _flag(row: tuple[Any, ...], parts: FlagParts, inlined: Mapping[int, Document
     return flag | {"dependencies": parents} if parents else flag
 
 
-def _strategy(strategy: Document, inlined: Mapping[int, Document] | None) -> Document:
-    document = {
+def _strategy(strategy: StrategyDefinition, inlined: Mapping[int, SegmentDefinition] | None) -> Document:
+    document: Document = {
         "name": strategy["name"],
         "constraints": strategy["constraints"],
         "parameters": strategy["parameters"],

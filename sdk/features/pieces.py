@@ -2,14 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 import orjson
 
 from flagadmin.core.server.freed_memory import given_back
 from flagadmin.core.server.gc_control import gc_paused
-from projects.flag_parts import Document
 from sdk.features.documents import client_flag_batches
 
 _OVERHEAD = 120  # bytes of memory for a flag or segment, beside its text
@@ -94,6 +93,6 @@ def _read(projects: Mapping[str, _Text], place: Place, *, using: str) -> None:
             text.segments.update((segment, segments[segment]) for segment in flag.segments)
 
 
-def _text(document: Document) -> bytes:
+def _text(document: Mapping[str, Any]) -> bytes:
     # A copy, because orjson's own bytes keep the buffer that they were written to: 4 kB for a flag of one.
     return bytes(memoryview(orjson.dumps(document)))

@@ -86,7 +86,7 @@ def line(what: str, seconds: float, evaluations: int) -> None:
     sys.stdout.write(f"{what:58s} {seconds * 1e3:9.1f} ms {seconds / evaluations * 1e6:8.2f} µs each\n")
 
 
-def one_flag(documents: list[dict[str, Any]], snapshot: Snapshot) -> None:
+def one_flag(documents: list[Any], snapshot: Snapshot) -> None:
     name = documents[500]["name"]
     draft = changed_rollout(documents[500])
     state = Definitions([documents[500]], {})

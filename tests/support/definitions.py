@@ -11,7 +11,7 @@ SEGMENTS = {
 }
 
 
-def flag(*strategies: dict[str, Any], name: str = "f", **fields: Any) -> dict[str, Any]:
+def flag(*strategies: dict[str, Any], name: str = "f", **fields: Any) -> Any:
     return {"name": name, "project": "shop", "enabled": True, "strategies": list(strategies), **fields}
 
 

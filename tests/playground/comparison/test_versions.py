@@ -176,9 +176,7 @@ def stored_counts(
         for parent in each["dependencies"]
     }
     states = [
-        versions._with_segments(
-            Definitions([each for each in state.flags if each["name"] in names], {}), state.segments
-        )
+        Definitions.of((each for each in state.flags if each["name"] in names), state.segments)
         for state in (after, before)
     ]
     return dict(versions._counts(flag, environment, version, states) or {})
