@@ -110,10 +110,10 @@ class BatchViewSet(ViewSet):
     def compare(self, request: ApiRequest) -> Response:
         query = schema.CompareQuery(data=request.query_params)
         query.is_valid(raise_exception=True)
-        made = dict(query.validated_data)
-        limit, named = made.pop("limit"), sorted(made.keys() & request.query_params.keys())
+        contexts = dict(query.validated_data)
+        limit, named = contexts.pop("limit"), sorted(contexts.keys() & request.query_params.keys())
         body = self._body()
-        options = {"made": made, "named": named, "limit": limit}
+        options = {"url_contexts": contexts, "named": named, "limit": limit}
         return Response(run_isolated(len(body), compare_bytes, body, caller=self.caller, **options))
 
     @extend_schema(
@@ -174,16 +174,18 @@ def validate_bytes(body: bytes, *, caller: Caller) -> dict[str, Any]:
 
 @bulk_work
 def compare_bytes(
-    body: bytes, *, caller: Caller, made: Mapping[str, Any], named: Sequence[str], limit: int
+    body: bytes, *, caller: Caller, url_contexts: Mapping[str, Any], named: Sequence[str], limit: int
 ) -> Answer:
-    """``made``: the contexts if the body gives none; ``named`` are those of its members that the URL names."""
+    """``url_contexts``: the contexts if the body gives none; ``named`` are those of its members that the URL names."""
     document = parse_json(body) if body.strip() else {}
     contexts = take_contexts(document)
     if contexts is not None and named:
         raise ValidationError.at(named[0], "must be left out of the URL if the body has contexts")
     plan = plan_import(read_body(document), caller=caller)
     plan.check_issues()
-    return answer_plan(plan, caller=caller, contexts=made if contexts is None else contexts, limit=limit)
+    return answer_plan(
+        plan, caller=caller, contexts=url_contexts if contexts is None else contexts, limit=limit
+    )
 
 
 def take_contexts(document: Any) -> Mapping[str, Any] | None:

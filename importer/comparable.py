@@ -6,7 +6,7 @@ from django.urls import reverse
 from rest_framework import serializers
 
 from groups.access import Caller
-from importer.expectations import kept_contexts
+from importer.expectations import saved_contexts_after
 from importer.isolation import bulk_work, run_isolated
 from importer.models import ImportRun
 from importer.plan.build import plan_import
@@ -47,7 +47,7 @@ def planned_import(run_id: UUID, *, caller: Caller) -> ImportState:
         plan.project,
         frozenset(names),
         definitions,
-        saved_contexts=kept_contexts(plan),
+        saved_contexts=saved_contexts_after(plan),
         url=reverse("import-evaluate", args=[run.id]),
         warnings=[] if plan.can_be_applied else [refused],
     )

@@ -23,23 +23,27 @@ from playground.saved_contexts.expectations import (
 Document = dict[str, Any]
 
 
-def checked_if_imported(plan: Plan, given: Mapping[str, Any], *, caller: Caller) -> list[Checked]:
+def check_if_imported(plan: Plan, choice: Mapping[str, Any], *, caller: Caller) -> list[Checked]:
     """What would be expected after the import, in the `projects` and `environments` given. Raises ValidationError."""
-    planned = _saved_contexts(plan, lambda found: found.after["expectations"])
+    planned = _saved_contexts(plan, lambda planned_context: planned_context.after["expectations"])
     stored = SavedContext.objects.readable_by(caller).exclude(expectations=[]).exclude(name__in=list(planned))
     among = sorted([*stored, *planned.values()], key=lambda saved: saved.name)
-    expected = chosen_expectations(caller, given, among=among, planned=_projects(plan))
-    return _checked(plan_states(plan), expected, caller)
+    expected = chosen_expectations(caller, choice, among=among, planned=_projects(plan))
+    return _check_after(plan_states(plan), expected, caller)
 
 
-def broken_if_imported(plan: Plan, found: Sequence[Checked], *, caller: Caller) -> list[Checked]:
-    """Those of `checked_if_imported` that are met now, or that only the file expects, and would not be met."""
-    failing = [one for one in found if not one.met]
-    now = check_expectations(caller, [one.expectation for one in failing], reasons=False) if failing else []
+def find_broken_if_imported(plan: Plan, results: Sequence[Checked], *, caller: Caller) -> list[Checked]:
+    """Those of `check_if_imported` that are met now, or that only the file expects, and would not be met."""
+    failing = [result for result in results if not result.met]
+    now = (
+        check_expectations(caller, [result.expectation for result in failing], reasons=False)
+        if failing
+        else []
+    )
     brought = {
-        (name, one["flag"], one["environment"])
-        for name, saved in _saved_contexts(plan, _brought).items()
-        for one in saved.expectations
+        (name, expectation["flag"], expectation["environment"])
+        for name, saved in _saved_contexts(plan, _new_expectations).items()
+        for expectation in saved.expectations
     }
     return [
         after
@@ -48,39 +52,39 @@ def broken_if_imported(plan: Plan, found: Sequence[Checked], *, caller: Caller) 
     ]
 
 
-def changed_if_imported(states: PlannedStates, *, caller: Caller) -> list[ChangedExpectation]:
+def find_changed_if_imported(states: PlannedStates, *, caller: Caller) -> list[ChangedExpectation]:
     """The expectations that break or are met again, and those that the file brings and that would not be met."""
-    kept = kept_contexts(states.plan)
+    kept = saved_contexts_after(states.plan)
     changed = expectations_changed_by(caller, *states.pair.snapshots, states.names, instead=kept)
-    brought = brought_and_not_met(states, caller=caller)
-    now = check_expectations(caller, [one.expectation for one in brought]) if brought else []
-    return changed + [ChangedExpectation(*pair) for pair in zip(now, brought, strict=True)]
+    unmet = find_unmet_of_file(states, caller=caller)
+    now = check_expectations(caller, [result.expectation for result in unmet]) if unmet else []
+    return changed + [ChangedExpectation(*pair) for pair in zip(now, unmet, strict=True)]
 
 
-def kept_contexts(plan: Plan) -> dict[str, SavedContext]:
+def saved_contexts_after(plan: Plan) -> dict[str, SavedContext]:
     """The stored saved contexts that the import changes as it would leave them, with what was expected before, too."""
-    found = _saved_contexts(plan, _kept)
-    return {name: saved for name, saved in found.items() if saved.pk > 0}
+    contexts = _saved_contexts(plan, _stored_expectations)
+    return {name: saved for name, saved in contexts.items() if saved.pk > 0}
 
 
-def brought_and_not_met(states: PlannedStates, *, caller: Caller) -> list[Checked]:
+def find_unmet_of_file(states: PlannedStates, *, caller: Caller) -> list[Checked]:
     """What only the file expects of the project's flags, and they would not give."""
     plan = states.plan
-    contexts = [saved for saved in _saved_contexts(plan, _brought).values() if saved.expectations]
+    contexts = [saved for saved in _saved_contexts(plan, _new_expectations).values() if saved.expectations]
     if not contexts:
         return []
     expected = expectations_of(caller, projects=[plan.project], contexts=contexts, planned=_projects(plan))
-    return [one for one in _checked(states, expected, caller) if not one.met]
+    return [result for result in _check_after(states, expected, caller) if not result.met]
 
 
-def _kept(found: SavedContextPlan) -> list[Document]:
-    before = found.before["expectations"] if found.before else ()
-    return [one for one in found.after["expectations"] if one in before]
+def _stored_expectations(planned: SavedContextPlan) -> list[Document]:
+    before = planned.before["expectations"] if planned.before else ()
+    return [expectation for expectation in planned.after["expectations"] if expectation in before]
 
 
-def _brought(found: SavedContextPlan) -> list[Document]:
-    before = found.before["expectations"] if found.before else ()
-    return [one for one in found.after["expectations"] if one not in before]
+def _new_expectations(planned: SavedContextPlan) -> list[Document]:
+    before = planned.before["expectations"] if planned.before else ()
+    return [expectation for expectation in planned.after["expectations"] if expectation not in before]
 
 
 def _saved_contexts(
@@ -93,13 +97,13 @@ def _saved_contexts(
         name: SavedContext(
             pk=ids.get(name, -1 - place),
             name=name,
-            project_id=found.project,
-            context=found.after["context"],
-            note=found.after["note"],
-            enforced_in=found.enforced_in,
-            expectations=expectations(found),
+            project_id=planned.project,
+            context=planned.after["context"],
+            note=planned.after["note"],
+            enforced_in=planned.enforced_in,
+            expectations=expectations(planned),
         )
-        for place, (name, found) in enumerate(plan.saved_contexts.items())
+        for place, (name, planned) in enumerate(plan.saved_contexts.items())
     }
 
 
@@ -108,15 +112,18 @@ def _projects(plan: Plan) -> dict[str, str]:
     return {flag.name: plan.project for flag in plan.flags.values() if flag.after is not None}
 
 
-def _checked(states: PlannedStates, expectations: Sequence[Expectation], caller: Caller) -> list[Checked]:
+def _check_after(states: PlannedStates, expectations: Sequence[Expectation], caller: Caller) -> list[Checked]:
     """Those of the import's project and environment with its flags afterwards, the others as stored."""
     plan, after = states.plan, states.pair.after
     touched = [
-        one.environment == plan.environment and (one.project == plan.project or one.flag in after.positions)
-        for one in expectations
+        expectation.environment == plan.environment
+        and (expectation.project == plan.project or expectation.flag in after.positions)
+        for expectation in expectations
     ]
     pairs = list(zip(expectations, touched, strict=True))
-    inside = checked([one for one, is_in in pairs if is_in], {after.environment: after}, now=timezone.now())
-    outside = check_expectations(caller, [one for one, is_in in pairs if not is_in])
-    found = {id(each.expectation): each for each in (*inside, *outside)}
-    return [found[id(one)] for one in expectations]
+    inside = checked(
+        [expectation for expectation, is_in in pairs if is_in], {after.environment: after}, now=timezone.now()
+    )
+    outside = check_expectations(caller, [expectation for expectation, is_in in pairs if not is_in])
+    results = {id(result.expectation): result for result in (*inside, *outside)}
+    return [results[id(expectation)] for expectation in expectations]

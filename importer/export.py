@@ -33,13 +33,13 @@ def saved_context_entries(document: Document, environment: str, caller: Caller) 
     """
     flags = {feature["name"] for feature in document["features"]}
     projects = {feature["project"] for feature in document["features"]}
-    found = list(SavedContext.objects.readable_by(caller).usable_in(*projects))
-    visible = visible_expectations(caller, found)
-    for saved in found:
+    contexts = list(SavedContext.objects.readable_by(caller).usable_in(*projects))
+    visible = visible_expectations(caller, contexts)
+    for saved in contexts:
         expectations = [
-            {key: value for key, value in one.items() if key != "environment"}
-            for one in visible[saved.pk]
-            if one["flag"] in flags and one["environment"] == environment
+            {key: value for key, value in expectation.items() if key != "environment"}
+            for expectation in visible[saved.pk]
+            if expectation["flag"] in flags and expectation["environment"] == environment
         ]
         if saved.project_id or expectations:
             yield {

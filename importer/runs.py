@@ -183,8 +183,8 @@ def preview_changes(before: dict[str, FlagReport], after: dict[str, FlagReport])
             lines.append(f"{name}: {old.action} → {new.action}.")
         elif old.document() != new.document():
             lines.append(f"{name} is changed differently.")
-    more = len(lines) - MAX_CHANGES
-    return [*lines[:MAX_CHANGES], f"{more} more flags."] if more > 0 else lines
+    unlisted = len(lines) - MAX_CHANGES
+    return [*lines[:MAX_CHANGES], f"{unlisted} more flags."] if unlisted > 0 else lines
 
 
 def confirm(run_id: UUID, *, caller: Caller, fingerprint: str, excluded: Iterable[str]) -> None:

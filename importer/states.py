@@ -36,8 +36,10 @@ class ImportState(State):
             yield Problem(f"{path}.import", message)
 
     def compile(self, stored: StoredFlags) -> Snapshot:
-        known = {segment.id for segment in stored.snapshot.segments}
-        new = {key: one for key, one in self.definitions.segments.items() if str(key) not in known}
+        stored_ids = {segment.id for segment in stored.snapshot.segments}
+        new = {
+            key: segment for key, segment in self.definitions.segments.items() if str(key) not in stored_ids
+        }
         return stored.replace(self.names, Definitions(self.definitions.flags, new))
 
     def apply(self, stored: Definitions, names: Collection[str]) -> Definitions:

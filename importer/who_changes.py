@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from flagadmin.core.errors import NotFound
 from groups.access import Caller
-from importer.expectations import changed_if_imported
+from importer.expectations import find_changed_if_imported
 from importer.plan.import_plan import Plan
 from importer.states import PlannedStates, plan_states
 from playground.comparison.answer import Answer
@@ -34,10 +34,10 @@ def who_changes(plan: Plan, *, flag: str = "", states: PlannedStates | None = No
     states = states or plan_states(plan)
     if flag and flag not in states.names:
         raise NotFound(f"This import does not change the evaluation of {flag}.")
-    pair, shown = states.pair, states.names[:MAX_FLAGS]
+    pair, compared = states.pair, states.names[:MAX_FLAGS]
     # The same users for one flag as for all.
-    users, now = users_for(len(shown)), timezone.now()
-    contexts = sample_users(pair.read(shown[:MAX_RULES]), now=now, users=users)
+    users, now = users_for(len(compared)), timezone.now()
+    contexts = sample_users(pair.read(compared[:MAX_RULES]), now=now, users=users)
 
     def make_rare(names: list[str]) -> Sequence[Context]:
         return generated(pair.read(names), now=now, limit=MAX_GENERATED)
@@ -45,7 +45,7 @@ def who_changes(plan: Plan, *, flag: str = "", states: PlannedStates | None = No
     return WhoChanges(
         *pair.snapshots,
         contexts,
-        [flag] if flag else shown,
+        [flag] if flag else compared,
         budget=FOR_PAGE,
         total=len(states.names),
         make_rare=make_rare,
@@ -54,13 +54,13 @@ def who_changes(plan: Plan, *, flag: str = "", states: PlannedStates | None = No
 
 def answer_plan(plan: Plan, *, caller: Caller, contexts: Mapping[str, Any], limit: int = EXAMPLES) -> Answer:
     """All changed flags, as the playground's comparison answers. Raises ValidationError if there are too many."""
-    states, given = plan_states(plan), GivenContexts(caller, contexts)
+    states, given_contexts = plan_states(plan), GivenContexts(caller, contexts)
     pair, names = states.pair, states.names
-    BUDGET.check_size(len(names), given.most)
-    made = given.make(lambda: pair.read(names[:MAX_RULES]))
-    who = WhoChanges(*pair.snapshots, Contexts(made), names, budget=BUDGET)
-    changed = changed_if_imported(states, caller=caller)
+    BUDGET.check_size(len(names), given_contexts.most)
+    made_contexts = given_contexts.make(lambda: pair.read(names[:MAX_RULES]))
+    who = WhoChanges(*pair.snapshots, Contexts(made_contexts), names, budget=BUDGET)
+    changed = find_changed_if_imported(states, caller=caller)
     return {
-        **comparison_document(who, saved=given.saved, limit=limit),
+        **comparison_document(who, saved=given_contexts.saved, limit=limit),
         "expectations": changes_document(changed),
     }

@@ -281,8 +281,8 @@ def read_body(raw: Any, *, project: str | None = None, environment: str | None =
     """
     if isinstance(raw, dict) and (project or environment):
         raw = raw if "data" in raw else {"data": raw}
-        given = {"project": project, "environment": environment}
-        raw = {**raw, **{name: value for name, value in given.items() if value}}
+        target = {"project": project, "environment": environment}
+        raw = {**raw, **{name: value for name, value in target.items() if value}}
     _check_size(raw)
     document = validate_by_parts(_BODY, raw, BodyDocument)
     return Body(document["project"], document["environment"], document["data"])

@@ -61,7 +61,13 @@ class EvaluatePage(ConsolePage):
         if not query.problems:
             link = request.build_absolute_uri()
             answer = run_isolated(
-                self.run.size, as_if_imported, self.run.id, query, request.GET, link, caller=self.caller
+                self.run.size,
+                evaluate_as_if_imported,
+                self.run.id,
+                query,
+                request.GET,
+                link,
+                caller=self.caller,
             )
         if answer.header:
             return csv_response(self.request, "as-if-imported", answer.header, answer.rows)
@@ -72,19 +78,19 @@ class EvaluatePage(ConsolePage):
 
 
 @bulk_work
-def as_if_imported(
-    run_id: UUID, query: PlaygroundQuery, given: QueryDict, link: str, *, caller: Caller
+def evaluate_as_if_imported(
+    run_id: UUID, query: PlaygroundQuery, page_query: QueryDict, link: str, *, caller: Caller
 ) -> AsIfImported:
-    """Evaluates both sides. ``given``, ``link``: query and URL of the page. Raises NotFound, Conflict."""
+    """Evaluates both sides. ``page_query``, ``link``: query and URL of the page. Raises NotFound, Conflict."""
     run = access_run(caller, run_id)
     plan = plan_import(body_of(run), caller=caller)
     planned = planned_definitions(plan)
     compiled = compile_playground(planned.flags, planned.segments, environment=run.environment).snapshot
     present = snapshot([run.project], run.environment).snapshot
     evaluations = _evaluations(query, present, compiled)
-    matrix = Matrix(evaluations, [Label.of("Now"), Label.of("After the import")], given)
-    used = frozenset(name for one in (present, compiled) for name in one.columns.fields())
-    if given.get("format") == "csv":
+    matrix = Matrix(evaluations, [Label.of("Now"), Label.of("After the import")], page_query)
+    used = frozenset(name for state in (present, compiled) for name in state.columns.fields())
+    if page_query.get("format") == "csv":
         return AsIfImported(used, header=matrix.csv_header(), rows=list(matrix.csv_rows()))
     context = {"matrix": matrix, "listing": matrix.listing, "flag_query": query.urlencode(), "link": link}
     assert run.checked_at is not None
@@ -92,13 +98,13 @@ def as_if_imported(
     return AsIfImported(used, outdated, render_to_string("includes/matrix.html", context))
 
 
-def _evaluations(query: PlaygroundQuery, *compiled: Any) -> list[Evaluation]:
+def _evaluations(query: PlaygroundQuery, *states: Any) -> list[Evaluation]:
     """Evaluates all with the same context, time and random numbers.
 
     If a field has several values, only the first is used.
     """
     now, seed = timezone.now(), random.random()
     return [
-        evaluate(one, Context(query.contexts[0]), now=now, random=random.Random(seed).random)
-        for one in compiled
+        evaluate(state, Context(query.contexts[0]), now=now, random=random.Random(seed).random)
+        for state in states
     ]

@@ -58,8 +58,8 @@ class FlagRow:
         self.can_restore = may_restore and report.is_here and self.action == "skip"
 
     def cells(self) -> list[str]:
-        what = "; ".join(map(str, self.changes)) or self.summary or self.reason
-        return [self.name, self.words, what]
+        description = "; ".join(map(str, self.changes)) or self.summary or self.reason
+        return [self.name, self.words, description]
 
 
 def listing_of(run: ImportRun, query: QueryDict) -> Listing[FlagReport]:

@@ -26,7 +26,9 @@ def preview_context(run: ImportRun, ticked: Collection[str]) -> dict[str, Any]:
         "more_problems": max(preview.get("problemCount", 0) - PROBLEMS_SHOWN, 0),
         "created": list(created(preview)),
         "saved_contexts": list(saved_contexts(preview)),
-        "also": f" and {counted(others, 'saved context')}" if (others := written_contexts(preview)) else "",
+        "also": f" and {counted(saved_context_count, 'saved context')}"
+        if (saved_context_count := written_contexts(preview))
+        else "",
         "notes": list(notes(preview, run.environment)),
         "elsewhere": [name for name in preview.get("sources", ()) if name != run.environment],
         "is_production": Environment.objects.production().filter(name=run.environment).exists(),
@@ -64,8 +66,8 @@ def notes(preview: dict[str, Any], environment: str) -> Iterator[str]:
     elsewhere = {note_on_source(source, environment) for source in preview.get("sources", ())}
     listed = [note for note in preview.get("notes", ()) if note not in elsewhere]
     yield from listed[:PROBLEMS_SHOWN]
-    if (more := preview.get("noteCount", 0) - PROBLEMS_SHOWN) > 0:
-        yield f"{more:,} more notes are in the report."
+    if (unlisted := preview.get("noteCount", 0) - PROBLEMS_SHOWN) > 0:
+        yield f"{unlisted:,} more notes are in the report."
     if names := preview.get("defaulted"):
         yield f"Enabled without a strategy; the default will be added: {_listed(names)}."
 

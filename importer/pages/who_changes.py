@@ -14,7 +14,7 @@ from flagadmin.core.lists.pages import csv_response, curl_for
 from groups.access import Caller
 from groups.console import ConsolePage, Crumbs
 from importer.apply.execute import describe_change
-from importer.expectations import brought_and_not_met, kept_contexts
+from importer.expectations import find_unmet_of_file, saved_contexts_after
 from importer.isolation import bulk_work, run_isolated
 from importer.models import ImportRun
 from importer.plan.build import plan_import
@@ -63,7 +63,7 @@ class WhoChangesPage(ConsolePage):
         part = request.headers.get("HX-Target") == "who-changes"
         link = request.build_absolute_uri()
         answer = run_isolated(
-            self.run.size, if_imported, self.run.id, request.GET, link, part=part, caller=self.caller
+            self.run.size, compare_if_imported, self.run.id, request.GET, link, part=part, caller=self.caller
         )
         if answer.header:
             return csv_response(self.request, "who-changes", answer.header, answer.rows)
@@ -73,19 +73,23 @@ class WhoChangesPage(ConsolePage):
 
 
 @bulk_work
-def if_imported(run_id: UUID, given: QueryDict, link: str, *, part: bool, caller: Caller) -> IfImported:
-    """Compares both states. ``given``, ``link``: query and URL of the page. Raises NotFound, Conflict."""
+def compare_if_imported(
+    run_id: UUID, query: QueryDict, link: str, *, part: bool, caller: Caller
+) -> IfImported:
+    """Compares both states. ``query``, ``link``: query and URL of the page. Raises NotFound, Conflict."""
     run = access_run(caller, run_id)
     plan = plan_import(body_of(run), caller=caller)
     explain = explain_by(reverse("import-evaluate", args=[run.id]))
     states = plan_states(plan)
-    found = who_changes(plan, flag=given.get("only", ""), states=states)
-    changes = Changes(found, given, explain=explain, per_page=IN_PREVIEW if part else 0)
-    if given.get("format") == "csv":
+    comparison = who_changes(plan, flag=query.get("only", ""), states=states)
+    changes = Changes(comparison, query, explain=explain, per_page=IN_PREVIEW if part else 0)
+    if query.get("format") == "csv":
         return IfImported(header=changes.csv_header(), rows=list(changes.csv_rows()))
     assert run.checked_at is not None
-    not_met = brought_and_not_met(states, caller=caller)
-    effects = broken_by(caller, *states.pair.snapshots, flags=states.names, instead=kept_contexts(plan))
+    not_met = find_unmet_of_file(states, caller=caller)
+    effects = broken_by(
+        caller, *states.pair.snapshots, flags=states.names, instead=saved_contexts_after(plan)
+    )
     name = "importer/who_changes_summary.html" if part else "includes/changes.html"
     context = {
         "changes": changes,

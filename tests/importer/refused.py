@@ -13,8 +13,8 @@ def variant(name: str = "a", **fields: Any) -> dict[str, Any]:
     return {"name": name, "weight": 1000, "weightType": "variable", "stickiness": "default"} | fields
 
 
-def with_strategy(given: dict[str, Any], **data: Any) -> dict[str, Any]:
-    return body("one", featureStrategies=[given], **data)
+def with_strategy(document: dict[str, Any], **data: Any) -> dict[str, Any]:
+    return body("one", featureStrategies=[document], **data)
 
 
 FIRST = "data.featureStrategies[0]"

@@ -123,7 +123,7 @@ def test_large_files_are_planned_beside_the_workers_and_once(browse, settings, m
     browser.post(address, {"do": "exclude", "flag": "a"})
     browser.post(address, {"do": "confirm", "fingerprint": "another"})
     confirm(browser, address, "b")
-    assert apart == ["upload", "as_if_imported", "check", "confirm", "check", "confirm"]
+    assert apart == ["upload", "evaluate_as_if_imported", "check", "confirm", "check", "confirm"]
     assert list(Flag.objects.values_list("name", flat=True)) == ["c"]
 
 

@@ -46,10 +46,10 @@ def changed(callers: Any, *names: str, percent: int = 75, flag: str = "", **data
 def test_a_raised_rollout_turns_a_quarter_on(callers: Any, shop: Any) -> None:
     stored("checkout")
     stored("other")
-    found = changed(callers, "checkout")
-    [flag] = found.flags
-    assert (flag.name, flag.project, found.users, found.total) == ("checkout", "shop", MAX_USERS, 1)
-    assert 2_300 < flag.counts[Change.OFF_TO_ON] == flag.users == found.affected < 2_700
+    comparison = changed(callers, "checkout")
+    [flag] = comparison.flags
+    assert (flag.name, flag.project, comparison.users, comparison.total) == ("checkout", "shop", MAX_USERS, 1)
+    assert 2_300 < flag.counts[Change.OFF_TO_ON] == flag.users == comparison.affected < 2_700
     assert 0.47 < flag.on_before < 0.53
     assert 0.72 < flag.on_after < 0.78
 
@@ -57,9 +57,9 @@ def test_a_raised_rollout_turns_a_quarter_on(callers: Any, shop: Any) -> None:
 def test_users_are_the_same_for_one_flag_as_for_all(callers: Any, shop: Any) -> None:
     stored("checkout")
     stored("search")
-    every = changed(callers, "checkout", "search").flags
-    [one] = changed(callers, "checkout", "search", flag="checkout").flags
-    assert {flag.name: flag.counts for flag in every}["checkout"] == one.counts
+    all_flags = changed(callers, "checkout", "search").flags
+    [one_flag] = changed(callers, "checkout", "search", flag="checkout").flags
+    assert {flag.name: flag.counts for flag in all_flags}["checkout"] == one_flag.counts
 
 
 def test_new_flags_and_their_segments(callers: Any, shop: Any) -> None:
@@ -70,35 +70,35 @@ def test_new_flags_and_their_segments(callers: Any, shop: Any) -> None:
             "constraints": [{"contextName": "plan", "operator": "IN", "values": ["pro"]}],
         }
     ]
-    found = changed(callers, "new", featureStrategies=[strategy("new", segments=[5])], segments=segments)
-    [flag] = found.flags
-    assert 0 < flag.counts[Change.OFF_TO_ON] < found.users
+    comparison = changed(callers, "new", featureStrategies=[strategy("new", segments=[5])], segments=segments)
+    [flag] = comparison.flags
+    assert 0 < flag.counts[Change.OFF_TO_ON] < comparison.users
     assert flag.on_before == 0
     assert not Segment.objects.exists()
 
 
 def test_an_archived_flag_turns_its_users_off(callers: Any, shop: Any) -> None:
     stored("old", 100)
-    found = changed(
+    comparison = changed(
         callers, features=[{"name": "old", "archived": True}], featureStrategies=[], featureEnvironments=[]
     )
-    [flag] = found.flags
-    assert flag.counts[Change.ON_TO_OFF] == found.users
+    [flag] = comparison.flags
+    assert flag.counts[Change.ON_TO_OFF] == comparison.users
 
 
 def test_a_child_changes_with_its_parent(callers: Any, shop: Any) -> None:
     child = stored("child", 100)
     Dependency.objects.create(flag=child, parent=stored("parent"), enabled=True, variants=[])
-    found = changed(callers, "parent")
-    assert {flag.name: flag.users for flag in found.flags} == dict.fromkeys(
-        ("child", "parent"), found.affected
+    comparison = changed(callers, "parent")
+    assert {flag.name: flag.users for flag in comparison.flags} == dict.fromkeys(
+        ("child", "parent"), comparison.affected
     )
 
 
 def test_is_what_the_import_then_does(callers: Any, shop: Any) -> None:
     old, parent = stored("old", 100), stored("parent")
     Dependency.objects.create(flag=stored("child", 100), parent=parent, enabled=True, variants=[])
-    given = read_body(
+    parsed = read_body(
         body(
             *("parent", "new"),
             features=[{"name": "parent"}, {"name": "new"}, {"name": old.name, "archived": True}],
@@ -107,11 +107,11 @@ def test_is_what_the_import_then_does(callers: Any, shop: Any) -> None:
             segments=[{"id": 5, "name": "vip", "constraints": [NORWAY]}],
         )
     )
-    said = who_changes(plan_import(given, caller=callers("admin")))
-    assert {flag.name for flag in said.flags if flag.users} == {"old", "child", "parent", "new"}
-    import_body(given, caller=callers("admin"))
+    comparison = who_changes(plan_import(parsed, caller=callers("admin")))
+    assert {flag.name for flag in comparison.flags if flag.users} == {"old", "child", "parent", "new"}
+    import_body(parsed, caller=callers("admin"))
     now = snapshot(["shop"], "development").snapshot
-    after = Comparison(said.comparison.after, now, said.comparison.table)
+    after = Comparison(comparison.comparison.after, now, comparison.comparison.table)
     for name in after.names():
         assert after.flag(name).changed == 0, name
 
@@ -121,22 +121,22 @@ def test_what_no_user_meets_is_found_by_the_rules(callers: Any, shop: Any) -> No
         {"contextName": f"field-{number}", "operator": "IN", "values": [str(number)]} for number in range(16)
     ]
     narrow = half("narrow", 100) | {"featureName": "narrow", "constraints": needs}
-    fields = [{"name": each["contextName"]} for each in needs]
-    found = changed(callers, "narrow", "a", featureStrategies=[narrow], contextFields=fields)
-    flag = {flag.name: flag for flag in found.flags}["narrow"]
+    fields = [{"name": need["contextName"]} for need in needs]
+    comparison = changed(callers, "narrow", "a", featureStrategies=[narrow], contextFields=fields)
+    flag = {flag.name: flag for flag in comparison.flags}["narrow"]
     assert (flag.users, flag.on_after) == (0, 0)
     assert flag.made > 0
-    [example, *_] = found.examples(flag, [Change.OFF_TO_ON])
+    [example, *_] = comparison.examples(flag, [Change.OFF_TO_ON])
     context = flag.source.table.contexts[example.position]
-    assert all(context.given[each["contextName"]] == each["values"][0] for each in needs)
+    assert all(context.given[need["contextName"]] == need["values"][0] for need in needs)
 
 
 def test_what_evaluates_the_same_is_not_compared(callers: Any, shop: Any) -> None:
     stored("checkout")
-    found = changed(
+    comparison = changed(
         callers, "checkout", percent=50, features=[{"name": "checkout", "description": "A new text"}]
     )
-    assert (found.total, found.flags) == (0, [])
+    assert (comparison.total, comparison.flags) == (0, [])
 
 
 # Pages -----------------------------------------------------------------------------------------------------
@@ -240,7 +240,7 @@ def test_the_api_says_who_changes(api: Any, shop: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "given", "path"),
+    ("query", "document", "path"),
     [
         ("?synthetic=0", sent("a"), "synthetic"),
         ("?seed=x", sent("a"), "seed"),
@@ -248,29 +248,29 @@ def test_the_api_says_who_changes(api: Any, shop: Any) -> None:
         ("", {"project": "shop"}, "environment"),
     ],
 )
-def test_what_the_api_refuses(api: Any, shop: Any, query: str, given: Any, path: str) -> None:
-    response = api["viewer"].post(COMPARE + query, given)
+def test_what_the_api_refuses(api: Any, shop: Any, query: str, document: Any, path: str) -> None:
+    response = api["viewer"].post(COMPARE + query, document)
     assert response.status_code == 400
     assert path in [problem["path"] for problem in response.json()["details"]]
 
 
 def test_too_many(api: Any, shop: Any) -> None:
     names = [f"flag-{number:03}" for number in range(101)]
-    given = body(
+    document = body(
         *names,
         featureStrategies=[strategy(name) for name in names],
         featureEnvironments=[switch(name) for name in names],
     )
-    response = api["viewer"].post(f"{COMPARE}?synthetic=10000", given)
+    response = api["viewer"].post(f"{COMPARE}?synthetic=10000", document)
     assert response.status_code == 400
     assert "101 flags for up to 10,000 contexts" in response.text
 
 
 def test_only_who_reads_the_project(api: Any, shop: Any) -> None:
-    given = sent("a") | {"project": make_project("vault").id}
-    assert api["member"].post(COMPARE, given).status_code == 404
-    assert api["admin"].post(COMPARE, given | {"project": "nosuch"}).status_code == 404
-    assert api["admin"].post(COMPARE, given).status_code == 200
+    document = sent("a") | {"project": make_project("vault").id}
+    assert api["member"].post(COMPARE, document).status_code == 404
+    assert api["admin"].post(COMPARE, document | {"project": "nosuch"}).status_code == 404
+    assert api["admin"].post(COMPARE, document).status_code == 200
 
 
 def test_the_example_in_the_api_description(api: Any) -> None:

@@ -11,7 +11,7 @@ from flagadmin.core.errors import AppError, counted
 from flagadmin.core.http.request_bodies import parse_json
 from groups.access import Caller
 from importer.body.schemas import parse_body
-from importer.expectations import broken_if_imported, checked_if_imported
+from importer.expectations import check_if_imported, find_broken_if_imported
 from importer.management.commands.import_flags import read_bytes
 from importer.plan.build import plan_import
 from importer.plan.import_plan import Plan
@@ -89,40 +89,40 @@ class Command(BaseCommand):
 
     def _refusals(self, options: Mapping[str, Any]) -> Iterator[str]:
         caller = Caller.system()
-        given = {"projects": options["project"], "environments": options["environment"]}
+        choice = {"projects": options["project"], "environments": options["environment"]}
         if options["saved"]:
-            given["contexts"] = options["saved"]
+            choice["contexts"] = options["saved"]
         if options["as_if_imported"] is None:
-            yield from self._report(check_expectations(caller, chosen_expectations(caller, given)), options)
+            yield from self._report(check_expectations(caller, chosen_expectations(caller, choice)), options)
             return
         plan = _plan(options, caller)
-        yield from self._report(self._if_imported(plan, given, options, caller), options)
+        yield from self._report(self._check_import(plan, choice, options, caller), options)
         if contexts := _contexts(options):
             yield from self._people(plan, contexts, options["at_most"], caller)
 
-    def _report(self, found: Sequence[Checked], options: Mapping[str, Any]) -> Iterator[str]:
+    def _report(self, results: Sequence[Checked], options: Mapping[str, Any]) -> Iterator[str]:
         if options["junit"] is not None:
-            _write(options["junit"], junit(found))
-        for line in table(found):
+            _write(options["junit"], junit(results))
+        for line in table(results):
             self.stdout.write(line)
-        if all(one.met for one in found):
-            self.stdout.write(f"{summary(found)}.")
+        if all(result.met for result in results):
+            self.stdout.write(f"{summary(results)}.")
         else:
-            yield f"{summary(found)}."
+            yield f"{summary(results)}."
 
-    def _if_imported(
-        self, plan: Plan, given: dict[str, Any], options: Mapping[str, Any], caller: Caller
+    def _check_import(
+        self, plan: Plan, choice: dict[str, Any], options: Mapping[str, Any], caller: Caller
     ) -> list[Checked]:
         """All that is expected, with ``--all``; else what the import's project and environment give, without what they
         do not give now either."""
         if options["all"]:
-            return checked_if_imported(plan, given, caller=caller)
-        given["projects"] = given["projects"] or [plan.project]
-        given["environments"] = given["environments"] or [plan.environment]
-        found = checked_if_imported(plan, given, caller=caller)
-        broken = {id(one) for one in broken_if_imported(plan, found, caller=caller)}
-        counting = [one for one in found if one.met or id(one) in broken]
-        if before := len(found) - len(counting):
+            return check_if_imported(plan, choice, caller=caller)
+        choice["projects"] = choice["projects"] or [plan.project]
+        choice["environments"] = choice["environments"] or [plan.environment]
+        results = check_if_imported(plan, choice, caller=caller)
+        broken = {id(result) for result in find_broken_if_imported(plan, results, caller=caller)}
+        counting = [result for result in results if result.met or id(result) in broken]
+        if before := len(results) - len(counting):
             self.stdout.write(f"{counted(before, 'expectation')} not met now either; --all counts them.")
         return counting
 
@@ -131,11 +131,11 @@ class Command(BaseCommand):
     ) -> Iterator[str]:
         answer = answer_plan(plan, caller=caller, contexts=contexts, limit=0)
         share = 100 * answer["people"] / answer["contexts"]
-        said = f"{answer['people']:,} of {answer['contexts']:,} people change ({share:.3g} %)"
+        sentence = f"{answer['people']:,} of {answer['contexts']:,} people change ({share:.3g} %)"
         if at_most is not None and share > at_most:
-            yield f"{said}; at most {at_most:.3g} % may."
+            yield f"{sentence}; at most {at_most:.3g} % may."
         else:
-            self.stdout.write(f"{said}.")
+            self.stdout.write(f"{sentence}.")
 
 
 def _check_options(options: Mapping[str, Any]) -> None:

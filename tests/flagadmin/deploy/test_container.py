@@ -27,6 +27,7 @@ from tests.support.live_server import (
 ROOT = Path(__file__).resolve().parents[3]
 USER = 10001
 NEEDED = ("buildah", "debootstrap")
+NAME_SERVERS = ("/usr/lib/cni/dnsname", "/usr/lib/podman/aardvark-dns", "/usr/libexec/podman/aardvark-dns")
 # Limits that any machine can set. Healthy or not is asked by hand: Podman needs systemd to ask regularly.
 SETTINGS = """
 [containers]
@@ -150,6 +151,10 @@ def is_healthy(name: str) -> bool:
 
 
 @needs("podman", "podman-compose", "runc")
+@pytest.mark.skipif(
+    not any(Path(path).exists() for path in NAME_SERVERS),
+    reason="compose.yaml is not tried: containers would not find each other by name (package dnsname or aardvark-dns).",
+)
 def test_compose_serves_with_postgresql_and_keeps_its_data(folder, monkeypatch):
     run(
         "buildah",
