@@ -1,13 +1,14 @@
 """Authorization: what a caller may do, and which projects they may read. No other module decides this.
 
-A :class:`Caller` is the user or token that makes a request. Its rights are loaded with one query on first use
-and cached for the request.
+A :class:`Caller` is the user or token that makes a request. Its rights are read by the statement that finds its token,
+or with one query on first use, and cached for the request.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import orjson
 from django.db import connection
 from django.utils.functional import cached_property
 
@@ -20,22 +21,24 @@ if TYPE_CHECKING:
 DEFAULT_PROJECT = "default"
 SYSTEM_NAME = "flagadmin"
 
-# One row per held permission: (project or null for root, permission or null, environment or null for all).
-_RIGHTS = """
+RIGHTS = """
 WITH held AS (
-    SELECT root_role_id AS role_id, NULL::text AS project_id FROM groups_user WHERE id = %(user)s
+    SELECT u.root_role_id AS role_id, NULL::text AS project_id FROM groups_user u WHERE u.id = {user}
     UNION ALL
     SELECT g.root_role_id, NULL FROM groups_group g JOIN groups_groupmembership m ON m.group_id = g.id
-     WHERE m.user_id = %(user)s
+     WHERE m.user_id = {user}
     UNION ALL
-    SELECT role_id, project_id FROM groups_grant WHERE user_id = %(user)s
+    SELECT t.role_id, t.project_id FROM groups_grant t WHERE t.user_id = {user}
     UNION ALL
     SELECT t.role_id, t.project_id FROM groups_grant t JOIN groups_groupmembership m ON m.group_id = t.group_id
-     WHERE m.user_id = %(user)s
+     WHERE m.user_id = {user}
 )
-SELECT held.project_id, p.permission, p.environment_id
+SELECT coalesce(jsonb_agg(jsonb_build_array(held.project_id, p.permission, p.environment_id)), '[]')
   FROM held LEFT JOIN groups_rolepermission p ON p.role_id = held.role_id
  WHERE held.role_id IS NOT NULL
+"""
+"""The rights of ``{user}`` as JSON, a list of held permissions:
+``[project or null for root, permission or null, environment or null for all]``.
 """
 
 _SCOPES = {permission.value: permission.scope for permission in Permission}
@@ -64,15 +67,20 @@ NOTHING = Rights(is_admin=False, reads_all_projects=False, projects=frozenset(),
 
 
 def rights_of_user(user_id: int) -> Rights:
-    """Loads the rights with one query.
+    """Loads the rights with one query."""
+    with connection.cursor() as cursor:
+        cursor.execute(RIGHTS.format(user="%(user)s"), {"user": user_id})
+        [(rights,)] = cursor.fetchall()
+    return read_rights(rights)
+
+
+def read_rights(rights: str) -> Rights:
+    """The rights that RIGHTS has selected.
 
     As in the reference server, project permissions of a root role apply to the default project.
     """
-    with connection.cursor() as cursor:
-        cursor.execute(_RIGHTS, {"user": user_id})
-        rows = cursor.fetchall()
     held, projects, has_root_role = set(), set(), False
-    for project, permission, environment in rows:
+    for project, permission, environment in orjson.loads(rights):
         if project is None:
             has_root_role = True
             is_root = _SCOPES.get(permission) is Scope.ROOT
@@ -114,7 +122,10 @@ class Caller:
     @cached_property
     def rights(self) -> Rights:
         if self.user is not None:
-            return rights_of_user(self.user.pk) if self.user.is_active else NOTHING
+            if not self.user.is_active:
+                return NOTHING
+            known = self.token.user_rights if self.token else None
+            return rights_of_user(self.user.pk) if known is None else read_rights(known)
         return EVERYTHING if self.token is not None and self.token.kind == "admin" else NOTHING
 
     @property

@@ -15,6 +15,7 @@ from threading import Lock
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.models import Q
+from django.db.models.expressions import RawSQL
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
@@ -23,7 +24,7 @@ from flagadmin.core.db.replica import REPLICA, has_replica, replica
 from flagadmin.core.db.standby import committed_locally
 from flagadmin.core.errors import AuthenticationRequired, ValidationError
 from flagadmin.core.http.timestamps import iso
-from groups.access import Caller
+from groups.access import RIGHTS, Caller
 from groups.models import ApiToken, User
 
 SECRET_BYTES = 28  # 56 hexadecimal digits
@@ -182,7 +183,7 @@ def _stored_token(digest: str, *, personal: bool) -> ApiToken | None:
 
 
 def _token_of_hash(digest: str, *, personal: bool, using: str) -> ApiToken | None:
-    """Looks up the token, and the user of a personal one.
+    """Looks up the token, and the user of a personal one with its rights.
 
     The SQL is cached, because every API request runs it.
     """
@@ -194,7 +195,8 @@ def _token_of_hash(digest: str, *, personal: bool, using: str) -> ApiToken | Non
         return None
     token = ApiToken.from_db(DEFAULT_DB_ALIAS, token_fields, row[: len(token_fields)])
     if personal and token.user_id is not None:
-        token.user = User.from_db(DEFAULT_DB_ALIAS, user_fields, row[len(token_fields) :])
+        token.user_rights = row[len(token_fields)]
+        token.user = User.from_db(DEFAULT_DB_ALIAS, user_fields, row[len(token_fields) + 1 :])
     return token
 
 
@@ -202,7 +204,8 @@ def _token_of_hash(digest: str, *, personal: bool, using: str) -> ApiToken | Non
 def _lookup(*, personal: bool) -> tuple[str, list[str], list[str]]:
     query = ApiToken.objects.filter(secret_hash="-").order_by()
     if personal:
-        query = query.select_related("user")
+        rights = RawSQL(RIGHTS.format(user="groups_apitoken.user_id"), ())  # noqa: S611 - a constant
+        query = query.select_related("user").annotate(rights=rights)
     sql, _ = query.query.sql_with_params()
     fields = [[field.attname for field in model._meta.concrete_fields] for model in (ApiToken, User)]
     return sql, fields[0], fields[1]

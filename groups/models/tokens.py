@@ -50,6 +50,9 @@ class ApiToken(models.Model):
     expires_at = models.DateTimeField(null=True, blank=True)
     seen_at = models.DateTimeField("last used", null=True, blank=True)
 
+    user_rights: str | None = None
+    """What ``groups.access`` reads of the user's rights, if the statement that found the token has selected it."""
+
     class Meta:
         verbose_name = "API token"
         ordering = ["-created_at", "-id"]

@@ -3,10 +3,11 @@
 import pytest
 
 from flagadmin.core.errors import NoAccess
-from groups.access import Caller
+from groups.access import Caller, rights_of_user
+from groups.authentication import authenticated
 from groups.models import Grant, Group, GroupMembership, Role, RolePermission
 from groups.permissions import BuiltIn, Permission
-from tests.support.cast import make_project, make_user
+from tests.support.cast import PROJECT_ROLES, ROOT_ROLES, make_group, make_project, make_token, make_user
 
 P = Permission
 
@@ -92,6 +93,28 @@ def test_one_query_for_all_checks_of_a_request(callers, django_assert_num_querie
         for permission in P:
             caller.can(permission, project="shop", environment="production")
         assert caller.readable_projects == {"shop"}
+
+
+@pytest.mark.parametrize("name", [*ROOT_ROLES, *PROJECT_ROLES, "service", "outsider"])
+def test_a_personal_token_is_found_with_the_rights_of_its_user_and_of_nobody_else(
+    people, shop, name, django_assert_num_queries
+):
+    group = make_group("testers", people["outsider"], people["owner"], root_role=BuiltIn.VIEWER)
+    Grant.objects.create(role_id=BuiltIn.MEMBER, project_id="default", group=group)
+    secret = make_token("personal", user=people[name])
+    authenticated(secret)  # notes the token's use, once a minute
+    with django_assert_num_queries(1):
+        caller, _ = authenticated(secret)
+        rights = caller.rights
+    assert rights == rights_of_user(people[name].pk)
+    assert rights.is_admin == (name == "admin")
+
+
+def test_rights_that_have_been_taken_away_are_gone_with_the_next_authentication(people, shop):
+    secret = make_token("personal", user=people["owner"])
+    assert authenticated(secret)[0].can(P.DELETE_PROJECT, project="shop")
+    Grant.objects.filter(user=people["owner"]).delete()
+    assert not authenticated(secret)[0].can_read("shop")
 
 
 def test_the_refusal_names_permission_and_place(callers):
