@@ -6,8 +6,6 @@ Locks are always taken in the same order, which prevents deadlocks: projects by 
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from django.db.models import QuerySet
-
 from flagadmin.core import change_checks
 from flagadmin.core.errors import NotFound, Problem, ValidationError, choices
 from groups.access import Caller
@@ -105,8 +103,11 @@ def access_flag(
     Views call this with ``permission`` (and ``environment``) before they read the body, so that permission
     errors come first. Raises NotFound, NoAccess.
     """
-    access_project(caller, project_id)
-    flag = _one(Flag.objects.filter(project_id=project_id, name=name), project_id, name, archived)
+    flags = Flag.objects.filter(project_id=project_id, name=name)
+    flag = flags.first() if caller.can_read(project_id) else None
+    if flag is None:
+        access_project(caller, project_id)
+    flag = _checked(flag, project_id, name, archived)
     if permission is not None:
         caller.check(permission, project=project_id, environment=environment)
     return flag
@@ -124,7 +125,7 @@ def access_flag_for_update(
     """The flag, locked with its project. Raises NotFound, NoAccess. ``permission``: see above."""
     access_project_for_update(caller, project_id, permission, environment=environment)
     flags = Flag.objects.select_for_update(no_key=True).filter(project_id=project_id, name=name)
-    return _one(flags, project_id, name, archived)
+    return _checked(flags.first(), project_id, name, archived)
 
 
 def access_flags_for_update(
@@ -144,8 +145,7 @@ def access_flags_for_update(
     return list(flags.order_by("name"))
 
 
-def _one(flags: QuerySet[Flag], project_id: str, name: str, archived: bool | None) -> Flag:
-    flag = flags.first()
+def _checked(flag: Flag | None, project_id: str, name: str, archived: bool | None) -> Flag:
     if flag is None:
         raise NotFound(f"Flag {name} not found in project {project_id}.")
     if archived is not None and flag.is_archived != archived:

@@ -18,7 +18,8 @@ from projects.flags import actions as flags
 from projects.flags import archive as archiving
 from projects.flags import clone as cloning
 from projects.flags import move as moving
-from projects.flags.queries import flag_document, flag_summaries, metadata_document
+from projects.flags.flag_document import flag_document
+from projects.flags.queries import flag_summaries, metadata_document
 from projects.flags.serializers import (
     CloneBody,
     FlagBody,

@@ -15,7 +15,7 @@ from groups.permissions import Permission
 from playground.engine.definitions import VariantDefinition
 from projects.flags import environments as actions
 from projects.flags.bulk_api import ACTIVATE, activate_disabled
-from projects.flags.queries import flag_environment_document
+from projects.flags.flag_document import flag_environment_document
 from projects.flags.serializers import (
     FlagEnvironmentRecord,
     VariantBody,

@@ -17,7 +17,7 @@ STAGE_MEMBERS = {stage: "preLive" if stage == Stage.PRE_LIVE else str(stage) for
 
 def lifecycle_document(flag: Flag) -> list[Document]:
     """All stages that the flag has entered, in lifecycle order."""
-    return [_stage(row) for row in _in_order([flag.pk])]
+    return [stage_document(row) for row in _in_order([flag.pk])]
 
 
 def current_stage(flag: Flag) -> LifecycleStage | None:
@@ -27,7 +27,7 @@ def current_stage(flag: Flag) -> LifecycleStage | None:
 
 def current_stages(ids: Sequence[int]) -> dict[int, Document]:
     """The current stage of each of these flags: the last one it entered. One query."""
-    return {row.flag_id: _stage(row) for row in _in_order(ids)}
+    return {row.flag_id: stage_document(row) for row in _in_order(ids)}
 
 
 def count_stages(flags: FlagQuerySet) -> dict[str, int]:
@@ -45,6 +45,6 @@ def _in_order(ids: Sequence[int]) -> list[LifecycleStage]:
     return sorted(LifecycleStage.objects.filter(flag_id__in=ids), key=lambda row: ORDER.index(row.stage))
 
 
-def _stage(row: LifecycleStage) -> Document:
+def stage_document(row: LifecycleStage) -> Document:
     stage = {"stage": row.stage, "enteredStageAt": iso(row.entered_at)}
     return stage | ({"status": row.status} if row.status else {})

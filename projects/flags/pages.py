@@ -12,11 +12,11 @@ from projects.access import access_flag
 from projects.console import allowed, api_path, flag_url, project_crumbs, project_url
 from projects.flags.dependencies import possible_parents
 from projects.flags.evaluations import Evaluations, evaluations_by_day, evaluations_by_hour
+from projects.flags.flag_document import flag_document
 from projects.flags.flag_history import FlagHistory, flag_history
 from projects.flags.flag_places import flag_places, variant_splits
 from projects.flags.flag_users import using_applications
 from projects.flags.lifecycle_queries import current_stage
-from projects.flags.queries import flag_document
 from projects.models import Dependency, Flag, FlagType, TagType
 
 SHOWN_ROWS = 10  # parents, children or applications on one page

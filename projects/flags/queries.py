@@ -4,14 +4,13 @@ Every function accepts any number of flags and runs a fixed number of queries.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.db.matching import best_matches
-from flagadmin.core.errors import NotFound
 from flagadmin.core.http.timestamps import iso
 from groups.access import Caller
 from playground.engine.definitions import StrategyDefinition
@@ -70,61 +69,17 @@ def link_document(link: FlagLink) -> Document:
     return {"id": str(link.pk), "url": link.url, "title": link.title}
 
 
+def dependency_document(parent: str, enabled: bool, variants: list[str]) -> Document:
+    return {"feature": parent, "enabled": enabled, "variants": variants}
+
+
 def dependency_documents(flag_ids: Iterable[int]) -> dict[int, list[Document]]:
     """The parents of each flag, in the order in which they were added."""
     found: dict[int, list[Document]] = defaultdict(list)
     rows = Dependency.objects.filter(flag_id__in=list(flag_ids)).order_by("id")
-    for flag_id, parent, enabled, variants in rows.values_list(
-        "flag_id", "parent__name", "enabled", "variants"
-    ):
-        found[flag_id].append({"feature": parent, "enabled": enabled, "variants": variants})
+    for flag_id, *parent in rows.values_list("flag_id", "parent__name", "enabled", "variants"):
+        found[flag_id].append(dependency_document(*parent))
     return found
-
-
-def flag_document(flag: Flag, *, caller: Caller) -> Document:
-    """The response to ``GET …/features/:name``: one flag with all its data. About twelve queries."""
-    environments = environment_summaries([flag])[flag.pk]
-    by_environment = _strategies(flag)
-    variants = dict(FlagEnvironment.objects.filter(flag=flag).values_list("environment_id", "variants"))
-    counts = evaluation_counts([flag.pk])
-    people = [person_document(flag.created_by)] if flag.created_by else []
-    document = {
-        "environments": [
-            _detail(environment, variants, by_environment.get(environment["name"], []))
-            | counts.get((flag.pk, environment["name"]), NO_EVALUATIONS)
-            for environment in environments
-        ],
-        "name": flag.name,
-        "favorite": flag.pk in _favorites([flag.pk], caller),
-        "impressionData": flag.impression_data,
-        "description": flag.description,
-        "project": flag.project_id,
-        "stale": flag.stale,
-        "createdAt": iso(flag.created_at),
-        "type": flag.type,
-        "archived": flag.is_archived,
-        "dependencies": dependency_documents([flag.pk])[flag.pk],
-        "children": list(_children(flag)),
-        "links": [
-            link_document(link) | {"feature": flag.name} for link in FlagLink.objects.filter(flag=flag)
-        ],
-        "createdBy": creator_document(flag),
-        "collaborators": {"users": people},
-    }
-    return document | _lifecycle(flag, current_stages([flag.pk]))
-
-
-def flag_environment_document(flag: Flag, environment: str) -> Document:
-    """A flag in one environment of its project; ``name`` is the flag's. Raises NotFound."""
-    found = [item for item in environment_summaries([flag])[flag.pk] if item["name"] == environment]
-    if not found:
-        raise NotFound(f"Project {flag.project_id} has no environment {environment}.")
-    variants = dict(FlagEnvironment.objects.filter(flag=flag).values_list("environment_id", "variants"))
-    stored = strategy_documents(Strategy.objects.filter(flag=flag, environment_id=environment))
-    strategies = [{**strategy, "featureName": flag.name} for strategy in stored]
-    counts = evaluation_counts([flag.pk]).get((flag.pk, environment), NO_EVALUATIONS)
-    names = {"name": flag.name, "environment": environment}
-    return _detail(found[0], variants, strategies) | names | counts
 
 
 def flag_summaries(flags: Sequence[Flag], *, caller: Caller) -> list[Document]:
@@ -172,7 +127,7 @@ def search_documents(flags: Sequence[Flag], *, caller: Caller) -> list[Document]
                 | {"changeRequestIds": []}
                 for environment in summary["environments"]
             ],
-            "createdBy": creator_document(flag),
+            "createdBy": creator_document(flag.created_by),
         }
         | _lifecycle(flag, stages)
         for flag, summary in zip(flags, flag_summaries(flags, caller=caller), strict=True)
@@ -200,42 +155,14 @@ def person_document(user: Any) -> Document:
     return {"id": user.pk, "name": user.display_name}
 
 
-def _detail(
-    environment: Document, variants: dict[str, list], strategies: Sequence[Mapping[str, Any]]
-) -> Document:
-    name = environment["name"]
-    return {
-        "name": name,
-        "lastSeenAt": environment["lastSeenAt"],
-        "variants": variants.get(name, []),
-        "enabled": environment["enabled"],
-        "type": environment["type"],
-        "sortOrder": environment["sortOrder"],
-        "strategies": strategies,
-    }
-
-
-def creator_document(flag: Flag) -> Document:
+def creator_document(user: Any | None) -> Document:
     """The creator, or a placeholder: clients read the members of ``createdBy`` without checking for null."""
-    return person_document(flag.created_by) if flag.created_by else {"id": 0, "name": "unknown"}
+    return person_document(user) if user else {"id": 0, "name": "unknown"}
 
 
 def _lifecycle(flag: Flag, stages: dict[int, Document]) -> Document:
     """The current stage; flags created before lifecycle stages existed have none."""
     return {"lifecycle": stages[flag.pk]} if flag.pk in stages else {}
-
-
-def _children(flag: Flag) -> Iterable[str]:
-    children = Dependency.objects.filter(parent=flag, flag__archived_at=None)
-    return children.order_by("flag__name").values_list("flag__name", flat=True)
-
-
-def _strategies(flag: Flag) -> dict[str, list[StrategyDefinition]]:
-    strategies = list(Strategy.objects.filter(flag=flag))
-    found: dict[str, list[StrategyDefinition]] = defaultdict(list)
-    for strategy, document in zip(strategies, strategy_documents(strategies), strict=True):
-        found[strategy.environment_id].append(document)
-    return found
 
 
 def _tags(ids: Sequence[int]) -> dict[int, list[Document]]:

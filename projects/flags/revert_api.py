@@ -12,7 +12,7 @@ from flagadmin.core.http.openapi import refusal
 from flagadmin.core.http.timestamps import iso
 from groups.access import missing
 from groups.authentication import ApiRequest
-from projects.flags.queries import flag_document
+from projects.flags.flag_document import flag_document
 from projects.flags.revert import revert_flag
 from projects.flags.revert_plan import (
     PERMISSIONS,

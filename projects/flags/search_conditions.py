@@ -118,6 +118,10 @@ def overdue(now: datetime) -> Q:
     return Q(stale=False) & reduce(or_, old, Q(pk__in=[]))
 
 
+OVERDUE = "NOT f.stale AND f.created_at < %(now)s - make_interval(days => t.lifetime_days)"
+"""The same in a statement that joins ``projects_flag f`` with ``projects_flagtype t``."""
+
+
 def is_day(text: str) -> bool:
     try:
         return parse_date(text) is not None
