@@ -71,7 +71,7 @@ class ProjectApplicationViewSet(InProjectViewSet):
         ordered = queries.sort(listed.qs, options["sortBy"], descending=options["sortOrder"] == "desc")
         page = queries.page(project_id, listed.cut(ordered))
         records = queries.application_documents(project_id, page)
-        return Response({"total": listed.qs.count(), "applications": records})
+        return Response({"total": listed.total(page), "applications": records})
 
 
 class ApplicationViewSet(ViewSet):
@@ -97,8 +97,9 @@ class ApplicationViewSet(ViewSet):
         listed = ApplicationFilter(request.query_params, details.readable_applications(self.caller))
         options = listed.check()
         ordered = listed.qs.order_by("-name" if options["sortOrder"] == "desc" else "name")
-        records = details.overview_documents(self.caller, list(listed.cut(ordered)))
-        return Response({"applications": records, "total": listed.qs.count()})
+        page = list(listed.cut(ordered))
+        records = details.overview_documents(self.caller, page)
+        return Response({"applications": records, "total": listed.total(page)})
 
     @extend_schema(operation_id="getApplication", responses=ApplicationDetail)
     def retrieve(self, request: ApiRequest, name: str) -> Response:

@@ -29,6 +29,11 @@ SORT_KEYS = {
 SEPARATOR = "\x1f"  # between the parts of a row's ``search``
 REFRESHED_AT_ONCE = 1000
 
+_STALE = """
+SELECT application_id FROM projects_projectapplication
+ WHERE project_id = %s AND oldest_seen_at < %s ORDER BY application_id
+"""
+
 # The index returns instance ids in order, so the limit ends the scan.
 _INSTANCES = """
 SELECT line.application_id, ARRAY(
@@ -77,8 +82,8 @@ def page(project_id: str, lines: QuerySet[ProjectApplication]) -> list[ProjectAp
 
 
 def application_documents(project_id: str, lines: Sequence[ProjectApplication]) -> list[Document]:
-    """The documents of one page, in order. One SQL statement."""
-    instances = _instances(project_id, [line.application_id for line in lines])
+    """The documents of one page, in order. One SQL statement, for an empty page none."""
+    instances = _instances(project_id, [line.application_id for line in lines]) if lines else {}
     return [
         {
             "name": line.name,
@@ -144,8 +149,9 @@ def _instances(project_id: str, applications: list[int]) -> dict[int, list[str]]
 
 def _refresh_lines(project_id: str, since: datetime) -> None:
     """Rebuilds rows that include instances last seen before ``since``."""
-    stale = ProjectApplication.objects.filter(project_id=project_id, oldest_seen_at__lt=since)
-    ids = list(stale.order_by("application_id").values_list("application_id", flat=True))
+    with connection.cursor() as cursor:
+        cursor.execute(_STALE, [project_id, since])
+        ids = [application_id for (application_id,) in cursor.fetchall()]
     for start in range(0, len(ids), REFRESHED_AT_ONCE):
         transactional(refresh_applications)(ids[start : start + REFRESHED_AT_ONCE])
 

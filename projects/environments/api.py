@@ -106,7 +106,7 @@ class EnvironmentViewSet(ETagMixin, ViewSet):
         """List all environments in sort order. The counts cover the projects that the caller can read."""
         allowed = self.caller.readable_projects
         projects = None if allowed is None else sorted(allowed)
-        shown = environment_summaries(Environment.objects.all(), projects=projects)
+        shown = environment_summaries(projects=projects)
         return Response({"version": 1, "environments": shown})
 
     @extend_schema(

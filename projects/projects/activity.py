@@ -7,30 +7,29 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Avg, Count, Exists, F, Max, OuterRef, Q, Subquery
+from django.db import connection
+from django.db.models import Avg, Count, F, Q
 from django.utils import timezone
 
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.http.timestamps import iso
 from projects.members.counts import count_new_members
-from projects.models import Flag, LifecycleStage, Project, ProjectApplication
+from projects.models import Flag, LifecycleStage, Project
 
 Document = dict[str, Any]
 WINDOW = timedelta(days=30)
 EVENTS_COUNTED = 10_000
 """Only the latest events are counted: a project's log may be long, and the overview is requested often."""
 
-_USED = (LifecycleStage.Stage.PRE_LIVE, LifecycleStage.Stage.LIVE)
-_LAST_EVENT = AuditEvent.objects.filter(project=OuterRef("pk")).order_by("-id").values("created_at")[:1]
-_LAST_REPORT = (
-    ProjectApplication.objects.filter(project_id=OuterRef("pk"))
-    .order_by()
-    .values("project_id")
-    .annotate(last=Max("last_seen_at"))
-    .values("last")
-)
-_FIRST_FLAG = Flag.objects.active().filter(project=OuterRef("pk")).order_by("created_at", "id")
-_IN_USE = Exists(LifecycleStage.objects.filter(flag__project=OuterRef("pk"), stage__in=_USED))
+_USED = (LifecycleStage.Stage.PRE_LIVE.value, LifecycleStage.Stage.LIVE.value)
+_LATEST = """
+SELECT p.id, (SELECT created_at FROM audit_auditevent WHERE project = p.id ORDER BY id DESC LIMIT 1),
+       (SELECT max(last_seen_at) FROM projects_projectapplication WHERE project_id = p.id),
+       (SELECT name FROM projects_flag WHERE project_id = p.id AND archived_at IS NULL ORDER BY created_at, id LIMIT 1),
+       EXISTS (SELECT FROM projects_lifecyclestage s JOIN projects_flag f ON f.id = s.flag_id
+                WHERE f.project_id = p.id AND s.stage = ANY(%(used)s))
+  FROM projects_project p WHERE p.id = ANY(%(projects)s)
+"""
 
 
 def latest_documents(ids: Sequence[str]) -> dict[str, Document]:
@@ -38,14 +37,9 @@ def latest_documents(ids: Sequence[str]) -> dict[str, Document]:
 
     Every id has an entry, even that of a project deleted concurrently.
     """
-    rows = Project.objects.filter(pk__in=ids).values_list(
-        "pk",
-        Subquery(_LAST_EVENT),
-        Subquery(_LAST_REPORT),
-        Subquery(_FIRST_FLAG.values("name")[:1]),
-        _IN_USE,
-    )
-    found = {pk: _latest(*values) for pk, *values in rows}
+    with connection.cursor() as cursor:
+        cursor.execute(_LATEST, {"projects": list(ids), "used": list(_USED)})
+        found = {pk: _latest(*values) for pk, *values in cursor.fetchall()}
     return {pk: found.get(pk) or _latest(None, None, None, False) for pk in ids}
 
 

@@ -1,9 +1,10 @@
 """Reads projects and environments into the documents used by the API and by audit events."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from django.db import connection
 from django.db.models import Count, F, Q, QuerySet, Value
 from django.db.models.functions import Concat
 from django.utils import timezone
@@ -11,16 +12,14 @@ from django.utils import timezone
 from flagadmin.core.db.matching import best_matches
 from flagadmin.core.http.timestamps import iso
 from groups.access import Caller
-from groups.models import ApiToken, Grant
 from groups.permissions import BuiltIn, Permission
 from projects.access import projects_with
-from projects.flags.search_conditions import overdue
+from projects.flags.search_conditions import OVERDUE
 from projects.members.counts import member_counts
 from projects.models import (
     Environment,
     FavoriteProject,
     Flag,
-    FlagEnvironment,
     Project,
     ProjectEnvironment,
 )
@@ -33,6 +32,21 @@ FLAG_COUNTS = (
     "staleFeatureCount",
     "potentiallyStaleFeatureCount",
 )
+_FLAG_COUNTS = f"""
+SELECT f.project_id, count(*) FILTER (WHERE f.archived_at IS NULL),
+       count(*) FILTER (WHERE f.archived_at IS NOT NULL),
+       count(*) FILTER (WHERE f.archived_at IS NULL AND f.stale),
+       count(*) FILTER (WHERE f.archived_at IS NULL AND {OVERDUE})
+  FROM projects_flag f LEFT JOIN projects_flagtype t ON t.id = f.type
+ WHERE f.project_id = ANY(%(projects)s) GROUP BY f.project_id
+"""  # noqa: S608 - constants
+_OWNERS = """
+SELECT o.project_id, g.name, coalesce(nullif(u.name, ''), u.username), u.email
+  FROM groups_grant o
+  LEFT JOIN groups_user u ON u.id = o.user_id
+  LEFT JOIN groups_group g ON g.id = o.group_id
+ WHERE o.project_id = ANY(%(projects)s) AND o.role_id = %(role)s ORDER BY o.id
+"""
 OPEN = "open"  # the only mode: roles alone decide who may read a project
 
 
@@ -61,7 +75,7 @@ def naming_document(project: Project) -> Document:
 
 
 def project_summaries(projects: Sequence[Project], *, caller: Caller) -> list[Document]:
-    """Projects as shown in lists, with their counts. Six queries."""
+    """Projects as shown in lists, with their counts. Five queries."""
     ids = [project.pk for project in projects]
     counts, members, latest = flag_counts(ids), member_counts(ids), latest_documents(ids)
     owners, favorites = owners_of(ids), _favorites(caller)
@@ -121,19 +135,14 @@ def project_environment_documents(project: Project) -> list[Document]:
 def flag_counts(ids: Sequence[str]) -> dict[str, dict[str, int]]:
     """The number of active, archived, stale and potentially stale flags by project. Every id has an entry.
 
-    Stale and potentially stale flags are active; no flag is both. Two queries.
+    Stale and potentially stale flags are active; no flag is both. One query.
     """
-    counts = {project: dict.fromkeys(FLAG_COUNTS, 0) for project in ids}
-    active = Q(archived_at=None)
-    rows = Flag.objects.filter(project_id__in=ids).order_by().values_list("project_id")
-    for project, *numbers in rows.annotate(
-        featureCount=Count("id", filter=active),
-        archivedFeatureCount=Count("id", filter=~active),
-        staleFeatureCount=Count("id", filter=active & Q(stale=True)),
-        potentiallyStaleFeatureCount=Count("id", filter=active & overdue(timezone.now())),
-    ):
-        counts[project] = dict(zip(FLAG_COUNTS, numbers, strict=True))
-    return counts
+    with connection.cursor() as cursor:
+        cursor.execute(_FLAG_COUNTS, {"projects": list(ids), "now": timezone.now()})
+        rows = {
+            project: dict(zip(FLAG_COUNTS, counts, strict=True)) for project, *counts in cursor.fetchall()
+        }
+    return {project: rows.get(project) or dict.fromkeys(FLAG_COUNTS, 0) for project in ids}
 
 
 def health(counts: Mapping[str, int]) -> int:
@@ -150,15 +159,17 @@ def health_document(counts: Mapping[str, int]) -> dict[str, int]:
 
 
 def owners_of(ids: Sequence[str]) -> dict[str, list[Document]]:
-    found: dict[str, list[Document]] = defaultdict(list)
-    grants = Grant.objects.filter(project_id__in=ids, role_id=BuiltIn.OWNER).order_by("id")
-    for grant in grants.select_related("user", "group"):
-        if grant.user is not None:
-            owner = {"ownerType": "user", "name": grant.user.display_name, "email": grant.user.email}
-        else:
-            owner = {"ownerType": "group", "name": grant.group.name if grant.group else None}
-        found[grant.project_id].append(owner)
-    return found
+    """The users and groups that own each project, in the order in which they became owners. One query."""
+    owners: dict[str, list[Document]] = defaultdict(list)
+    with connection.cursor() as cursor:
+        cursor.execute(_OWNERS, {"projects": list(ids), "role": BuiltIn.OWNER.value})
+        for project, group, name, email in cursor.fetchall():
+            if group is None:
+                owner = {"ownerType": "user", "name": name, "email": email}
+            else:
+                owner = {"ownerType": "group", "name": group}
+            owners[project].append(owner)
+    return owners
 
 
 def _favorites(caller: Caller) -> set[str]:
@@ -168,6 +179,21 @@ def _favorites(caller: Caller) -> set[str]:
 
 
 # Environments ---------------------------------------------------------------------------------------------
+
+_IN_PROJECTS = "(%(projects)s::text[] IS NULL OR project_id = ANY(%(projects)s))"
+_ENVIRONMENTS = f"""
+SELECT e.name, e.type, e.sort_order, e.enabled, coalesce(l.count, 0), coalesce(t.count, 0), coalesce(f.count, 0)
+  FROM projects_environment e
+  LEFT JOIN (SELECT environment_id, count(*) FROM projects_projectenvironment
+              WHERE {_IN_PROJECTS} GROUP BY 1) l ON l.environment_id = e.name
+  LEFT JOIN (SELECT environment_id, count(*) FROM groups_apitoken
+              WHERE %(projects)s::text[] IS NULL OR all_projects
+                 OR id IN (SELECT token_id FROM groups_apitokenproject WHERE {_IN_PROJECTS})
+              GROUP BY 1) t ON t.environment_id = e.name
+  LEFT JOIN (SELECT environment_id, count(*) FROM projects_flagenvironment p JOIN projects_flag f ON f.id = p.flag_id
+              WHERE p.enabled AND f.archived_at IS NULL AND {_IN_PROJECTS} GROUP BY 1) f ON f.environment_id = e.name
+ ORDER BY e.sort_order, e.name
+"""  # noqa: S608 - constants
 
 
 def environment_document(environment: Environment) -> Document:
@@ -180,33 +206,24 @@ def environment_document(environment: Environment) -> Document:
     }
 
 
-def environment_summaries(
-    environments: Iterable[Environment], *, projects: Sequence[str] | None
-) -> list[Document]:
-    """Environments with their counts in these projects (None: in all projects). Three queries."""
-    links, tokens = ProjectEnvironment.objects.all(), ApiToken.objects.all()
-    flags = FlagEnvironment.objects.filter(enabled=True, flag__archived_at=None)
-    if projects is not None:
-        links, flags = links.filter(project__in=projects), flags.filter(flag__project__in=projects)
-        tokens = tokens.filter(Q(scopes__project__in=projects) | Q(all_projects=True))
-    link_counts, token_counts, enabled_counts = map(_by_environment, (links, tokens, flags))
+def environment_summaries(*, projects: Sequence[str] | None) -> list[Document]:
+    """All environments with their counts in these projects (None: in all projects). One query."""
+    where = {"projects": None if projects is None else list(projects)}
+    with connection.cursor() as cursor:
+        cursor.execute(_ENVIRONMENTS, where)
+        rows = cursor.fetchall()
     return [
-        environment_document(environment)
-        | {
-            "projectCount": link_counts.get(environment.pk, 0),
-            "apiTokenCount": token_counts.get(environment.pk, 0),
-            "enabledToggleCount": enabled_counts.get(environment.pk, 0),
-        }
-        for environment in environments
+        environment_document(Environment(name=name, type=kind, sort_order=sort_order, enabled=enabled))
+        | {"projectCount": project_count, "apiTokenCount": token_count, "enabledToggleCount": enabled_count}
+        for name, kind, sort_order, enabled, project_count, token_count, enabled_count in rows
     ]
 
 
 def project_environment_summaries(project: Project) -> list[Document]:
-    """All environments with their settings and counts in this project. Five queries."""
+    """All environments with their settings and counts in this project. Two queries."""
     links = dict(
         ProjectEnvironment.objects.filter(project=project).values_list("environment_id", "default_strategy")
     )
-    environments = Environment.objects.all()
     return [
         {
             "name": summary["name"],
@@ -219,13 +236,8 @@ def project_environment_summaries(project: Project) -> list[Document]:
             "visible": summary["name"] in links,
             "defaultStrategy": links.get(summary["name"]),
         }
-        for summary in environment_summaries(environments, projects=[project.pk])
+        for summary in environment_summaries(projects=[project.pk])
     ]
-
-
-def _by_environment(rows: Any) -> dict[str, int]:
-    counted = rows.order_by().values("environment_id").annotate(count=Count("id", distinct=True))
-    return dict(counted.values_list("environment_id", "count"))
 
 
 def counted_projects(projects: QuerySet[Project]) -> QuerySet[Any]:

@@ -4,7 +4,7 @@ A list has one `ListFilter`. Its filters narrow the rows, in the API and on the 
 options, which are the fields of ``Meta.form``, order and cut them. The OpenAPI document describes both.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 
 import django_filters
@@ -108,6 +108,13 @@ class ListFilter(django_filters.FilterSet):
         """The rows of the requested page."""
         start = min(self.form.cleaned_data["offset"], MAX_OFFSET)
         return rows[start : start + self.form.cleaned_data["limit"]]
+
+    def total(self, page: Sequence[Any]) -> int:
+        """The number of all rows. Counted only if the page does not tell."""
+        start, limit = self.form.cleaned_data["offset"], self.form.cleaned_data["limit"]
+        if len(page) < limit and (page or not start):
+            return int(start) + len(page)
+        return self.qs.count()
 
     @classmethod
     def parameters(cls) -> list[OpenApiParameter]:

@@ -1,10 +1,15 @@
 """Listing, creating, changing, archiving and reviving projects."""
 
+from datetime import timedelta
+
 import pytest
+from django.utils import timezone
 
 from groups.models import Grant, Group, GroupMembership
 from groups.permissions import BuiltIn
-from projects.models import FavoriteProject, Project
+from projects.flags.search_conditions import overdue
+from projects.models import FavoriteProject, Flag, Project
+from projects.projects.queries import flag_counts
 from tests.support.cast import make_project
 from tests.support.flags import make_flag
 from tests.support.records import events, refused
@@ -31,11 +36,22 @@ def test_listed_with_counts(api, people):
     assert [owner["name"] for owner in shop["owners"]] == ["owner"]
 
 
+def test_the_counts_know_the_same_overdue_flags_as_lists_of_flags(shop):
+    long_ago = timezone.now() - timedelta(days=100)
+    for kind in ("release", "operational", "kill-switch", "of no type"):
+        make_flag(f"{kind.replace(' ', '-')}-old", type=kind, created_at=long_ago)
+        make_flag(f"{kind.replace(' ', '-')}-new", type=kind)
+    make_flag("tired", created_at=long_ago, stale=True)
+    listed = Flag.objects.filter(overdue(timezone.now()), project=shop)
+    assert sorted(flag.name for flag in listed) == ["operational-old", "release-old"]
+    assert flag_counts(["shop"])["shop"]["potentiallyStaleFeatureCount"] == 2
+
+
 def test_a_list_takes_as_many_queries_for_many_projects(api, django_assert_max_num_queries):
     api["viewer"].get(URL)
     for number in range(20):
         make_project(f"p{number}")
-    with django_assert_max_num_queries(9):
+    with django_assert_max_num_queries(7):
         assert len(api["viewer"].get(URL).json()["projects"]) == 22
 
 
