@@ -12,6 +12,7 @@ from flagadmin.core.errors import NotFound
 from flagadmin.core.http.timestamps import iso
 from groups.access import Caller
 from groups.models import User
+from playground.engine.definitions import StrategyDefinition
 from projects.flags.lifecycle_queries import ORDER, stage_document
 from projects.flags.queries import creator_document, dependency_document, link_document, person_document
 from projects.models import Flag, FlagLink, LifecycleStage
@@ -94,14 +95,18 @@ def flag_environment_document(flag: Flag, environment: str) -> Document:
     """A flag in one environment of its project; ``name`` is the flag's. Raises NotFound."""
     for document in _environment_documents(flag):
         if document["name"] == environment:
-            strategies = [strategy | {"featureName": flag.name} for strategy in document["strategies"]]
+            strategies = [{**strategy, "featureName": flag.name} for strategy in document["strategies"]]
             return document | {"strategies": strategies, "name": flag.name, "environment": environment}
     raise NotFound(f"Project {flag.project_id} has no environment {environment}.")
 
 
 def _environment_documents(flag: Flag) -> list[Document]:
-    where = {"flag": flag.pk, "project": flag.project_id, "since": timezone.now() - timedelta(hours=1)}
-    strategies: dict[str, list[Document]] = defaultdict(list)
+    where: dict[str, Any] = {
+        "flag": flag.pk,
+        "project": flag.project_id,
+        "since": timezone.now() - timedelta(hours=1),
+    }
+    strategies: dict[str, list[StrategyDefinition]] = defaultdict(list)
     with connection.cursor() as cursor:
         cursor.execute(_STRATEGIES, where)
         for environment, strategy_id, segments, *values in cursor.fetchall():
