@@ -17,7 +17,7 @@ from playground.pages.form import default_environment
 from playground.response.snapshot import Batch
 from playground.snapshot_cache import compile_ahead
 from projects.models import Environment, Flag
-from projects.used_by_counts import count_ahead
+from projects.used_by.counts import count_ahead
 
 log = logging.getLogger("flagadmin.playground")
 

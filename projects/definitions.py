@@ -10,7 +10,7 @@ from typing import Any
 from django.db import connection
 
 from playground.engine.definitions import FlagDefinition, SegmentDefinition
-from projects.flag_parts import BATCH, FlagParts, read_flag_parts, read_segments
+from projects.definition_parts import BATCH, FlagParts, read_flag_parts, read_segments
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 from django.db import connection
 
-from projects.flag_parts import Document, FlagParts, read_flag_parts
+from projects.definition_parts import Document, FlagParts, read_flag_parts
 
 KEYS = (
     "features",

@@ -11,7 +11,7 @@ from flagadmin.core.lists.pages import Filter
 from groups.console import Crumbs
 from projects.access import access_project
 from projects.console import project_crumbs
-from projects.project_head import project_head
+from projects.projects.head import project_head
 
 
 class ProjectActivityPage(ActivityPage):

@@ -11,7 +11,7 @@ from typing import Any
 from django.db import connection
 
 from playground.engine.definitions import VariantDefinition
-from projects.flag_parts import Document, FlagParts, read_flag_parts
+from projects.definition_parts import Document, FlagParts, read_flag_parts
 
 
 @dataclass(slots=True)

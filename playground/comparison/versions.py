@@ -16,8 +16,8 @@ from playground.comparison.impact import BUDGET, MAX_VALUES, values_in
 from playground.comparison.states import compile_definitions
 from playground.comparison.who_changes import WhoChanges, sample_users
 from playground.engine.definitions import FlagDefinition
+from projects.definition_parts import Document, read_segments
 from projects.definitions import Definitions, all_definitions, used_segments
-from projects.flag_parts import Document, read_segments
 from projects.history.back import Back, PastEvent
 from projects.history.flag_parts import NOTHING, in_environments
 from projects.history.versions import FlagBack, FlagEvent, events_since, present_version

@@ -17,7 +17,7 @@ from projects.applications.filters import ProjectApplicationFilter
 from projects.applications.sdk_versions import group_sdks
 from projects.console import api_path, application_url, project_crumbs
 from projects.models import Environment, ProjectApplication
-from projects.project_head import project_head
+from projects.projects.head import project_head
 
 # Column names → values of the API's ``sortBy``.
 SORT_KEYS = {"name": "appName", "last-seen": "lastSeen"}

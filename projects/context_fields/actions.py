@@ -19,7 +19,7 @@ from projects.context_fields.documents import context_field_document
 from projects.context_fields.rules import context_field_problems, legal_value_problems
 from projects.models import ContextField
 from projects.project_scope import check_scope, lock_scope, name_is_free
-from projects.shared_rules import tidy
+from projects.rules import tidy
 
 OWN_PROJECT = Permission.UPDATE_PROJECT_CONTEXT
 LEGAL_VALUE_KEYS = ("value", "description")

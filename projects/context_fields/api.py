@@ -18,10 +18,10 @@ from projects.access import access_project
 from projects.context_fields import actions
 from projects.context_fields.documents import context_field_document
 from projects.models import ContextField
-from projects.shared_rules import name_problems
-from projects.used_by import context_field_uses
-from projects.used_by_counts import UNUSED, context_field_usage
-from projects.used_by_serializers import ProjectUse, SegmentUse, SegmentUses, VariantsUse
+from projects.rules import name_problems
+from projects.used_by.counts import UNUSED, context_field_usage
+from projects.used_by.queries import context_field_uses
+from projects.used_by.serializers import ProjectUse, SegmentUse, SegmentUses, VariantsUse
 from projects.viewsets import ScopedViewSet
 
 GLOBAL = Q(project=None)

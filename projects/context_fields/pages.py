@@ -21,9 +21,9 @@ from projects.context_fields import actions
 from projects.context_fields.documents import context_field_document
 from projects.history.queries import readable_events
 from projects.models import ContextField, Project
-from projects.used_by import Uses, context_field_uses
-from projects.used_by_counts import UNUSED, context_field_usage
-from projects.used_by_pages import paged_uses
+from projects.used_by.counts import UNUSED, context_field_usage
+from projects.used_by.lines import paged_uses
+from projects.used_by.queries import Uses, context_field_uses
 
 
 def field_url(name: str) -> str:

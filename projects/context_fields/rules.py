@@ -5,7 +5,7 @@ from typing import Any
 
 from flagadmin.core.errors import Problem
 from projects.models import ContextField
-from projects.shared_rules import name_problems, text_problems
+from projects.rules import name_problems, text_problems
 
 MAX_LEGAL_VALUE_LENGTH = 100
 

@@ -31,7 +31,7 @@ from projects.deletion.execute import delete_project
 from projects.deletion.plan import ActiveFlag, DeletionPlan, LastUse, plan_project_deletion
 from projects.history.queries import readable_events
 from projects.models import ProjectApplication
-from projects.project_head import project_head
+from projects.projects.head import project_head
 
 IN_USE = timedelta(hours=24)
 FEW = 10  # a list this short has no search field

@@ -24,7 +24,7 @@ from projects.projects.queries import (
     environment_summaries,
     project_environment_summaries,
 )
-from projects.shared_rules import name_problems
+from projects.rules import name_problems
 from projects.strategies.serializers import StrategyBody
 from projects.viewsets import InProjectViewSet
 

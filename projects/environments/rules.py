@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from flagadmin.core.errors import Problem
 from projects.models import Environment
-from projects.shared_rules import name_problems
+from projects.rules import name_problems
 from projects.strategies.strategy_type_rules import MAX_TYPE_LENGTH
 
 

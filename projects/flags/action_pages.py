@@ -22,8 +22,8 @@ from projects.flags.tags import change_tags
 from projects.flags.toggle import project_environment
 from projects.models import Environment, Flag, Segment
 from projects.projects.favorites import set_flag_favorite
-from projects.sentences import strategy_summary
 from projects.strategies.actions import order_problems, order_strategies
+from projects.strategies.sentences import strategy_summary
 
 
 class FlagAction(ActionPage):

@@ -17,7 +17,7 @@ from projects.flags.evaluations import Evaluations, last_evaluated
 from projects.flags.flag_rows import Toggle, toggle_of
 from projects.flags.strategy_lines import Palette, Share, StrategyLine, strategy_lines
 from projects.models import Environment, Flag, Segment
-from projects.sentences import MAX_LISTED
+from projects.strategies.sentences import MAX_LISTED
 
 MAX_STRATEGIES = 30  # in all environments; above this, each environment shows only its first few
 FIRST_STRATEGIES = 3

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from flagadmin.core.lists.charts import variant_color
 from playground.engine.strategy_types import STRATEGY_TYPES
-from projects.sentences import Summary, percent, strategy_summary
+from projects.strategies.sentences import Summary, percent, strategy_summary
 
 MAX_VARIANTS, FEW_VARIANTS = 8, 3
 

@@ -24,7 +24,7 @@ from projects.flags.queries import strategy_documents
 from projects.flags.toggle import project_environment
 from projects.flags.usage import FlagUser, users_of
 from projects.models import Dependency, Environment, Segment, Strategy
-from projects.sentences import Summary, strategy_summary
+from projects.strategies.sentences import Summary, strategy_summary
 
 MAX_USERS = 5
 MAX_SUMMARIES = 10  # strategies listed individually

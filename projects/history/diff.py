@@ -12,7 +12,7 @@ from playground.engine.definitions import (
     VariantDefinition,
 )
 from playground.engine.sentences import SHOWN_VALUES
-from projects.sentences import constraint_sentence, strategy_summary
+from projects.strategies.sentences import constraint_sentence, strategy_summary
 
 Document = dict[str, Any]
 

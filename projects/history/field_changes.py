@@ -13,7 +13,7 @@ from playground.engine.definitions import StrategyDefinition, VariantDefinition
 from projects.history import diff
 from projects.history.flag_parts import FlagPart, differing_parts
 from projects.models import Segment
-from projects.sentences import strategy_summary
+from projects.strategies.sentences import strategy_summary
 
 MAX_FIELDS, MAX_LETTERS = 12, 250
 Document = dict[str, Any]

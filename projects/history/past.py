@@ -15,8 +15,8 @@ from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.db.transactions import consistent_reads
 from flagadmin.core.server.gc_control import gc_paused
 from playground.engine.definitions import FlagDefinition, SegmentDefinition
+from projects.definition_parts import read_segments
 from projects.definitions import Definitions, all_definitions, used_segments
-from projects.flag_parts import read_segments
 from projects.history.back import IN_ONE_ENVIRONMENT, TYPES, Back, PastEvent
 from projects.history.versions import events_since
 from projects.models import OutsideChange

@@ -23,7 +23,7 @@ from projects.members.actions import (
     grantable_roles,
     remove_role,
 )
-from projects.project_head import project_head
+from projects.projects.head import project_head
 
 KINDS = (("person", "people"), ("service", "service accounts"), ("group", "groups"))
 IS_KIND = {

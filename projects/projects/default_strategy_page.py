@@ -25,13 +25,13 @@ from projects.projects.environments import (
     checked_strategy,
     set_default_strategy,
 )
-from projects.sentences import Summary
 from projects.strategies.editor import StrategyEditor, strategy_sentences, type_choices
 from projects.strategies.rules import (
     StrategyDefaults,
     default_strategy_document,
     strategy_document,
 )
+from projects.strategies.sentences import Summary
 
 
 class DefaultStrategyPage(EditConflictMixin, StrategyEditor):

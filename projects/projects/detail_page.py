@@ -25,7 +25,7 @@ from projects.flags.list_queries import (
     sortable,
 )
 from projects.models import FavoriteFlag, Flag
-from projects.project_head import project_head
+from projects.projects.head import project_head
 
 ARCHIVED_COLUMNS = (
     Column("name", "Flag", by=("name",)),

@@ -6,7 +6,7 @@ from flagadmin.core.errors import Problem, choices
 from playground.engine import patterns
 from projects.flags.name_rules import pattern_problem
 from projects.models import Project
-from projects.shared_rules import name_problems
+from projects.rules import name_problems
 from projects.strategies.constraint_rules import shortened
 
 MAX_PROJECT_NAME_LENGTH = 255

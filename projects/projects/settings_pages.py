@@ -17,13 +17,13 @@ from projects.access import access_project
 from projects.console import ActionPage, api_path, project_crumbs, project_url
 from projects.history.queries import readable_events
 from projects.models import Flag, Project, Segment
-from projects.project_head import project_head
 from projects.projects.actions import archive_project, check_may_update, revive_project, update_project
 from projects.projects.environments import add_environment, remove_environment
+from projects.projects.head import project_head
 from projects.projects.queries import project_environment_summaries, settings_document
-from projects.sentences import strategy_summary
 from projects.strategies.forms import stickiness_choices
 from projects.strategies.rules import StrategyDefaults, default_strategy_document
+from projects.strategies.sentences import strategy_summary
 
 
 class SettingsForm(forms.Form):

@@ -25,7 +25,7 @@ from projects.segments.documents import segment_document
 from projects.segments.rules import segment_problems
 from projects.strategies.constraint_rules import constraint_document
 from projects.strategies.known_names import legal_values
-from projects.used_by import default_strategies_with, named_uses
+from projects.used_by.queries import default_strategies_with, named_uses
 
 OWN_PROJECT = Permission.UPDATE_PROJECT_SEGMENT
 

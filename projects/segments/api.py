@@ -20,9 +20,9 @@ from projects.segments import actions
 from projects.segments.documents import segment_document
 from projects.strategies.actions import update_strategy
 from projects.strategies.constraint_serializers import ConstraintBody
-from projects.used_by import segment_uses
-from projects.used_by_counts import UNUSED, segment_usage
-from projects.used_by_serializers import SegmentUses
+from projects.used_by.counts import UNUSED, segment_usage
+from projects.used_by.queries import segment_uses
+from projects.used_by.serializers import SegmentUses
 from projects.viewsets import ScopedViewSet
 
 

@@ -19,10 +19,10 @@ from projects.models import Environment, Segment
 from projects.segments import actions
 from projects.segments.documents import segment_document
 from projects.segments.pages import SegmentForm, conditions_summary
-from projects.sentences import Summary
 from projects.strategies.constraint_forms import stored_constraints
-from projects.used_by import segment_uses
-from projects.used_by_pages import paged_uses
+from projects.strategies.sentences import Summary
+from projects.used_by.lines import paged_uses
+from projects.used_by.queries import segment_uses
 
 
 class EditSegment(Drafting, EditConflictMixin, SegmentForm):

@@ -17,7 +17,6 @@ from groups.console import ConfirmPage, ConsolePage, Crumbs, ListPage
 from groups.permissions import Permission
 from projects.models import Project, Segment
 from projects.segments import actions
-from projects.sentences import Summary, constraint_sentence, shortened
 from projects.strategies.constraint_forms import (
     MAX_OFFERED,
     ConstraintFields,
@@ -28,9 +27,10 @@ from projects.strategies.constraint_forms import (
     stored_constraints,
 )
 from projects.strategies.forms import sorted_problems
-from projects.used_by import segment_uses
-from projects.used_by_counts import UNUSED, segment_usage
-from projects.used_by_pages import paged_uses
+from projects.strategies.sentences import Summary, constraint_sentence, shortened
+from projects.used_by.counts import UNUSED, segment_usage
+from projects.used_by.lines import paged_uses
+from projects.used_by.queries import segment_uses
 
 
 @dataclass(frozen=True, slots=True)

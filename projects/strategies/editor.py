@@ -21,7 +21,6 @@ from playground.engine.definitions import StrategyDefinition
 from projects.drafts import Drafting
 from projects.history.field_changes import FieldChange, strategy_changes
 from projects.models import Environment, Segment, StrategyType
-from projects.sentences import Summary, strategy_summary, variants_sentence
 from projects.strategies.constraint_forms import (
     MAX_OFFERED,
     ConstraintFields,
@@ -31,6 +30,7 @@ from projects.strategies.constraint_forms import (
 )
 from projects.strategies.forms import carried_parameters, given_strategy, strategy_inputs, was_left
 from projects.strategies.rules import strategy_warnings
+from projects.strategies.sentences import Summary, strategy_summary, variants_sentence
 from projects.strategies.variant_forms import change_variants, in_percent
 from projects.strategies.variant_rules import PAYLOAD_TYPES, variants_document
 

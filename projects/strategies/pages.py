@@ -22,7 +22,6 @@ from projects.flags.toggle import project_environment
 from projects.flags.usage import applications_of
 from projects.history.queries import readable_events
 from projects.models import FlagEnvironment, ProjectEnvironment, Strategy
-from projects.sentences import Summary
 from projects.strategies.actions import (
     access_strategy,
     add_strategy,
@@ -34,6 +33,7 @@ from projects.strategies.actions import (
 )
 from projects.strategies.editor import StrategyEditor, strategy_sentences, type_choices
 from projects.strategies.rules import StrategyDefaults, default_strategy_document, strategy_document
+from projects.strategies.sentences import Summary
 
 MAX_COPIES = 30  # environments to copy a strategy to
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from flagadmin.core.errors import Problem, choices
 from projects.models import StrategyType
-from projects.shared_rules import name_problems, text_problems
+from projects.rules import name_problems, text_problems
 
 PARAMETER_TYPES = frozenset({"string", "percentage", "list", "number", "boolean"})
 

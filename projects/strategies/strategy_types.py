@@ -14,7 +14,7 @@ from projects.models import ProjectEnvironment, Strategy, StrategyType
 from projects.project_scope import name_is_free
 from projects.strategies.strategy_type_documents import strategy_type_document
 from projects.strategies.strategy_type_rules import strategy_type_problems
-from projects.used_by import named_uses
+from projects.used_by.queries import named_uses
 
 STANDARD = "default"
 

@@ -13,9 +13,9 @@ from django.http import QueryDict
 
 from flagadmin.core.errors import Problem
 from playground.engine.coercion import mapping_of, objects_of, text_of, weight_of
-from projects.sentences import percent
 from projects.strategies.constraint_rules import shortened
 from projects.strategies.kept_values import LOST, KeptValues, is_long, reference
+from projects.strategies.sentences import percent
 from projects.strategies.variant_rules import variants_problems
 
 NEW = {"name": "", "weight": 0, "weightType": "variable", "stickiness": "default", "was": "", "rest": False}

@@ -23,8 +23,8 @@ from projects.flags.toggle import project_environment
 from projects.flags.usage import applications_of
 from projects.history.field_changes import FieldChange
 from projects.history.queries import readable_events
-from projects.sentences import variants_sentence
 from projects.strategies.forms import shared, sorted_problems, stickiness_choices
+from projects.strategies.sentences import variants_sentence
 from projects.strategies.variant_forms import change_variants, given_variants, in_percent, variant_rows
 from projects.strategies.variant_rules import PAYLOAD_TYPES, variants_document, variants_problems
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from flagadmin.core.errors import Problem
 from projects.models import TagType
-from projects.shared_rules import COLOR, name_problems
+from projects.rules import COLOR, name_problems
 
 MAX_TAG_TYPE_LENGTH = 50
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from django.db import connections
 
 from playground.engine.definitions import SegmentDefinition, StrategyDefinition
+from projects.definition_parts import Document, FlagParts, read_flag_parts, read_segments
 from projects.definitions import batches_of_ids
-from projects.flag_parts import Document, FlagParts, read_flag_parts, read_segments
 
 _FLAGS = """
 SELECT id, name, type, project_id, stale, description, impression_data FROM projects_flag

@@ -11,9 +11,9 @@ import playground.snapshot_cache
 import projects.definitions
 from playground.compile_ahead import paced, prepare
 from playground.snapshot_cache import cache, compile_ahead
-from projects import used_by_counts
 from projects.models import Flag, FlagEnvironment, Segment, Strategy, StrategySegment
 from projects.revision import revisions
+from projects.used_by import counts
 from tests.support.cast import make_project
 from tests.support.playground import ask, live_flag
 
@@ -163,13 +163,13 @@ def test_compiled_ahead(api, filled, read):
     ids=["many flags", "more than fit", "few flags"],
 )
 def test_what_a_worker_prepares(filled, read, monkeypatch, settings, least, limit, compiled, counted):
-    used_by_counts.cache.clear()
+    counts.cache.clear()
     settings.SNAPSHOT_CACHE_BYTES = limit
     monkeypatch.setattr(playground.compile_ahead, "MIN_COUNT", least)
     prepare()
     assert len(cache.entries()) == len(read) == compiled
-    assert len(used_by_counts.cache.entries()) == counted
-    used_by_counts.cache.clear()
+    assert len(counts.cache.entries()) == counted
+    counts.cache.clear()
 
 
 @pytest.mark.django_db(transaction=True)

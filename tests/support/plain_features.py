@@ -7,7 +7,7 @@ import orjson
 from django.db import connections
 
 from groups.models import ApiToken
-from projects.flag_parts import Document, read_segments
+from projects.definition_parts import Document, read_segments
 from projects.models import Dependency, Strategy, StrategySegment
 from projects.strategies.fields import of_object
 from sdk.features.cache import FeaturesQuery, etag_of

@@ -9,7 +9,7 @@ from flagadmin.core.errors import choices, named_flags
 from flagadmin.core.server.gc_control import gc_paused
 from groups.access import Caller
 from projects.models import FlagEnvironment, Project, ProjectEnvironment, Segment, Strategy
-from projects.used_by_counts import BUILT_IN_FIELDS
+from projects.used_by.counts import BUILT_IN_FIELDS
 
 Document = dict[str, Any]
 Uses = dict[str, list[Document]]

@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from flagadmin.core.lists.pages import Listing
 from projects.console import flag_url, project_url
-from projects.used_by import Uses
+from projects.used_by.queries import Uses
 
 
 class UseLine(NamedTuple):

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from projects import used_by_counts
 from projects.models import Flag, FlagEnvironment, ProjectEnvironment, Segment, Strategy, StrategySegment
+from projects.used_by import counts
 from tests.support.cast import make_project
 from tests.support.flags import add_strategy, make_flag
 
@@ -19,23 +19,23 @@ TIER = {"contextName": "tier", "operator": "IN", "values": ["1"]}
 
 @pytest.fixture(autouse=True)
 def _empty_cache() -> Iterator[None]:
-    used_by_counts.cache.clear()
+    counts.cache.clear()
     yield
-    used_by_counts.cache.clear()
+    counts.cache.clear()
 
 
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """The projects whose flags were counted, one list for each time."""
     calls: list[list[str]] = []
-    real = used_by_counts._rows
+    real = counts._rows
 
     def noted(statement: str, projects: Any) -> Any:
-        if statement == used_by_counts._COUNT_FIELDS:
+        if statement == counts._COUNT_FIELDS:
             calls.append(sorted(projects))
         return real(statement, projects)
 
-    monkeypatch.setattr(used_by_counts, "_rows", noted)
+    monkeypatch.setattr(counts, "_rows", noted)
     return calls
 
 
@@ -68,7 +68,7 @@ def test_only_changed_projects_are_counted(api: Any, fields: None, cart: Flag, c
 
 
 def test_counted_ahead(api: Any, fields: None, cart: Flag, counted: list[Any]) -> None:
-    used_by_counts.count_ahead()
+    counts.count_ahead()
     assert uses(api)["plan"] == (2, 2)
     assert counted == [["default", "docs", "shop"]]
 
@@ -108,7 +108,7 @@ def test_after_every_change_as_counted_afresh(api: Any, fields: None, cart: Flag
     for what, change in CHANGES.items():
         change(cart)
         after = uses(api)
-        used_by_counts.cache.clear()
+        counts.cache.clear()
         assert after == uses(api), what
         assert after != before, what
         before = after
