@@ -23,7 +23,7 @@ class Server:
     def __init__(self, folder: Path, port: int) -> None:
         self.folder, self.port = folder, port
         self.account: Account | None = server_account(folder)
-        self.root = binaries.runnable_root(folder, self.account)
+        self.root = binaries.runnable_root(self.account)
         self.process: subprocess.Popen | None = None
 
     @property

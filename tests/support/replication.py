@@ -39,7 +39,7 @@ class Server:
         self, folder: Path, port: int, account: Account | None, programs: Path | None = None
     ) -> None:
         self.folder, self.port, self._account = folder, port, account
-        self._programs = programs or runnable_root(folder.parent, account) / "bin"
+        self._programs = programs or runnable_root(account) / "bin"
         self._process: subprocess.Popen[Any] | None = None
 
     def initialize(self, clients: str = TRUSTING, configuration: str = "") -> None:

@@ -129,7 +129,7 @@ class Cluster:
 
     def _initdb(self, draft: Path, account: Account | None) -> None:
         command = [
-            str(binaries.runnable_root(self.data_dir, account) / "bin" / "initdb"),
+            str(binaries.runnable_root(account) / "bin" / "initdb"),
             f"--pgdata={self._data_argument(draft, account)}",
             f"--username={SUPERUSER}",
             "--auth=trust",
@@ -194,7 +194,7 @@ class Cluster:
     def _launch(self) -> None:
         account = server_account(self.data_dir)
         self._write_access(account)
-        program = binaries.runnable_root(self.data_dir, account) / "bin" / "postgres"
+        program = binaries.runnable_root(account) / "bin" / "postgres"
         settings = _ALWAYS if self.durable else _ALWAYS | _NOT_DURABLE
         place = self._data_argument(self.folder, account)
         access = {f"{name}_file": f"{place}/flagadmin_{name}.conf" for name in ("hba", "ident")}

@@ -21,7 +21,6 @@ from flagadmin.core.db.bundled import binaries
 from flagadmin.core.db.bundled.account import Account
 from flagadmin.core.db.bundled.cluster import SOCKET_NAME, Cluster
 from flagadmin.core.db.bundled.server import ensure_running, release
-from flagadmin.core.db.data_dir import make_data_dir
 from tests.support.live_server import PATIENCE, wait_until
 from tests.support.paths import ROOT
 
@@ -261,18 +260,20 @@ def test_as_root_the_folders_owner_runs_the_server_and_owns_the_data(tmp_path: P
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root changes the account")
-def test_programs_in_a_closed_folder_are_copied_beside_the_data(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_programs_in_a_closed_folder_are_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     nobody = Account(name="nobody", uid=65534, gid=65534)
     wheel = binaries.wheel_root()
     with tempfile.TemporaryDirectory() as name:
         base = Path(name)
         base.chmod(0o755)
-        closed, data_dir = base / "closed", base / "data"
+        closed, copies = base / "closed", base / "copies"
         closed.mkdir(mode=0o700)
         (closed / wheel.parent.name).symlink_to(wheel.parent)
         (closed / f"{wheel.parent.name}.libs").symlink_to(wheel.parent.with_name(f"{wheel.parent.name}.libs"))
         monkeypatch.setattr(binaries, "wheel_root", lambda: closed / wheel.parent.name / wheel.name)
-        copy = binaries.runnable_root(make_data_dir(data_dir), nobody)
-        assert copy.is_relative_to(data_dir)
-        assert binaries.runnable_root(data_dir, nobody) == copy
+        monkeypatch.setattr(binaries, "COPIES", copies)
+        copy = binaries.runnable_root(nobody)
+        assert copy.is_relative_to(copies)
+        assert binaries.runnable_root(nobody) == copy
+        assert [path.name for path in copies.iterdir()] == [copy.parent.parent.name]
         assert closed.stat().st_mode & 0o777 == 0o700
