@@ -28,8 +28,8 @@ from flagadmin.core.http.request_metrics import BEGUN, count_request
 from flagadmin.core.server import loop_routes
 from flagadmin.core.server import worker_processes as processes
 from flagadmin.core.server.body_receiver import BodyReceiver
-from flagadmin.core.server.freed_memory import LARGE, give_back
 from flagadmin.core.server.loop_routes import Ready, is_writing
+from flagadmin.core.server.memory import LARGE, give_back
 from flagadmin.core.server.sockets import drop_stalled_readers
 from flagadmin.wsgi import application as wsgi_application
 from groups.authentication import check_known

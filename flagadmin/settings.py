@@ -242,7 +242,6 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "flagadmin.core.http.middleware.ErrorMiddleware",
-    "flagadmin.core.http.request_bodies.FreedBodiesMiddleware",
     "flagadmin.core.http.request_bodies.BoundedBodyMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",

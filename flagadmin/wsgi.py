@@ -1,6 +1,5 @@
 """The WSGI application, fully loaded on import so that the first request of a worker is not slow."""
 
-import gc
 import multiprocessing
 import os
 import signal
@@ -8,6 +7,7 @@ import signal
 from django.core.wsgi import get_wsgi_application
 from django.urls import get_resolver
 
+from flagadmin.core.server.memory import settle
 from flagadmin.core.server.worker_processes import SHUTDOWN_TIMEOUT, end_with_parent, stop_on_sigterm
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "flagadmin.settings")
@@ -15,8 +15,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "flagadmin.settings")
 application = get_wsgi_application()
 # Load all views now rather than in the first request of every worker: it takes most of a second.
 get_resolver().url_patterns  # noqa: B018 - reading it loads them
-# Exempt everything loaded so far from garbage collection.
-gc.freeze()
+settle()
 
 if multiprocessing.parent_process() is not None:
     stop_on_sigterm(SHUTDOWN_TIMEOUT)

@@ -12,7 +12,6 @@ from prometheus_client import Counter, Histogram
 
 from flagadmin.core.change_checks import call_overriding, override_by
 from flagadmin.core.errors import AppError
-from flagadmin.core.server.gc_control import gc_paused
 from flagadmin.core.server.worker_processes import run_in_process
 
 P = ParamSpec("P")
@@ -24,8 +23,7 @@ SWITCH_INTERVAL = 0.0002  # seconds; Python's own is 0.005
 class _BulkWork(ContextDecorator):
     """A context manager and decorator for work on many objects.
 
-    While any thread is inside, the garbage collector is paused, because it would search millions of objects
-    for cycles in vain. Threads also switch more often: a thread that answers a small request would otherwise
+    While any thread is inside, threads switch more often: a thread that answers a small request would otherwise
     wait five milliseconds after each query.
     """
 
@@ -36,13 +34,11 @@ class _BulkWork(ContextDecorator):
     def __enter__(self) -> None:
         with self._lock:
             self._inside += 1
-            gc_paused.__enter__()
             sys.setswitchinterval(SWITCH_INTERVAL)
 
     def __exit__(self, *exc: object) -> None:
         with self._lock:
             self._inside -= 1
-            gc_paused.__exit__()
             if self._inside == 0:
                 sys.setswitchinterval(self._interval)
 

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator
 from django.conf import settings
 from django.db import Error, connection
 
-from flagadmin.core.server.gc_control import gc_paused
 from playground.pages.form import default_environment
 from playground.response.snapshot import Batch
 from playground.snapshot_cache import compile_ahead
@@ -57,6 +56,5 @@ def paced(batches: Iterable[Batch], needed: threading.Event) -> Iterator[Batch]:
     for flags, segments in batches:
         for first in range(0, len(flags), STEP):
             begun = time.perf_counter()
-            with gc_paused:
-                yield flags[first : first + STEP], {} if first else segments
+            yield flags[first : first + STEP], {} if first else segments
             needed.wait(REST * (time.perf_counter() - begun))

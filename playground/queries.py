@@ -9,7 +9,6 @@ from django.conf import settings
 from django.utils import timezone
 
 from flagadmin.core.errors import Problem, ValidationError, choices
-from flagadmin.core.server.gc_control import gc_paused
 from groups.access import Caller
 from playground import combinations
 from playground.engine.context import TOP_LEVEL, Context
@@ -74,8 +73,6 @@ def active_flags(projects: Iterable[str]) -> int:
     return Flag.objects.active().filter(project__in=list(projects)).count()
 
 
-# A function of its own, so that its thousands of small objects are gone before the garbage collector runs again.
-@gc_paused
 def playground_answer(compiled: ResponseSnapshot, query: PlaygroundRequest, rest: bytes = b"") -> bytes:
     """The whole answer for one environment and one context, and with the `rest` of its members."""
     before = b'{"input":%b,"features":' % orjson.dumps(query.echo)
@@ -85,7 +82,6 @@ def playground_answer(compiled: ResponseSnapshot, query: PlaygroundRequest, rest
     return render_features(compiled, evaluation, before=before, behind=rest + b"}")
 
 
-@gc_paused
 def advanced_features(
     snapshots: Mapping[str, ResponseSnapshot],
     environments: list[str],

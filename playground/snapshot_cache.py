@@ -15,8 +15,7 @@ from flagadmin.core.byte_cache import CACHE_BYTES, SharingCache
 from flagadmin.core.db.transactions import consistent_reads
 from flagadmin.core.metrics.processes import process_name
 from flagadmin.core.metrics.sampling import sampled
-from flagadmin.core.server.freed_memory import given_back
-from flagadmin.core.server.gc_control import gc_paused
+from flagadmin.core.server.memory import given_back
 from playground.engine.snapshot import SPARE_ENTRIES
 from playground.response.snapshot import Batch, ResponseSnapshot, compile_batches
 from projects.definitions import definition_batches
@@ -149,7 +148,6 @@ def _batches(projects: Iterable[str], environment: str) -> Iterator[Batch]:
     return ((read.flags, read.segments) for read in definition_batches(projects, environment))
 
 
-@gc_paused
 def _compile(projects: list[str], environment: str) -> ResponseSnapshot:
     """One thread of a worker compiles at a time; those that waited find the result."""
     if ahead := _being_compiled.get(environment):

@@ -9,6 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from flagadmin.core.http.request_bodies import FreedBodies
 from groups.models import ApiToken
 from groups.tokens import hash_secret
 from sdk import schemas as wire
@@ -21,7 +22,7 @@ EXAMPLE = {
 TYPES = {ApiToken.Kind.BACKEND: "client"}
 
 
-class ValidateTokensView(APIView):
+class ValidateTokensView(FreedBodies, APIView):
     tags = ("Client",)
     authentication_classes = ()
     permission_classes = ()

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any, NotRequired
 
-from flagadmin.core.server.gc_control import gc_paused
 from groups.access import Caller
 from playground.comparison.budget import Budget
 from playground.comparison.documents import EXAMPLES, ComparisonDocument, comparison_document
@@ -23,7 +22,6 @@ class Answer(ComparisonDocument):
     notes: NotRequired[list[str]]
 
 
-@gc_paused
 def answer_question(caller: Caller, body: Mapping[str, Any]) -> Answer:
     """The answer to a validated body (`CompareBody`). Raises ValidationError."""
     question = read_question(caller, body, beside=lambda: expected_flags(caller), budget=BUDGET)

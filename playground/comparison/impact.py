@@ -9,7 +9,6 @@ from typing import NamedTuple
 from django.db.models import QuerySet
 
 from flagadmin.core.errors import ValidationError
-from flagadmin.core.server.gc_control import gc_paused
 from playground.comparison.budget import Budget
 from playground.comparison.compare import Example
 from playground.comparison.states import compile_definitions
@@ -51,7 +50,6 @@ class Impact:
     children: Sequence[tuple[str, int]]
 
 
-@gc_paused
 def impacts(
     edits: Sequence[FlagEdit | NewFlagEdit],
     *,

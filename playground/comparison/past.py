@@ -11,7 +11,6 @@ from rest_framework import serializers
 
 from flagadmin.core.byte_cache import ByteCache
 from flagadmin.core.db.transactions import consistent_reads
-from flagadmin.core.server.gc_control import gc_paused
 from groups.access import Caller
 from playground.comparison.kinds import Body, StateKind
 from playground.comparison.states import Scope, State, StoredFlags, users_of
@@ -97,7 +96,6 @@ cache = ByteCache[Hashable, ResponseSnapshot]()
 """Of single moments, for those who look at one for a while."""
 
 
-@gc_paused
 def past_snapshot(current: Mapping[str, int], environment: str, moment: Moment) -> ResponseSnapshot:
     """The flags at a moment. All that has not changed since is shared with the present, read at `current` revisions."""
     key = (environment, moment.at, moment.projects, tuple(sorted(current.items())))
@@ -116,7 +114,6 @@ def past_snapshot(current: Mapping[str, int], environment: str, moment: Moment) 
     return found
 
 
-@gc_paused
 def past_state(current: Mapping[str, int], environment: str, moment: Moment) -> Snapshot:
     """The flags at a moment, as `past_snapshot` has them, to compare and not to write out."""
     documents, present, then = _read(current, environment, moment)

@@ -10,7 +10,6 @@ from django.db import connection
 
 from flagadmin.core.byte_cache import ByteCache
 from flagadmin.core.db.transactions import consistent_reads
-from flagadmin.core.server.gc_control import gc_paused
 from playground.comparison.compare import CHANGES, Change
 from playground.comparison.impact import BUDGET, MAX_VALUES, values_in
 from playground.comparison.states import compile_definitions
@@ -72,7 +71,6 @@ cache = ByteCache[tuple[int, int, int, int], VersionChanges]()
 """By flag, first and last event. The past stays, unless something is changed without an event: by the last of those."""
 
 
-@gc_paused
 def version_changes(flag: Flag, versions: Sequence[Version]) -> dict[Version, VersionChanges]:
     """Whom these versions changed. About nine queries and 20 ms for each that is not known yet."""
     outside = (

@@ -16,7 +16,6 @@ from django.utils import timezone
 
 from flagadmin.core.errors import NotFound, ValidationError
 from flagadmin.core.lists.pages import csv_response, curl_for
-from flagadmin.core.server.gc_control import gc_paused
 from groups.access import Caller
 from groups.console import ConsolePage, Crumbs
 from playground import combinations
@@ -151,7 +150,7 @@ class QueryPage(ConsolePage):
         }
 
     def shown(self, context: dict[str, Any], **more: Any) -> HttpResponseBase:
-        """The page, rendered while the garbage collector is paused; it does not keep the results."""
+        """The page, rendered at once; it does not keep the results."""
         page = self.render_to_response(self.get_context_data(**context, **more))
         assert isinstance(page, TemplateResponse)
         page.render().context_data = None
@@ -168,7 +167,6 @@ class PlaygroundPage(QueryPage):
         keep_if_long(query, self.caller)
         return HttpResponseRedirect(self.url(query.pairs(), filtered=True))
 
-    @gc_paused
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         options = read_form_options(self.caller)
         self.query = self.query_of(request.GET, options.default_environment)
@@ -331,7 +329,6 @@ class ComparePage(QueryPage):
             keep_if_long(query, self.caller)
         return HttpResponseRedirect(self.url(both(sides), filtered=True))
 
-    @gc_paused
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         options = read_form_options(self.caller)
         sides = self.sides(request.GET, options)

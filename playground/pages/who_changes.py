@@ -14,7 +14,6 @@ from django.utils import timezone
 from flagadmin.core.errors import NotFound, Problem, ValidationError
 from flagadmin.core.http.error_responses import problems_of
 from flagadmin.core.lists.pages import csv_response, curl_for
-from flagadmin.core.server.gc_control import gc_paused
 from groups.console import ConsolePage
 from playground.comparison.budget import Budget
 from playground.comparison.contexts import generated
@@ -57,7 +56,6 @@ class WhoChangesPage(ConsolePage):
     def is_asked(self) -> bool:
         return bool({"from", "flag"} & self.request.GET.keys())
 
-    @gc_paused
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         options = read_form_options(self.caller)
         self.form = WhoForm.read(with_kept(request.GET), options)

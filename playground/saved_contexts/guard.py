@@ -12,7 +12,6 @@ from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record_all
 from flagadmin.core.change_checks import BrokenExpectations, override_by
 from flagadmin.core.errors import MAX_DETAILS, Problem
-from flagadmin.core.server.gc_control import gc_paused
 from groups.access import Caller
 from groups.permissions import Permission
 from playground.comparison.compare import MISSING
@@ -28,7 +27,6 @@ OVERRIDE = Permission.UPDATE_FEATURE_ENVIRONMENT
 """Needed where an expectation breaks: whoever may turn the flag off there must be able to in an emergency."""
 
 
-@gc_paused
 def guard(project_id: str) -> Callable[[], BrokenExpectations | None]:
     """Reads the flags of the project of which something is expected. Returns the check of what they are then.
 
@@ -41,7 +39,6 @@ def guard(project_id: str) -> Callable[[], BrokenExpectations | None]:
         return lambda: None
     revision, before, now = revisions([project_id]), _read(project_id, expectations), timezone.now()
 
-    @gc_paused
     def check() -> BrokenExpectations | None:
         if revisions([project_id]) == revision:
             return None

@@ -12,7 +12,6 @@ from fractions import Fraction
 from itertools import islice
 from typing import Any, NamedTuple
 
-from flagadmin.core.server.gc_control import gc_paused
 from playground.comparison.results import StateResults
 from playground.comparison.shares import Answer, Shares, without_payloads
 from playground.comparison.table import ContextTable, Mask
@@ -62,11 +61,10 @@ class UserEvaluation:
         everybody = file.users()
         while users := list(islice(everybody, rows)):
             data = [begin]
-            with gc_paused:
-                for text in self._texts(users, ids):
-                    line = text.encode()
-                    size += len(line)
-                    data.append(packer.compress(line))
+            for text in self._texts(users, ids):
+                line = text.encode()
+                size += len(line)
+                data.append(packer.compress(line))
             yield Chunk(len(users), b"".join(data), size)
             begin, size = b"", 0
         yield Chunk(0, begin + packer.flush(), size)

@@ -13,7 +13,6 @@ from django.utils import timezone
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.db.transactions import consistent_reads
-from flagadmin.core.server.gc_control import gc_paused
 from playground.engine.definitions import FlagDefinition, SegmentDefinition
 from projects.definition_parts import read_segments
 from projects.definitions import Definitions, all_definitions, used_segments
@@ -81,7 +80,6 @@ class Changed:
         return Definitions.of(found, now.segments | self.segments)
 
 
-@gc_paused
 def changed_since(projects: Iterable[str], environment: str, at: datetime) -> Changed:
     """What flags of these projects were at a moment, if anything about them has changed since.
 
@@ -100,7 +98,6 @@ def changed_since(projects: Iterable[str], environment: str, at: datetime) -> Ch
     return Changed(frozenset(read.names), flags, stored | back.segments, frozenset(back.segments))
 
 
-@gc_paused
 def flags_then(
     flags: Iterable[str], projects: Collection[str], environment: str, at: datetime
 ) -> Definitions:

@@ -6,7 +6,6 @@ from django.db.models import Q, QuerySet, TextField
 from django.db.models.functions import Cast
 
 from flagadmin.core.errors import choices, named_flags
-from flagadmin.core.server.gc_control import gc_paused
 from groups.access import Caller
 from projects.models import FlagEnvironment, Project, ProjectEnvironment, Segment, Strategy
 from projects.used_by.counts import BUILT_IN_FIELDS
@@ -39,7 +38,6 @@ def segment_uses(segment_id: int, caller: Caller) -> Uses:
     }
 
 
-@gc_paused
 def context_field_uses(name: str, caller: Caller) -> Uses:
     """What uses the field, as far as the caller may read it: ``strategies`` and ``variants`` of active flags,
     ``defaultStrategies``, ``segments``, and ``projects`` that have it as default stickiness."""

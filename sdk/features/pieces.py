@@ -7,8 +7,7 @@ from weakref import WeakValueDictionary
 
 import orjson
 
-from flagadmin.core.server.freed_memory import given_back
-from flagadmin.core.server.gc_control import gc_paused
+from flagadmin.core.server.memory import given_back
 from sdk.features.documents import client_flag_batches
 
 _OVERHEAD = 120  # bytes of memory for a flag or segment, beside its text
@@ -80,7 +79,6 @@ class _Text:
 
 
 @given_back()
-@gc_paused
 def _read(projects: Mapping[str, _Text], place: Place, *, using: str) -> None:
     segments: dict[int, bytes] = {}
     for batch in client_flag_batches(

@@ -8,7 +8,6 @@ from typing import Any
 import orjson
 
 from flagadmin.core.errors import ValidationError
-from flagadmin.core.server.gc_control import gc_paused
 from playground.engine import sentences
 from playground.engine.chance import drawn_flags
 from playground.engine.context import Context
@@ -104,8 +103,6 @@ def render_flag(
     return orjson.dumps(resolver.flag(*evaluation.pair(name), compiled.flags[position]))
 
 
-# A function of its own, so that its thousands of small objects are gone before the garbage collector runs again.
-@gc_paused
 def render_flags(
     compiled: ResponseSnapshot, context: Context, now: datetime, *, browser: bool, **more: Any
 ) -> bytes:

@@ -16,7 +16,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from flagadmin.core.server.gc_control import gc_paused
+from flagadmin.core.server.memory import settle
 from playground.comparison.compare import Comparison
 from playground.comparison.contexts import synthetic
 from playground.comparison.table import ContextTable
@@ -75,8 +75,7 @@ def longest_wait(work: Callable[[], object]) -> float:
 
     thread = threading.Thread(target=other)
     thread.start()
-    with gc_paused:
-        work()
+    work()
     done.set()
     thread.join()
     return found
@@ -135,6 +134,7 @@ def many_flags(documents: list[dict[str, Any]], snapshot: Snapshot) -> None:
 
 
 def main() -> None:
+    settle()
     documents = [make_flag(index) for index in range(1_000)]
     snapshot = compile_snapshot(documents, {}, environment="production")
     one_flag(documents, snapshot)

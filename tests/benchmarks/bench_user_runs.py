@@ -19,7 +19,7 @@ import django
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 os.environ["DJANGO_SETTINGS_MODULE"] = "tests.settings"  # no database is used
-from flagadmin.core.server.gc_control import gc_paused
+from flagadmin.core.server.memory import settle
 from playground.engine.compilation import compile_snapshot
 from playground.engine.context import Context
 from playground.engine.evaluator import Evaluation
@@ -43,10 +43,9 @@ def user_file(users: int) -> bytes:
 def floor(snapshot: Snapshot, body: bytes) -> str:
     from playground.user_runs.file import UserFile
 
-    with gc_paused:
-        for _, fields in UserFile(BytesIO(body)).users():
-            context = Context.of_texts(fields, now=NOW)
-            list(Reasons(Evaluation(snapshot, context, lambda: 0.0)).all())
+    for _, fields in UserFile(BytesIO(body)).users():
+        context = Context.of_texts(fields, now=NOW)
+        list(Reasons(Evaluation(snapshot, context, lambda: 0.0)).all())
     return ""
 
 
@@ -60,6 +59,7 @@ def measured(what: str, work: Callable[[], str]) -> None:
 
 def main() -> None:
     django.setup()
+    settle()
     from playground.user_runs.evaluate import UserEvaluation
     from playground.user_runs.file import UserFile
     from playground.user_runs.space import estimate_bytes

@@ -32,7 +32,10 @@ def data_directory() -> Iterator[str]:
         import django
         from django.core.management import call_command
 
+        from flagadmin.core.server.memory import settle
+
         django.setup()
+        settle()
         call_command("migrate", verbosity=0)
         try:
             yield folder

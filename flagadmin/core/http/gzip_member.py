@@ -2,6 +2,9 @@
 
 Each part is compressed without reference to the others and ends on a byte boundary, so that an answer of which one
 part changes needs no other compressed again. Its checksum is combined from theirs.
+
+A member for each part would need no checksum, but curl (7.88, and with it PHP's SDK) and httpx (0.28) stop behind the
+first one. The checksum of the whole text, for which the parts are joined, takes 36 ms for 37 MB in place of 8.
 """
 
 import zlib

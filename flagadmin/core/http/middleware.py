@@ -9,13 +9,13 @@ from django.conf import settings
 from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import resolve
+from rest_framework.permissions import SAFE_METHODS
 
 from flagadmin.core import errors
 from flagadmin.core.db import outages
 from flagadmin.core.db.standby import is_reading
 from flagadmin.core.http.error_responses import error_response, is_api
 from flagadmin.core.http.logs import request_id
-from flagadmin.core.server.loop_routes import SAFE_METHODS
 
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
 

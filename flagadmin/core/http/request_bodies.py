@@ -21,7 +21,6 @@ from flagadmin.core import errors
 from flagadmin.core.errors import AppError
 from flagadmin.core.http.error_responses import error_response
 from flagadmin.core.http.middleware import GetResponse, canonical_path
-from flagadmin.core.server.gc_control import gc_paused
 
 ORJSON_OPTIONS = orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z | orjson.OPT_NAIVE_UTC
 
@@ -108,33 +107,26 @@ def too_large(limit: int) -> AppError:
     return errors.PayloadTooLarge(f"The body is larger than the {size} accepted here.")
 
 
-class FreedBodiesMiddleware:
-    """Frees request and response bodies, which may be megabytes, as soon as the response has been sent.
-
-    DRF links a view, its request and its response in reference cycles. Without this middleware they would
-    stay until the next garbage collection, which the playground pauses (``flagadmin.core.server.gc_control``).
-    """
-
-    def __init__(self, get_response: GetResponse) -> None:
-        self.get_response = get_response
-
-    def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        response = self.get_response(request)
-        if isinstance(response, Response) and response.is_rendered:
-            context = response.renderer_context  # type: ignore[attr-defined]
-            context["request"].parser_context.clear()
-            context.clear()
-        return response
-
-
 class FreedBodies:
-    """A mixin for DRF views that return Django's responses: does for these what the middleware does for DRF's."""
+    """A mixin for DRF views: request and response bodies, which may be megabytes, are freed when the response was sent.
+
+    DRF links a view, its request and its response in reference cycles. Without this they would stay until the next
+    garbage collection, which is rare (``flagadmin.core.server.memory``).
+    """
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
         response = super().finalize_response(request, response, *args, **kwargs)  # type: ignore[misc]
         vars(self).pop("head", None)  # Django sets it to the bound method `get`
         if not isinstance(response, Response):
             request.parser_context.clear()
+            return response
+        rendering = response.renderer_context  # type: ignore[attr-defined]
+
+        def free(_: Any) -> None:
+            request.parser_context.clear()
+            rendering.clear()
+
+        response.add_post_render_callback(free)
         return response
 
 
@@ -186,8 +178,7 @@ class ManyValuesParser(StrictJSONParser):
 def parse_json(body: bytes) -> Any:
     """Raises ValidationError with the position of the error."""
     try:
-        with gc_paused:
-            data = orjson.loads(body)
+        data = orjson.loads(body)
     except orjson.JSONDecodeError as exc:
         raise errors.ValidationError(f"The body is not valid JSON: {exc}.") from exc
     # PostgreSQL text cannot contain NUL. Checked here, the error can name its path.

@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
+from rest_framework.permissions import SAFE_METHODS
 
 Headers = list[tuple[str, str]]
 

@@ -10,7 +10,7 @@ from django.core.handlers.wsgi import WSGIHandler
 from django.shortcuts import render
 from django.test import Client, RequestFactory
 
-from flagadmin.core.server import freed_memory
+from flagadmin.core.server import memory
 from groups.console import ConsolePage
 from playground.api import PlaygroundViewSet
 from tests.support.cast import make_token
@@ -78,10 +78,10 @@ def test_nor_does_an_answer_that_drf_does_not_render(shop, kind, path):
 @pytest.mark.parametrize(("seconds", "given"), [(0.9, 0), (1.1, 1)])
 def test_memory_is_given_back_after_long_work(monkeypatch, seconds, given):
     times, calls = iter([100.0, 100.0 + seconds]), []
-    monkeypatch.setattr(freed_memory, "perf_counter", lambda: next(times))
-    monkeypatch.setattr(freed_memory, "give_back", lambda: calls.append("given"))
+    monkeypatch.setattr(memory, "perf_counter", lambda: next(times))
+    monkeypatch.setattr(memory, "give_back", lambda: calls.append("given"))
 
-    with pytest.raises(KeyError), freed_memory.given_back():
+    with pytest.raises(KeyError), memory.given_back():
         raise KeyError
 
     assert len(calls) == given
@@ -89,11 +89,11 @@ def test_memory_is_given_back_after_long_work(monkeypatch, seconds, given):
 
 def test_memory_is_given_back_where_the_c_library_can(monkeypatch):
     trimmed = []
-    monkeypatch.setattr(freed_memory, "_trim", trimmed.append)
-    freed_memory.give_back()
+    monkeypatch.setattr(memory, "_trim", trimmed.append)
+    memory.give_back()
     assert trimmed == [0]  # bytes to keep at the top of the heap
-    monkeypatch.setattr(freed_memory, "_trim", None)
-    freed_memory.give_back()
+    monkeypatch.setattr(memory, "_trim", None)
+    memory.give_back()
     assert trimmed == [0]
 
 
