@@ -97,7 +97,7 @@ def as_moment(value: Any) -> datetime:
     return moment.astimezone(UTC)
 
 
-def refused(value: Any) -> Any:
+def refuse_any(value: Any) -> Any:
     """A ``convert`` function that accepts nothing."""
     raise ValueError(value)
 
@@ -134,7 +134,9 @@ Weight = Annotated[
 Share = Annotated[
     float, Coerced(f"a number from 0 to {TOTAL_WEIGHT}", _WEIGHT, as_share, {"type": "number", **_BOUNDS})
 ]
-Color = Annotated[str, Coerced("a color like #00AAFF", _COLOR, refused, {"type": "string", "pattern": COLOR})]
+Color = Annotated[
+    str, Coerced("a color like #00AAFF", _COLOR, refuse_any, {"type": "string", "pattern": COLOR})
+]
 Moment = Annotated[
     datetime,
     Coerced(

@@ -20,48 +20,48 @@ def preview_context(run: ImportRun, ticked: Collection[str]) -> dict[str, Any]:
     excluding = dict(ticks)
     written = run.counts.get("create", 0) + run.counts.get("change", 0)
     return {
-        "sentence": sentence(run.counts),
+        "sentence": summarize_counts(run.counts),
         "problems": preview.get("problems", ())[:PROBLEMS_SHOWN],
         "problem_count": preview.get("problemCount", 0),
         "more_problems": max(preview.get("problemCount", 0) - PROBLEMS_SHOWN, 0),
-        "created": list(created(preview)),
-        "saved_contexts": list(saved_contexts(preview)),
+        "created": list(describe_created(preview)),
+        "saved_contexts": list(describe_saved_contexts(preview)),
         "also": f" and {counted(saved_context_count, 'saved context')}"
         if (saved_context_count := written_contexts(preview))
         else "",
-        "notes": list(notes(preview, run.environment)),
+        "notes": list(list_notes(preview, run.environment)),
         "elsewhere": [name for name in preview.get("sources", ()) if name != run.environment],
         "is_production": Environment.objects.production().filter(name=run.environment).exists(),
-        "blocked": blocked(run),
+        "blocked": explain_block(run),
         "refused": run.counts.get("refuse", 0),
         "ticks": excluding,
         "importing": written - sum(action != "refuse" for action in excluding.values()),
     }
 
 
-def sentence(counts: dict[str, int]) -> str:
+def summarize_counts(counts: dict[str, int]) -> str:
     """A summary: ``1 new, 2 changed, 7 the same, 1 skipped. Nothing has been written.``"""
     parts = [f"{counts[action]:,} {label}" for action, (label, _) in ACTIONS.items() if counts.get(action)]
     return f"{', '.join(parts) or 'No flags'}. Nothing has been written."
 
 
-def created(preview: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def describe_created(preview: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """(kind, names) of everything else that the import creates."""
     kinds = (("context field", "contextFields"), ("tag type", "tagTypes"), ("segment", "segments"))
     for kind, key in kinds:
         if names := preview.get(key):
-            yield f"{len(names)} {kind}{'s' if len(names) > 1 else ''}", _listed(names)
+            yield f"{len(names)} {kind}{'s' if len(names) > 1 else ''}", _join_names(names)
 
 
-def saved_contexts(preview: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def describe_saved_contexts(preview: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """(what happens, names) of the file's saved contexts: ``("Creates 1 saved context", "Ada")``."""
     verbs = (("Creates", "create"), ("Changes", "change"), ("Leaves as it is", "same"))
     for verb, action in verbs:
         if names := preview.get("savedContexts", {}).get(action):
-            yield f"{verb} {counted(len(names), 'saved context')}", _listed(names)
+            yield f"{verb} {counted(len(names), 'saved context')}", _join_names(names)
 
 
-def notes(preview: dict[str, Any], environment: str) -> Iterator[str]:
+def list_notes(preview: dict[str, Any], environment: str) -> Iterator[str]:
     """The notes, except for the one about the source environment, which the page shows separately."""
     elsewhere = {note_on_source(source, environment) for source in preview.get("sources", ())}
     listed = [note for note in preview.get("notes", ()) if note not in elsewhere]
@@ -69,7 +69,7 @@ def notes(preview: dict[str, Any], environment: str) -> Iterator[str]:
     if (unlisted := preview.get("noteCount", 0) - PROBLEMS_SHOWN) > 0:
         yield f"{unlisted:,} more notes are in the report."
     if names := preview.get("defaulted"):
-        yield f"Enabled without a strategy; the default will be added: {_listed(names)}."
+        yield f"Enabled without a strategy; the default will be added: {_join_names(names)}."
 
 
 def written_contexts(preview: dict[str, Any]) -> int:
@@ -78,11 +78,11 @@ def written_contexts(preview: dict[str, Any]) -> int:
     return sum(len(saved.get(action, ())) for action in ("create", "change"))
 
 
-def _listed(names: list[str]) -> str:
+def _join_names(names: list[str]) -> str:
     return ", ".join(names[:NAMES_SHOWN]) + (" …" if len(names) > NAMES_SHOWN else "")
 
 
-def blocked(run: ImportRun) -> str:
+def explain_block(run: ImportRun) -> str:
     """Why nothing can be imported, whichever flags are excluded; "" if something can."""
     if refusal := run.preview.get("refusal"):
         return refusal
