@@ -35,6 +35,7 @@ def pytest_collection_finish() -> None:
     """What has been imported stays: without this, the garbage collector would look through it again and again."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
     gc.enable()
 
 
@@ -67,6 +68,20 @@ def remembered_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     from flagadmin.core.installation import state
 
     monkeypatch.setattr(state, "_remembered", state._Remembered(until=float("inf")))
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(
+    django_db_modify_db_settings_parallel_suffix: None, django_db_blocker: Any
+) -> None:
+    """On the bundled server, the test database is a copy of one that is migrated already."""
+    from django.conf import settings
+
+    from tests.support.migrated_database import use_migrated_database
+
+    if not settings.DATABASE_URL:
+        with django_db_blocker.unblock():
+            use_migrated_database(settings.DATA_DIR)
 
 
 @pytest.fixture(scope="session")

@@ -22,6 +22,7 @@ from projects.models import Environment, Project, ProjectEnvironment
 
 ROOT_ROLES = {"admin": BuiltIn.ADMIN, "editor": BuiltIn.EDITOR, "viewer": BuiltIn.VIEWER}
 PROJECT_ROLES = {"owner": BuiltIn.OWNER, "member": BuiltIn.MEMBER, "reader": BuiltIn.READER}
+NAMES = (*ROOT_ROLES, *PROJECT_ROLES, "outsider")
 
 
 def make_user(
@@ -95,12 +96,12 @@ def shop(db: None) -> Project:
 
 @pytest.fixture
 def people(shop: Project) -> Mapping[str, User]:
-    cast = {name: make_user(name, root_role=role) for name, role in ROOT_ROLES.items()}
-    for name, role in PROJECT_ROLES.items():
-        cast[name] = make_user(name)
-        Grant.objects.create(role_id=role, project=shop, user=cast[name])
-    cast["outsider"] = make_user("outsider")
-    cast["service"] = make_user("service", root_role=BuiltIn.EDITOR, is_service=True)
+    cast = {name: User(username=name, root_role_id=ROOT_ROLES.get(name)) for name in NAMES}
+    cast["service"] = User(username="service", root_role_id=BuiltIn.EDITOR, is_service=True)
+    User.objects.bulk_create(cast.values())
+    Grant.objects.bulk_create(
+        Grant(role_id=role, project=shop, user=cast[name]) for name, role in PROJECT_ROLES.items()
+    )
     return cast
 
 

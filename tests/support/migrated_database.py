@@ -1,0 +1,56 @@
+"""One migrated database, kept in the bundled cluster, of which each worker of a test run gets a copy.
+
+Migrating takes seconds, a copy a fraction of one. The name says what the database was made from, so a change of
+the code or of a dependency makes a new one.
+"""
+
+import fcntl
+import hashlib
+from pathlib import Path
+
+from django.conf import settings
+from django.db import connection
+from psycopg import sql
+
+from tests.support.paths import ROOT, sources
+
+_PREFIX = "migrated_"
+
+
+def use_migrated_database(data_dir: Path) -> None:
+    """The test database will be a copy of a migrated one, which is made if there is none."""
+    name = _PREFIX + _fingerprint()
+    with (data_dir / "migrated.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if name not in (names := _databases()):
+            _execute(*(sql.SQL("DROP DATABASE {}").format(sql.Identifier(old)) for old in names))
+            _make(name)
+    connection.settings_dict["TEST"]["TEMPLATE"] = name
+
+
+def _fingerprint() -> str:
+    digest = hashlib.sha256()
+    for path in [*sources(), ROOT / "requirements" / "run.txt"]:
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _databases() -> list[str]:
+    with connection.creation._nodb_cursor() as cursor:
+        cursor.execute("SELECT datname FROM pg_database WHERE starts_with(datname, %s)", [_PREFIX])
+        return [name for (name,) in cursor]
+
+
+def _make(name: str) -> None:
+    own = settings.DATABASES["default"]["NAME"]
+    migrated = connection.creation.create_test_db(verbosity=0, autoclobber=True, serialize=False)
+    connection.close()
+    settings.DATABASES["default"]["NAME"] = connection.settings_dict["NAME"] = own
+    rename = sql.SQL("ALTER DATABASE {} RENAME TO {}")
+    _execute(rename.format(sql.Identifier(migrated), sql.Identifier(name)))
+
+
+def _execute(*statements: sql.Composed) -> None:
+    with connection.creation._nodb_cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)
