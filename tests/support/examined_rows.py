@@ -5,7 +5,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from django.apps import apps
 from django.db import connection
 
 REMOVED = ("Rows Removed by Filter", "Rows Removed by Join Filter", "Rows Removed by Index Recheck")
@@ -48,13 +47,13 @@ def _examined(node: dict[str, Any]) -> float:
 def clear_statistics() -> None:
     """As if no table had ever been analyzed."""
     with connection.cursor() as cursor:
-        for model in apps.get_models():
-            table = model._meta.db_table
-            cursor.execute("SELECT pg_clear_relation_stats('public', %s)", [table])
-            for field in model._meta.local_concrete_fields:
-                cursor.execute(
-                    "SELECT pg_clear_attribute_stats('public', %s, %s, false)", [table, field.column]
-                )
+        cursor.execute(
+            """
+            SELECT pg_clear_relation_stats(schemaname, tablename) FROM pg_tables WHERE schemaname = 'public';
+            SELECT pg_clear_attribute_stats(schemaname, tablename, attname, false) FROM pg_stats
+             WHERE schemaname = 'public'
+            """
+        )
 
 
 def analyze() -> None:

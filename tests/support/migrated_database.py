@@ -8,6 +8,7 @@ import fcntl
 import hashlib
 from pathlib import Path
 
+import psycopg
 from django.conf import settings
 from django.db import connection
 from psycopg import sql
@@ -36,9 +37,9 @@ def _fingerprint() -> str:
 
 
 def _databases() -> list[str]:
-    with connection.creation._nodb_cursor() as cursor:
-        cursor.execute("SELECT datname FROM pg_database WHERE starts_with(datname, %s)", [_PREFIX])
-        return [name for (name,) in cursor]
+    with _server() as server:
+        rows = server.execute("SELECT datname FROM pg_database WHERE starts_with(datname, %s)", [_PREFIX])
+        return [name for (name,) in rows]
 
 
 def _make(name: str) -> None:
@@ -51,6 +52,11 @@ def _make(name: str) -> None:
 
 
 def _execute(*statements: sql.Composed) -> None:
-    with connection.creation._nodb_cursor() as cursor:
+    with _server() as server:
         for statement in statements:
-            cursor.execute(statement)
+            server.execute(statement)
+
+
+def _server() -> psycopg.Connection:
+    given = connection.get_connection_params()
+    return psycopg.connect(host=given["host"], user=given["user"], dbname="postgres", autocommit=True)
