@@ -25,7 +25,7 @@ from projects.history.changes import (
     change_page,
     event_rows,
 )
-from projects.history.queries import EventFilter, by_person, narrowed, readable_events
+from projects.history.queries import EventFilter, filter_by_person, narrow_events, readable_events
 from projects.models import Environment, Project
 
 # The prefixes of the event types that each option of the "Kind" filter selects.
@@ -70,10 +70,10 @@ class ActivityPage(ListPage):
 
     def rows(self, values: dict[str, str]) -> QuerySet[AuditEvent]:
         """The readable events that match; those of one change if the URL names one of its events."""
-        if shown := self.request.GET.get(CHANGE):
-            event = readable_events(self.caller).filter(pk=_number(CHANGE, shown)).first()
+        if event_id := self.request.GET.get(CHANGE):
+            event = readable_events(self.caller).filter(pk=_number(CHANGE, event_id)).first()
             return change_of(event, caller=self.caller) if event else AuditEvent.objects.none()
-        by = EventFilter(
+        criteria = EventFilter(
             projects=list(filter(None, [values["project"]])),
             environments=list(filter(None, [values["environment"]])),
             features=list(filter(None, [values["flag"]])),
@@ -82,8 +82,8 @@ class ActivityPage(ListPage):
             until=self.dates.until,
             text=values["q"],
         )
-        events = narrowed(readable_events(self.caller), by)
-        return by_person(events, values["person"]) if values["person"] else events
+        events = narrow_events(readable_events(self.caller), criteria)
+        return filter_by_person(events, values["person"]) if values["person"] else events
 
     def listing(self) -> Any:
         if CHANGE in self.request.GET:
@@ -109,7 +109,7 @@ class ActivityPage(ListPage):
             days=self.days(page.changes),
             older_url=listing.url(**{CURSOR: str(page.next)}) if page.next else "",
             newest_url=listing.url(**{CURSOR: None}) if self.cursor() else "",
-            number=events_counted(listing.all_rows),
+            number=count_text(listing.all_rows),
             dates=self.dates,
             ranges=self.ranges(listing),
             date_names=PARAMETERS,
@@ -124,10 +124,10 @@ class ActivityPage(ListPage):
 
     def kept(self) -> list[tuple[str, str]]:
         """The parameters that the search keeps, as hidden inputs."""
-        given = self.request.GET.lists()
+        parameters = self.request.GET.lists()
         return [
             (name, text)
-            for name, values in given
+            for name, values in parameters
             if name not in ("q", CURSOR, "format", SPREADSHEET)
             for text in values
         ]
@@ -140,7 +140,10 @@ class ActivityPage(ListPage):
         def day(change: GroupedChange) -> date:
             return change.event.created_at.astimezone(self.dates.zone).date()
 
-        return [(self.dates.heading(found), list(each)) for found, each in groupby(changes, day)]
+        return [
+            (self.dates.heading(day_of_changes), list(day_changes))
+            for day_of_changes, day_changes in groupby(changes, day)
+        ]
 
     def ranges(self, listing: Listing) -> list[tuple[str, str, None, bool]]:
         """The segments: (label, URL, no count, whether it is the current one)."""
@@ -159,7 +162,7 @@ class ActivityPage(ListPage):
         return curl_for(self.request, "GET", "/api/admin/events")
 
 
-def events_counted(events: QuerySet[AuditEvent]) -> str:
+def count_text(events: QuerySet[AuditEvent]) -> str:
     """``38 events``, ``10,000+ events``"""
     number = events.order_by()[: MAX_COUNTED + 1].count()
     if number > MAX_COUNTED:

@@ -31,10 +31,10 @@ from projects.flags.list_queries import stale_flag_counts
 from projects.models import Flag
 from projects.tokens.access import scope_words, visible_tokens
 
-RED, AMBER, GREY = "red", "amber", "gray"
-_ORDER = (RED, AMBER, GREY)
-MAX_COUNT = 5
-NAMED_FLAGS = 2
+RED, AMBER, GRAY = "red", "amber", "gray"
+_ORDER = (RED, AMBER, GRAY)
+MAX_ITEMS = 5
+MAX_NAMED_FLAGS = 2
 MAX_EXPECTATIONS = 1_000  # of those that are checked for the start page
 VERY_SOON = timedelta(days=2)
 QUIET = timedelta(days=7)  # a flag not evaluated for this long is said to be
@@ -59,8 +59,8 @@ class Attention:
 def needs_attention(caller: Caller, *, now: datetime | None = None) -> list[Attention]:
     """The items, the most urgent first. About fifteen queries whatever the amount of data."""
     moment = now or timezone.now()
-    found = [item for source in _SOURCES for item in source(caller, moment)]
-    return sorted(found, key=lambda item: _ORDER.index(item.level))
+    items = [item for source in _SOURCES for item in source(caller, moment)]
+    return sorted(items, key=lambda item: _ORDER.index(item.level))
 
 
 # Flags ------------------------------------------------------------------------------------------------------
@@ -68,7 +68,7 @@ def needs_attention(caller: Caller, *, now: datetime | None = None) -> list[Atte
 
 def _stale_flags(caller: Caller, now: datetime) -> Iterator[Attention]:
     flags = Flag.objects.active().readable_by(caller).filter(project__archived_at=None)
-    counts = stale_flag_counts(flags, now=now)[:MAX_COUNT]
+    counts = stale_flag_counts(flags, now=now)[:MAX_ITEMS]
     reasons = _reasons(
         flags.filter(project__in=[row["project_id"] for row in counts if row["stale_flags"]]), now
     )
@@ -86,7 +86,7 @@ def _stale_flags(caller: Caller, now: datetime) -> Iterator[Attention]:
         if row["overdue"]:
             yield Attention(
                 "overdue",
-                GREY,
+                GRAY,
                 f"{counted(row['overdue'], 'flag')} in {name} past the expected lifetime",
                 "Archive them, or mark them as stale",
                 "Show flags",
@@ -96,28 +96,28 @@ def _stale_flags(caller: Caller, now: datetime) -> Iterator[Attention]:
 
 def _reasons(flags: QuerySet[Flag], now: datetime) -> dict[str, list[str]]:
     """Sentences about the first stale flags of each project."""
-    place = Window(RowNumber(), partition_by="project_id", order_by="name")
-    named = list(flags.filter(stale=True).annotate(place=place).filter(place__lte=NAMED_FLAGS))
-    changed = dict(
-        AuditEvent.objects.filter(feature__in=[flag.name for flag in named])
+    position = Window(RowNumber(), partition_by="project_id", order_by="name")
+    flags_named = list(flags.filter(stale=True).annotate(place=position).filter(place__lte=MAX_NAMED_FLAGS))
+    changed_at = dict(
+        AuditEvent.objects.filter(feature__in=[flag.name for flag in flags_named])
         .exclude(type__startswith="feature-stale")
         .order_by()
         .values_list("feature")
         .annotate(Max("created_at"))
     )
-    found: dict[str, list[str]] = {}
-    for cells in flag_cells(named):
-        reason = _reason(cells, changed.get(cells.flag.name, cells.flag.created_at), now)
-        found.setdefault(cells.flag.project_id, []).append(reason)
-    return found
+    reasons: dict[str, list[str]] = {}
+    for cells in flag_cells(flags_named):
+        reason = _reason(cells, changed_at.get(cells.flag.name, cells.flag.created_at), now)
+        reasons.setdefault(cells.flag.project_id, []).append(reason)
+    return reasons
 
 
 def _reason(cells: FlagCells, changed_at: datetime, now: datetime) -> str:
-    name, seen = cells.flag.name, cells.last_evaluated
-    if seen is None:
+    name, last_evaluated = cells.flag.name, cells.last_evaluated
+    if last_evaluated is None:
         return f"{name} has never been evaluated"
-    if now - seen >= QUIET:
-        return f"{name} has not been evaluated for {_days(now - seen)}"
+    if now - last_evaluated >= QUIET:
+        return f"{name} has not been evaluated for {_days(now - last_evaluated)}"
     production = [cell for cell in cells.cells if cell.production]
     if production and all(cell.share == 100 and not cell.conditional for cell in production):
         return f"{name} has been at 100 % for {_days(now - changed_at)}"
@@ -134,14 +134,14 @@ def _days(time: timedelta) -> str:
 def _expectations(caller: Caller, now: datetime) -> Iterator[Attention]:
     """Expectations of saved contexts that are not met."""
     expected = expectations_of(caller)[:MAX_EXPECTATIONS]
-    failed = [one for one in check_expectations(caller, expected, reasons=False) if not one.met]
-    if failed:
-        verb = "is" if len(failed) == 1 else "are"
+    not_met = [result for result in check_expectations(caller, expected, reasons=False) if not result.met]
+    if not_met:
+        verb = "is" if len(not_met) == 1 else "are"
         yield Attention(
             "expectation",
             RED,
-            f"{counted(len(failed), 'expectation')} {verb} not met",
-            "; ".join(one.sentence for one in failed[:NAMED_FLAGS]),
+            f"{counted(len(not_met), 'expectation')} {verb} not met",
+            "; ".join(result.sentence for result in not_met[:MAX_NAMED_FLAGS]),
             "Show expectations",
             f"{reverse('expectations')}?met=no",
         )
@@ -153,7 +153,7 @@ def _expectations(caller: Caller, now: datetime) -> Iterator[Attention]:
 def _imports(caller: Caller, now: datetime) -> Iterator[Attention]:
     """The caller's own pending imports; nobody else may confirm them."""
     runs = visible_runs(caller).filter(state=ImportRun.State.PENDING).order_by("-created_at")
-    for run in runs.annotate(problems=F("preview__problemCount"), refusal=F("preview__refusal"))[:MAX_COUNT]:
+    for run in runs.annotate(problems=F("preview__problemCount"), refusal=F("preview__refusal"))[:MAX_ITEMS]:
         blocked = bool(run.problems or run.refusal)
         problems = counted(run.problems or 0, "problem") if run.problems else run.refusal
         yield Attention(
@@ -170,13 +170,13 @@ def _imports(caller: Caller, now: datetime) -> Iterator[Attention]:
 
 
 def _tokens(caller: Caller, now: datetime) -> Iterator[Attention]:
-    mine = Q(kind=ApiToken.Kind.PERSONAL, user=caller.user) if caller.user else Q(pk__in=[])
+    own = Q(kind=ApiToken.Kind.PERSONAL, user=caller.user) if caller.user else Q(pk__in=[])
     try:
         visible = Q(pk__in=visible_tokens(caller).values("pk"))
     except NoAccess:
         visible = Q(pk__in=[])
-    tokens = ApiToken.objects.filter(mine | visible, expires_at__gt=now, expires_at__lte=now + SOON)
-    for token in tokens.order_by("expires_at", "id").prefetch_related("scopes")[:MAX_COUNT]:
+    tokens = ApiToken.objects.filter(own | visible, expires_at__gt=now, expires_at__lte=now + SOON)
+    for token in tokens.order_by("expires_at", "id").prefetch_related("scopes")[:MAX_ITEMS]:
         assert token.expires_at is not None
         left = token.expires_at - now
         personal = token.kind == ApiToken.Kind.PERSONAL
@@ -184,14 +184,14 @@ def _tokens(caller: Caller, now: datetime) -> Iterator[Attention]:
         yield Attention(
             "token",
             RED if left <= VERY_SOON else AMBER,
-            f"{'Personal' if personal else 'API'} token {token.name} expires {_in(left)}",
+            f"{'Personal' if personal else 'API'} token {token.name} expires {_time_left(left)}",
             used if personal else f"{scope_words(token, caller)} · {used}",
             "Show token",
             reverse("account") if personal else f"{reverse('tokens')}?{urlencode({'q': token.name})}",
         )
 
 
-def _in(left: timedelta) -> str:
+def _time_left(left: timedelta) -> str:
     return f"in {counted(left.days, 'day')}" if left.days else "within a day"
 
 
@@ -203,10 +203,10 @@ def _ago(time: timedelta) -> str:
 
 
 def _old_sdks(caller: Caller, now: datetime) -> Iterator[Attention]:
-    for application in outdated_applications(caller.readable_projects)[:MAX_COUNT]:
+    for application in outdated_applications(caller.readable_projects)[:MAX_ITEMS]:
         yield Attention(
             "sdk",
-            GREY,
+            GRAY,
             f"{application.name} uses an old SDK",
             f"{application.sdk} {application.version}; others use up to {application.newest}",
             "Show application",

@@ -87,9 +87,11 @@ class StartPage(ConsolePage):
 
 def top_projects(caller: Caller) -> list[Any]:
     """The caller's favorites, then those with the most active flags."""
-    liked = FavoriteProject.objects.filter(user=caller.id).values("project")
+    favorite_ids = FavoriteProject.objects.filter(user=caller.id).values("project")
     in_use = counted_projects(Project.objects.active().readable_by(caller))
-    return list(in_use.alias(liked=Q(pk__in=liked)).order_by("-liked", "-active_flags", "id")[:MAX_PROJECTS])
+    return list(
+        in_use.alias(liked=Q(pk__in=favorite_ids)).order_by("-liked", "-active_flags", "id")[:MAX_PROJECTS]
+    )
 
 
 def stale_counts(caller: Caller, projects: Sequence[Project]) -> dict[str, int]:
@@ -99,22 +101,22 @@ def stale_counts(caller: Caller, projects: Sequence[Project]) -> dict[str, int]:
 
 def favorites(caller: Caller) -> list[Favorite]:
     flags = Flag.objects.active().readable_by(caller).filter(favorites__user=caller.id)
-    listed = list(flags.select_related("project").order_by("name")[:MAX_FAVORITES])
+    flags_listed = list(flags.select_related("project").order_by("name")[:MAX_FAVORITES])
     return [
         Favorite(
-            each.flag,
-            flag_url(each.flag.project_id, each.flag.name),
-            [(cell, toggle(each.flag, cell, caller)) for cell in each.cells if cell.production],
+            cells.flag,
+            flag_url(cells.flag.project_id, cells.flag.name),
+            [(cell, toggle(cells.flag, cell, caller)) for cell in cells.cells if cell.production],
         )
-        for each in flag_cells(listed)
+        for cells in flag_cells(flags_listed)
     ]
 
 
 def toggle(flag: Flag, cell: Cell, caller: Caller) -> Toggle:
-    may = caller.can(
+    may_toggle = caller.can(
         Permission.UPDATE_FEATURE_ENVIRONMENT, project=flag.project_id, environment=cell.environment
     )
-    return Toggle(cell.environment, cell.enabled, not may, asks=True)
+    return Toggle(cell.environment, cell.enabled, not may_toggle, asks=True)
 
 
 @csrf_exempt  # it only stores a color, and the form is also on pages without a session

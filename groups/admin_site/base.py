@@ -29,7 +29,7 @@ from flagadmin.core.edit_conflicts.admin_forms import EditConflictAdmin, rejecte
 from flagadmin.core.errors import AppError, ValidationError, raised_by
 from flagadmin.core.unreadable_values import noting_unreadable_values
 from groups.access import Caller
-from groups.admin_site.forms import ActionModelForm, DateTimePicker, PrettyJsonField, checked_body, sentences
+from groups.admin_site.forms import ActionModelForm, DateTimePicker, PrettyJsonField, sentences, validate_body
 from groups.admin_site.sizes import BoundedFormAdmin, long_fields
 from groups.authentication import caller_of
 
@@ -60,7 +60,7 @@ class AdminActions:
     def check_values(self, obj: Any, form: forms.ModelForm) -> None:
         """Normalizes the values. Raises AppError for invalid ones."""
         for name, body in self.json_lists.items():
-            setattr(obj, name, checked_body(body, getattr(obj, name), name, many=True))
+            setattr(obj, name, validate_body(body, getattr(obj, name), name, many=True))
 
     def values(self, obj: Any, names: Collection[str]) -> dict[str, Any]:
         """The values of these fields, as actions take them: by column, ``project_id`` for ``project``."""
@@ -143,9 +143,12 @@ class ActionModelAdmin(BoundedFormAdmin, AdminActions, EditConflictAdmin):
         if request.method != "POST":
             return view(request, *args, **kwargs)
         try:
-            with saving_as_asked(request, caller_of(request)), noting_unreadable_values(keep=True) as kept:
+            with (
+                saving_as_asked(request, caller_of(request)),
+                noting_unreadable_values(keep=True) as warnings,
+            ):
                 answer = transactional(view)(request, *args, **kwargs)
-            for problem in kept[:MAX_WARNINGS]:
+            for problem in warnings[:MAX_WARNINGS]:
                 messages.warning(request, f"Kept as it is: {problem.message}.")
             return answer
         except BrokenExpectations as error:
@@ -185,7 +188,7 @@ class ActionModelAdmin(BoundedFormAdmin, AdminActions, EditConflictAdmin):
         inline, caller = formset.page, caller_of(request)
         for obj in formset.deleted_objects:
             inline.remove(obj, None, caller)
-        forms_by_obj = {id(inner.instance): inner for inner in formset.forms}
+        forms_by_obj = {id(row_form.instance): row_form for row_form in formset.forms}
         for obj, _ in formset.changed_objects:
             inline.change(obj, forms_by_obj[id(obj)], caller)
         for obj in formset.new_objects:

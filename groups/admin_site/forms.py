@@ -66,7 +66,7 @@ def sentences(error: AppError) -> list[str]:
     return [error.message]
 
 
-def checked_body(body: type[serializers.Serializer], data: Any, path: str = "", **kwargs: Any) -> Any:
+def validate_body(body: type[serializers.Serializer], data: Any, path: str = "", **kwargs: Any) -> Any:
     """Validates JSON from a form with the API's serializer. Raises ValidationError with paths."""
     serializer = body(data=data, **kwargs)
     try:

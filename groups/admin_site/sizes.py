@@ -18,11 +18,12 @@ from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
 
 MAX_CHARACTERS = 50_000  # in a value of a form, and in the rows of an inline
-ROW, OPTION = 3_000, 80  # characters of an inline row without its values, and of a choice in it
+ROW_CHARACTERS = 3_000  # of an inline row without its values
+OPTION_CHARACTERS = 80  # of a choice in it
 
 
 @cache
-def summary(name: str, label: str) -> Callable[[Any], str]:
+def length_field(name: str, label: str) -> Callable[[Any], str]:
     """A read-only field that stands for the long value of another one."""
 
     @admin.display(description=label)
@@ -38,9 +39,9 @@ def length(value: Any) -> int:
 
 def long_fields(obj: Model | None) -> dict[str, Callable[[Any], str]]:
     """What is shown instead of the fields of ``obj`` whose values are too long for a form."""
-    texts = [] if obj is None else [field for field in obj._meta.fields if _is_text(field)]
-    long = (field for field in texts if length(getattr(obj, field.name) or "") > MAX_CHARACTERS)
-    return {field.name: summary(field.name, str(field.verbose_name)) for field in long}
+    text_fields = [] if obj is None else [field for field in obj._meta.fields if _is_text(field)]
+    long = (field for field in text_fields if length(getattr(obj, field.name) or "") > MAX_CHARACTERS)
+    return {field.name: length_field(field.name, str(field.verbose_name)) for field in long}
 
 
 def _is_text(field: Any) -> bool:
@@ -64,14 +65,14 @@ class BoundedFormAdmin(admin.ModelAdmin):
         return (*super().get_readonly_fields(request, obj), *long_fields(obj).values())
 
     def get_inline_instances(self, request: HttpRequest, obj: Any = None) -> Any:
-        return [each for each in super().get_inline_instances(request, obj) if fits(each, obj)]
+        return [inline for inline in super().get_inline_instances(request, obj) if fits(inline, obj)]
 
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> Any:
         obj = context["original"]
         inlines = super().get_inline_instances(request, obj)
-        context["left_out"] = [left_out(each, obj) for each in inlines if not fits(each, obj)]
+        context["left_out"] = [describe_left_out(inline, obj) for inline in inlines if not fits(inline, obj)]
         return super().render_change_form(request, context, *args, **kwargs)
 
 
@@ -83,14 +84,16 @@ def rows(inline: Any, obj: Model) -> Any:
 def fits(inline: Any, obj: Model | None) -> bool:
     if obj is None or obj._state.adding:
         return True
-    found, _ = rows(inline, obj)
+    inline_rows, _ = rows(inline, obj)
     names = [field.name for field in inline.model._meta.fields if _is_text(field)]
     lengths: Any = sum((Coalesce(Length(Cast(F(name), TextField())), 0) for name in names), start=0)
-    texts = found.aggregate(sum=Sum(lengths))["sum"] if names else 0
-    return (texts or 0) + found.count() * (ROW + OPTION * options(inline)) <= MAX_CHARACTERS
+    characters = inline_rows.aggregate(sum=Sum(lengths))["sum"] if names else 0
+    return (characters or 0) + inline_rows.count() * (
+        ROW_CHARACTERS + OPTION_CHARACTERS * count_options(inline)
+    ) <= MAX_CHARACTERS
 
 
-def options(inline: Any) -> int:
+def count_options(inline: Any) -> int:
     """The number of choices that each row offers."""
     names = set(inline.fields or ()) - {*inline.raw_id_fields, *inline.readonly_always}
     keys = [field for field in inline.model._meta.fields if field.name in names and field.related_model]
@@ -98,13 +101,13 @@ def options(inline: Any) -> int:
     return sum(model._base_manager.count() for model in offered)
 
 
-def left_out(inline: Any, obj: Model) -> tuple[str, int, str]:
+def describe_left_out(inline: Any, obj: Model) -> tuple[str, int, str]:
     """What the rows are called, how many there are, and the list in which each has a page of its own."""
-    found, key = rows(inline, obj)
+    inline_rows, key = rows(inline, obj)
     meta = inline.model._meta
     try:
         listed = reverse(f"{inline.admin_site.name}:{meta.app_label}_{meta.model_name}_changelist")
     except NoReverseMatch:
         listed = ""
     query = urlencode({f"{key}__{obj._meta.pk.name}__exact": obj.pk})
-    return str(inline.verbose_name_plural), found.count(), f"{listed}?{query}" if listed else ""
+    return str(inline.verbose_name_plural), inline_rows.count(), f"{listed}?{query}" if listed else ""

@@ -97,7 +97,7 @@ def _computed(flag: Flag, versions: Sequence[Version]) -> dict[Version, VersionC
     since = min(version.first for version in versions) - 1
     back = FlagBack(present_version(flag), events := events_since([flag.name], event=since))
     sides: dict[Version, list[Document | None]] = {version: [] for version in versions}
-    for version in _walked(back.take, events, versions):
+    for version in _walked(back.undo, events, versions):
         sides[version].append(back.version())
     order = [name for name in Environment.objects.names() if name in set(_used(flag))]
     places = {
@@ -173,7 +173,7 @@ def _states(
     """The flags after and before each version, with their segments, in one environment."""
     back = Back(environment, all_definitions(environment, names).flags)
     states: dict[Version, list[Definitions]] = {version: [] for version in versions}
-    for version in _walked(back.take, events, versions):
+    for version in _walked(back.undo, events, versions):
         flags = back.active({flag["project"] for flag in back.flags.values()})
         states[version].append(
             Definitions([_copied(flag) for flag in flags if flag["name"] in names], dict(back.segments))

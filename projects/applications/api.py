@@ -69,7 +69,7 @@ class ProjectApplicationViewSet(InProjectViewSet):
         listed = ProjectApplicationFilter(request.query_params, queries.project_applications(project_id))
         options = listed.check()
         ordered = queries.sort(listed.qs, options["sortBy"], descending=options["sortOrder"] == "desc")
-        page = queries.page(project_id, listed.cut(ordered))
+        page = queries.page(project_id, listed.cut_page(ordered))
         records = queries.application_documents(project_id, page)
         return Response({"total": listed.total(page), "applications": records})
 
@@ -97,7 +97,7 @@ class ApplicationViewSet(ViewSet):
         listed = ApplicationFilter(request.query_params, details.readable_applications(self.caller))
         options = listed.check()
         ordered = listed.qs.order_by("-name" if options["sortOrder"] == "desc" else "name")
-        page = list(listed.cut(ordered))
+        page = list(listed.cut_page(ordered))
         records = details.overview_documents(self.caller, page)
         return Response({"applications": records, "total": listed.total(page)})
 

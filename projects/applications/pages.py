@@ -119,7 +119,7 @@ class ApplicationsPage(ListPage):
         sort = self.shown.sort
         key = sort.removeprefix("-")
         parameters = {
-            "query": self.shown.given.get("q", "").strip() or self.shown.given.get("environment", "")
+            "query": self.shown.query.get("q", "").strip() or self.shown.query.get("environment", "")
         }
         if sort != self.default_sort:
             parameters["sortBy"] = SORT_KEYS.get(key, key)

@@ -12,7 +12,7 @@ from flagadmin.core.errors import InvalidOperation, ValidationError
 from flagadmin.core.unreadable_values import check_values
 from groups.access import Caller
 from groups.admin_site.base import ActionInline, ActionModelAdmin, AdminActions, bulk_action
-from groups.admin_site.forms import ActionModelForm, checked_body
+from groups.admin_site.forms import ActionModelForm, validate_body
 from groups.permissions import Permission
 from projects.access import access_flag_for_update
 from projects.console import flag_url
@@ -92,7 +92,7 @@ class StrategyActions(AdminActions):
 
     def check_values(self, obj: Strategy, form: Any) -> None:
         if obj.flag_id is not None:
-            strategies.checked_strategy(obj.flag, checked_body(StrategyBody, form.given()))
+            strategies.checked_strategy(obj.flag, validate_body(StrategyBody, form.given()))
 
     def create(self, obj: Strategy, form: Any, caller: Caller) -> Strategy:
         made = strategies.add_strategy(*place_of(obj), form.given(), caller=caller)

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponseBase, JsonResponse
 
-from flagadmin.core.lists.pages import OFFERED, Listing, changed_query, csv_response, curl_for
+from flagadmin.core.lists.pages import OFFERED, Listing, change_query, csv_response, curl_for
 from groups.console import ConsolePage, Crumbs
 from groups.permissions import Permission
 from projects.access import access_flag
@@ -113,8 +113,8 @@ class FlagPage(ConsolePage):
     def periods(self) -> list[tuple[str, str, None, bool]]:
         given = self.request.GET
         return [
-            ("24 hours", changed_query(given, period=None), None, not self.by_day),
-            ("30 days", changed_query(given, period=MONTH), None, self.by_day),
+            ("24 hours", change_query(given, period=None), None, not self.by_day),
+            ("30 days", change_query(given, period=MONTH), None, self.by_day),
         ]
 
     def paged(self, rows: Any, page_name: str, per_page: int = SHOWN_ROWS) -> Listing[Any]:

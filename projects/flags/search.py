@@ -201,7 +201,7 @@ class FlagFilter(ListFilter):
             mine = FavoriteFlag.objects.filter(user_id=user_id, flag=OuterRef("pk"))
             flags = flags.annotate(favorite=Exists(mine))
         ordered = flags.order_by(*self._order(favorites)).select_related("created_by")
-        return list(self.cut(ordered)), total
+        return list(self.cut_page(ordered)), total
 
     def _asks_for_archived(self) -> bool:
         """Whether archived flags are requested, by ``archived`` or by the lifecycle stage "archived".

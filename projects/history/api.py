@@ -14,7 +14,7 @@ from groups.authentication import ApiRequest
 from groups.people.serializers import AccountName
 from groups.viewsets import ViewSet
 from projects.access import unknown_project
-from projects.history.queries import EventFilter, event_creators, narrowed, readable_events
+from projects.history.queries import EventFilter, event_creators, narrow_events, readable_events
 from projects.history.serializers import (
     EventList,
     EventQuery,
@@ -45,14 +45,14 @@ PARAMETERS = [
 ]
 
 
-def answer(caller: Caller, given: Any, *, feature: str | None = None) -> dict[str, Any]:
+def event_list(caller: Caller, data: Any, *, feature: str | None = None) -> dict[str, Any]:
     """One page of matching events, as the response body. Raises ValidationError."""
-    check_problems(unknown_parameters(given, [parameter.name for parameter in PARAMETERS]))
-    query = EventQuery(data=given)
+    check_problems(unknown_parameters(data, [parameter.name for parameter in PARAMETERS]))
+    query = EventQuery(data=data)
     query.is_valid(raise_exception=True)
-    by = query.filter()
-    check_projects(caller, by)
-    events = narrowed(readable_events(caller), by)
+    criteria = query.filter()
+    check_projects(caller, criteria)
+    events = narrow_events(readable_events(caller), criteria)
     if feature is not None:
         events = events.filter(feature=feature)
     total, offset = events.count(), query.validated_data["offset"]
@@ -65,9 +65,9 @@ def answer(caller: Caller, given: Any, *, feature: str | None = None) -> dict[st
     }
 
 
-def check_projects(caller: Caller, by: EventFilter) -> None:
+def check_projects(caller: Caller, criteria: EventFilter) -> None:
     """Callers who can read every project may also ask for a deleted one. Raises ValidationError."""
-    unreadable = [project for project in by.projects if not caller.can_read(project)]
+    unreadable = [project for project in criteria.projects if not caller.can_read(project)]
     if unreadable:
         raise ValidationError.of(
             Problem("project", unknown_project(caller, project)) for project in unreadable
@@ -85,7 +85,7 @@ class EventViewSet(ViewSet):
 
         Events about accounts are listed only for administrators and readers of the login history.
         """
-        return Response(answer(self.caller, request.query_params))
+        return Response(event_list(self.caller, request.query_params))
 
     @extend_schema(
         operation_id="deprecatedSearchEvents", request=EventSearchBody, responses=EventList, deprecated=True
@@ -95,13 +95,13 @@ class EventViewSet(ViewSet):
         """Search events with a request body instead of a query string, for older clients. Changes nothing."""
         if not isinstance(request.data, dict):
             raise ValidationError("The body is not an object.")
-        return Response(answer(self.caller, request.data))
+        return Response(event_list(self.caller, request.data))
 
     @extend_schema(operation_id="getEventsForToggle", parameters=PARAMETERS, responses=FeatureEventList)
     def retrieve(self, request: ApiRequest, feature_name: str) -> Response:
         """List the events of one flag, which may have been deleted."""
-        found = answer(self.caller, request.query_params, feature=feature_name)
-        return Response(found | {"toggleName": feature_name})
+        record = event_list(self.caller, request.query_params, feature=feature_name)
+        return Response(record | {"toggleName": feature_name})
 
 
 class EventSearchViewSet(ViewSet):
@@ -110,7 +110,7 @@ class EventSearchViewSet(ViewSet):
     @extend_schema(operation_id="searchEvents", parameters=PARAMETERS, responses=EventList)
     def list(self, request: ApiRequest) -> Response:
         """Search events, like listing them, at the URL that newer clients use."""
-        return Response(answer(self.caller, request.query_params))
+        return Response(event_list(self.caller, request.query_params))
 
 
 class EventCreatorViewSet(ViewSet):

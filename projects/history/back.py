@@ -46,37 +46,45 @@ class Back:
         self.flags = {flag["name"]: flag for flag in flags}
         self.segments: dict[int, SegmentDefinition] = {}
 
-    def take(self, event: PastEvent) -> None:
+    def undo(self, event: PastEvent) -> None:
         """Takes an event back. One about a flag that is not there changes nothing."""
-        if event.type in _WHOLE:
-            _WHOLE[event.type](self, event)
-        elif event.feature in self.flags and event.type in _PARTS:
-            _PARTS[event.type](self, self.flags[event.feature], event)
+        if event.type in _OF_FLAGS:
+            _OF_FLAGS[event.type](self, event)
+        elif event.feature in self.flags and event.type in _IN_FLAGS:
+            _IN_FLAGS[event.type](self, self.flags[event.feature], event)
 
     def active(self, projects: Iterable[str]) -> list[FlagDefinition]:
         """The flags that were active in these projects, as ``projects.definitions`` has them."""
-        within = set(projects)
-        found = [flag for flag in self.flags.values() if flag["project"] in within and not flag["archived"]]
-        return [_definition(flag) for flag in sorted(found, key=lambda flag: flag["name"])]
+        project_ids = set(projects)
+        active_flags = [
+            flag for flag in self.flags.values() if flag["project"] in project_ids and not flag["archived"]
+        ]
+        return [_definition(flag) for flag in sorted(active_flags, key=lambda flag: flag["name"])]
 
 
 def _definition(flag: FlagDefinition) -> FlagDefinition:
     definition = flag.copy()
     definition.pop("archived", None)
-    definition["strategies"] = sorted(flag["strategies"], key=lambda each: (each["sortOrder"], each["id"]))
+    definition["strategies"] = sorted(
+        flag["strategies"], key=lambda strategy: (strategy["sortOrder"], strategy["id"])
+    )
     return definition
 
 
 # The flag as a whole -----------------------------------------------------------------------------------------------
 
 
-def _created(back: Back, event: PastEvent) -> None:
+def _undo_creation(back: Back, event: PastEvent) -> None:
     back.flags.pop(event.feature or "", None)
 
 
-def _deleted(back: Back, event: PastEvent) -> None:
+def _undo_deletion(back: Back, event: PastEvent) -> None:
     before = event.before
-    flag: Any = {"name": before["name"], "project": before["project"], **_whole(before, back.environment)}
+    flag: Any = {
+        "name": before["name"],
+        "project": before["project"],
+        **_flag_in_environment(before, back.environment),
+    }
     back.flags[before["name"]] = flag | {"archived": before["archived"]}
     children: dict[str, list[Any]] = (event.earlier or {}).get("children") or {}
     for child, parents in children.items():
@@ -84,121 +92,126 @@ def _deleted(back: Back, event: PastEvent) -> None:
             back.flags[child]["dependencies"] = _parents(parents)
 
 
-def _environment_deleted(back: Back, event: PastEvent) -> None:
+def _undo_environment_deletion(back: Back, event: PastEvent) -> None:
     if event.before["name"] != back.environment:
         return
-    for name, there in ((event.earlier or {}).get("flags") or {}).items():
+    for name, place in ((event.earlier or {}).get("flags") or {}).items():
         if name in back.flags:
-            back.flags[name] |= {**there, "strategies": [_strategy(each) for each in there["strategies"]]}
+            back.flags[name] |= {
+                **place,
+                "strategies": [_strategy(strategy) for strategy in place["strategies"]],
+            }
 
 
-def _segment(back: Back, event: PastEvent) -> None:
+def _undo_segment_change(back: Back, event: PastEvent) -> None:
     _set_segments(back, [event.before])
 
 
-def _project_deleted(back: Back, event: PastEvent) -> None:
+def _undo_project_deletion(back: Back, event: PastEvent) -> None:
     _set_segments(back, event.before["segments"])
 
 
 def _set_segments(back: Back, documents: Iterable[Mapping[str, Any]]) -> None:
-    for each in documents:
-        back.segments[each["id"]] = {
-            "id": each["id"],
-            "name": each["name"],
-            "constraints": each["constraints"],
+    for segment in documents:
+        back.segments[segment["id"]] = {
+            "id": segment["id"],
+            "name": segment["name"],
+            "constraints": segment["constraints"],
         }
 
 
-_WHOLE: dict[str, Callable[[Back, PastEvent], None]] = {
-    E.FEATURE_CREATED: _created,
-    E.FEATURE_DELETED: _deleted,
-    E.ENVIRONMENT_DELETED: _environment_deleted,
-    E.SEGMENT_UPDATED: _segment,
-    E.SEGMENT_DELETED: _segment,
-    E.PROJECT_DELETED: _project_deleted,
+_OF_FLAGS: dict[str, Callable[[Back, PastEvent], None]] = {
+    E.FEATURE_CREATED: _undo_creation,
+    E.FEATURE_DELETED: _undo_deletion,
+    E.ENVIRONMENT_DELETED: _undo_environment_deletion,
+    E.SEGMENT_UPDATED: _undo_segment_change,
+    E.SEGMENT_DELETED: _undo_segment_change,
+    E.PROJECT_DELETED: _undo_project_deletion,
 }
 
 
 # Parts of a flag ---------------------------------------------------------------------------------------------------
 
 
-def _metadata(back: Back, flag: FlagDefinition, event: PastEvent) -> None:
+def _undo_metadata(back: Back, flag: FlagDefinition, event: PastEvent) -> None:
     if event.before:
         flag["impression_data"] = event.before["impressionData"]
 
 
-def _stale(was: bool) -> Callable[[Back, FlagDefinition, PastEvent], None]:
+def _undo_stale(was_stale: bool) -> Callable[[Back, FlagDefinition, PastEvent], None]:
     def set_back(back: Back, flag: FlagDefinition, event: PastEvent) -> None:
-        flag["stale"] = was
+        flag["stale"] = was_stale
 
     return set_back
 
 
-def _archived(back: Back, flag: FlagDefinition, event: PastEvent) -> None:
+def _undo_archival(back: Back, flag: FlagDefinition, event: PastEvent) -> None:
     flag["archived"] = False
-    _imported(back, flag, event)
+    _undo_import(back, flag, event)
 
 
-def _revived(back: Back, flag: FlagDefinition, event: PastEvent) -> None:
+def _undo_revival(back: Back, flag: FlagDefinition, event: PastEvent) -> None:
     flag["archived"] = True
     if event.earlier and "on" in event.earlier:
         flag["enabled"] = back.environment in event.earlier["on"]
-    _imported(back, flag, event)
+    _undo_import(back, flag, event)
 
 
-def _moved(back: Back, flag: FlagDefinition, event: PastEvent) -> None:
+def _undo_move(back: Back, flag: FlagDefinition, event: PastEvent) -> None:
     flag["project"] = event.before["project"]
 
 
-def _turned(on: bool) -> Callable[[Back, FlagDefinition, PastEvent], None]:
+def _undo_switch(was_on: bool) -> Callable[[Back, FlagDefinition, PastEvent], None]:
     def turn(back: Back, flag: FlagDefinition, event: PastEvent) -> None:
         if event.environment == back.environment:
-            flag["enabled"] = on
+            flag["enabled"] = was_on
 
     return turn
 
 
-def _variants(back: Back, flag: FlagDefinition, event: PastEvent) -> None:
+def _undo_variants(back: Back, flag: FlagDefinition, event: PastEvent) -> None:
     if event.environment == back.environment:
         flag["variants"] = event.before["variants"]
 
 
-def _one_strategy(back: Back, flag: FlagDefinition, event: PastEvent) -> None:
+def _undo_strategy_change(back: Back, flag: FlagDefinition, event: PastEvent) -> None:
     """One was added (no ``before``), changed or removed (no ``after``)."""
     if event.environment != back.environment:
         return
-    rest = flag["strategies"]
+    strategies = flag["strategies"]
     if event.after_json is not None:
         identifier = (event.before or event.after).get("id")
-        found = [place for place, each in enumerate(rest) if each["id"] == identifier]
-        if not found:  # one with an id that was made up
+        matches = [index for index, strategy in enumerate(strategies) if strategy["id"] == identifier]
+        if not matches:  # one with an id that was made up
             after = _strategy(event.after, "")
-            found = [place for place, each in enumerate(rest) if each | {"id": ""} == after]
-        rest = [each for place, each in enumerate(rest) if place not in found[:1]]
-    flag["strategies"] = rest if event.before is None else [*rest, _strategy(event.before)]
+            matches = [index for index, strategy in enumerate(strategies) if strategy | {"id": ""} == after]
+        strategies = [strategy for index, strategy in enumerate(strategies) if index not in matches[:1]]
+    flag["strategies"] = strategies if event.before is None else [*strategies, _strategy(event.before)]
 
 
-def _order(back: Back, flag: FlagDefinition, event: PastEvent) -> None:
+def _undo_order(back: Back, flag: FlagDefinition, event: PastEvent) -> None:
     if event.environment == back.environment:
-        places = (event.earlier or {}).get("sortOrders") or {
-            identifier: place for place, identifier in enumerate(event.before["strategyIds"])
+        sort_orders = (event.earlier or {}).get("sortOrders") or {
+            identifier: index for index, identifier in enumerate(event.before["strategyIds"])
         }
         for strategy in flag["strategies"]:
-            strategy["sortOrder"] = places.get(strategy["id"], strategy["sortOrder"])
+            strategy["sortOrder"] = sort_orders.get(strategy["id"], strategy["sortOrder"])
 
 
-def _dependency(back: Back, flag: FlagDefinition, event: PastEvent) -> None:
+def _undo_dependency_change(back: Back, flag: FlagDefinition, event: PastEvent) -> None:
     """One was added or changed, or removed (no ``after``)."""
     if event.earlier is not None:
         flag["dependencies"] = _parents(event.earlier["dependencies"])
         return
-    rest = [
-        each for each in flag["dependencies"] if each["feature"] != (event.after or event.before)["feature"]
+    others = [
+        parent
+        for parent in flag["dependencies"]
+        if parent["feature"] != (event.after or event.before)["feature"]
     ]
-    flag["dependencies"] = rest if event.before is None else [*rest, *_parents([event.before])]
+    flag["dependencies"] = others if event.before is None else [*others, *_parents([event.before])]
 
 
-def _imported(back: Back, flag: FlagDefinition, event: PastEvent) -> None:
+def _undo_import(back: Back, flag: FlagDefinition, event: PastEvent) -> None:
     """An import or its undoing, which have the whole flag in one environment as ``before``."""
     before = event.before
     if not before:
@@ -213,35 +226,36 @@ def _imported(back: Back, flag: FlagDefinition, event: PastEvent) -> None:
         flag["enabled"] = earlier.get("enabled", before["enabled"])
         flag["variants"] = before["variants"]
         flag["strategies"] = [
-            _strategy(each, identifier) for each, identifier in zip(before["strategies"], ids, strict=True)
+            _strategy(strategy, identifier)
+            for strategy, identifier in zip(before["strategies"], ids, strict=True)
         ]
 
 
-def _reverted(back: Back, flag: FlagDefinition, event: PastEvent) -> None:
-    flag |= _whole(event.before, back.environment)
+def _undo_revert(back: Back, flag: FlagDefinition, event: PastEvent) -> None:
+    flag |= _flag_in_environment(event.before, back.environment)
 
 
-_PARTS: dict[str, Callable[[Back, FlagDefinition, PastEvent], None]] = {
-    E.FEATURE_METADATA_UPDATED: _metadata,
-    E.FEATURE_STALE_ON: _stale(False),
-    E.FEATURE_STALE_OFF: _stale(True),
-    E.FEATURE_ARCHIVED: _archived,
-    E.FEATURE_REVIVED: _revived,
-    E.FEATURE_PROJECT_CHANGE: _moved,
-    E.FEATURE_ENVIRONMENT_ENABLED: _turned(False),
-    E.FEATURE_ENVIRONMENT_DISABLED: _turned(True),
-    E.FEATURE_ENVIRONMENT_VARIANTS_UPDATED: _variants,
-    E.FEATURE_STRATEGY_ADD: _one_strategy,
-    E.FEATURE_STRATEGY_UPDATE: _one_strategy,
-    E.FEATURE_STRATEGY_REMOVE: _one_strategy,
-    E.FEATURE_STRATEGY_ORDER_CHANGED: _order,
-    E.FEATURE_DEPENDENCY_ADDED: _dependency,
-    E.FEATURE_DEPENDENCY_REMOVED: _dependency,
-    E.FEATURE_IMPORTED: _imported,
-    E.IMPORT_UNDONE: _imported,
-    E.FEATURE_REVERTED: _reverted,
+_IN_FLAGS: dict[str, Callable[[Back, FlagDefinition, PastEvent], None]] = {
+    E.FEATURE_METADATA_UPDATED: _undo_metadata,
+    E.FEATURE_STALE_ON: _undo_stale(False),
+    E.FEATURE_STALE_OFF: _undo_stale(True),
+    E.FEATURE_ARCHIVED: _undo_archival,
+    E.FEATURE_REVIVED: _undo_revival,
+    E.FEATURE_PROJECT_CHANGE: _undo_move,
+    E.FEATURE_ENVIRONMENT_ENABLED: _undo_switch(False),
+    E.FEATURE_ENVIRONMENT_DISABLED: _undo_switch(True),
+    E.FEATURE_ENVIRONMENT_VARIANTS_UPDATED: _undo_variants,
+    E.FEATURE_STRATEGY_ADD: _undo_strategy_change,
+    E.FEATURE_STRATEGY_UPDATE: _undo_strategy_change,
+    E.FEATURE_STRATEGY_REMOVE: _undo_strategy_change,
+    E.FEATURE_STRATEGY_ORDER_CHANGED: _undo_order,
+    E.FEATURE_DEPENDENCY_ADDED: _undo_dependency_change,
+    E.FEATURE_DEPENDENCY_REMOVED: _undo_dependency_change,
+    E.FEATURE_IMPORTED: _undo_import,
+    E.IMPORT_UNDONE: _undo_import,
+    E.FEATURE_REVERTED: _undo_revert,
 }
-TYPES = [kind.value for kind in map(E, (*_WHOLE, *_PARTS))]
+TYPES = [kind.value for kind in map(E, (*_OF_FLAGS, *_IN_FLAGS))]
 """The types of events that change definitions."""
 IN_ONE_ENVIRONMENT = [
     E.FEATURE_ENVIRONMENT_ENABLED.value,
@@ -270,16 +284,16 @@ _DEFAULTS: dict[str, Any] = {
 }
 
 
-def _whole(before: Mapping[str, Any], environment: str) -> Any:
+def _flag_in_environment(before: Mapping[str, Any], environment: str) -> Any:
     """What an event that has a flag in all environments says about one of them."""
     places = [place for place in before["environments"] if place["name"] == environment]
-    there: Any = places[0] if places else {"enabled": False, "variants": [], "strategies": []}
+    settings: Any = places[0] if places else {"enabled": False, "variants": [], "strategies": []}
     return {
-        "enabled": there["enabled"],
+        "enabled": settings["enabled"],
         "impression_data": before["impressionData"],
         "stale": before["stale"],
-        "variants": there["variants"],
-        "strategies": [_strategy(each) for each in there["strategies"]],
+        "variants": settings["variants"],
+        "strategies": [_strategy(strategy) for strategy in settings["strategies"]],
         "dependencies": _parents(before["dependencies"]),
     }
 
@@ -296,6 +310,6 @@ def _strategy(document: Mapping[str, Any], identifier: str | None = None) -> Str
 
 def _parents(documents: Iterable[Mapping[str, Any]]) -> list[DependencyDefinition]:
     return [
-        {"feature": each["feature"], "enabled": each["enabled"], "variants": each["variants"]}
-        for each in documents
+        {"feature": parent["feature"], "enabled": parent["enabled"], "variants": parent["variants"]}
+        for parent in documents
     ]

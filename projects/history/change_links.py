@@ -23,10 +23,12 @@ def with_versions(rows: Iterable[Row], change: QuerySet[AuditEvent]) -> list[Row
     """
     rows = list(rows)
     events = [row.event for row in rows]
-    last = _last_events(change, {event.feature for event in events if event.feature and event.type in TYPES})
+    last_event_ids = _last_events(
+        change, {event.feature for event in events if event.feature and event.type in TYPES}
+    )
     return [
         replace(row, whom_url=f"{flag_url(event.project, event.feature, 'flag-versions')}?event={event.pk}")
-        if (event := row.event).pk in last and event.project and event.feature
+        if (event := row.event).pk in last_event_ids and event.project and event.feature
         else row
         for row in rows
     ]
@@ -37,12 +39,12 @@ def _last_events(change: QuerySet[AuditEvent], names: set[str]) -> set[int]:
     if not names:
         return set()
     of_flags = change.filter(type__in=TYPES, feature__in=names).order_by()
-    last = {
+    event_ids = {
         (project, feature): pk
         for project, feature, pk in of_flags.values_list("project", "feature").annotate(Max("pk"))
     }
-    there = Flag.objects.active().filter(name__in=names).values_list("project_id", "name")
-    return {last[place] for place in there if place in last}
+    present_places = Flag.objects.active().filter(name__in=names).values_list("project_id", "name")
+    return {event_ids[place] for place in present_places if place in event_ids}
 
 
 def comparison_url(change: QuerySet[AuditEvent]) -> str:
@@ -58,7 +60,7 @@ def comparison_url(change: QuerySet[AuditEvent]) -> str:
         return ""
     times = of_flags.aggregate(first=Min("created_at"), last=Max("created_at"))
     environment = _environment(of_flags, projects[0])
-    asked = {
+    parameters = {
         "from": environment,
         "from-at": iso(just_before(times["first"])),
         "to": environment,
@@ -66,8 +68,8 @@ def comparison_url(change: QuerySet[AuditEvent]) -> str:
         "project": projects[0],
     }
     if len(flags) == 1:
-        asked["flag"] = flags[0]
-    return f"{reverse('who-changes')}?{urlencode(asked)}" if environment else ""
+        parameters["flag"] = flags[0]
+    return f"{reverse('who-changes')}?{urlencode(parameters)}" if environment else ""
 
 
 def _environment(events: QuerySet[AuditEvent], project: str) -> str:

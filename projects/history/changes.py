@@ -22,7 +22,7 @@ from projects.history.queries import readable_events
 MAX_EVENTS = 20
 """The events of one change that a page shows."""
 MAX_COUNTED = 10_000
-NAMED = 3
+MAX_NAMED = 3
 """The flags that the sentence of a change names."""
 _SUMMARIES = (E.FEATURES_IMPORTED, E.IMPORT_UNDONE)
 """Events recorded last, about all others of their change."""
@@ -95,11 +95,11 @@ class GroupedChange:
         return next(iter(projects)) if len(projects) == 1 else None
 
     @property
-    def is_told(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether the sentence says everything, so that rows and fields would repeat it."""
         if any(part.mark for part in self.sentence):
             return True
-        return self.number <= NAMED and not self.pills and not any(row.fields for row in self.rows)
+        return self.number <= MAX_NAMED and not self.pills and not any(row.fields for row in self.rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +121,11 @@ def change_page(
     heads = _heads(events, before, size + 1)
     groups = _groups(heads[:size], caller)
     ids = [pk for _, members in groups for pk in members]
-    found = AuditEvent.objects.in_bulk(ids)
-    names, actors = names_in(found.values()), _actors(found.values())
-    changes = [_change([found[pk] for pk in members], number, names, actors) for number, members in groups]
+    events_by_id = AuditEvent.objects.in_bulk(ids)
+    names, actors = names_in(events_by_id.values()), _actors(events_by_id.values())
+    changes = [
+        _change([events_by_id[pk] for pk in members], number, names, actors) for number, members in groups
+    ]
     return ChangePage(changes, heads[size - 1] if len(heads) > size else None)
 
 
@@ -149,28 +151,28 @@ def _row(event: AuditEvent, names: Names) -> Row:
 Key = tuple[str, str, datetime]
 
 
-def _heads(events: QuerySet[AuditEvent], before: int | None, most: int) -> list[int]:
+def _heads(events: QuerySet[AuditEvent], before: int | None, limit: int) -> list[int]:
     """The newest event of each change, newest first. Reads as many events as it takes.
 
     A change that fills most of what was read, such as an import, is left out of the next read.
     """
     heads: dict[object, int] = {}
-    done: set[object] = set()
-    left, last = events.order_by("-pk"), before
+    shown_keys: set[object] = set()
+    unread, last = events.order_by("-pk"), before
     while True:
-        rows = list((left if last is None else left.filter(pk__lt=last)).values_list(*_KEY)[: most * 4])
+        rows = list((unread if last is None else unread.filter(pk__lt=last)).values_list(*_KEY)[: limit * 4])
         keys = [(pk, _key(*key) if key[0] else pk) for pk, *key in rows]
         if before is not None:
-            done |= _shown_before(events, before, keys)
+            shown_keys |= _keys_shown_before(events, before, keys)
         for pk, key in keys:
-            if key not in done:
+            if key not in shown_keys:
                 heads.setdefault(key, pk)
-        if len(heads) >= most or len(rows) < most * 4:
-            return list(heads.values())[:most]
+        if len(heads) >= limit or len(rows) < limit * 4:
+            return list(heads.values())[:limit]
         last = rows[-1][0]
         key, number = Counter(key for _, key in keys).most_common(1)[0]
-        if isinstance(key, tuple) and number > most:
-            left = left.exclude(_same_change(*key))
+        if isinstance(key, tuple) and number > limit:
+            unread = unread.exclude(_same_change(*key))
 
 
 _KEY = ("pk", "request_id", "actor_name", "created_at")
@@ -185,7 +187,7 @@ def _same_change(request: str, actor: str, hour: datetime) -> Q:
     return Q(request_id=request, actor_name=actor, created_at__gte=hour, created_at__lt=until)
 
 
-def _shown_before(
+def _keys_shown_before(
     events: QuerySet[AuditEvent], before: int, keys: Sequence[tuple[int, object]]
 ) -> set[object]:
     """Which of these changes began on an earlier page."""
@@ -207,9 +209,9 @@ def _groups(heads: Sequence[int], caller: Caller) -> list[tuple[int, list[int]]]
     )
     with connection.cursor() as cursor:
         cursor.execute(_EVENTS.format(readable=readable), [MAX_EVENTS, *parameters, MAX_COUNTED, list(heads)])
-        found = {pk: (number, ids) for pk, number, ids in cursor.fetchall()}
+        changes = {pk: (number, ids) for pk, number, ids in cursor.fetchall()}
     # An event that was recorded without a request is a change of its own.
-    return [(found[pk][0] or 1, found[pk][1] or [pk]) for pk in heads]
+    return [(changes[pk][0] or 1, changes[pk][1] or [pk]) for pk in heads]
 
 
 def _actors(events: Any) -> dict[int, User]:
@@ -232,8 +234,8 @@ def _change(
 ) -> GroupedChange:
     """``events`` are the newest of the change, newest first."""
     newest, sums_up = events[0], events[0].type in _SUMMARIES
-    shown = list(events[1:] if sums_up and len(events) > 1 else events)
-    rows = [_row(event, names) for event in reversed(shown)]
+    listed = list(events[1:] if sums_up and len(events) > 1 else events)
+    rows = [_row(event, names) for event in reversed(listed)]
     return GroupedChange(
         event=newest,
         actor=_actor(newest, people),
@@ -253,20 +255,20 @@ def _sentence(rows: Sequence[Row], number: int) -> list[Part]:
     """One sentence for several events: by name, joined by "and", or with the number of the others."""
     if len(rows) == 1:
         return list(rows[0].sentence)
-    if together := _together(rows, number):
+    if together := _join_flags(rows, number):
         return together
     if number == 2:
         return [*rows[0].sentence, Part(" and "), *rows[1].sentence]
     return [*rows[0].sentence, Part(f" and made {number - 1:,} more changes")]
 
 
-def _together(rows: Sequence[Row], number: int) -> list[Part] | None:
+def _join_flags(rows: Sequence[Row], number: int) -> list[Part] | None:
     """``archived 3 flags: a, b and c`` if all events differ only in their flag."""
-    around = {_around(row) for row in rows}
+    around = {_text_around_name(row) for row in rows}
     if len(around) != 1 or None in around:
         return None
     before, after = next(pair for pair in around if pair is not None)
-    flags = [next(part for part in row.sentence if part.text == row.name) for row in rows[:NAMED]]
+    flags = [next(part for part in row.sentence if part.text == row.name) for row in rows[:MAX_NAMED]]
     named = [Part(before), Part(f"{number:,} flags"), Part(after), Part(": ")]
     for index, flag in enumerate(flags):
         last = index == len(flags) - 1 and number == len(flags)
@@ -277,7 +279,7 @@ def _together(rows: Sequence[Row], number: int) -> list[Part] | None:
     return [part for part in named if part.text]
 
 
-def _around(row: Row) -> tuple[str, str] | None:
+def _text_around_name(row: Row) -> tuple[str, str] | None:
     """The text before and after the flag's name, None if the sentence names no flag."""
     if not row.event.feature:
         return None

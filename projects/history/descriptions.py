@@ -64,17 +64,17 @@ _TEMPLATES: dict[str, str] = {
     E.PROJECT_ACCESS_UPDATED: "changed the roles of {subject} in project {project}",
     E.PROJECT_ACCESS_REMOVED: "removed {subject} from project {project}",
 }
-_MOVED = "moved {strategy} of {feature} in {environment} from {share_before} to {share_after}"
+_SHARE_CHANGED = "moved {strategy} of {feature} in {environment} from {share_before} to {share_after}"
 _SHARES = ("rollout", "percentage")
 
 
 def _template(event: AuditEvent) -> str:
-    if event.type == E.FEATURE_STRATEGY_UPDATE and _moved(event):
-        return _MOVED
+    if event.type == E.FEATURE_STRATEGY_UPDATE and _share_change(event):
+        return _SHARE_CHANGED
     return _TEMPLATES.get(event.type) or template_of(event.type)
 
 
-def _moved(event: AuditEvent) -> tuple[str, str] | None:
+def _share_change(event: AuditEvent) -> tuple[str, str] | None:
     """The percentages before and after, if nothing else changed."""
     before, after = event.before, event.after
     if not (isinstance(before, dict) and isinstance(after, dict)) or before.get("name") != after.get("name"):
@@ -92,8 +92,8 @@ def _moved(event: AuditEvent) -> tuple[str, str] | None:
 def _values(event: AuditEvent, names: Names) -> dict[str, Part]:
     """What the placeholders of the sentence stand for."""
     before, after = document_of(event.before), document_of(event.after)
-    told = after or before
-    old, new = _moved(event) or ("", "")
+    document = after or before
+    old, new = _share_change(event) or ("", "")
     values = {
         "project": _project(event.project) if event.project else Part("no project"),
         "environment": Part(event.environment or "every environment"),
@@ -101,15 +101,15 @@ def _values(event: AuditEvent, names: Names) -> dict[str, Part]:
         "subject": Part(event.subject or ""),
         "address": Part(address_of(event)),
         "old_project": _project(before.get("project")),
-        "strategy": Part(_strategy_name(told, names)),
+        "strategy": Part(_strategy_name(document, names)),
         "share_before": Part(old, mark="before"),
         "share_after": Part(new, mark="after"),
-        "parent": _flag(None, told.get("feature")),
-        "tag": Part(f"{told.get('type')}:{told.get('value')}"),
-        "link": Part(str(told.get("title") or told.get("url") or "")),
-        "fields": Part(_and([change.field.lower() for change in changes_of(event)]) or "details"),
+        "parent": _flag(None, document.get("feature")),
+        "tag": Part(f"{document.get('type')}:{document.get('value')}"),
+        "link": Part(str(document.get("title") or document.get("url") or "")),
+        "fields": Part(_join_words([change.field.lower() for change in changes_of(event)]) or "details"),
         "number": Part(_number_of_flags(after)),
-        "roles": Part(_roles(told)),
+        "roles": Part(_roles(document)),
     }
     if event.type == E.FEATURE_DELETED:
         values["feature"] = Part(event.feature or "")
@@ -141,7 +141,7 @@ def _strategy_name(strategy: Document, names: Names) -> str:
 
 def _roles(document: Document) -> str:
     roles = [str(role.get("name")) for role in document.get("roles") or []]
-    return f"{_and(roles)} {'role' if len(roles) == 1 else 'roles'}"
+    return f"{_join_words(roles)} {'role' if len(roles) == 1 else 'roles'}"
 
 
 def _number_of_flags(after: Document) -> str:
@@ -149,5 +149,5 @@ def _number_of_flags(after: Document) -> str:
     return "1 flag" if number == 1 else f"{number:,} flags" if isinstance(number, int) else "flags"
 
 
-def _and(words: Sequence[str]) -> str:
+def _join_words(words: Sequence[str]) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)

@@ -52,8 +52,8 @@ def diff(before: Document, after: Document, segments: Mapping[int, str]) -> list
         if before[key] != after[key]
     ]
     changes += _strategy_changes(before["strategies"], after["strategies"], segments)
-    for key, part, one in _LISTS:
-        changes += _list_changes(part, before[key], after[key], one)
+    for key, part, describe in _LISTS:
+        changes += _list_changes(part, before[key], after[key], describe)
     return changes
 
 
@@ -79,7 +79,7 @@ def _variants(variants: list[VariantDefinition]) -> str:
 def variant_text(variant: VariantDefinition) -> str:
     text = f"{variant['name']} {variant['weight'] / 10:g} %"
     if payload := variant.get("payload"):
-        text += f" ({payload['type']} {_shortened(payload['value'])})"
+        text += f" ({payload['type']} {_shorten(payload['value'])})"
     for override in variant.get("overrides") or ():
         text += f" (always for {override['contextName']} {_values(override['values'])})"
     return text
@@ -100,13 +100,13 @@ def _parent(parent: DependencyDefinition) -> str:
     return f"{parent['feature']} {'with ' + _values(variants) if variants else 'on'}"
 
 
-def _values(values: list[str], most: int = 10) -> str:
-    listed = ", ".join(values[:most])
-    return f"{listed} and {len(values) - most} more" if len(values) > most else listed
+def _values(values: list[str], limit: int = 10) -> str:
+    listed = ", ".join(values[:limit])
+    return f"{listed} and {len(values) - limit} more" if len(values) > limit else listed
 
 
-def _shortened(text: str, most: int = 60) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+def _shorten(text: str, limit: int = 60) -> str:
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
 _PARTS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
@@ -126,14 +126,18 @@ _LISTS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
 
 
 def _list_changes(
-    part: str, before: list[Any], after: list[Any], one: Callable[[Any], str]
+    part: str, before: list[Any], after: list[Any], describe: Callable[[Any], str]
 ) -> Iterator[Change]:
-    gone = [item for item in before if item not in after]
-    new = [item for item in after if item not in before]
-    yield from (Change(part, one(item), None) for item in gone)
-    yield from (Change(part, None, one(item)) for item in new)
-    if before != after and not gone and not new:
-        yield Change(f"order of {part}s", _values([one(i) for i in before]), _values([one(i) for i in after]))
+    removed = [item for item in before if item not in after]
+    added = [item for item in after if item not in before]
+    yield from (Change(part, describe(item), None) for item in removed)
+    yield from (Change(part, None, describe(item)) for item in added)
+    if before != after and not removed and not added:
+        yield Change(
+            f"order of {part}s",
+            _values([describe(item) for item in before]),
+            _values([describe(item) for item in after]),
+        )
 
 
 # Strategies ------------------------------------------------------------------------------------------------
@@ -157,8 +161,8 @@ def _strategy_changes(
                 _values([str(s["sortOrder"]) for s in after]),
             )
         return
-    gone, new = _unmatched(before, after), _unmatched(after, before)
-    for old, now in zip_longest(gone, new):
+    removed, added = _find_unmatched(before, after), _find_unmatched(after, before)
+    for old, now in zip_longest(removed, added):
         if old is None or now is None or old["name"] != now["name"]:
             if old is not None:
                 yield Change("strategy", _strategy(old, segments), None)
@@ -166,7 +170,7 @@ def _strategy_changes(
                 yield Change("strategy", None, _strategy(now, segments))
         else:
             yield from strategy_diff(old, now, segments)
-    if not gone and not new:
+    if not removed and not added:
         yield Change(
             "order of strategies",
             "; ".join(_strategy(s, segments) for s in before),
@@ -178,7 +182,7 @@ def _content(strategy: StrategyDefinition) -> dict[str, Any]:
     return {key: value for key, value in strategy.items() if key != "sortOrder"}
 
 
-def _unmatched(
+def _find_unmatched(
     strategies: list[StrategyDefinition], others: list[StrategyDefinition]
 ) -> list[StrategyDefinition]:
     """The strategies that have no equal among the others."""
@@ -219,25 +223,28 @@ def strategy_diff(
 def _parameter(key: str, value: Any) -> str | None:
     if value is None:
         return None
-    return f"{value} %" if key in ("rollout", "percentage") else _shortened(str(value))
+    return f"{value} %" if key in ("rollout", "percentage") else _shorten(str(value))
 
 
 def _constraint_changes(
     before: list[ConstraintDefinition], after: list[ConstraintDefinition]
 ) -> Iterator[Change]:
     """Changed constraints. One removed and one added on the same context field count as one change."""
-    gone = [constraint for constraint in before if constraint not in after]
-    new = [constraint for constraint in after if constraint not in before]
-    for old in gone:
-        same_field = [constraint for constraint in new if constraint["contextName"] == old["contextName"]]
+    removed = [constraint for constraint in before if constraint not in after]
+    added = [constraint for constraint in after if constraint not in before]
+    for old in removed:
+        same_field = [constraint for constraint in added if constraint["contextName"] == old["contextName"]]
         if same_field:
-            new.remove(same_field[0])
+            added.remove(same_field[0])
         yield Change(
             f"constraint {old['contextName']}",
             _condition(old),
             _changed_condition(same_field[0], old) if same_field else None,
         )
-    yield from (Change(f"constraint {c['contextName']}", None, _condition(c)) for c in new)
+    yield from (
+        Change(f"constraint {constraint['contextName']}", None, _condition(constraint))
+        for constraint in added
+    )
 
 
 def _condition(constraint: ConstraintDefinition) -> str:
@@ -250,8 +257,11 @@ def _changed_condition(constraint: ConstraintDefinition, before: ConstraintDefin
     old, new = before["values"], constraint["values"]
     if max(len(old), len(new)) <= SHOWN_VALUES:
         return _condition(constraint)
-    added, removed = [v for v in new if v not in old], [v for v in old if v not in new]
+    added, removed = (
+        [value for value in new if value not in old],
+        [value for value in old if value not in new],
+    )
     parts = [
-        f"{what} {_values(values)}" for what, values in (("added", added), ("removed", removed)) if values
+        f"{verb} {_values(values)}" for verb, values in (("added", added), ("removed", removed)) if values
     ]
     return f"{_condition(constraint)} ({'; '.join(parts)})" if parts else _condition(constraint)

@@ -39,7 +39,7 @@ class Names:
 NO_NAMES = Names({}, {})
 
 
-_UNTOLD = {"id", "archivedAt", "createdAt", "strategyIds", "sortOrder"}
+_NOT_SHOWN = {"id", "archivedAt", "createdAt", "strategyIds", "sortOrder"}
 _LABELS = {"stale": "Stale", "impressionData": "Impression data", "featureLimit": "Flag limit"}
 
 
@@ -49,14 +49,16 @@ def changes_of(event: AuditEvent, names: Names = NO_NAMES) -> list[FieldChange]:
         changes = list(_CHANGES.get(event.type, _of_documents)(event, names))
     except (KeyError, TypeError, AttributeError):  # an earlier version recorded it, with other members
         changes = list(_of_documents(event, names))
-    return _shown(changes)
+    return _shorten_changes(changes)
 
 
-def _shown(changes: Iterable[FieldChange]) -> list[FieldChange]:
-    found = [FieldChange(change.field, _short(change.before), _short(change.after)) for change in changes]
-    if (more := len(found) - MAX_FIELDS) > 1:
-        found[MAX_FIELDS:] = [FieldChange(f"{more:,} more", None, "")]
-    return found
+def _shorten_changes(changes: Iterable[FieldChange]) -> list[FieldChange]:
+    shortened = [
+        FieldChange(change.field, _shorten(change.before), _shorten(change.after)) for change in changes
+    ]
+    if (more := len(shortened) - MAX_FIELDS) > 1:
+        shortened[MAX_FIELDS:] = [FieldChange(f"{more:,} more", None, "")]
+    return shortened
 
 
 def _of_documents(event: AuditEvent, names: Names) -> Iterator[FieldChange]:
@@ -64,7 +66,7 @@ def _of_documents(event: AuditEvent, names: Names) -> Iterator[FieldChange]:
     before, after = event.before, event.after
     if isinstance(before, dict) and isinstance(after, dict):
         for key in before | after:
-            if before.get(key) != after.get(key) and key not in _UNTOLD:
+            if before.get(key) != after.get(key) and key not in _NOT_SHOWN:
                 yield FieldChange(_label(key), _value(before.get(key)), _value(after.get(key)))
 
 
@@ -114,16 +116,16 @@ def strategy_changes(before: StrategyDefinition, after: StrategyDefinition) -> l
     ids = {*before["segments"], *after["segments"]}
     segments = dict(Segment.objects.filter(pk__in=ids).values_list("pk", "name"))
     if before["name"] == after["name"]:
-        found = [_field_change(change) for change in diff.strategy_diff(before, after, segments)]
+        changes = [_field_change(change) for change in diff.strategy_diff(before, after, segments)]
     else:
         names = Names({}, segments)
-        found = [FieldChange("Strategy", _summary(before, names), _summary(after, names))]
-    return _shown([change for change in found if (change.before or "") != (change.after or "")])
+        changes = [FieldChange("Strategy", _summary(before, names), _summary(after, names))]
+    return _shorten_changes([change for change in changes if (change.before or "") != (change.after or "")])
 
 
 def part_changes(part: FlagPart, segments: Mapping[int, str]) -> list[FieldChange]:
     """The differences of a part of two versions of a flag, shortened to what a page can show."""
-    return _shown(map(_field_change, part.changes(segments)))
+    return _shorten_changes(map(_field_change, part.changes(segments)))
 
 
 def _summary(strategy: Any, names: Names) -> str | None:
@@ -139,9 +141,13 @@ def _of_import(event: AuditEvent, names: Names) -> Iterator[FieldChange]:
 def _of_revert(event: AuditEvent, names: Names) -> Iterator[FieldChange]:
     for part in differing_parts(document_of(event.before), document_of(event.after)):
         for change in part.changes(names.segments):
-            found = _field_change(change)
-            place = f"{part.environment}: {found.field.lower()}" if part.environment else found.field
-            yield replace(found, field=place)
+            field_change = _field_change(change)
+            label = (
+                f"{part.environment}: {field_change.field.lower()}"
+                if part.environment
+                else field_change.field
+            )
+            yield replace(field_change, field=label)
 
 
 def _field_change(change: diff.Change) -> FieldChange:
@@ -186,7 +192,7 @@ def _value(value: Any) -> str | None:
     return value if isinstance(value, str) else orjson.dumps(value).decode()
 
 
-def _short(text: str | None) -> str | None:
+def _shorten(text: str | None) -> str | None:
     if text is None or len(text) <= MAX_LETTERS:
         return text
     return f"{text[:MAX_LETTERS]}… ({len(text) - MAX_LETTERS:,} more characters)"

@@ -1,6 +1,7 @@
 """Compares two versions of a flag part by part: its details, its dependencies, and each environment."""
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any, NamedTuple
 
 from projects.history.diff import Change, diff
@@ -37,11 +38,11 @@ class FlagPart(NamedTuple):
 
     def changes(self, segments: Mapping[int, str]) -> list[Change]:
         """What differs, as text. ``segments`` are names by id."""
-        return diff(_EMPTY | _compared(self.before), _EMPTY | _compared(self.after), segments)
+        return diff(_EMPTY | _as_for_diff(self.before), _EMPTY | _as_for_diff(self.after), segments)
 
     def used_segments(self) -> set[int]:
-        sides = (self.before, self.after)
-        return {s for side in sides for each in side.get("strategies", ()) for s in each["segments"]}
+        strategies = chain.from_iterable(side.get("strategies", ()) for side in (self.before, self.after))
+        return {segment for strategy in strategies for segment in strategy["segments"]}
 
 
 def differing_parts(before: Document, after: Document) -> Iterator[FlagPart]:
@@ -59,17 +60,18 @@ def in_environments(version: Document) -> dict[str, Document]:
 
 
 def _part(kind: str, environment: str, before: Document, after: Document) -> Iterator[FlagPart]:
-    if _compared(before) != _compared(after):
+    if _as_for_diff(before) != _as_for_diff(after):
         yield FlagPart(kind, environment, before, after)
 
 
-def _compared(part: Document) -> Document:
+def _as_for_diff(part: Document) -> Document:
     """As ``diff`` takes it."""
-    found = dict(part)
-    if "dependencies" in found:
-        found["parents"] = found.pop("dependencies")
-    if "strategies" in found:
-        found["strategies"] = [
-            {key: value for key, value in each.items() if key != "id"} for each in found["strategies"]
+    document = dict(part)
+    if "dependencies" in document:
+        document["parents"] = document.pop("dependencies")
+    if "strategies" in document:
+        document["strategies"] = [
+            {key: value for key, value in strategy.items() if key != "id"}
+            for strategy in document["strategies"]
         ]
-    return found
+    return document

@@ -19,10 +19,14 @@ def names_in(events: Iterable[AuditEvent]) -> Names:
                 if event.type.startswith("feature-strategy-") and event.feature and event.environment:
                     strategies.add((event.feature, event.environment))
                 places = (side, *(side.get("environments") or ()))
-                listed = (place.get("strategies") or () for place in places if isinstance(place, dict))
-                for document in (side, *chain.from_iterable(listed)):
+                strategy_lists = (
+                    place.get("strategies") or () for place in places if isinstance(place, dict)
+                )
+                for document in (side, *chain.from_iterable(strategy_lists)):
                     if isinstance(document, dict) and isinstance(document.get("segments"), list):
-                        segments.update(each for each in document["segments"] if isinstance(each, int))
+                        segments.update(
+                            segment for segment in document["segments"] if isinstance(segment, int)
+                        )
     return Names(_strategy_numbers(strategies), _segment_names(segments))
 
 
@@ -33,10 +37,10 @@ def _strategy_numbers(places: set[tuple[str, str]]) -> dict[str, int]:
     rows = Strategy.objects.filter(
         flag__name__in={flag for flag, _ in places}, environment__in={name for _, name in places}
     )
-    counted: dict[Any, int] = {}
+    numbers_by_place: dict[Any, int] = {}
     numbers = {}
     for pk, *place in rows.order_by("sort_order", "pk").values_list("pk", "flag_id", "environment_id"):
-        counted[tuple(place)] = numbers[str(pk)] = counted.get(tuple(place), 0) + 1
+        numbers_by_place[tuple(place)] = numbers[str(pk)] = numbers_by_place.get(tuple(place), 0) + 1
     return numbers
 
 

@@ -74,10 +74,10 @@ class Changed:
 
     def applied(self, now: Definitions, flags: Collection[str] | None = None) -> Definitions:
         """Definitions as they were, from those that were read together with this."""
-        found = [flag for flag in self.flags if flags is None or flag["name"] in flags]
-        found += (flag for flag in now.flags if flag["name"] not in self.names)
-        found.sort(key=lambda flag: flag["name"])
-        return Definitions.of(found, now.segments | self.segments)
+        flags_then = [flag for flag in self.flags if flags is None or flag["name"] in flags]
+        flags_then += (flag for flag in now.flags if flag["name"] not in self.names)
+        flags_then.sort(key=lambda flag: flag["name"])
+        return Definitions.of(flags_then, now.segments | self.segments)
 
 
 def changed_since(projects: Iterable[str], environment: str, at: datetime) -> Changed:
@@ -85,14 +85,14 @@ def changed_since(projects: Iterable[str], environment: str, at: datetime) -> Ch
 
     The projects are those of that moment; some may no longer exist. Seven statements in one transaction.
     """
-    wanted = list(projects)
+    project_ids = list(projects)
     with consistent_reads():
-        read = _read(wanted, environment, at)
-        there = read.names - read.created
-        back = Back(environment, all_definitions(environment, there).flags if there else ())
+        read = _read(project_ids, environment, at)
+        existing = read.names - read.created
+        back = Back(environment, all_definitions(environment, existing).flags if existing else ())
         for event in read.events:
-            back.take(event)
-        flags = back.active(wanted)
+            back.undo(event)
+        flags = back.active(project_ids)
         with connection.cursor() as cursor:
             stored = read_segments(cursor, used_segments(flags) - back.segments.keys())
     return Changed(frozenset(read.names), flags, stored | back.segments, frozenset(back.segments))
@@ -108,20 +108,20 @@ def flags_then(
     names = set(flags)
     with consistent_reads():
         back = _flags_back(names, environment, at)
-        there = (back.flags[name] for name in names & back.flags.keys())
-        parents = {parent["feature"] for flag in there for parent in flag["dependencies"]}
+        present = (back.flags[name] for name in names & back.flags.keys())
+        parents = {parent["feature"] for flag in present for parent in flag["dependencies"]}
         if parents - names:
             back = _flags_back(names := names | parents, environment, at)
-        found = [flag for flag in back.active(projects) if flag["name"] in names]
+        flags_at_moment = [flag for flag in back.active(projects) if flag["name"] in names]
         with connection.cursor() as cursor:
-            stored = read_segments(cursor, used_segments(found) - back.segments.keys())
-    return Definitions.of(found, stored | back.segments)
+            stored = read_segments(cursor, used_segments(flags_at_moment) - back.segments.keys())
+    return Definitions.of(flags_at_moment, stored | back.segments)
 
 
 def _flags_back(names: Collection[str], environment: str, at: datetime) -> Back:
     back = Back(environment, all_definitions(environment, names).flags)
     for _, event in events_since(names, at=at, segments=True):
-        back.take(event)
+        back.undo(event)
     return back
 
 
@@ -152,15 +152,24 @@ def _read(projects: list[str], environment: str, at: datetime) -> _Read:
                 "created": EventType.FEATURE_CREATED.value,
             },
         )
-        for created, superseded, kind, place, feature, before, after, earlier in cursor.fetchall():
+        for (
+            is_creation,
+            is_superseded,
+            event_type,
+            event_environment,
+            feature,
+            before,
+            after,
+            earlier,
+        ) in cursor.fetchall():
             if feature is not None:
                 read.names.add(feature)
-            if created:
+            if is_creation:
                 read.created.add(feature)
-            if not superseded:
+            if not is_superseded:
                 event = PastEvent(
-                    kind,
-                    place,
+                    event_type,
+                    event_environment,
                     feature,
                     before and orjson.loads(before),
                     after,
@@ -183,11 +192,11 @@ def deleted_since(at: datetime) -> Deleted:
     """The projects and the environments that have been deleted since a moment."""
     kinds = (EventType.PROJECT_DELETED.value, EventType.ENVIRONMENT_DELETED.value)
     rows = AuditEvent.objects.filter(type__in=kinds, created_at__gt=at).order_by()
-    found: dict[str, set[Any]] = {kind: set() for kind in kinds}
+    names: dict[str, set[Any]] = {kind: set() for kind in kinds}
     for event in rows.only("type", "project", "before"):
         before: Any = event.before
-        found[event.type].add(event.project or before["name"])
-    return Deleted(frozenset(found[kinds[0]]), frozenset(found[kinds[1]]))
+        names[event.type].add(event.project or before["name"])
+    return Deleted(frozenset(names[kinds[0]]), frozenset(names[kinds[1]]))
 
 
 @dataclass(frozen=True, slots=True)

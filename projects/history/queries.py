@@ -50,23 +50,23 @@ def readable_events(caller: Caller) -> QuerySet[AuditEvent]:
     return AuditEvent.objects.exclude(type__in=ACCESS_TYPES, project=None)
 
 
-def narrowed(events: QuerySet[AuditEvent], by: EventFilter) -> QuerySet[AuditEvent]:
+def narrow_events(events: QuerySet[AuditEvent], criteria: EventFilter) -> QuerySet[AuditEvent]:
     for field, values in (
-        ("type", by.types),
-        ("project", by.projects),
-        ("environment", by.environments),
-        ("feature", by.features),
-        ("actor_id", by.actors),
+        ("type", criteria.types),
+        ("project", criteria.projects),
+        ("environment", criteria.environments),
+        ("feature", criteria.features),
+        ("actor_id", criteria.actors),
     ):
         if values:
             events = events.filter(**{f"{field}__in": values})
-    if by.actor_name:
-        events = events.filter(actor_name__icontains=by.actor_name)
-    if by.since is not None:
-        events = events.filter(created_at__gte=by.since)
-    if by.until is not None:
-        events = events.filter(created_at__lt=by.until)
-    return events.filter(_mentions(by.text)) if by.text else events
+    if criteria.actor_name:
+        events = events.filter(actor_name__icontains=criteria.actor_name)
+    if criteria.since is not None:
+        events = events.filter(created_at__gte=criteria.since)
+    if criteria.until is not None:
+        events = events.filter(created_at__lt=criteria.until)
+    return events.filter(_mentions(criteria.text)) if criteria.text else events
 
 
 def event_creators(caller: Caller) -> list[User]:
@@ -75,7 +75,7 @@ def event_creators(caller: Caller) -> list[User]:
     return list(User.objects.filter(Exists(latest)).order_by(Lower("username")))
 
 
-def by_person(events: QuerySet[AuditEvent], name: str) -> QuerySet[AuditEvent]:
+def filter_by_person(events: QuerySet[AuditEvent], name: str) -> QuerySet[AuditEvent]:
     """The events of actors whose user name, or name as pages show it, contains this, ignoring case."""
     people = User.objects.filter(name__icontains=name).values("pk")
     return events.filter(Q(actor_name__icontains=name) | Q(actor_id__in=people))
@@ -83,7 +83,7 @@ def by_person(events: QuerySet[AuditEvent], name: str) -> QuerySet[AuditEvent]:
 
 def _mentions(text: str) -> Q:
     fields = ("type", "project", "environment", "feature", "subject", "actor_name")
-    found = Q()
+    conditions = Q()
     for field in fields:
-        found |= Q(**{f"{field}__icontains": text})
-    return found
+        conditions |= Q(**{f"{field}__icontains": text})
+    return conditions

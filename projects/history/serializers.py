@@ -12,7 +12,7 @@ from flagadmin.core.http.fields import Body
 from flagadmin.core.http.timestamps import iso
 from projects.history.queries import EventFilter
 
-MANY = 1000
+MAX_EVENTS = 1000
 ONE_DAY, LAST_DAY = timedelta(days=1), date.max
 
 
@@ -102,7 +102,7 @@ class EventQuery(serializers.Serializer):
     feature = IsAnyOf(required=False)
     createdBy = IsAnyOf(required=False)
     query = serializers.CharField(required=False, allow_blank=True, max_length=1000)
-    limit = serializers.IntegerField(required=False, min_value=1, max_value=MANY, default=50)
+    limit = serializers.IntegerField(required=False, min_value=1, max_value=MAX_EVENTS, default=50)
     offset = serializers.IntegerField(required=False, min_value=0, max_value=2**31, default=0)
 
     def get_fields(self) -> dict[str, serializers.Field]:
@@ -133,7 +133,7 @@ class EventSearchBody(Body):
     project = serializers.CharField(required=False)
     feature = serializers.CharField(required=False)
     query = serializers.CharField(required=False, allow_blank=True)
-    limit = serializers.IntegerField(required=False, min_value=1, max_value=MANY)
+    limit = serializers.IntegerField(required=False, min_value=1, max_value=MAX_EVENTS)
     offset = serializers.IntegerField(required=False, min_value=0)
 
 

@@ -72,8 +72,8 @@ def seen_version(document: Document, environments: Iterable[str]) -> Document:
 def version_of(flag: Flag, *, event: int = 0, at: datetime | None = None) -> Document | None:
     """What the flag was after one of its events, or at a moment; None if there was no flag. Five queries."""
     back = FlagBack(present_version(flag), events := events_since([flag.name], event=event, at=at))
-    for each in events:
-        back.take(each.event)
+    for flag_event in events:
+        back.undo(flag_event.event)
     return back.version()
 
 
@@ -103,10 +103,17 @@ def events_since(
         return [FlagEvent(pk, _past_event(*values)) for pk, *values in cursor.fetchall()]
 
 
-def _past_event(kind: str, place: str | None, flag: str | None, *given: str | None) -> PastEvent:
-    before, after, earlier = given
+def _past_event(
+    event_type: str, environment: str | None, flag: str | None, *documents: str | None
+) -> PastEvent:
+    before, after, earlier = documents
     return PastEvent(
-        kind, place, flag, before and orjson.loads(before), after, earlier and orjson.loads(earlier)
+        event_type,
+        environment,
+        flag,
+        before and orjson.loads(before),
+        after,
+        earlier and orjson.loads(earlier),
     )
 
 
@@ -118,20 +125,20 @@ class FlagBack:
         self._rest = {key: now[key] for key in ("name", "createdAt")}
         self._details = {key: now[key] for key in DETAILS}
         places = {place["name"]: place for place in now["environments"]}
-        names = dict.fromkeys([*places, *sorted(_environments(each.event for each in events))])
+        names = dict.fromkeys([*places, *sorted(_environments(flag_event.event for flag_event in events))])
         # Flags are the same in all environments but for what is in ``environments``: one without any is asked for that.
         self._backs = {name: Back(name, [_definition(now, places.get(name))]) for name in (*names, "")}
 
-    def take(self, event: PastEvent) -> None:
+    def undo(self, event: PastEvent) -> None:
         """Takes an event back. Before the flag was created, there may have been another one of that name."""
         if self._flag("") is None:
             return
         if event.type in IN_ONE_ENVIRONMENT and event.type != E.ENVIRONMENT_DELETED:
             if event.environment in self._backs:
-                self._backs[event.environment].take(event)
+                self._backs[event.environment].undo(event)
             return
         for back in self._backs.values():
-            back.take(event)
+            back.undo(event)
         if event.feature == self.name and isinstance(event.before, dict):
             self._details |= {key: event.before[key] for key in DETAILS if key in event.before}
 
@@ -149,9 +156,9 @@ class FlagBack:
             "archived": flag["archived"],
             "dependencies": flag["dependencies"],
             "environments": [
-                {"name": name, **_in_environment(there)}
+                {"name": name, **_in_environment(flag_there)}
                 for name in sorted(self._backs)
-                if name and (there := self._flag(name)) is not None
+                if name and (flag_there := self._flag(name)) is not None
             ],
         }
 
@@ -171,25 +178,25 @@ def _environments(events: Iterable[PastEvent]) -> Iterator[str]:
 
 
 def _definition(now: Document, place: Document | None) -> FlagDefinition:
-    there: Any = place or {"enabled": False, "variants": [], "strategies": []}
+    settings: Any = place or {"enabled": False, "variants": [], "strategies": []}
     return {
         "name": now["name"],
         "project": now["project"],
-        "enabled": there["enabled"],
+        "enabled": settings["enabled"],
         "impression_data": now["impressionData"],
         "stale": now["stale"],
-        "variants": there["variants"],
-        "strategies": [each.copy() for each in there["strategies"]],
+        "variants": settings["variants"],
+        "strategies": [strategy.copy() for strategy in settings["strategies"]],
         "dependencies": now["dependencies"],
         "archived": now["archived"],
     }
 
 
 def _in_environment(flag: FlagDefinition) -> Document:
-    ordered = sorted(flag["strategies"], key=lambda each: (each["sortOrder"], each["id"]))
+    strategies = sorted(flag["strategies"], key=lambda strategy: (strategy["sortOrder"], strategy["id"]))
     # Copies: on the way further back, strategies change in place.
     return {
         "enabled": flag["enabled"],
         "variants": flag["variants"],
-        "strategies": [dict(each) for each in ordered],
+        "strategies": [dict(strategy) for strategy in strategies],
     }

@@ -12,7 +12,7 @@ from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.errors import check_problems
 from groups.access import Caller
 from groups.admin_site.base import ActionInline, bulk_action
-from groups.admin_site.forms import checked_body
+from groups.admin_site.forms import validate_body
 from groups.admin_site.subjects import Subject, SubjectAdmin
 from groups.permissions import Permission
 from projects.access import access_project_for_update
@@ -37,7 +37,7 @@ class ProjectEnvironmentInline(ActionInline):
 
     def check_values(self, obj: ProjectEnvironment, form: forms.ModelForm) -> None:
         if obj.default_strategy:
-            given = checked_body(StrategyBody, obj.default_strategy, "default_strategy")
+            given = validate_body(StrategyBody, obj.default_strategy, "default_strategy")
             obj.default_strategy = places.checked_strategy(obj.project, given)
 
     def create(self, obj: ProjectEnvironment, form: Any, caller: Caller) -> None:

@@ -8,7 +8,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from flagadmin.console.navigation import THEMES, pages_of, sections_of
-from flagadmin.console.search.hits import Group, Hit, marked
+from flagadmin.console.search.hits import Group, Hit, mark_words
 from flagadmin.core.db.matching import rank_of
 from groups.access import Caller
 from groups.permissions import Permission
@@ -45,7 +45,7 @@ SYNONYMS = {
 VERBS = frozenset(
     {"archive", "evaluate", "edit", "turn", "on", "off", "switch", "enable", "disable", "delete"}
 )
-SHOWN, SHOWN_ALONE = 6, 30  # among other kinds, and when only actions are shown
+MAX_HITS, MAX_HITS_ALONE = 6, 30  # among other kinds, and when only actions are shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,20 +76,24 @@ def action_group(caller: Caller, words: Words, flags: Iterable[Flag], *, alone: 
     if words:
         commands += [
             Command(f"New flag in {project.name}", project_url(project.pk, "flag-new"), synonyms=[project.pk])
-            for project in search_new_flag_projects(caller, words)[:SHOWN]
+            for project in search_new_flag_projects(caller, words)[:MAX_HITS]
         ]
-    return _group("actions", "Actions", "bolt", commands, words, SHOWN_ALONE if alone else SHOWN)
+    return _group("actions", "Actions", "bolt", commands, words, MAX_HITS_ALONE if alone else MAX_HITS)
 
 
 def _group(
-    key: str, label: str, icon: str, commands: Iterable[Command], words: Words, most: int = SHOWN
+    key: str, label: str, icon: str, commands: Iterable[Command], words: Words, limit: int = MAX_HITS
 ) -> Group | None:
-    ranked = [(rank_of(words, each.names), each) for each in commands]
-    found = sorted(((rank, each) for rank, each in ranked if rank is not None), key=itemgetter(0))[:most]
-    if not found:
+    ranked = [(rank_of(words, command.names), command) for command in commands]
+    matching = [(rank, command) for rank, command in ranked if rank is not None]
+    if not matching:
         return None
-    hits = [Hit(marked(each.label, words), each.url, each.place, each.theme) for _, each in found]
-    return Group(key, label, icon, hits, len(hits), found[0][0])
+    best = sorted(matching, key=itemgetter(0))[:limit]
+    hits = [
+        Hit(mark_words(command.label, words), command.url, command.place, command.theme)
+        for _, command in best
+    ]
+    return Group(key, label, icon, hits, len(hits), best[0][0])
 
 
 def _pages(caller: Caller) -> Iterator[Command]:
@@ -134,12 +138,12 @@ def _actions(caller: Caller) -> Iterator[Command]:
 
 
 def _flag_actions(caller: Caller, flags: Iterable[Flag]) -> Iterator[Command]:
-    for place, flag in enumerate(flags):
+    for position, flag in enumerate(flags):
         if flag.is_archived:
             continue
         name, project = flag.name, flag.project_id
         yield Command(f"Evaluate {name}", f"{reverse('playground')}?{urlencode({'q': name})}", "Playground")
-        if not place:
+        if not position:
             yield from _toggles(caller, flag)
         if caller.can(Permission.DELETE_FEATURE, project=project):
             url = f"{project_url(project, 'flags-archive')}?{urlencode({'name': name})}"
@@ -153,8 +157,8 @@ def _toggles(caller: Caller, flag: Flag) -> Iterator[Command]:
         if caller.can(
             Permission.UPDATE_FEATURE_ENVIRONMENT, project=flag.project_id, environment=environment
         ):
-            given = urlencode({"environment": environment, "enabled": "off" if enabled else "on"})
+            query = urlencode({"environment": environment, "enabled": "off" if enabled else "on"})
             label = f"Turn {'off' if enabled else 'on'} {flag.name} in {environment}…"
             yield Command(
-                label, f"{flag_url(flag.project_id, flag.name, 'flag-toggle')}?{given}", "asks first"
+                label, f"{flag_url(flag.project_id, flag.name, 'flag-toggle')}?{query}", "asks first"
             )

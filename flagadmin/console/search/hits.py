@@ -35,7 +35,7 @@ class Group:
         return self.total > len(self.hits)
 
 
-def marked(name: str, words: Sequence[str]) -> SafeString:
+def mark_words(name: str, words: Sequence[str]) -> SafeString:
     """The name with every occurrence of a word in ``<mark>``, ignoring case."""
     longest_first = sorted(words, key=len, reverse=True)
     parts = (
@@ -43,8 +43,8 @@ def marked(name: str, words: Sequence[str]) -> SafeString:
         if words
         else [name]
     )
-    return format_html_join("", "{}{}{}", (_wrapped(part, odd % 2) for odd, part in enumerate(parts)))
+    return format_html_join("", "{}{}{}", (_wrap(part, odd % 2) for odd, part in enumerate(parts)))
 
 
-def _wrapped(part: str, is_match: int) -> tuple[str, str, str]:
+def _wrap(part: str, is_match: int) -> tuple[str, str, str]:
     return (SafeString("<mark>"), part, SafeString("</mark>")) if is_match else ("", part, "")

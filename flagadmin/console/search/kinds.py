@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from flagadmin.console.search.hits import Group, Hit, marked
+from flagadmin.console.search.hits import Group, Hit, mark_words
 from flagadmin.core.errors import counted
 from groups.access import Caller
 from groups.groups.queries import search_groups
@@ -26,7 +26,7 @@ from projects.strategies.queries import search_strategy_types
 from projects.tokens.queries import search_tokens
 
 Words = Sequence[str]
-SHOWN = 5  # hits of each kind, unless only one kind is shown
+MAX_HITS = 5  # hits of each kind, unless only one kind is shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Kind:
 
     def group(self, caller: Caller, words: Words) -> Group | None:
         """The best hits and their number, in one query; None if there are none."""
-        rows = list(self.search(caller, words)[:SHOWN])
+        rows = list(self.search(caller, words)[:MAX_HITS])
         return self.group_of(rows, rows[0].found, caller, words) if rows else None
 
     def group_of(self, rows: Iterable[Any], total: int, caller: Caller, words: Words) -> Group:
@@ -54,7 +54,7 @@ class Kind:
 
     def _hit(self, row: Any, caller: Caller, words: Words) -> Hit:
         name, url, place = self.describe(row, caller)
-        return Hit(marked(name, words), url, " · ".join(part for part in place if part))
+        return Hit(mark_words(name, words), url, " · ".join(part for part in place if part))
 
 
 def _flag(flag: Any, _: Caller) -> tuple[str, str, list[str | None]]:
@@ -75,8 +75,8 @@ def _context_field(field: Any, _: Caller) -> tuple[str, str, list[str | None]]:
     return field.name, reverse("context-field", args=[field.name]), [field.project_id]
 
 
-def _saved_context(saved: Any, _: Caller) -> tuple[str, str, list[str | None]]:
-    return saved.name, reverse("saved-context", args=[saved.pk]), [saved.project_id]
+def _saved_context(saved_context: Any, _: Caller) -> tuple[str, str, list[str | None]]:
+    return saved_context.name, reverse("saved-context", args=[saved_context.pk]), [saved_context.project_id]
 
 
 def _account(user: Any, _: Caller) -> tuple[str, str, list[str | None]]:

@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponseBase
 
 from flagadmin.console.search.commands import action_group, page_group
 from flagadmin.console.search.hits import Group
-from flagadmin.console.search.kinds import KINDS, SHOWN
+from flagadmin.console.search.kinds import KINDS, MAX_HITS
 from flagadmin.core.db.matching import words_of
 from flagadmin.core.lists.pages import Listing
 from groups.console import ConsolePage, current_page
@@ -42,16 +42,16 @@ class SearchPage(ConsolePage):
 
     def groups(self, words: tuple[str, ...], *, only_actions: bool) -> list[Group]:
         """The groups with the best hits first. One query for each kind."""
-        found: list[Group | None] = []
+        groups_found: list[Group | None] = []
         flags = []
         if words and not only_actions:
-            flags = list(KINDS[0].search(self.caller, words)[:SHOWN])
-            found += [KINDS[0].group_of(flags, flags[0].found, self.caller, words)] if flags else []
-            found += [kind.group(self.caller, words) for kind in KINDS[1:]]
+            flags = list(KINDS[0].search(self.caller, words)[:MAX_HITS])
+            groups_found += [KINDS[0].group_of(flags, flags[0].found, self.caller, words)] if flags else []
+            groups_found += [kind.group(self.caller, words) for kind in KINDS[1:]]
         if not only_actions:
-            found.append(page_group(self.caller, words))
-        found.append(action_group(self.caller, words, flags[:2], alone=only_actions))
-        return sorted(filter(None, found), key=lambda group: group.rank)
+            groups_found.append(page_group(self.caller, words))
+        groups_found.append(action_group(self.caller, words, flags[:2], alone=only_actions))
+        return sorted(filter(None, groups_found), key=lambda group: group.rank)
 
     def back(self) -> str:
         """Where switching the theme returns to."""

@@ -148,11 +148,11 @@ def rejected_form(request: HttpRequest) -> Rejected | None:
 def sentences_now(stored: ShownForms, entered: ShownForms) -> Iterator[str]:
     """Describes what is stored where it differs from what was entered."""
     yield from differences(stored.form, entered.form)
-    for formset, given in zip(stored.formsets, entered.formsets, strict=True):
-        if not given.is_bound:
+    for formset, entered_formset in zip(stored.formsets, entered.formsets, strict=True):
+        if not entered_formset.is_bound:
             yield "Rows were added or removed. Below, they are shown as they are now."
             continue
-        forms = {form.instance.pk: form for form in given.initial_forms}
+        forms = {form.instance.pk: form for form in entered_formset.initial_forms}
         for row in formset.initial_forms:
             row.fields.pop("DELETE", None)
             yield from (f"{row.instance}: {text}" for text in differences(row, forms[row.instance.pk]))

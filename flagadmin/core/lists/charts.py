@@ -105,13 +105,13 @@ def variant_color(index: int) -> str:
 
 def slices(numbers: Mapping[str, float]) -> list[Slice]:
     """One bar divided in proportion to the numbers."""
-    total, start, found = sum(numbers.values()), 0.0, []
+    whole, start, parts = sum(numbers.values()), 0.0, []
     for index, (name, number) in enumerate(numbers.items()):
-        width = number / total * 100 if total else 0.0
+        width = number / whole * 100 if whole else 0.0
         percent, color = percent_text(width), variant_color(index)
-        found.append(Slice(name, f"{start:.2f}%", f"{width:.2f}%", percent, color, int(number)))
+        parts.append(Slice(name, f"{start:.2f}%", f"{width:.2f}%", percent, color, int(number)))
         start += width
-    return found
+    return parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,13 +128,13 @@ def variant_split(weights: Mapping[str, float], measured: Mapping[str, int]) -> 
     """Measured names that are not configured come last: variants that no longer exist, or "disabled"."""
     names = [*weights, *sorted(measured.keys() - weights.keys())]
     configured = slices({name: weights.get(name, 0) for name in names})
-    counted = slices({name: measured.get(name, 0) for name in names}) if sum(measured.values()) else []
-    texts = [part.percent for part in counted] or ["–"] * len(names)
+    slices_counted = slices({name: measured.get(name, 0) for name in names}) if sum(measured.values()) else []
+    texts = [part.percent for part in slices_counted] or ["–"] * len(names)
     rows = [
         (part.name, part.percent if part.name in weights else "–", text, measured.get(part.name, 0))
         for part, text in zip(configured, texts, strict=True)
     ]
-    return VariantSplit(configured, counted, rows, sum(measured.values()))
+    return VariantSplit(configured, slices_counted, rows, sum(measured.values()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,10 +166,10 @@ def line_bars(numbers: Iterable[tuple[str, int, bool]]) -> list[LineBar]:
 
 def percent_text(percent: float) -> str:
     """``50 %``, ``33.3 %``; never rounded to 0 or 100 unless it is."""
-    shown = round(percent, 1)
-    if shown == 0 and percent > 0:
+    rounded = round(percent, 1)
+    if rounded == 0 and percent > 0:
         return "< 0.1 %"
-    return "> 99.9 %" if shown == 100 and percent < 100 else f"{shown:g} %"
+    return "> 99.9 %" if rounded == 100 and percent < 100 else f"{rounded:g} %"
 
 
 def answer_slices(counts: Sequence[tuple[str, str, float]]) -> list[Slice]:

@@ -67,10 +67,10 @@ class DateRange:
     zone: tzinfo
 
     @classmethod
-    def of(cls, given: QueryDict, zone: tzinfo) -> "DateRange":
+    def of(cls, query: QueryDict, zone: tzinfo) -> "DateRange":
         """Raises ValidationError for what is not a date or time."""
         today = timezone.now().astimezone(zone).date()
-        first, last = (_end(given, *names, today, zone) for names in ((FIRST, FIRST_TIME), (LAST, LAST_TIME)))
+        first, last = (_end(query, *names, today, zone) for names in ((FIRST, FIRST_TIME), (LAST, LAST_TIME)))
         return cls(first, last, today, zone)
 
     @property
@@ -95,9 +95,11 @@ class DateRange:
             return self._text_of_times()
         first, last = self.days
         if first and last:
-            same = first.strftime("%Y"), last.strftime("%Y")
+            years = first.strftime("%Y"), last.strftime("%Y")
             begin = (
-                "" if first == last else _short(first, month=first.month != last.month or same[0] != same[1])
+                ""
+                if first == last
+                else _short(first, month=first.month != last.month or years[0] != years[1])
             )
             return f"{begin} – {_short(last)} {last.year}" if begin else f"{_short(last)} {last.year}"
         if first:
@@ -132,14 +134,14 @@ def _short(day: date, *, month: bool = True) -> str:
     return f"{day.day} {day:%b}" if month else str(day.day)
 
 
-def _end(given: QueryDict, name: str, time_name: str, today: date, zone: tzinfo) -> End | None:
-    text = given.get(name, "").strip()
-    if at := given.get(time_name, "").strip():
+def _end(query: QueryDict, name: str, time_name: str, today: date, zone: tzinfo) -> End | None:
+    text = query.get(name, "").strip()
+    if at := query.get(time_name, "").strip():
         text = f"{text or today}T{at}"
     if not text:
         return None
     try:
-        end = _parsed(text, zone)
+        end = _parse_end(text, zone)
     except (ValueError, OverflowError):
         end = None
     if end is None or not 1970 <= end.day.year < 9000:
@@ -149,7 +151,7 @@ def _end(given: QueryDict, name: str, time_name: str, today: date, zone: tzinfo)
     return end
 
 
-def _parsed(text: str, zone: tzinfo) -> End:
+def _parse_end(text: str, zone: tzinfo) -> End:
     """A time with an offset, as logs have it, is converted. Raises ValueError, OverflowError."""
     if len(text) <= len("2026-11-21"):
         return End(date.fromisoformat(text), None)

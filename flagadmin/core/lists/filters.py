@@ -74,8 +74,8 @@ class ListFilter(django_filters.FilterSet):
     once_only: ClassVar[bool] = False  # whether a parameter that is sent twice is an error
 
     def filter_queryset(self, rows: QuerySet) -> QuerySet:
-        for name, each in self.filters.items():  # the form's other fields are options
-            rows = each.filter(rows, self.form.cleaned_data[name])
+        for name, list_filter in self.filters.items():  # the form's other fields are options
+            rows = list_filter.filter(rows, self.form.cleaned_data[name])
         return rows
 
     @classmethod
@@ -104,7 +104,7 @@ class ListFilter(django_filters.FilterSet):
         """The names that parameters may have."""
         return list(self.form.fields)
 
-    def cut(self, rows: QuerySet) -> QuerySet:
+    def cut_page(self, rows: QuerySet) -> QuerySet:
         """The rows of the requested page."""
         start = min(self.form.cleaned_data["offset"], MAX_OFFSET)
         return rows[start : start + self.form.cleaned_data["limit"]]
@@ -119,7 +119,7 @@ class ListFilter(django_filters.FilterSet):
     @classmethod
     def parameters(cls) -> list[OpenApiParameter]:
         """The list's parameters in the OpenAPI document."""
-        filters = {name: each.field for name, each in cls.base_filters.items()}
+        filters = {name: list_filter.field for name, list_filter in cls.base_filters.items()}
         return [_parameter(name, field) for name, field in (filters | cls._meta.form.base_fields).items()]
 
 

@@ -83,9 +83,9 @@ class Filter:
     label: str
     options: Sequence[tuple[str, str]] | None = None
 
-    def value(self, given: QueryDict) -> str:
+    def value(self, query: QueryDict) -> str:
         """The filter's value in the URL, "" for no filter. Raises ValidationError naming the options."""
-        value = given.get(self.name, "").strip()
+        value = query.get(self.name, "").strip()
         if self.is_typed and self.options is not None:
             value = next((key for key, label in self.options if label == value), value)
         if value and self.options is not None and value not in dict(self.options):
@@ -121,7 +121,7 @@ class Listing(Generic[Row]):
 
     def __init__(
         self,
-        given: QueryDict,
+        query: QueryDict,
         rows: "QuerySet[Any] | Sequence[Row]",
         *,
         columns: Sequence[Column],
@@ -130,12 +130,12 @@ class Listing(Generic[Row]):
         per_page: int = 50,
         page_name: str = "page",
     ) -> None:
-        self.given = given
+        self.query = query
         self.page_name = page_name
         self.columns = columns
-        self.filters = [(field, field.value(given)) for field in filters]
-        self.sort = self._known_sort(given.get("sort", "")) or default_sort
-        self.all_rows = sorted_rows(rows, self._sorting())
+        self.filters = [(field, field.value(query)) for field in filters]
+        self.sort = self._known_sort(query.get("sort", "")) or default_sort
+        self.all_rows = sort_rows(rows, self._sorting())
         self.per_page = per_page
 
     def _known_sort(self, sort: str) -> str:
@@ -149,7 +149,7 @@ class Listing(Generic[Row]):
 
     @cached_property
     def page(self) -> Page:
-        return Paginator(self.all_rows, self.per_page).get_page(self.given.get(self.page_name))
+        return Paginator(self.all_rows, self.per_page).get_page(self.query.get(self.page_name))
 
     @property
     def rows(self) -> Iterable[Row]:
@@ -172,7 +172,7 @@ class Listing(Generic[Row]):
 
     def url(self, **changed: str | None) -> str:
         """The URL with some parameters changed. Without a page among them, it shows the first page."""
-        return changed_query(self.given, **{self.page_name: None, **changed})
+        return change_query(self.query, **{self.page_name: None, **changed})
 
     @property
     def csv_url(self) -> str:
@@ -180,7 +180,7 @@ class Listing(Generic[Row]):
 
     @property
     def spreadsheet_url(self) -> str:
-        return changed_query(self.given, **{self.page_name: None, "format": "csv", SPREADSHEET: "true"})
+        return change_query(self.query, **{self.page_name: None, "format": "csv", SPREADSHEET: "true"})
 
     @property
     def previous_url(self) -> str:
@@ -198,40 +198,40 @@ class Listing(Generic[Row]):
     def kept(self) -> Iterator[tuple[str, str]]:
         """The URL parameters that the filter form must submit as hidden inputs."""
         own = {self.page_name, "format", SPREADSHEET, *(field.name for field, _ in self.filters)}
-        for name, values in self.given.lists():
+        for name, values in self.query.lists():
             if name not in own:
                 yield from ((name, value) for value in values)
 
 
-def cut(names: Sequence[str], most: int = SHOWN) -> list[str]:
+def cut(names: Sequence[str], limit: int = SHOWN) -> list[str]:
     """The first ``most`` names, followed by the number of the others: "and 240 more"."""
-    more = len(names) - most
-    return [*names[:most], f"and {more:,} more"] if more > 0 else list(names)
+    more = len(names) - limit
+    return [*names[:limit], f"and {more:,} more"] if more > 0 else list(names)
 
 
-def sorted_rows(rows: Any, sorting: Sequence[str]) -> Any:
+def sort_rows(rows: Any, sorting: Sequence[str]) -> Any:
     """Sorts rows by these fields ("-" for descending). Missing values come last in both directions."""
     if not sorting:
         return rows
     if isinstance(rows, QuerySet):
-        by = [
+        orders = [
             F(name[1:]).desc(nulls_last=True) if name.startswith("-") else F(name).asc(nulls_last=True)
             for name in sorting
         ]
-        return rows.order_by(*by, "pk")
+        return rows.order_by(*orders, "pk")
     ordered = list(rows)
     for name in reversed(sorting):
-        read, descending = attrgetter(name.removeprefix("-")), name.startswith("-")
-        there = [row for row in ordered if read(row) is not None]
-        missing = [row for row in ordered if read(row) is None]
-        ordered = sorted(there, key=read, reverse=descending) + missing
+        attribute, descending = attrgetter(name.removeprefix("-")), name.startswith("-")
+        present = [row for row in ordered if attribute(row) is not None]
+        missing = [row for row in ordered if attribute(row) is None]
+        ordered = sorted(present, key=attribute, reverse=descending) + missing
     return ordered
 
 
-def changed_query(given: QueryDict, **changed: str | Sequence[str] | None) -> str:
+def change_query(parameters: QueryDict, **changes: str | Sequence[str] | None) -> str:
     """The query string with some parameters set, replaced or (None) removed: ``?sort=name&page=2``."""
-    query = given.copy()
-    for name, value in changed.items():
+    query = parameters.copy()
+    for name, value in changes.items():
         if value is None:
             query.pop(name, None)
         elif isinstance(value, str):
@@ -322,15 +322,15 @@ def add_problems(form: BaseForm, error: AppError, *, fields: Mapping[str, str] |
     "stickiness"}``). An error inside a value (``tags[1].value``) is shown beside the field of the whole
     value.
     """
-    placed = 0
+    shown = 0
     for problem in error.details:
-        whole = re.split(r"[.\[]", problem.path)[0]
-        named = (fields or {}).get(problem.path) or (fields or {}).get(whole)
-        name = named or (problem.path if problem.path in form.fields else whole)
+        member = re.split(r"[.\[]", problem.path)[0]
+        field_name = (fields or {}).get(problem.path) or (fields or {}).get(member)
+        name = field_name or (problem.path if problem.path in form.fields else member)
         if name in form.fields:
             form.add_error(name, problem.message)
-            placed += 1
-    if placed < len(error.details) or not error.details:
+            shown += 1
+    if shown < len(error.details) or not error.details:
         form.add_error(None, error.message)
 
 

@@ -33,7 +33,7 @@ def get(found: Mapping[str, Any], key: str) -> Any:
 
 @register.filter
 def search_text(listing: pages.Listing[Any]) -> str:
-    return listing.given.get("q", "").strip()
+    return listing.query.get("q", "").strip()
 
 
 @register.filter

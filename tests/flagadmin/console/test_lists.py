@@ -10,7 +10,7 @@ from django.http import QueryDict
 from django.test import RequestFactory
 
 from flagadmin.core.errors import ValidationError
-from flagadmin.core.lists.pages import Column, Filter, Listing, changed_query, csv_response, curl_for
+from flagadmin.core.lists.pages import Column, Filter, Listing, change_query, csv_response, curl_for
 
 
 class Thing(NamedTuple):
@@ -82,7 +82,7 @@ def test_an_unknown_option_is_refused_naming_the_known_ones():
 def test_a_changed_query_sets_replaces_and_removes():
     given = QueryDict("a=1&b=2&b=3")
 
-    assert changed_query(given, a=None, b="4", c=["5", "6"]) == "?b=4&c=5&c=6"
+    assert change_query(given, a=None, b="4", c=["5", "6"]) == "?b=4&c=5&c=6"
     assert given.urlencode() == "a=1&b=2&b=3"
 
 

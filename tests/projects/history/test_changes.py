@@ -16,7 +16,7 @@ from groups.models import User
 from projects.history.changes import change_of, change_page
 from projects.history.descriptions import describe
 from projects.history.field_changes import FieldChange, changes_of
-from projects.history.queries import EventFilter, narrowed, readable_events
+from projects.history.queries import EventFilter, narrow_events, readable_events
 from tests.support.flags import add_strategy, make_flag
 from tests.support.import_bodies import body
 from tests.support.page_text import sentence_text
@@ -36,7 +36,7 @@ def on_flag(kind: E, flag: str = "cart", **fields: object) -> Event:
 
 
 def changes(caller: Caller, size: int = 50, before: int | None = None, **filters: object):
-    events = narrowed(readable_events(caller), EventFilter(**filters))
+    events = narrow_events(readable_events(caller), EventFilter(**filters))
     return change_page(events, caller=caller, size=size, before=before).changes
 
 
