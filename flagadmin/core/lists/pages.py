@@ -24,11 +24,11 @@ How to write a page:
    and optionally ``lead`` (a line below the title) and ``actions`` (buttons to the right of the title). Keep
    it under 60 lines, without queries or logic, and write links with ``{% url %}``. Partials shared by several
    subjects are in ``templates/includes/``; the first line of each lists its parameters.
-   Useful classes in ``static/flagadmin/styles/``: ``card``, ``cards``, ``row`` (elements side by side), ``muted``,
+   Useful classes in ``assets/styles/``: ``card``, ``cards``, ``row`` (elements side by side), ``muted``,
    ``mono``, ``small``, ``pill on|off|unknown|info|warn``, ``note warn|error|success``, ``num`` (right-aligned cell),
    ``danger``, ``diff`` with ``<del>``/``<ins>``, ``stack`` (a table that becomes a list on narrow screens).
 3. Do not use ``style=``, ``on…=`` attributes or inline scripts: the content security policy forbids them.
-   Data attributes attach behavior, see ``static/flagadmin/js/``. Every page must work without JavaScript.
+   Data attributes attach behavior, see ``assets/js/``. Every page must work without JavaScript.
 4. Add a view test to ``tests/APP/SUBJECT/test_pages.py``, and the page's URL to ``tests/browser/pages.py``,
    which checks accessibility in both themes, requests to other hosts and policy violations.
 """

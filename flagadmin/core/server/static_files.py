@@ -2,49 +2,66 @@
 
 import fcntl
 import hashlib
+import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.contrib.staticfiles.finders import get_finders
-from django.core.files.base import ContentFile
+from django.contrib.staticfiles.finders import BaseFinder, get_finders
+from django.core.files.storage import FileSystemStorage
 from django.core.management import call_command
-from whitenoise.storage import CompressedManifestStaticFilesStorage
 
 from flagadmin.core.db.data_dir import give_to_owner_of
 
 NOT_SERVED = ["rest_framework", "redoc", "ext"]  # folders of libraries that no page refers to
 
-STYLES = "flagadmin/app.css"
-IMPORTED_STYLES = re.compile(r'@import "(.+)";')
-# Django's own pattern would also read the scripts of libraries.
-IMPORTED_MODULES = (
-    r"""(?P<matched>import(?P<names>(?: {[^}]+} from)? )"(?P<url>[^"]+)";)""",
-    'import%(names)s"%(url)s";',
-)
+SOURCES = Path(__file__).parents[2] / "assets"
+JOINED = ("app.css", "app.js")
+IMPORT = re.compile(r'^@?import [^"\n]*"([^"\n]+)";\n', re.MULTILINE)
+EXPORT = re.compile(r"^export ", re.MULTILINE)
 
 
-class StaticFilesStorage(CompressedManifestStaticFilesStorage):
-    """Puts what the style sheet imports into it, and the hashed names of modules into those that import them."""
+class JoinedFilesFinder(BaseFinder):
+    """Finds ``flagadmin/app.css`` and ``flagadmin/app.js``: the files that their sources import, joined, so that a page
+    asks for one of each.
 
-    patterns = (*CompressedManifestStaticFilesStorage.patterns, ("flagadmin/*.js", (IMPORTED_MODULES,)))
+    A source imports whatever its files need before them. Joined modules share their names: no two may declare the same.
+    """
 
-    def post_process(self, paths: dict[str, Any], dry_run: bool = False, **options: Any) -> Iterator[Any]:
-        if STYLES in paths and not dry_run:
-            paths = {
-                name: source for name, source in paths.items() if not name.startswith("flagadmin/styles/")
-            }
-            paths[STYLES] = (self, STYLES)
-            joined = IMPORTED_STYLES.sub(lambda line: self._read(f"flagadmin/{line[1]}"), self._read(STYLES))
-            self.delete(STYLES)
-            self.save(STYLES, ContentFile(joined))
-        yield from super().post_process(paths, dry_run=dry_run, **options)
+    def __init__(self, *args: Any, **options: Any) -> None:
+        self.storage = FileSystemStorage(settings.DATA_DIR / "joined")
 
-    def _read(self, name: str) -> str:
-        with self.open(name) as file:
-            return file.read().decode()
+    def find(self, path: str, find_all: bool = False, **options: Any) -> Any:
+        folder, _, name = path.rpartition("/")
+        if folder != "flagadmin" or name not in JOINED:
+            return []
+        found = str(self._join(name))
+        return [found] if find_all else found
+
+    def list(self, ignore_patterns: Iterable[str] | None) -> Iterator[tuple[str, FileSystemStorage]]:
+        for name in JOINED:
+            self._join(name)
+            yield f"flagadmin/{name}", self.storage
+
+    def _join(self, name: str) -> Path:
+        joined = join_files(SOURCES / name)
+        target = Path(self.storage.path(f"flagadmin/{name}"))
+        if not target.is_file() or target.read_text() != joined:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            new = target.with_suffix(f".{os.getpid()}")
+            new.write_text(joined)
+            new.replace(target)
+            for path in (target.parent.parent, target.parent, target):
+                give_to_owner_of(settings.DATA_DIR, path)
+        return target
+
+
+def join_files(source: Path) -> str:
+    """The content of all files that ``source`` imports, in that order, and then its own."""
+    files = [source.parent / name for name in IMPORT.findall(source.read_text())]
+    return "\n".join(EXPORT.sub("", IMPORT.sub("", file.read_text())) for file in (*files, source))
 
 
 def collect_static_files() -> None:

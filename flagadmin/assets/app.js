@@ -1,5 +1,5 @@
 // What the pages do beyond what HTML does; every page works without it. Each module is a behavior, attached by data
-// attributes, which its first lines name.
+// attributes, which its first lines name. The modules are joined (core/server/static_files.py).
 import { onEach } from "./js/dom.js";
 import "./js/tables.js";
 import "./js/times.js";
