@@ -68,8 +68,8 @@ class ConsoleSessionAuthentication(SessionAuthentication):
     """Accepts the console's session, for "Try it" in the API pages. Writes also need the CSRF token."""
 
     def authenticate(self, request: Request) -> tuple[Caller, Any] | None:
-        found = super().authenticate(request)
-        return (caller_of(request._request), None) if found else None
+        credentials = super().authenticate(request)
+        return (caller_of(request._request), None) if credentials else None
 
 
 class IsAdminCaller(BasePermission):

@@ -32,6 +32,6 @@ class OpenView(FreedBodies, APIView):
 def check_origin(request: HttpRequest) -> None:
     """Raises NoAccess for a request that a page of another site sent: it could log its visitors in or out."""
     origin = request.headers.get("Origin")
-    own = f"{request.scheme}://{request.get_host()}"
-    if origin is not None and origin not in (own, *settings.CSRF_TRUSTED_ORIGINS):
+    own_origin = f"{request.scheme}://{request.get_host()}"
+    if origin is not None and origin not in (own_origin, *settings.CSRF_TRUSTED_ORIGINS):
         raise NoAccess("Pages of other origins cannot use this.")

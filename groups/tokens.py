@@ -235,8 +235,8 @@ def note_uses_of_ids(ids: Iterable[int]) -> None:
     _note_unlocked(Q(pk__in=sorted(ids)), timezone.now())
 
 
-def _note_unlocked(these: Q, now: datetime) -> None:
-    valid = ApiToken.objects.filter(these, _not_noted(now), Q(expires_at=None) | Q(expires_at__gt=now))
+def _note_unlocked(condition: Q, now: datetime) -> None:
+    valid = ApiToken.objects.filter(condition, _not_noted(now), Q(expires_at=None) | Q(expires_at__gt=now))
     unlocked = valid.select_for_update(skip_locked=True).order_by("pk").values("pk")
     with committed_locally():
         ApiToken.objects.filter(_not_noted(now), pk__in=unlocked).update(seen_at=now)

@@ -101,8 +101,8 @@ def change_members(
     caller.check(Permission.ADMIN)
     with keeping_admins(caller):
         group = access_group_for_update(caller, group_id)
-        present = group.member_ids()
-        user_ids = (present | set(add)) - set(remove)
+        member_ids = group.member_ids()
+        user_ids = (member_ids | set(add)) - set(remove)
         return update_group(group_id, {"users": sorted(user_ids)}, caller=caller)
 
 
@@ -150,12 +150,12 @@ def plan_group_deletion(group: Group, *, caller: Caller) -> GroupDeletion:
 
 
 def _without_other_access(group: Group) -> QuerySet[User]:
-    others = Group.objects.exclude(pk=group.pk)
+    other_groups = Group.objects.exclude(pk=group.pk)
     return (
         User.objects.filter(groups=group, root_role=None)
         .exclude(pk__in=Grant.objects.filter(user__isnull=False).values("user"))
-        .exclude(groups__in=others.filter(root_role__isnull=False))
-        .exclude(groups__in=others.filter(grants__isnull=False))
+        .exclude(groups__in=other_groups.filter(root_role__isnull=False))
+        .exclude(groups__in=other_groups.filter(grants__isnull=False))
         .order_by("username")
     )
 
@@ -172,21 +172,21 @@ def _apply(group: Group, changes: GroupChanges, caller: Caller) -> None:
         group.mappings_sso = list(changes["mappings_sso"])
     if "root_role" in changes:
         group.root_role_id = root_role_id(changes["root_role"], problems)
-    members = _members(changes["users"], problems) if "users" in changes else None
-    present = group.member_ids()
-    if members is not None and group.scim_id and members != present:
+    member_ids = _members(changes["users"], problems) if "users" in changes else None
+    present_ids = group.member_ids()
+    if member_ids is not None and group.scim_id and member_ids != present_ids:
         problems.append(Problem("users", "The members of a SCIM group come from the identity provider."))
     _check(group, problems)
     group.save()
-    if members is not None:
-        group.memberships.filter(user_id__in=present - members).delete()
-        _add_members(group, members - present, caller)
+    if member_ids is not None:
+        group.memberships.filter(user_id__in=present_ids - member_ids).delete()
+        _add_members(group, member_ids - present_ids, caller)
 
 
 def _members(ids: Iterable[int], problems: list[Problem]) -> set[int]:
     """Locks these accounts, so that they cannot be deleted concurrently. Returns the ids found."""
     user_ids = list(ids)
-    found = set(
+    known_ids = set(
         User.objects.select_for_update(no_key=True)
         .filter(pk__in=user_ids)
         .order_by("id")
@@ -195,9 +195,9 @@ def _members(ids: Iterable[int], problems: list[Problem]) -> set[int]:
     problems.extend(
         Problem(f"users[{index}]", f"Account with id {user_id} not found.")
         for index, user_id in enumerate(user_ids)
-        if user_id not in found
+        if user_id not in known_ids
     )
-    return found
+    return known_ids
 
 
 def _add_members(group: Group, ids: set[int], caller: Caller) -> None:

@@ -18,21 +18,24 @@ def deletion_sentence(plan: GroupDeletion) -> str:
 
 def names_of(plan: GroupDeletion) -> list[tuple[str, str]]:
     """(member, note) for up to SHOWN members; those who lose all access come first."""
-    losing = {user.pk for user in plan.losing_all}
-    more = len(plan.members) - SHOWN
-    members = sorted(plan.members, key=lambda user: user.pk not in losing)
-    named = [
-        (user.display_name, "will see no project" if user.pk in losing else "disabled" * (not user.is_active))
+    losing_ids = {user.pk for user in plan.losing_all}
+    hidden = len(plan.members) - SHOWN
+    members = sorted(plan.members, key=lambda user: user.pk not in losing_ids)
+    lines = [
+        (
+            user.display_name,
+            "will see no project" if user.pk in losing_ids else "disabled" * (not user.is_active),
+        )
         for user in members[:SHOWN]
     ]
-    return [*named, (f"and {more:,} more", "")] if more > 0 else named
+    return [*lines, (f"and {hidden:,} more", "")] if hidden > 0 else lines
 
 
 def _what(plan: GroupDeletion) -> str:
-    given = [f"{grant.role} in {grant.project_id}" for grant in plan.grants]
+    roles = [f"{grant.role} in {grant.project_id}" for grant in plan.grants]
     if plan.group.root_role is not None:
-        given.insert(0, f"{plan.group.root_role} everywhere")
-    return f"They lose {_listed(given)}." if given else "It gives them no role, so nobody loses access."
+        roles.insert(0, f"{plan.group.root_role} everywhere")
+    return f"They lose {_listed(roles)}." if roles else "It gives them no role, so nobody loses access."
 
 
 def _who_loses_all(plan: GroupDeletion) -> str:

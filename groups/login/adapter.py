@@ -48,9 +48,9 @@ class AccountAdapter(DefaultAccountAdapter):
         """Called when the session is there: records the login and redirects."""
         assert isinstance(user, User)
         response = HttpResponseRedirect(safe_next(redirect_url))
-        given = signal_kwargs or {}
-        user_logged_in.send(sender=User, request=request, response=response, user=user, **given)
-        note_login(user, how=given["how"])
+        details = signal_kwargs or {}
+        user_logged_in.send(sender=User, request=request, response=response, user=user, **details)
+        note_login(user, how=details["how"])
         return response
 
     def respond_user_inactive(self, request: HttpRequest, user: AbstractBaseUser) -> HttpResponse:

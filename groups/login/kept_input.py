@@ -23,11 +23,11 @@ def input_of(request: HttpRequest) -> str:
     """The submitted values as a query string, without passwords; "" if the page cannot restore its form."""
     if not getattr(_view(request), "restores", False):
         return ""
-    entered = request.POST.copy()
-    for name in list(entered):
+    values = request.POST.copy()
+    for name in list(values):
         if name == "csrfmiddlewaretoken" or "password" in name.lower():
-            del entered[name]
-    query = entered.urlencode()
+            del values[name]
+    query = values.urlencode()
     return query if len(query) <= MAX_LENGTH else ""
 
 
@@ -68,6 +68,6 @@ def take_input(request: HttpRequest) -> QueryDict | None:
     del request.session[SESSION_KEY]
     if kept["until"] < time.time():
         return None
-    entered = QueryDict(kept["entered"], mutable=True)
-    entered["do"] = RESTORE
-    return entered
+    values = QueryDict(kept["entered"], mutable=True)
+    values["do"] = RESTORE
+    return values

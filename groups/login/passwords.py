@@ -34,27 +34,27 @@ def change_password(user: User, password: str, *, caller: Caller) -> None:
     """
     if caller.id != user.pk:
         caller.check(Permission.ADMIN)
-    locked = User.objects.select_for_update(no_key=True).filter(pk=user.pk).first()
-    if locked is None:
+    stored = User.objects.select_for_update(no_key=True).filter(pk=user.pk).first()
+    if stored is None:
         raise NotFound(f"Account {user} not found.")
     check_passwords_on()
-    if locked.is_service:
+    if stored.is_service:
         raise InvalidOperation(f"{user} is a service account: it has tokens and no password.")
     # A password set with the token would outlive the token.
-    if caller.token is not None and caller.id == user.pk and not locked.has_usable_password():
+    if caller.token is not None and caller.id == user.pk and not stored.has_usable_password():
         raise NoAccess(
             "A personal token cannot set a first password. Log in with a one-time link to choose one."
         )
-    if problems := problems_of_password(password, locked):
+    if problems := problems_of_password(password, stored):
         raise ValidationError.of(problems)
     user.set_password(password)  # the caller's object is updated too, so that its session can be kept
-    locked.password = user.password
-    locked.save(update_fields=["password"])
-    end_links(locked)
-    delete_sessions(locked)
+    stored.password = user.password
+    stored.save(update_fields=["password"])
+    end_links(stored)
+    delete_sessions(stored)
     if caller.id != user.pk:
-        delete_personal_tokens(locked, caller=caller)
-    record(Event(type=EventType.USER_PASSWORD_CHANGED, subject=locked.username), actor=caller)
+        delete_personal_tokens(stored, caller=caller)
+    record(Event(type=EventType.USER_PASSWORD_CHANGED, subject=stored.username), actor=caller)
 
 
 def end_links(user: User) -> None:

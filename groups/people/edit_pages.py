@@ -223,10 +223,10 @@ class ResetPasswordPage(ShowsSecretOnce, OneAccount, ConfirmPage):
 
     def act(self) -> tuple[str, str]:
         user = self.account()
-        done = "The password is reset." if can_use_password(user) else "The link is created."
+        sentence = "The password is reset." if can_use_password(user) else "The link is created."
         link = reset_password(self.user_id, caller=self.caller)
         self.created = link_to_pass_on(self.request, user, link, back=self.url)
-        return done, self.url
+        return sentence, self.url
 
 
 class DeleteAccountPage(OneAccount, ConfirmPage):
@@ -251,10 +251,10 @@ class DeleteAccountPage(OneAccount, ConfirmPage):
         return curl_for(self.request, "DELETE", f"{self.api}/{self.user_id}")
 
 
-def removed_with(user: User, one: str) -> list[str]:
+def removed_with(user: User, kind: str) -> list[str]:
     """What is deleted with an account, one line each."""
-    lines = [f"the {one} {user.display_name}" + (f", {user.root_role}" if user.root_role else "")]
+    lines = [f"the {kind} {user.display_name}" + (f", {user.root_role}" if user.root_role else "")]
     lines += [f"the token {token.name}, which stops working" for token in personal_tokens(user)]
     lines += [f"membership of {group}" for group in user.groups.order_by("name")]
-    own = user.grants.select_related("role").order_by("project_id", "role__name")
-    return lines + [f"role {grant.role} in {grant.project_id}" for grant in own]
+    grants = user.grants.select_related("role").order_by("project_id", "role__name")
+    return lines + [f"role {grant.role} in {grant.project_id}" for grant in grants]

@@ -22,10 +22,10 @@ def inactive_people(caller: Caller, *, now: datetime | None = None) -> QuerySet[
     Each with ``token_seen_at``. Raises NoAccess.
     """
     caller.check(Permission.ADMIN)
-    then = (now or timezone.now()) - INACTIVE_AFTER
-    users = User.objects.people().filter(created_at__lt=then).annotate(token_seen_at=Max("tokens__seen_at"))
-    has_been_away = Q(seen_at=None) | Q(seen_at__lt=then)
-    has_idle_tokens = Q(token_seen_at=None) | Q(token_seen_at__lt=then)
+    limit = (now or timezone.now()) - INACTIVE_AFTER
+    users = User.objects.people().filter(created_at__lt=limit).annotate(token_seen_at=Max("tokens__seen_at"))
+    has_been_away = Q(seen_at=None) | Q(seen_at__lt=limit)
+    has_idle_tokens = Q(token_seen_at=None) | Q(token_seen_at__lt=limit)
     return users.filter(has_been_away, has_idle_tokens).order_by("id")
 
 
@@ -35,12 +35,12 @@ def delete_inactive_people(user_ids: Iterable[int], *, caller: Caller) -> None:
 
     Raises NoAccess, ValidationError (somebody is not inactive), InvalidOperation (no admin would remain).
     """
-    inactive = set(inactive_people(caller).values_list("id", flat=True))
-    listed = list(dict.fromkeys(user_ids))
+    inactive_ids = set(inactive_people(caller).values_list("id", flat=True))
+    listed_ids = list(dict.fromkeys(user_ids))
     check_problems(
         Problem(f"ids[{index}]", f"No inactive user has the id {user_id}.")
-        for index, user_id in enumerate(listed)
-        if user_id not in inactive
+        for index, user_id in enumerate(listed_ids)
+        if user_id not in inactive_ids
     )
-    for user_id in listed:
+    for user_id in listed_ids:
         delete_account(user_id, is_service=False, caller=caller)

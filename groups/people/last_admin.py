@@ -42,9 +42,9 @@ def check_admins_without_account(user: User, caller: Caller) -> None:
 
 def check_admins_without_group(group: Group, caller: Caller) -> None:
     """Raises InvalidOperation if the caller or all users would lose the Admin role without the group."""
-    others = Group.objects.filter(root_role=BuiltIn.ADMIN).exclude(pk=group.pk)
-    rest = admins_who_log_in().filter(Q(root_role=BuiltIn.ADMIN) | Q(groups__in=others))
-    _check_admins(_ids(admins_who_log_in()), _ids(rest), caller)
+    other_groups = Group.objects.filter(root_role=BuiltIn.ADMIN).exclude(pk=group.pk)
+    remaining = admins_who_log_in().filter(Q(root_role=BuiltIn.ADMIN) | Q(groups__in=other_groups))
+    _check_admins(_ids(admins_who_log_in()), _ids(remaining), caller)
 
 
 def _ids(users: QuerySet[User]) -> set[int]:

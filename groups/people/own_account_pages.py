@@ -51,10 +51,10 @@ class AccountPage(OwnPage):
         return curl_for(self.request, "GET", "/api/admin/user")
 
 
-def access_lists(user: User, given: QueryDict) -> dict[str, Listing[Any]]:
+def access_lists(user: User, parameters: QueryDict) -> dict[str, Listing[Any]]:
     """``user_groups``, ``grants``, ``tokens`` and ``sessions`` of an account, each paged separately."""
     by_provider = Exists(GroupMembership.objects.filter(user=user, group=OuterRef("pk"), by_provider=True))
-    rows: dict[str, Any] = {
+    lists: dict[str, Any] = {
         "user_groups": user.groups.select_related("root_role")
         .annotate(by_provider=by_provider)
         .order_by("name"),
@@ -62,7 +62,10 @@ def access_lists(user: User, given: QueryDict) -> dict[str, Listing[Any]]:
         "tokens": personal_tokens(user),
         "sessions": sessions_of(user),
     }
-    return {name: Listing(given, found, columns=(), page_name=f"{name}-page") for name, found in rows.items()}
+    return {
+        name: Listing(parameters, rows, columns=(), page_name=f"{name}-page")
+        for name, rows in lists.items()
+    }
 
 
 def grants_of(user: User) -> QuerySet[Grant]:
@@ -120,13 +123,13 @@ class PasswordPage(OwnPage, FormPage):
 
     def submit(self, form: Any) -> str:
         data = form.cleaned_data
-        done = "changed" if self.user.has_usable_password() else "set"
+        verb = "changed" if self.user.has_usable_password() else "set"
         if "currentPassword" in data:
             address = client_address(self.request)
             check_own_password(self.user, data["currentPassword"], path="currentPassword", address=address)
         change_password(self.user, data["password"], caller=self.caller)
         keep_this_session(self.request, self.user)
-        messages.success(self.request, f"Password {done}. You are logged out everywhere else.")
+        messages.success(self.request, f"Password {verb}. You are logged out everywhere else.")
         return reverse("account")
 
     def curl(self) -> str:

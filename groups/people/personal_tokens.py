@@ -24,10 +24,10 @@ def personal_tokens(user: User) -> list[ApiToken]:
 
 def tokens_by_user(users: Iterable[User]) -> dict[int, list[ApiToken]]:
     """The personal tokens of many users, by user id. One query."""
-    found: dict[int, list[ApiToken]] = {}
+    by_user: dict[int, list[ApiToken]] = {}
     for token in ApiToken.objects.filter(kind=Kind.PERSONAL, user__in=[user.pk for user in users]):
-        found.setdefault(token.user_id or 0, []).append(token)
-    return found
+        by_user.setdefault(token.user_id or 0, []).append(token)
+    return by_user
 
 
 def own_user(caller: Caller) -> User:

@@ -51,10 +51,10 @@ class ServiceAccountViewSet(ETagMixin, ViewSet):
     @extend_schema(operation_id="getServiceAccounts", responses=ServiceAccountList)
     def list(self, request: ApiRequest) -> Response:
         """List all service accounts and the available root roles."""
-        found = read_accounts(self.caller, is_service=True)
-        tokens = tokens_by_user(found)
+        accounts = read_accounts(self.caller, is_service=True)
+        tokens = tokens_by_user(accounts)
         roles = [role_record(role) for role in Role.objects.root()]
-        records = [service_account_record(user, tokens.get(user.pk, ())) for user in found]
+        records = [service_account_record(user, tokens.get(user.pk, ())) for user in accounts]
         return Response({"serviceAccounts": records, "rootRoles": roles})
 
     @extend_schema(

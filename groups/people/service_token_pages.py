@@ -38,10 +38,10 @@ class NewServiceToken(ShowsSecretOnce, OneAccount, FormPage):
 
 class RevokeServiceToken(OneAccount, ConfirmPage):
     def token(self) -> ApiToken:
-        found = [t for t in personal_tokens(self.account()) if t.pk == self.kwargs["token_id"]]
-        if not found:
+        tokens = [t for t in personal_tokens(self.account()) if t.pk == self.kwargs["token_id"]]
+        if not tokens:
             raise NotFound("Token not found.")
-        return found[0]
+        return tokens[0]
 
     def plan(self) -> dict[str, Any]:
         token = self.token()

@@ -77,6 +77,6 @@ class RoleAdmin(SubjectAdmin):
         """Replaces all permissions of the role through one action."""
         if not formset.has_changed():
             return
-        kept = [row for row in formset.forms if row.cleaned_data and not row.cleaned_data.get("DELETE")]
-        permissions = list(dict.fromkeys(row.instance.held for row in kept))
+        rows = [row for row in formset.forms if row.cleaned_data and not row.cleaned_data.get("DELETE")]
+        permissions = list(dict.fromkeys(row.instance.held for row in rows))
         actions.update_role(form.instance.pk, {"permissions": permissions}, caller=caller_of(request))

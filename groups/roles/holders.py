@@ -35,9 +35,9 @@ class Holder:
 
 def holders_of(role: Role, text: str = "") -> list[Holder]:
     """Direct holders whose name contains the text."""
-    wanted = text.casefold()
-    found = (*_root_holders(role), *_project_holders(role))
-    return [each for each in found if wanted in each.sort_name]
+    folded = text.casefold()
+    holders = (*_root_holders(role), *_project_holders(role))
+    return [holder for holder in holders if folded in holder.sort_name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,16 +106,16 @@ class Reach:
         if not self.accounts:
             return "Nobody has this role, so nobody loses access."
         has = "has" if self.accounts == 1 else "have"
-        told = f"{counted(self.accounts, 'account')} {has} this role, directly or through a group."
+        sentence = f"{counted(self.accounts, 'account')} {has} this role, directly or through a group."
         if not self.without_other:
-            return f"{told} All of them have other roles too."
-        return f"{told} Without it, {self.without_other:,} of them would see no project."
+            return f"{sentence} All of them have other roles too."
+        return f"{sentence} Without it, {self.without_other:,} of them would see no project."
 
 
 def reach_of(role: Role) -> Reach:
     accounts = _with_roles(Role.objects.filter(pk=role.pk))
-    others = _with_roles(Role.objects.exclude(pk=role.pk))
-    return Reach(accounts.count(), accounts.exclude(pk__in=others.values("pk")).count())
+    other_holders = _with_roles(Role.objects.exclude(pk=role.pk))
+    return Reach(accounts.count(), accounts.exclude(pk__in=other_holders.values("pk")).count())
 
 
 def _with_roles(roles: QuerySet[Role]) -> QuerySet[User]:
@@ -137,8 +137,8 @@ def roles_of(user: User, *, project: str | None = None) -> list[tuple[Role, str 
 
     With a project, only the roles there.
     """
-    own = Q(user=user) | Q(group__members=user)
-    grants = Grant.objects.filter(own, **({"project": project} if project else {})).select_related("role")
+    is_held = Q(user=user) | Q(group__members=user)
+    grants = Grant.objects.filter(is_held, **({"project": project} if project else {})).select_related("role")
     held = {(grant.role, grant.project_id): None for grant in grants.order_by("project_id", "role_id")}
     if project:
         return list(held)

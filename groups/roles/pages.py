@@ -123,8 +123,8 @@ class RoleForm(forms.Form):
                     yield from (f"{permission.value} {name}" for name in self.environments)
 
     def selected(self) -> set[str]:
-        given = self["permissions"].value()
-        return set(given or ())
+        values = self["permissions"].value()
+        return set(values or ())
 
     def subjects(self) -> Iterator[tuple[str, bool, list[Box]]]:
         """(subject, whether its permissions are held by environment, its permissions)."""
@@ -224,11 +224,11 @@ class EditRolePage(EditPage, NewRolePage):
 
     def submit(self, form: Any) -> str:
         data = form.cleaned_data
-        kept = [held for held in self.role.held_permissions() if not is_used(held.permission)]
+        unused = [held for held in self.role.held_permissions() if not is_used(held.permission)]
         changes: RoleChanges = {
             "name": data["name"],
             "description": data["description"],
-            "permissions": [*form.held(), *kept],
+            "permissions": [*form.held(), *unused],
         }
         expected = self.version.expected
         role = actions.update_role(self.role.pk, changes, expected=expected, caller=self.caller)

@@ -59,10 +59,10 @@ def check_role_name(name: str, *, but: Role | None = None) -> None:
         raise NameExists(f"A role named {name} already exists.")
 
 
-def check_not_built_in(role: Role, what: str) -> None:
-    """Raises InvalidOperation if the role is built in. ``what`` completes "cannot be …"."""
+def check_not_built_in(role: Role, participle: str) -> None:
+    """Raises InvalidOperation if the role is built in. ``participle`` completes "cannot be …"."""
     if role.is_built_in:
-        raise InvalidOperation(f"{role.name} is a built-in role and cannot be {what}.")
+        raise InvalidOperation(f"{role.name} is a built-in role and cannot be {participle}.")
 
 
 def check_role_is_unused(role: Role) -> None:
@@ -75,9 +75,9 @@ def check_role_is_unused(role: Role) -> None:
         (use.service_accounts, "service account", "service accounts"),
         (use.groups, "group", "groups"),
     )
-    held = ", ".join(counted(n, one, many) for n, one, many in counts if n)
+    holders = ", ".join(counted(n, singular, plural) for n, singular, plural in counts if n)
     raise RoleInUse(
-        f"{role.name} is granted to {held}. Revoke it from them first.",
+        f"{role.name} is granted to {holders}. Revoke it from them first.",
         extra={"users": use.users, "serviceAccounts": use.service_accounts, "groups": use.groups},
     )
 
@@ -97,14 +97,14 @@ def environment_names() -> list[str]:
     return list(model.objects.order_by("sort_order", "name").values_list("name", flat=True))
 
 
-def root_role_id(given: int | str | None, problems: list[Problem]) -> int | None:
+def root_role_id(name: int | str | None, problems: list[Problem]) -> int | None:
     """The role's id, or None. For an unknown role, adds a problem that lists the available ones."""
-    if given is None:
+    if name is None:
         return None
     roles = Role.objects.root()
     for role in roles:
-        if given == role.id or (isinstance(given, str) and given.casefold() == role.name.casefold()):
+        if name == role.id or (isinstance(name, str) and name.casefold() == role.name.casefold()):
             return role.id
     names = choices(f"{role.id} ({role.name})" for role in roles)
-    problems.append(Problem("rootRole", f"Root role {given} not found. Available: {names}."))
+    problems.append(Problem("rootRole", f"Root role {name} not found. Available: {names}."))
     return None

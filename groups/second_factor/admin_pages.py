@@ -11,7 +11,9 @@ from groups.second_factor.queries import factor_names
 class RemoveFactorsOf(OneAccount, ConfirmPage):
     def plan(self) -> dict[str, Any]:
         user = self.account()
-        own = "Change your own second factors on your account's page." if user.pk == self.caller.id else ""
+        refusal = (
+            "Change your own second factors on your account's page." if user.pk == self.caller.id else ""
+        )
         names = factor_names(user)
         return {
             "title": f"Remove the second factors of {user}",
@@ -20,7 +22,7 @@ class RemoveFactorsOf(OneAccount, ConfirmPage):
             "kept": "Their sessions and tokens keep working.",
             "button": "Remove second factors",
             "cancel": self.url,
-            "blocked": own or ("" if names else f"{user} has no second factor."),
+            "blocked": refusal or ("" if names else f"{user} has no second factor."),
         }
 
     def act(self) -> tuple[str, str]:

@@ -21,7 +21,7 @@ def is_confirmed(request: HttpRequest, user: User) -> bool:
     Also true for an account without a password and second factor, which has nothing to confirm it with.
     """
     now = time.time()
-    if any(now - each["at"] < LASTS.total_seconds() for each in get_authentication_records(request, user)):
+    if any(now - login["at"] < LASTS.total_seconds() for login in get_authentication_records(request, user)):
         return True
     return not (user.has_usable_password() or has_second_factor(user))
 

@@ -25,12 +25,12 @@ class SecondFactors:
 
 
 def second_factors(user: User) -> SecondFactors:
-    found = list(Authenticator.objects.filter(user=user).order_by("pk"))
-    of = {kind: [one for one in found if one.type == kind] for kind in Authenticator.Type}
-    apps, codes = of[Authenticator.Type.TOTP], of[Authenticator.Type.RECOVERY_CODES]
+    factors = list(Authenticator.objects.filter(user=user).order_by("pk"))
+    by_type = {kind: [factor for factor in factors if factor.type == kind] for kind in Authenticator.Type}
+    apps, codes = by_type[Authenticator.Type.TOTP], by_type[Authenticator.Type.RECOVERY_CODES]
     return SecondFactors(
         app=apps[0] if apps else None,
-        passkeys=of[Authenticator.Type.WEBAUTHN],
+        passkeys=by_type[Authenticator.Type.WEBAUTHN],
         codes_left=app_settings.RECOVERY_CODE_COUNT - codes[0].data["used_mask"].bit_count()
         if codes
         else None,
@@ -48,8 +48,8 @@ def has_second_factor(user: User) -> bool:
 
 def with_second_factor(users: QuerySet[Any]) -> QuerySet[Any]:
     """Adds ``has_second_factor`` to each account."""
-    own = Authenticator.objects.filter(user=OuterRef("pk"), type__in=TYPES)
-    return users.annotate(has_second_factor=Exists(own))
+    factors = Authenticator.objects.filter(user=OuterRef("pk"), type__in=TYPES)
+    return users.annotate(has_second_factor=Exists(factors))
 
 
 def name_of(factor: Authenticator) -> str:

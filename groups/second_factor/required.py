@@ -48,7 +48,7 @@ def is_required(request: HttpRequest, user: User) -> bool:
         return False
     if settings.REQUIRE_SECOND_FACTOR == "admins" and not user.is_root_admin:
         return False
-    return not any(each["method"] == "socialaccount" for each in get_authentication_records(request, user))
+    return not any(login["method"] == "socialaccount" for login in get_authentication_records(request, user))
 
 
 class RequireSecondFactorMiddleware:

@@ -49,7 +49,7 @@ def is_due(request: HttpRequest) -> bool:
 def note_session(request: HttpRequest, user: User) -> None:
     """Stores that the session was used now, and from where."""
     now = timezone.now()
-    seen = {
+    details = {
         "user": user,
         "ip": get_adapter(request).get_client_ip(request),
         "user_agent": request.META.get("HTTP_USER_AGENT", "")[:_MAX_AGENT_LENGTH],
@@ -59,8 +59,8 @@ def note_session(request: HttpRequest, user: User) -> None:
     since = datetime.fromtimestamp(request.session.setdefault(SINCE, now.timestamp()), UTC)
     UserSession.objects.update_or_create(
         session_key=request.session.session_key,
-        defaults=seen,
-        create_defaults=seen | {"created_at": since},
+        defaults=details,
+        create_defaults=details | {"created_at": since},
     )
     request.session[NOTED] = now.timestamp()
 

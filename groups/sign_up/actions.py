@@ -98,8 +98,8 @@ def sign_up(token: str, *, username: str, email: str, name: str, password: str) 
 
     Raises NotFound, InvalidOperation, ValidationError, UserExists.
     """
-    locked = InviteLink.objects.select_for_update(no_key=True, of=("self",)).select_related("role")
-    link = open_invite_link(token, links=locked)
+    links = InviteLink.objects.select_for_update(no_key=True, of=("self",)).select_related("role")
+    link = open_invite_link(token, links=links)
     new = NewAccount(
         username=username or email, name=name, email=email, root_role=link.role_id, password=password
     )

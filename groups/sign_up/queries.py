@@ -39,8 +39,8 @@ def open_invite_link(token: str, *, links: QuerySet[InviteLink] | None = None) -
     Raises NotFound, InvalidOperation (passwords are off, its role can do everything by now, too many people).
     """
     check_passwords_on()
-    known = InviteLink.objects.select_related("role") if links is None else links
-    link = known.filter(token_hash=hash_secret(token)).first()
+    candidates = InviteLink.objects.select_related("role") if links is None else links
+    link = candidates.filter(token_hash=hash_secret(token)).first()
     if link is None or not link.is_open(timezone.now()):
         raise NotFound(GONE)
     if not may_be_given(link.role):

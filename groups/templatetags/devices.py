@@ -18,9 +18,9 @@ def device(user_agent: str) -> str:
     """``Firefox on Windows``, ``Safari on iPhone``, ``curl``; "unknown browser" if the header says nothing."""
     import ua_parser  # takes 150 ms, and most workers never show a session
 
-    found = ua_parser.parse(user_agent)
-    browser = found.user_agent.family if found.user_agent else ""
-    system = found.os.family if found.os else ""
-    if found.device and found.device.family in ("iPhone", "iPad"):
-        system = found.device.family
+    agent = ua_parser.parse(user_agent)
+    browser = agent.user_agent.family if agent.user_agent else ""
+    system = agent.os.family if agent.os else ""
+    if agent.device and agent.device.family in ("iPhone", "iPad"):
+        system = agent.device.family
     return " on ".join(_NAMES.get(name, name) for name in (browser, system) if name) or "unknown browser"

@@ -14,7 +14,7 @@ class UnlinkIdentityOf(OneAccount, ConfirmPage):
     def plan(self) -> dict[str, Any]:
         user = self.account()
         identity = identity_of(user)
-        own = "Unlink your own account on your account's page." if user.pk == self.caller.id else ""
+        refusal = "Unlink your own account on your account's page." if user.pk == self.caller.id else ""
         name = identity["identity"] if identity else ""
         return {
             "title": f"Unlink {user}",
@@ -23,7 +23,7 @@ class UnlinkIdentityOf(OneAccount, ConfirmPage):
             "kept": _kept(user),
             "button": f"Unlink {name}",
             "cancel": self.url,
-            "blocked": own or ("" if identity else f"{user} is not linked."),
+            "blocked": refusal or ("" if identity else f"{user} is not linked."),
         }
 
     def act(self) -> tuple[str, str]:
@@ -39,7 +39,7 @@ def _removed(user: User) -> list[str]:
 
 
 def _kept(user: User) -> str:
-    kept = "Their sessions and tokens keep working."
+    sentence = "Their sessions and tokens keep working."
     if settings.OIDC and settings.OIDC.link_by_email and user.email:
-        kept += f" The next login at the identity provider as {user.email} links the account again."
-    return kept
+        sentence += f" The next login at the identity provider as {user.email} links the account again."
+    return sentence

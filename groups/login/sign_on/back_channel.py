@@ -68,8 +68,8 @@ def verify_logout_token(token: str, *, issuer: str, keys: dict[str, Any]) -> dic
         raise OAuth2Error("This is not a logout token.")
     if claims["iat"] < time.time() - MAX_AGE:
         raise OAuth2Error("The logout token is too old.")
-    named = [claims[name] for name in ("sub", "sid") if name in claims]
-    if not named or not all(value and is_storable(value) for value in named):
+    ids = [claims[name] for name in ("sub", "sid") if name in claims]
+    if not ids or not all(value and is_storable(value) for value in ids):
         raise OAuth2Error("The logout token must name a subject (sub) or a session (sid).")
     return claims
 
@@ -82,10 +82,10 @@ def end_sessions(*, subject: str | None, session_id: str | None) -> int:
     error: there is nothing to end.
     """
     sessions = UserSession.objects.select_related("user")
-    if session_id and (named := list(sessions.filter(**{f"data__{PROVIDER_SESSION}": session_id}))):
-        for session in named:
+    if session_id and (ended := list(sessions.filter(**{f"data__{PROVIDER_SESSION}": session_id}))):
+        for session in ended:
             end_session(session.user, session.pk, caller=Caller.system())
-        return len(named)
+        return len(ended)
     links = SocialAccount.objects.select_related("user").filter(
         provider=configured().issuer, uid=subject or ""
     )
@@ -99,12 +99,12 @@ def issuer_and_keys(request: HttpRequest) -> tuple[str, dict[str, Any]]:
     """The provider's name for itself and its JWK set. Raises requests.RequestException, OAuth2Error."""
     from groups.login.sign_on.provider import Endpoints
 
-    known = _keys.get(configured().issuer)
-    if known is None or time.monotonic() - known[0] > KEYS_SECONDS:
+    entry = _keys.get(configured().issuer)
+    if entry is None or time.monotonic() - entry[0] > KEYS_SECONDS:
         endpoints = Endpoints(request, configured().issuer)
-        known = time.monotonic(), endpoints.openid_config["issuer"], endpoints.fetch_keys()
-        _keys[configured().issuer] = known
-    return known[1], known[2]
+        entry = time.monotonic(), endpoints.openid_config["issuer"], endpoints.fetch_keys()
+        _keys[configured().issuer] = entry
+    return entry[1], entry[2]
 
 
 def _answer(body: dict[str, str], *, status: int = 200) -> JsonResponse:

@@ -82,8 +82,8 @@ def _groups(claims: Mapping[str, Any], name: str) -> frozenset[str]:
     values = claims.get(name)
     if values is None:  # realm_access.roles is a member of the claim realm_access
         values = claims
-        for part in name.split("."):
-            values = values.get(part) if isinstance(values, Mapping) else None
+        for member in name.split("."):
+            values = values.get(member) if isinstance(values, Mapping) else None
     if isinstance(values, str):
         values = [values]
     if not isinstance(values, list):

@@ -42,8 +42,8 @@ def identity_of(user: User) -> dict[str, str] | None:
 
 def find_link(identity: Identity) -> SocialAccount | None:
     """The link with its user, locked against logins at the same time."""
-    found = SocialAccount.objects.select_for_update(of=("self",)).select_related("user")
-    return found.filter(provider=identity.issuer, uid=identity.subject).first()
+    links = SocialAccount.objects.select_for_update(of=("self",)).select_related("user")
+    return links.filter(provider=identity.issuer, uid=identity.subject).first()
 
 
 def add_link(user: User, identity: Identity) -> SocialAccount:
@@ -65,10 +65,10 @@ def refresh_label(link: SocialAccount, identity: Identity) -> None:
 def link_identity(user: User, identity: Identity) -> None:
     """Lets the identity log in as the user who is logged in. Raises NoAccess, NameExists."""
     check_domain(identity, configured())
-    present = find_link(identity)
-    if present is not None and present.user_id != user.pk:
+    link = find_link(identity)
+    if link is not None and link.user_id != user.pk:
         raise NameExists(f"{identity.label} logs in to another account already.")
-    if present is None:
+    if link is None:
         if linked_identities(user).exists():
             raise NameExists("Your account is linked already. Unlink it first.")
         add_link(user, identity)
@@ -79,10 +79,10 @@ def own_link(request: HttpRequest, user: User) -> dict[str, str] | None:
     if settings.OIDC is None:
         return None
     link = linked_identities(user).first()
-    shown = {"issuer": settings.OIDC.issuer}
+    variables = {"issuer": settings.OIDC.issuer}
     if link is None:
-        return shown | {"check": link_check(request)}
-    return shown | {"label": identity_document(link)["identity"], "blocker": unlink_blocker(user)}
+        return variables | {"check": link_check(request)}
+    return variables | {"label": identity_document(link)["identity"], "blocker": unlink_blocker(user)}
 
 
 def unlink_blocker(user: User) -> str:

@@ -60,8 +60,8 @@ class Endpoints(OpenIDConnectOAuth2Adapter):
     def get_access_token_data(self, request: HttpRequest, *args: Any, **kwargs: Any) -> dict[str, Any]:
         if request.GET.get("iss", self.openid_config["issuer"]) != self.openid_config["issuer"]:
             raise OAuth2Error("The answer came from another issuer.")
-        found: dict[str, Any] = super().get_access_token_data(request, *args, **kwargs)
-        return found
+        token: dict[str, Any] = super().get_access_token_data(request, *args, **kwargs)
+        return token
 
     def complete_login(
         self, request: HttpRequest, app: SocialApp, token: SocialToken, **kwargs: Any
@@ -102,10 +102,10 @@ class Provider(OpenIDConnectProvider):
         Raises requests.RequestException, OAuth2Error if its configuration cannot be read.
         """
         nonce = secrets.token_urlsafe(32)
-        found: HttpResponse = self.redirect(
+        response: HttpResponse = self.redirect(
             request, process, next_url, auth_params={"nonce": nonce}, nonce=nonce, user_id=request.user.pk
         )
-        return found
+        return response
 
     def sociallogin_from_response(self, request: HttpRequest, response: dict[str, Any]) -> "IdentityLogin":
         """``response`` are the claims. They are not stored."""
@@ -190,7 +190,7 @@ def decode(
 def _key(keys: jwt.PyJWKSet, header: dict[str, Any]) -> jwt.PyJWK:
     """The key that the token names, or the only one. Raises PyJWTError."""
     usable = [key for key in keys.keys if key.public_key_use in (None, "sig")]
-    named = [key for key in usable if key.key_id == header["kid"]] if "kid" in header else usable
-    if len(named) != 1:
+    matching = [key for key in usable if key.key_id == header["kid"]] if "kid" in header else usable
+    if len(matching) != 1:
         raise jwt.InvalidKeyError("the provider has no such key")
-    return named[0]
+    return matching[0]

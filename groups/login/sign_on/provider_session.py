@@ -42,8 +42,8 @@ class ProviderSession(requests.Session):
 def _read(response: requests.Response, until: float) -> bytes:
     body = bytearray()
     try:
-        while part := response.raw.read1(65_536, decode_content=True):
-            body += part
+        while chunk := response.raw.read1(65_536, decode_content=True):
+            body += chunk
             if len(body) > MAX_BYTES:
                 raise OAuth2Error(f"more than {MAX_BYTES:,} bytes")
             if time.monotonic() > until:
@@ -61,15 +61,15 @@ def _check_answer(response: requests.Response) -> None:
         raise OAuth2Error(f"a redirect to {response.headers['location'][:200]}")
     try:
         # Refuses what would be too deep, or no JSON, for the parsers that read it afterwards.
-        found = orjson.loads(response.content)
+        answer = orjson.loads(response.content)
     except ValueError as error:
         raise OAuth2Error(f"status {response.status_code}, not JSON: {error}") from error
-    if not isinstance(found, dict):
+    if not isinstance(answer, dict):
         raise OAuth2Error("not a JSON object")
     if not response.ok:
-        told = [str(found[name])[:200] for name in ("error", "error_description") if name in found]
-        raise OAuth2Error(f"status {response.status_code}: {', '.join(told) or 'no reason'}")
-    if response.request.method == "POST" and not isinstance(found.get("access_token"), str):
+        reasons = [str(answer[name])[:200] for name in ("error", "error_description") if name in answer]
+        raise OAuth2Error(f"status {response.status_code}: {', '.join(reasons) or 'no reason'}")
+    if response.request.method == "POST" and not isinstance(answer.get("access_token"), str):
         raise OAuth2Error("no access token")
-    response.json = lambda **_: found  # type: ignore[method-assign]
+    response.json = lambda **_: answer  # type: ignore[method-assign]
     response.headers["content-type"] = "application/json"

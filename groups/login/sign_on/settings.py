@@ -36,12 +36,14 @@ class OidcSettings:
 
 def oidc_settings() -> OidcSettings | None:
     """The provider, None if none is set. Raises ImproperlyConfigured naming the variables that do not fit."""
-    given = sorted(name for name, value in os.environ.items() if name.startswith(PREFIX) and value.strip())
-    if not given:
+    variables = sorted(
+        name for name, value in os.environ.items() if name.startswith(PREFIX) and value.strip()
+    )
+    if not variables:
         return None
-    if missing := [name for name in REQUIRED if name not in given]:
-        raise ImproperlyConfigured(f"{given[0]} is set, so {' and '.join(missing)} must be set too.")
-    found = OidcSettings(
+    if missing := [name for name in REQUIRED if name not in variables]:
+        raise ImproperlyConfigured(f"{variables[0]} is set, so {' and '.join(missing)} must be set too.")
+    oidc = OidcSettings(
         issuer=_issuer(),
         client_id=environment.text(f"{PREFIX}CLIENT_ID"),
         client_secret=environment.text(f"{PREFIX}CLIENT_SECRET"),
@@ -55,13 +57,13 @@ def oidc_settings() -> OidcSettings | None:
         groups_claim=environment.text(f"{PREFIX}GROUPS_CLAIM"),
         root_roles=tuple(_root_roles()),
     )
-    if "openid" not in found.scopes:
+    if "openid" not in oidc.scopes:
         raise ImproperlyConfigured(f"{PREFIX}SCOPES must contain openid.")
-    if found.root_roles and not found.groups_claim:
+    if oidc.root_roles and not oidc.groups_claim:
         raise ImproperlyConfigured(
             f"{PREFIX}ROOT_ROLES is set, so {PREFIX}GROUPS_CLAIM must be set too: the claim with the values."
         )
-    return found
+    return oidc
 
 
 def password_login(oidc: OidcSettings | None) -> bool:
@@ -77,21 +79,21 @@ def password_login(oidc: OidcSettings | None) -> bool:
 
 def _issuer() -> str:
     name = f"{PREFIX}ISSUER"
-    given = environment.text(name).removesuffix("/.well-known/openid-configuration").rstrip("/")
-    url = urlsplit(given)
+    issuer = environment.text(name).removesuffix("/.well-known/openid-configuration").rstrip("/")
+    url = urlsplit(issuer)
     is_safe = url.scheme == "https" or (url.scheme == "http" and url.hostname in _LOOPBACK)
-    if not is_safe or not url.hostname or url.query or url.fragment or len(given) > MAX_ISSUER_LENGTH:
+    if not is_safe or not url.hostname or url.query or url.fragment or len(issuer) > MAX_ISSUER_LENGTH:
         raise ImproperlyConfigured(
-            f"{name} must be the provider's URL, like https://login.example.org/realms/work, not {given!r}."
+            f"{name} must be the provider's URL, like https://login.example.org/realms/work, not {issuer!r}."
         )
-    return given
+    return issuer
 
 
 def _root_roles() -> list[tuple[str, str]]:
-    name, found = f"{PREFIX}ROOT_ROLES", []
+    name, roles = f"{PREFIX}ROOT_ROLES", []
     for pair in environment.names(name):
         value, _, role = pair.rpartition("=")
         if not value.strip() or not role.strip():
             raise ImproperlyConfigured(f"{name} must be like ops=Admin,developers=Editor, not {pair!r}.")
-        found.append((value.strip(), role.strip()))
-    return found
+        roles.append((value.strip(), role.strip()))
+    return roles

@@ -37,8 +37,8 @@ def groups_for(values: frozenset[str]) -> set[int]:
     SCIM groups get their members elsewhere.
     """
     names = list(values)
-    named = Q(mappings_sso__has_any_keys=names) | Q(mappings_sso=[], name__in=names)
-    return set(Group.objects.filter(named, scim_id=None).values_list("id", flat=True))
+    matches = Q(mappings_sso__has_any_keys=names) | Q(mappings_sso=[], name__in=names)
+    return set(Group.objects.filter(matches, scim_id=None).values_list("id", flat=True))
 
 
 def take_back(user: User, link: SocialAccount) -> None:
@@ -48,14 +48,14 @@ def take_back(user: User, link: SocialAccount) -> None:
 
 
 def _synchronize_groups(user: User, values: frozenset[str]) -> None:
-    wanted = groups_for(values)
+    claimed_ids = groups_for(values)
     memberships = GroupMembership.objects.filter(user=user, group__scim_id=None)
-    present = dict(memberships.values_list("group_id", "by_provider"))
-    given = {group_id for group_id, by_provider in present.items() if by_provider}
-    for group_id in sorted(wanted - present.keys()):
+    memberships_now = dict(memberships.values_list("group_id", "by_provider"))
+    given_ids = {group_id for group_id, by_provider in memberships_now.items() if by_provider}
+    for group_id in sorted(claimed_ids - memberships_now.keys()):
         change_members(group_id, add=[user.pk], caller=Caller.system())
         GroupMembership.objects.filter(group_id=group_id, user=user).update(by_provider=True)
-    for group_id in sorted(given - wanted):
+    for group_id in sorted(given_ids - claimed_ids):
         with _unless_last_admin(user):
             change_members(group_id, remove=[user.pk], caller=Caller.system())
 
@@ -65,17 +65,17 @@ def _synchronize_root_role(
 ) -> None:
     problems: list[Problem] = []
     mapped = next((role for value, role in oidc.root_roles if value in values), None)
-    wanted, default = root_role_id(mapped, problems), root_role_id(oidc.root_role or None, problems)
+    claimed_id, default_id = root_role_id(mapped, problems), root_role_id(oidc.root_role or None, problems)
     if problems:
         raise ServiceUnavailable(f"The settings of single sign-on are wrong: {problems[0].message}")
-    given = link.extra_data.get(ROLE_GIVEN)
-    if wanted is None and (given is None or user.root_role_id != given):
+    given_id = link.extra_data.get(ROLE_GIVEN)
+    if claimed_id is None and (given_id is None or user.root_role_id != given_id):
         return  # none was given, or somebody gave another by hand since
-    target = default if wanted is None else wanted
+    target_id = default_id if claimed_id is None else claimed_id
     with _unless_last_admin(user):
-        if user.root_role_id != target:
-            update_account(user.pk, {"root_role": target}, is_service=False, caller=Caller.system())
-        link.extra_data = {**link.extra_data, ROLE_GIVEN: wanted}
+        if user.root_role_id != target_id:
+            update_account(user.pk, {"root_role": target_id}, is_service=False, caller=Caller.system())
+        link.extra_data = {**link.extra_data, ROLE_GIVEN: claimed_id}
         link.save(update_fields=["extra_data"])
 
 
