@@ -53,7 +53,7 @@ class ConsolePage(TemplateResponseMixin, ContextMixin, View):
         try:
             self.caller = caller_of(request)
         except AuthenticationRequired:
-            return login_first(request)
+            return send_to_login(request)
         if self.restores and (entered := take_input(request)) is not None:
             _ = request.FILES  # parses the body now; parsing it later would overwrite request.POST
             request.method, request.POST = "POST", entered  # type: ignore[assignment]
@@ -166,7 +166,7 @@ class FormPage(FormMixin, ConsolePage):
         self.find()
 
     def get_form(self, form_class: type[BaseForm] | None = None) -> BaseForm:
-        return without_maxlength(super().get_form(form_class))
+        return drop_maxlength(super().get_form(form_class))
 
     def submit(self, form: Any) -> str:
         """Calls the action with the form's values. Returns the URL to redirect to."""
@@ -222,7 +222,7 @@ class EditPage(EditConflictMixin, FormPage):
         return differences(self.get_form(), self.entered)
 
 
-def without_maxlength(form: BaseForm) -> BaseForm:
+def drop_maxlength(form: BaseForm) -> BaseForm:
     """Removes ``maxlength``: browsers silently truncate pasted text, but the form reports an error."""
     for field in form.fields.values():
         field.widget.attrs.pop("maxlength", None)
@@ -255,7 +255,7 @@ class ActionPage(ConsolePage):
         raise NotImplementedError
 
     def address(self) -> str:
-        return next_page(self.request) or self.back()
+        return read_next_page(self.request) or self.back()
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         by_script = "HX-Request" in request.headers
@@ -312,14 +312,14 @@ class ConfirmPage(ConsolePage):
         return HttpResponseRedirect(address)
 
 
-def next_page(request: HttpRequest) -> str:
+def read_next_page(request: HttpRequest) -> str:
     """The path in ``next``, of the form or the URL; "" if it is absent or points to another site."""
     url = request.POST.get("next", "") or request.GET.get("next", "")
     fits = url.startswith("/") and url_has_allowed_host_and_scheme(url, allowed_hosts=None)
     return url if fits else ""
 
 
-def login_first(request: HttpRequest) -> HttpResponseBase:
+def send_to_login(request: HttpRequest) -> HttpResponseBase:
     """Redirects to /login/ and back. Keeps the submitted values of a form.
 
     An htmx request for a part of a page redirects the whole page. For a form submitted by htmx, it raises
@@ -332,10 +332,10 @@ def login_first(request: HttpRequest) -> HttpResponseBase:
         return ask_to_log_in(request)
     if not by_script:
         return redirect_to_login(request.get_full_path())
-    return HttpResponseClientRedirect(redirect_to_login(current_page(request)).url)
+    return HttpResponseClientRedirect(redirect_to_login(read_current_page(request)).url)
 
 
-def current_page(request: HttpRequest) -> str:
+def read_current_page(request: HttpRequest) -> str:
     """The path of the page that sent the htmx request, from its header; "/" if it is invalid."""
     try:
         page = urlsplit(request.headers.get("HX-Current-URL", "/"))

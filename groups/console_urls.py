@@ -49,7 +49,7 @@ urlpatterns = [
     path("login/sso/logout/", back_channel.BackChannelLogout.as_view(), name="sign-on-logout"),
     path("login/sso/callback/", sign_on.CallbackPage.as_view(), name="sign-on-callback"),
     path("logout/", login.LogoutPage.as_view(), name="logout"),
-    path("admin/login/", login.admin_login, name="admin-login"),
+    path("admin/login/", login.redirect_admin_login, name="admin-login"),
 
     path("account/", own_account_pages.AccountPage.as_view(), name="account"),
     path("account/password/", own_account_pages.PasswordPage.as_view(), name="account-password"),

@@ -73,7 +73,7 @@ class KnownTokens:
 sdk_tokens = KnownTokens()
 
 
-def new_secret(
+def make_secret(
     kind: str,
     *,
     projects: Sequence[str] | None = None,
@@ -83,7 +83,7 @@ def new_secret(
     """A new secret: ``project:environment.<56 hex>``, ``*`` for all projects (None), ``[]`` for several.
 
     With the secret that its creator uses here (``credential``), the form is
-    ``project:environment.v2_IDENTIFIER_SECRET``, and `secret_made_with` can derive it again.
+    ``project:environment.v2_IDENTIFIER_SECRET``, and `recover_secret` can derive it again.
     """
     random_part = secrets.token_hex(SECRET_BYTES)
     if kind == ApiToken.Kind.PERSONAL:
@@ -100,13 +100,13 @@ def _derive_secret(identifier: str, credential: str, key: str | bytes) -> str:
     return f"{identifier}_{urlsafe_b64encode(mac).rstrip(b'=').decode()}"
 
 
-def secret_made_with(credential: str, token: ApiToken) -> str | None:
+def recover_secret(credential: str, token: ApiToken) -> str | None:
     """The token's secret, if whoever created it used this credential, otherwise None.
 
     It is derived from the credential and the server's key. The server alone cannot derive it, since it stores no
     secrets.
     """
-    if identifier_of(token) is None:
+    if find_identifier(token) is None:
         return None
     for key in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS):
         secret = _derive_secret(token.prefix, credential, key)
@@ -115,7 +115,7 @@ def secret_made_with(credential: str, token: ApiToken) -> str | None:
     return None
 
 
-def identifier_of(token: ApiToken) -> str | None:
+def find_identifier(token: ApiToken) -> str | None:
     """The public identifier of a token with a secret of the form ``….v2_IDENTIFIER_SECRET``, otherwise None."""
     return token.prefix if _IDENTIFIER.fullmatch(token.prefix) else None
 
@@ -124,7 +124,7 @@ def hash_secret(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
-def visible_prefix(secret: str) -> str:
+def make_visible_prefix(secret: str) -> str:
     """The part of a secret that may be shown: its identifier, or its scope and a quarter of the rest, at most 6
     characters.
     """
@@ -135,7 +135,7 @@ def visible_prefix(secret: str) -> str:
     return secret[: separator + 1 + min(6, (len(secret) - separator - 1) // 4)]
 
 
-def scope_of_key(secret: str) -> tuple[str, str]:
+def parse_scope(secret: str) -> tuple[str, str]:
     """``(project, environment)`` of a secret ``project:environment.random``. Raises ValueError."""
     match = _KEY.fullmatch(secret)
     if match is None:
@@ -146,7 +146,7 @@ def scope_of_key(secret: str) -> tuple[str, str]:
 def find_token(secret: str, *, now: datetime) -> ApiToken:
     """The token with its user. Raises AuthenticationRequired if the secret is unknown or has expired."""
     digest = hash_secret(secret)
-    token = _stored_token(digest, personal=secret.startswith(PERSONAL))
+    token = _read_token(digest, personal=secret.startswith(PERSONAL))
     if token is None or not hmac.compare_digest(token.secret_hash, digest):
         raise AuthenticationRequired("API token not found.")
     if token.is_pending:
@@ -160,18 +160,18 @@ def find_token(secret: str, *, now: datetime) -> ApiToken:
     return token
 
 
-def _stored_token(digest: str, *, personal: bool) -> ApiToken | None:
+def _read_token(digest: str, *, personal: bool) -> ApiToken | None:
     """The token; during an outage, as the replica has it or as this worker last saw it."""
 
     is_replicated = has_replica() and not replica.is_lost
 
     def read() -> ApiToken | None:
         if not is_replicated:
-            return _token_of_hash(digest, personal=personal, using=DEFAULT_DB_ALIAS)
+            return _query_token(digest, personal=personal, using=DEFAULT_DB_ALIAS)
         if not outages.reach.is_lost:
             with suppress(*outages.UNREACHABLE):
-                return _token_of_hash(digest, personal=personal, using=DEFAULT_DB_ALIAS)
-        return _token_of_hash(digest, personal=personal, using=REPLICA)
+                return _query_token(digest, personal=personal, using=DEFAULT_DB_ALIAS)
+        return _query_token(digest, personal=personal, using=REPLICA)
 
     using = REPLICA if is_replicated else DEFAULT_DB_ALIAS
     token = outages.read(read, lambda: sdk_tokens.get(digest), using=using)
@@ -182,7 +182,7 @@ def _stored_token(digest: str, *, personal: bool) -> ApiToken | None:
     return token
 
 
-def _token_of_hash(digest: str, *, personal: bool, using: str) -> ApiToken | None:
+def _query_token(digest: str, *, personal: bool, using: str) -> ApiToken | None:
     """Looks up the token, and the user of a personal one with its rights.
 
     The SQL is cached, because every API request runs it.

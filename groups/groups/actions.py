@@ -16,7 +16,7 @@ from groups.access import Caller
 from groups.models import Grant, Group, GroupMembership, User
 from groups.people.last_admin import check_admins_without_group, keeping_admins
 from groups.permissions import Permission
-from groups.roles.rules import root_role_id
+from groups.roles.rules import find_root_role_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,11 +61,11 @@ def create_group(new: NewGroup, *, caller: Caller) -> Group:
         name=new.name.strip(),
         description=new.description,
         mappings_sso=list(new.mappings_sso),
-        root_role_id=root_role_id(new.root_role, problems),
+        root_role_id=find_root_role_id(new.root_role, problems),
         created_by=caller.name,
     )
-    members = _members(new.users, problems)
-    _check(group, problems)
+    members = _lock_members(new.users, problems)
+    _check_group(group, problems)
     group.save()
     _add_members(group, members, caller)
     record(Event(type=EventType.GROUP_CREATED, subject=group.name, after=group.document()), actor=caller)
@@ -84,7 +84,7 @@ def update_group(group_id: int, changes: GroupChanges, *, expected: Expected = N
         group = access_group_for_update(caller, group_id)
         before = group.document()
         check_expected(expected, before)
-        _apply(group, changes, caller)
+        _apply_changes(group, changes, caller)
     after = group.document()
     if after != before:
         record(
@@ -160,7 +160,7 @@ def _without_other_access(group: Group) -> QuerySet[User]:
     )
 
 
-def _apply(group: Group, changes: GroupChanges, caller: Caller) -> None:
+def _apply_changes(group: Group, changes: GroupChanges, caller: Caller) -> None:
     problems: list[Problem] = []
     if "name" in changes:
         if group.scim_id and changes["name"] != group.name:
@@ -171,19 +171,19 @@ def _apply(group: Group, changes: GroupChanges, caller: Caller) -> None:
     if "mappings_sso" in changes:
         group.mappings_sso = list(changes["mappings_sso"])
     if "root_role" in changes:
-        group.root_role_id = root_role_id(changes["root_role"], problems)
-    member_ids = _members(changes["users"], problems) if "users" in changes else None
+        group.root_role_id = find_root_role_id(changes["root_role"], problems)
+    member_ids = _lock_members(changes["users"], problems) if "users" in changes else None
     present_ids = group.member_ids()
     if member_ids is not None and group.scim_id and member_ids != present_ids:
         problems.append(Problem("users", "The members of a SCIM group come from the identity provider."))
-    _check(group, problems)
+    _check_group(group, problems)
     group.save()
     if member_ids is not None:
         group.memberships.filter(user_id__in=present_ids - member_ids).delete()
         _add_members(group, member_ids - present_ids, caller)
 
 
-def _members(ids: Iterable[int], problems: list[Problem]) -> set[int]:
+def _lock_members(ids: Iterable[int], problems: list[Problem]) -> set[int]:
     """Locks these accounts, so that they cannot be deleted concurrently. Returns the ids found."""
     user_ids = list(ids)
     known_ids = set(
@@ -206,7 +206,7 @@ def _add_members(group: Group, ids: set[int], caller: Caller) -> None:
     )
 
 
-def _check(group: Group, problems: list[Problem]) -> None:
+def _check_group(group: Group, problems: list[Problem]) -> None:
     """Raises ValidationError, NameExists."""
     if not group.name:
         problems.append(Problem("name", "A group needs a name."))

@@ -14,7 +14,7 @@ from flagadmin.core.http.path_ids import path_id
 from flagadmin.core.http.timestamps import iso
 from groups.authentication import ApiRequest
 from groups.groups import actions
-from groups.groups.queries import access_group, readable_groups
+from groups.groups.queries import access_group, read_groups
 from groups.models import Group
 from groups.models.people import GroupDocument
 from groups.people.serializers import AccountRecord, RootRoleField, account_record
@@ -142,7 +142,7 @@ class GroupViewSet(ETagMixin, ViewSet):
     @extend_schema(operation_id="getGroups", responses=GroupList)
     def list(self, request: ApiRequest) -> Response:
         """List all groups with their members."""
-        groups = readable_groups(self.caller)
+        groups = read_groups(self.caller)
         return Response({"groups": [group_record(group) for group in groups]})
 
     @extend_schema(

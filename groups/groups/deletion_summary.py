@@ -7,16 +7,16 @@ from groups.groups.actions import GroupDeletion
 NUMBERS = ("None", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine")
 
 
-def deletion_sentence(plan: GroupDeletion) -> str:
+def describe_deletion(plan: GroupDeletion) -> str:
     """For example: ``Beta has 3 members. They lose Member in shop. One of them has no other access …``"""
     group, count = plan.group, len(plan.members)
     if not count:
         return f"{group.name} has no members. Nobody loses access."
     has = f"{group.name} has {counted(count, 'member')}."
-    return " ".join(filter(None, (has, _what(plan), _who_loses_all(plan))))
+    return " ".join(filter(None, (has, _describe_roles(plan), _describe_losses(plan))))
 
 
-def names_of(plan: GroupDeletion) -> list[tuple[str, str]]:
+def list_members(plan: GroupDeletion) -> list[tuple[str, str]]:
     """(member, note) for up to SHOWN members; those who lose all access come first."""
     losing_ids = {user.pk for user in plan.losing_all}
     hidden = len(plan.members) - SHOWN
@@ -31,14 +31,14 @@ def names_of(plan: GroupDeletion) -> list[tuple[str, str]]:
     return [*lines, (f"and {hidden:,} more", "")] if hidden > 0 else lines
 
 
-def _what(plan: GroupDeletion) -> str:
+def _describe_roles(plan: GroupDeletion) -> str:
     roles = [f"{grant.role} in {grant.project_id}" for grant in plan.grants]
     if plan.group.root_role is not None:
         roles.insert(0, f"{plan.group.root_role} everywhere")
-    return f"They lose {_listed(roles)}." if roles else "It gives them no role, so nobody loses access."
+    return f"They lose {_join(roles)}." if roles else "It gives them no role, so nobody loses access."
 
 
-def _who_loses_all(plan: GroupDeletion) -> str:
+def _describe_losses(plan: GroupDeletion) -> str:
     count, all_of = len(plan.losing_all), len(plan.members)
     if not count:
         return ""
@@ -49,7 +49,7 @@ def _who_loses_all(plan: GroupDeletion) -> str:
     return f"{number} of them {has} no other access and will see no project."
 
 
-def _listed(parts: list[str]) -> str:
+def _join(parts: list[str]) -> str:
     if len(parts) > SHOWN:
         return f"{', '.join(parts[:SHOWN])} and {len(parts) - SHOWN:,} more"
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

@@ -15,11 +15,11 @@ from groups.console import ActionPage, ConfirmPage, Crumbs, EditPage, FormPage, 
 from groups.groups import actions
 from groups.groups.actions import GroupChanges, NewGroup
 from groups.groups.console import GROUPS, OneGroup, group_url
-from groups.groups.deletion_summary import deletion_sentence, names_of
-from groups.groups.queries import readable_groups
+from groups.groups.deletion_summary import describe_deletion, list_members
+from groups.groups.queries import read_groups
 from groups.models import Group, GroupMembership, User
 from groups.models.people import GroupDocument
-from groups.people.choices import found_account, known_accounts, root_role_choices
+from groups.people.choices import find_account_by_name, list_root_role_choices, suggest_accounts
 from groups.permissions import Permission
 
 
@@ -39,7 +39,7 @@ class GroupsPage(ListPage):
         return (Filter("q", "Name or member"),)
 
     def rows(self, values: dict[str, str]) -> QuerySet[Any]:
-        groups = readable_groups(self.caller).prefetch_related(None).select_related("root_role")
+        groups = read_groups(self.caller).prefetch_related(None).select_related("root_role")
         if text := values["q"]:
             member = GroupMembership.objects.filter(user__username__icontains=text).values("group")
             groups = groups.filter(Q(name__icontains=text) | Q(pk__in=member))
@@ -89,7 +89,7 @@ class GroupPage(OneGroup):
                     group.grants.select_related("role").order_by("project_id", "role__name"), "grants-page"
                 ),
                 "may_change": may_change,
-                "known": known_accounts() if may_change else [],
+                "known": suggest_accounts() if may_change else [],
                 **kwargs,
             }
         )
@@ -114,7 +114,7 @@ class GroupForm(forms.Form):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["rootRole"].choices = root_role_choices()  # type: ignore[attr-defined]
+        self.fields["rootRole"].choices = list_root_role_choices()  # type: ignore[attr-defined]
 
     def values(self) -> GroupChanges:
         data = self.cleaned_data
@@ -202,7 +202,7 @@ class EditGroupPage(EditPage, OneGroup, NewGroupPage):
 class AddMember(ActionPage, OneGroup):
     def act(self) -> str:
         self.caller.check(Permission.ADMIN)
-        user = found_account(self.request.POST.get("who", ""))
+        user = find_account_by_name(self.request.POST.get("who", ""))
         actions.change_members(self.group_id, add=[user.pk], caller=self.caller)
         return f"{user} is now a member."
 
@@ -229,8 +229,8 @@ class DeleteGroupPage(ConfirmPage, OneGroup):
         name = plan.group.name
         return {
             "title": f"Delete group {name}",
-            "lead": deletion_sentence(plan),
-            "names": names_of(plan),
+            "lead": describe_deletion(plan),
+            "names": list_members(plan),
             "removed_items": [f"the group {name}"]
             + [f"the role {grant.role} in {grant.project_id}, held through it" for grant in plan.grants]
             + ([f"the root role {plan.group.root_role}, held through it"] if plan.group.root_role else []),

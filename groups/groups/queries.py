@@ -11,7 +11,7 @@ from groups.models import Group
 from groups.permissions import ROLE_READERS
 
 
-def readable_groups(caller: Caller) -> QuerySet[Group]:
+def read_groups(caller: Caller) -> QuerySet[Group]:
     """All groups with their members and grants. Raises NoAccess."""
     caller.check_any(ROLE_READERS)
     return Group.objects.prefetch_related("memberships__user", "grants__role")
@@ -19,7 +19,7 @@ def readable_groups(caller: Caller) -> QuerySet[Group]:
 
 def access_group(caller: Caller, group_id: int, *, with_members: bool = True) -> Group:
     """Returns the group, by default with its members and grants. Raises NoAccess, NotFound."""
-    groups = readable_groups(caller) if with_members else readable_groups(caller).prefetch_related(None)
+    groups = read_groups(caller) if with_members else read_groups(caller).prefetch_related(None)
     group = groups.filter(pk=group_id).first()
     if group is None:
         raise NotFound(f"Group with id {group_id} not found.")

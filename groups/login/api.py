@@ -26,7 +26,7 @@ from flagadmin.core.http.client_address import client_address
 from flagadmin.core.http.fields import MAX_NAME_LENGTH, Body
 from flagadmin.core.http.openapi import refusal
 from groups.login.actions import check_login
-from groups.login.flow import enter
+from groups.login.flow import begin_login
 from groups.login.invitations import choose_password, invited_user
 from groups.login.rules import check_passwords_on, problems_of_password
 from groups.models import User
@@ -34,7 +34,7 @@ from groups.open_views import OpenView
 from groups.people.serializers import AccountRecord, PasswordBody, RoleRecord, account_record, role_record
 from groups.second_factor.actions import note_wrong_code
 from groups.second_factor.codes import check_code
-from groups.sessions.store import sessions_of
+from groups.sessions.store import read_sessions
 
 CODE_NEEDED = (
     "This account has a second factor. Send a code of its app, or a recovery code, as code. "
@@ -89,7 +89,7 @@ class SimpleLoginView(OpenView):
         body = self.validated(LoginBody)
         user = check_login(body["username"], body["password"], address=client_address(request._request))
         begin_session(request._request, user, body.get("code"))
-        sessions = {"deletedSessions": 0, "activeSessions": sessions_of(user).count()}
+        sessions = {"deletedSessions": 0, "activeSessions": read_sessions(user).count()}
         return Response(account_record(user) | sessions)
 
 
@@ -98,7 +98,7 @@ def begin_session(request: HttpRequest, user: User, code: str | None) -> None:
 
     Raises AuthenticationRequired, TooManyRequests.
     """
-    enter(request, user, None, how="password")
+    begin_login(request, user, None, how="password")
     stage = LoginStageController.enter(request, LoginStageKey.MFA_AUTHENTICATE.value)
     if stage is None:
         return

@@ -19,7 +19,7 @@ guarded = method_decorator(
 """For pages that receive a password."""
 
 
-def enter(request: HttpRequest, user: User, next_url: str | None, *, how: str) -> HttpResponse:
+def begin_login(request: HttpRequest, user: User, next_url: str | None, *, how: str) -> HttpResponse:
     """Starts a session and redirects to ``next_url``, or to the page of the second factor first.
 
     ``how`` is password, link or set-up. `AccountAdapter` does the rest when nothing else is asked for.

@@ -7,7 +7,7 @@ from flagadmin.core.audit.record import Event, record
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import InvalidOperation, NotFound, check_problems
 from groups.access import Caller
-from groups.login.links import INVITE_LIFETIME, create_login_link, peek, use_login_link
+from groups.login.links import INVITE_LIFETIME, create_login_link, find_link, use_login_link
 from groups.login.passwords import change_password, end_links
 from groups.login.rules import check_passwords_on, problems_of_password
 from groups.models import User
@@ -49,7 +49,7 @@ def invited_user(token: str) -> User:
 
     Raises NotFound, InvalidOperation (it only logs in: its user has a password; passwords are off).
     """
-    user = peek(token).user
+    user = find_link(token).user
     if user is None:
         raise NotFound("This link is for the first account. Open it in a browser.")
     if user.has_usable_password():

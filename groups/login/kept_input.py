@@ -19,9 +19,9 @@ MAX_LENGTH = 500_000  # characters; with it, the login form still fits into the 
 RESTORE = "restore"  # a value of the form field "do": only render the form with the submitted values
 
 
-def input_of(request: HttpRequest) -> str:
+def read_input(request: HttpRequest) -> str:
     """The submitted values as a query string, without passwords; "" if the page cannot restore its form."""
-    if not getattr(_view(request), "restores", False):
+    if not getattr(_find_view(request), "restores", False):
         return ""
     values = request.POST.copy()
     for name in list(values):
@@ -31,16 +31,16 @@ def input_of(request: HttpRequest) -> str:
     return query if len(query) <= MAX_LENGTH else ""
 
 
-def page_of(request: HttpRequest) -> str:
+def find_page(request: HttpRequest) -> str:
     """The page of the form: this URL or, if it only accepts POST, the page in the Referer header."""
-    if "get" in getattr(_view(request), "http_method_names", ()):
+    if "get" in getattr(_find_view(request), "http_method_names", ()):
         return request.get_full_path()
     referrer = urlsplit(request.headers.get("Referer", ""))
     ours = referrer.netloc == request.get_host() and url_has_allowed_host_and_scheme(referrer.path, None)
     return referrer._replace(scheme="", netloc="", fragment="").geturl() if ours else "/"
 
 
-def _view(request: HttpRequest) -> object:
+def _find_view(request: HttpRequest) -> object:
     try:
         return getattr(resolve(request.path_info).func, "view_class", None)
     except Http404:

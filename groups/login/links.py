@@ -48,17 +48,17 @@ def create_setup_link() -> str | None:
 
     None if there is an account, or if it could not log in with its password.
     """
-    if there_are_people() or not settings.PASSWORD_LOGIN:
+    if has_people() or not settings.PASSWORD_LOGIN:
         return None
     LoginLink.objects.filter(user=None).delete()
     return _create(None, "/", SETUP_LIFETIME)
 
 
-def there_are_people() -> bool:
+def has_people() -> bool:
     return User.objects.people().exists()
 
 
-def peek(token: str) -> LoginLink:
+def find_link(token: str) -> LoginLink:
     """Returns the link without using it up.
 
     Raises NotFound if it is unknown, used or expired, InvalidOperation if password login is off and it does
@@ -66,10 +66,10 @@ def peek(token: str) -> LoginLink:
     """
     if not token.startswith(SHELL):
         check_passwords_on()
-    link = _open_links().select_related("user").filter(token_hash=hash_secret(token)).first()
+    link = _filter_open_links().select_related("user").filter(token_hash=hash_secret(token)).first()
     if link is None or (link.user is not None and not link.user.is_active):
         raise NotFound(GONE)
-    if link.user is None and there_are_people():
+    if link.user is None and has_people():
         raise NotFound("An account already exists. Log in, or ask an admin for a link.")
     return link
 
@@ -88,7 +88,7 @@ def use_setup_link(token: str, *, username: str, password: str) -> User:
     """Uses up the link and creates the first admin account. Raises NotFound, ValidationError."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_SETUP_LOCK])
-    if peek(token).user is not None:
+    if find_link(token).user is not None:
         raise NotFound(GONE)
     user = create_first_admin(username=username, password=password, caller=Caller.system())
     LoginLink.objects.filter(token_hash=hash_secret(token)).update(used_at=timezone.now())
@@ -127,12 +127,12 @@ def _create(user: User | None, next_path: str, lifetime: timedelta, *, prefix: s
 
 
 def _use(token: str) -> LoginLink:
-    link = peek(token)
+    link = find_link(token)
     # If several requests use the link at once, only one of them updates the row.
-    if not _open_links().filter(pk=link.pk).update(used_at=timezone.now()):
+    if not _filter_open_links().filter(pk=link.pk).update(used_at=timezone.now()):
         raise NotFound(GONE)
     return link
 
 
-def _open_links() -> QuerySet[LoginLink]:
+def _filter_open_links() -> QuerySet[LoginLink]:
     return LoginLink.objects.filter(used_at=None, expires_at__gt=timezone.now())

@@ -6,8 +6,8 @@ from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from groups.login.kept_input import input_of, page_of
-from groups.login.links import there_are_people
+from groups.login.kept_input import find_page, read_input
+from groups.login.links import has_people
 from groups.second_factor.host import has_passkeys
 
 SESSION_ENDED = "Your session has ended. Log in in another tab, then try again here."
@@ -38,7 +38,7 @@ def render_login(
         "title": "Log in",
         "form": form,
         "next": next_url or "",
-        "unclaimed": not there_are_people(),
+        "unclaimed": not has_people(),
         "passkeys": settings.PASSWORD_LOGIN and has_passkeys(request),
         "entered": request.POST.get("entered", ""),
         "oidc": settings.OIDC,
@@ -50,7 +50,7 @@ def render_login(
 
 def ask_to_log_in(request: HttpRequest) -> HttpResponse:
     """For a form whose session has ended: the login page, which carries the submitted values."""
-    page, entered = page_of(request), input_of(request)
+    page, entered = find_page(request), read_input(request)
     if not entered:
         return redirect_to_login(page)
     return render_login(request, LoginForm(), page, status=401, entered=entered)

@@ -14,9 +14,9 @@ from flagadmin.core.http.client_address import client_address
 from flagadmin.core.http.error_responses import error_response, is_api
 from flagadmin.core.lists.pages import add_problems
 from groups.login.actions import check_login
-from groups.login.flow import enter, guarded, safe_next
-from groups.login.kept_input import input_of, keep_input, page_of
-from groups.login.links import peek, use_login_link, use_setup_link
+from groups.login.flow import begin_login, guarded, safe_next
+from groups.login.kept_input import find_page, keep_input, read_input
+from groups.login.links import find_link, use_login_link, use_setup_link
 from groups.login.login_form import SESSION_ENDED, LoginForm, ask_to_log_in, render_login
 from groups.login.rules import PASSWORDS_OFF
 
@@ -66,7 +66,7 @@ class LoginPage(View):
             response = render_login(request, form, next_url, status=429, wait=error.message, seconds=seconds)
             response["Retry-After"] = seconds
             return response
-        response = enter(request, user, next_url, how="password")
+        response = begin_login(request, user, next_url, how="password")
         if entered := request.POST.get("entered"):
             keep_input(request, safe_next(next_url), entered)
         return response
@@ -89,8 +89,8 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
             if request.path != reverse("login")
             else HttpResponseRedirect(reverse("login"))
         )
-    page = page_of(request)
-    keep_input(request, page, input_of(request))
+    page = find_page(request)
+    keep_input(request, page, read_input(request))
     go = HttpResponseClientRedirect if "HX-Request" in request.headers else HttpResponseRedirect
     return go(page)
 
@@ -117,16 +117,16 @@ class LoginLinkPage(View):
     """
 
     def get(self, request: HttpRequest, token: str) -> HttpResponseBase:
-        link = peek(token)
+        link = find_link(token)
         if link.user is None:
             return self.show_setup(request, SetupForm())
-        if opened_by_hand(request):
+        if is_opened_by_hand(request):
             return self.use(request, token)
         context = {"title": "Log in", "form": forms.Form(), "button": f"Log in as {link.user}"}
         return render(request, "login/link.html", context)
 
     def post(self, request: HttpRequest, token: str) -> HttpResponseBase:
-        if peek(token).user is not None:
+        if find_link(token).user is not None:
             return self.use(request, token)
         form = SetupForm(request.POST)
         if form.is_valid():
@@ -137,12 +137,12 @@ class LoginLinkPage(View):
                     raise
                 add_problems(form, error)
             else:
-                return enter(request, user, reverse("start"), how="set-up")
+                return begin_login(request, user, reverse("start"), how="set-up")
         return self.show_setup(request, form, status=400)
 
     def use(self, request: HttpRequest, token: str) -> HttpResponseBase:
         user, next_path = use_login_link(token)
-        return enter(request, user, next_path, how="link")
+        return begin_login(request, user, next_path, how="link")
 
     def show_setup(self, request: HttpRequest, form: SetupForm, *, status: int = 200) -> HttpResponse:
         context = {
@@ -154,14 +154,14 @@ class LoginLinkPage(View):
         return render(request, "login/link.html", context, status=status)
 
 
-def admin_login(request: HttpRequest) -> HttpResponse:
+def redirect_admin_login(request: HttpRequest) -> HttpResponse:
     """Redirects the admin site's login to the console's, so that the throttle applies. Raises NoAccess."""
     if request.user.is_authenticated:
         raise NoAccess("Only users with the Admin role can open Data fixes.")
     return HttpResponseRedirect(f"{reverse('login')}?{request.META.get('QUERY_STRING', '')}")
 
 
-def opened_by_hand(request: HttpRequest) -> bool:
+def is_opened_by_hand(request: HttpRequest) -> bool:
     """Whether the browser's headers say that the user opened the URL directly and did not follow a link."""
     headers = request.headers
     return (

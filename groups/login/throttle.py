@@ -54,7 +54,7 @@ def count_try(attempt: Try, *, now: datetime | None = None) -> None:
             # Sorted, so that two attempts cannot deadlock.
             for key in sorted((f"account {attempt.account}", f"address {attempt.address}")):
                 cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [key])
-        wait = _wait(attempt, now)
+        wait = _compute_wait(attempt, now)
         if wait <= timedelta(0):
             failure = LoginFailure.objects.create(account=attempt.account, address=attempt.address)
             LoginFailure.objects.filter(pk=failure.pk).update(failed_at=now)
@@ -62,7 +62,8 @@ def count_try(attempt: Try, *, now: datetime | None = None) -> None:
     seconds = int(wait.total_seconds()) + 1
     log_failure(attempt.address, f"too many attempts, {seconds} s to wait")
     raise TooManyRequests(
-        f"Too many attempts. Wait {in_words(seconds)} and try again.", headers={"Retry-After": str(seconds)}
+        f"Too many attempts. Wait {format_wait(seconds)} and try again.",
+        headers={"Retry-After": str(seconds)},
     )
 
 
@@ -80,13 +81,13 @@ def forget_old_tries() -> None:
     LoginFailure.objects.filter(failed_at__lt=timezone.now() - WINDOW).delete()
 
 
-def in_words(seconds: int) -> str:
+def format_wait(seconds: int) -> str:
     if seconds < 120:
         return "1 second" if seconds == 1 else f"{seconds} seconds"
     return f"{(seconds + 59) // 60} minutes"
 
 
-def _wait(attempt: Try, now: datetime) -> timedelta:
+def _compute_wait(attempt: Try, now: datetime) -> timedelta:
     is_account, is_address = Q(account=attempt.account), Q(address=attempt.address)
     counts = LoginFailure.objects.filter(is_account | is_address, failed_at__gt=now - WINDOW).aggregate(
         account_tries=Count("id", filter=is_account),
@@ -95,12 +96,12 @@ def _wait(attempt: Try, now: datetime) -> timedelta:
         address_last=Max("failed_at", filter=is_address),
     )
     return max(
-        _left(counts["account_tries"], FREE_TRIES_ACCOUNT, counts["account_last"], now),
-        _left(counts["address_tries"], FREE_TRIES_ADDRESS, counts["address_last"], now),
+        _compute_remaining(counts["account_tries"], FREE_TRIES_ACCOUNT, counts["account_last"], now),
+        _compute_remaining(counts["address_tries"], FREE_TRIES_ADDRESS, counts["address_last"], now),
     )
 
 
-def _left(tries: int, free: int, last: datetime | None, now: datetime) -> timedelta:
+def _compute_remaining(tries: int, free: int, last: datetime | None, now: datetime) -> timedelta:
     """The wait: 5 s after the last free attempt, doubling with each further one up to the whole window."""
     if last is None or tries < free:
         return timedelta(0)

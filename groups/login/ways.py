@@ -3,7 +3,7 @@
 from django.conf import settings
 
 from groups.login.rules import can_use_password
-from groups.login.sign_on.linking import identity_of
+from groups.login.sign_on.linking import find_identity
 from groups.models import User
 
 
@@ -18,4 +18,4 @@ def can_sign_on(user: User) -> bool:
     """Whether the account is linked with the identity provider, or the first login there links it."""
     if settings.OIDC is None or user.is_service:
         return False
-    return identity_of(user) is not None or (settings.OIDC.link_by_email and bool(user.email))
+    return find_identity(user) is not None or (settings.OIDC.link_by_email and bool(user.email))

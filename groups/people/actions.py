@@ -26,7 +26,7 @@ from groups.models import User
 from groups.people.last_admin import check_admins_without_account, keeping_admins
 from groups.people.queries import find_account
 from groups.permissions import Permission
-from groups.roles.rules import root_role_id
+from groups.roles.rules import find_root_role_id
 from groups.sessions.store import delete_sessions
 
 _EVENTS = {
@@ -80,7 +80,7 @@ def create_account(new: NewAccount, *, caller: Caller) -> User:
     if new.password is not None:
         check_passwords_on()
         problems += problems_of_password(new.password, user)
-    user.root_role_id = root_role_id(new.root_role, problems)
+    user.root_role_id = find_root_role_id(new.root_role, problems)
     if problems:
         raise ValidationError.of(problems)
     _check_free(user)
@@ -108,7 +108,7 @@ def update_account(
         user = access_account_for_update(user_id, is_service)
         before = user.document()
         check_expected(expected, before)
-        _apply(user, changes)
+        _apply_changes(user, changes)
         user.save()
         if not user.is_active:
             delete_sessions(user)
@@ -142,7 +142,7 @@ def delete_account(user_id: int, *, is_service: bool, expected: Expected = None,
     record(Event(type=deleted, subject=user.username, before=before), actor=caller)
 
 
-def account_blockers(user: User, caller: Caller) -> list[AppError]:
+def find_account_blockers(user: User, caller: Caller) -> list[AppError]:
     """The reasons why the account cannot be deleted. Does not write."""
     return raised_by(partial(check_admins_without_account, user, caller))
 
@@ -152,7 +152,7 @@ def access_account_for_update(user_id: int, is_service: bool) -> User:
     return find_account(User.objects.select_for_update(), user_id, is_service=is_service)
 
 
-def _apply(user: User, changes: AccountChanges) -> None:
+def _apply_changes(user: User, changes: AccountChanges) -> None:
     problems: list[Problem] = []
     if "name" in changes:
         user.name = changes["name"] or ""
@@ -161,7 +161,7 @@ def _apply(user: User, changes: AccountChanges) -> None:
     if "email" in changes:
         user.email = (changes["email"] or "").strip() or None
     if "root_role" in changes:
-        user.root_role_id = root_role_id(changes["root_role"], problems)
+        user.root_role_id = find_root_role_id(changes["root_role"], problems)
     problems += _problems_of_names(user)
     if problems:
         raise ValidationError.of(problems)

@@ -6,17 +6,17 @@ from groups.models import Role, User
 OFFERED = 200
 
 
-def root_role_choices() -> list[tuple[str, str]]:
+def list_root_role_choices() -> list[tuple[str, str]]:
     return [("", "none")] + [(str(role.pk), role.name) for role in Role.objects.root()]
 
 
-def known_accounts() -> list[tuple[str, str]]:
+def suggest_accounts() -> list[tuple[str, str]]:
     """(user name, display name) of up to OFFERED active accounts, as suggestions for a text input."""
     users = User.objects.active().order_by("username")
     return [(user.username, user.name) for user in users[:OFFERED]]
 
 
-def found_account(text: str) -> User:
+def find_account_by_name(text: str) -> User:
     """The account with this user name or email address, ignoring case. Raises InvalidOperation."""
     name = text.strip()
     if not name:

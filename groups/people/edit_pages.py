@@ -21,9 +21,9 @@ from groups.models.people import AccountDocument
 from groups.one_time_secrets import ShowsSecretOnce
 from groups.people import actions
 from groups.people.actions import AccountChanges, NewAccount
-from groups.people.choices import root_role_choices
+from groups.people.choices import list_root_role_choices
 from groups.people.console import Kind, OneAccount
-from groups.people.personal_tokens import personal_tokens
+from groups.people.personal_tokens import read_personal_tokens
 from groups.permissions import Permission
 
 LINKED_BY_EMAIL = "Their first login through the identity provider is linked by it."
@@ -51,7 +51,7 @@ class AccountForm(forms.Form):
 
     def __init__(self, *args: Any, is_service: bool, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["rootRole"].choices = root_role_choices()  # type: ignore[attr-defined]
+        self.fields["rootRole"].choices = list_root_role_choices()  # type: ignore[attr-defined]
         if is_service:
             del self.fields["email"]
         elif not settings.PASSWORD_LOGIN:
@@ -88,9 +88,9 @@ class NewAccountPage(ShowsSecretOnce, Kind, FormPage):
             messages.success(self.request, f"Created service account {user}. Create a token for it below.")
         elif settings.PASSWORD_LOGIN:
             link = create_login_link(user, str(NEXT), lifetime=INVITE_LIFETIME)
-            self.created = link_to_pass_on(self.request, user, link, back=self.home)
+            self.created = describe_link(self.request, user, link, back=self.home)
         else:
-            messages.success(self.request, f"Created {user}. {first_login()}")
+            messages.success(self.request, f"Created {user}. {describe_first_login()}")
         return reverse(self.url_name, args=[user.pk])
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -113,14 +113,14 @@ def links_by_email() -> bool:
     return bool(settings.OIDC and settings.OIDC.link_by_email)
 
 
-def first_login() -> str:
+def describe_first_login() -> str:
     """How somebody with a new account logs in while password login is off."""
     if links_by_email():
         return "The first login through the identity provider with this email address is theirs."
     return "It has no login yet: linking by email address is off (FLAGADMIN_OIDC_LINK_BY_EMAIL)."
 
 
-def link_to_pass_on(request: HttpRequest, user: User, link: str, *, back: str) -> dict[str, str]:
+def describe_link(request: HttpRequest, user: User, link: str, *, back: str) -> dict[str, str]:
     """The template variables of the page that shows a one-time link."""
     hours = int(INVITE_LIFETIME.total_seconds() // 3600)
     lead = (
@@ -225,7 +225,7 @@ class ResetPasswordPage(ShowsSecretOnce, OneAccount, ConfirmPage):
         user = self.account()
         sentence = "The password is reset." if can_use_password(user) else "The link is created."
         link = reset_password(self.user_id, caller=self.caller)
-        self.created = link_to_pass_on(self.request, user, link, back=self.url)
+        self.created = describe_link(self.request, user, link, back=self.url)
         return sentence, self.url
 
 
@@ -234,12 +234,12 @@ class DeleteAccountPage(OneAccount, ConfirmPage):
         user = self.account()
         return {
             "title": f"Delete {self.one} {user}",
-            "removed_items": removed_with(user, self.one),
+            "removed_items": list_removed(user, self.one),
             "kept": "What was done with it stays in the activity, under the same name. To keep everything for later, "
             "disable it instead.",
             "button": f"Delete {self.one} {user}",
             "cancel": self.url,
-            "blocked": " ".join(error.message for error in actions.account_blockers(user, self.caller)),
+            "blocked": " ".join(error.message for error in actions.find_account_blockers(user, self.caller)),
         }
 
     def act(self) -> tuple[str, str]:
@@ -251,10 +251,10 @@ class DeleteAccountPage(OneAccount, ConfirmPage):
         return curl_for(self.request, "DELETE", f"{self.api}/{self.user_id}")
 
 
-def removed_with(user: User, kind: str) -> list[str]:
+def list_removed(user: User, kind: str) -> list[str]:
     """What is deleted with an account, one line each."""
     lines = [f"the {kind} {user.display_name}" + (f", {user.root_role}" if user.root_role else "")]
-    lines += [f"the token {token.name}, which stops working" for token in personal_tokens(user)]
+    lines += [f"the token {token.name}, which stops working" for token in read_personal_tokens(user)]
     lines += [f"membership of {group}" for group in user.groups.order_by("name")]
     grants = user.grants.select_related("role").order_by("project_id", "role__name")
     return lines + [f"role {grant.role} in {grant.project_id}" for grant in grants]

@@ -11,7 +11,7 @@ from rest_framework.response import Response
 from flagadmin.core.http.fields import MAX_NAME_LENGTH, Body
 from flagadmin.core.http.timestamps import iso
 from groups.authentication import ApiRequest
-from groups.people.personal_tokens import own_user
+from groups.people.personal_tokens import get_own_user
 from groups.viewsets import ViewSet
 
 
@@ -60,7 +60,7 @@ class FeedbackViewSet(ViewSet):
     def answer(self, feedback_id: str, body: dict[str, Any]) -> Response:
         return Response(
             {
-                "userId": own_user(self.caller).pk,
+                "userId": get_own_user(self.caller).pk,
                 "neverShow": body["neverShow"],
                 "given": iso(timezone.now()),
                 "feedbackId": feedback_id,

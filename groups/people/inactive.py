@@ -16,7 +16,7 @@ from groups.permissions import Permission
 INACTIVE_AFTER = timedelta(days=180)
 
 
-def inactive_people(caller: Caller, *, now: datetime | None = None) -> QuerySet[User]:
+def read_inactive_people(caller: Caller, *, now: datetime | None = None) -> QuerySet[User]:
     """The users created more than 180 days ago who since then neither logged in nor used a personal token.
 
     Each with ``token_seen_at``. Raises NoAccess.
@@ -35,7 +35,7 @@ def delete_inactive_people(user_ids: Iterable[int], *, caller: Caller) -> None:
 
     Raises NoAccess, ValidationError (somebody is not inactive), InvalidOperation (no admin would remain).
     """
-    inactive_ids = set(inactive_people(caller).values_list("id", flat=True))
+    inactive_ids = set(read_inactive_people(caller).values_list("id", flat=True))
     listed_ids = list(dict.fromkeys(user_ids))
     check_problems(
         Problem(f"ids[{index}]", f"No inactive user has the id {user_id}.")

@@ -8,7 +8,7 @@ from rest_framework.response import Response
 from flagadmin.core.http.fields import Body, ListOf
 from flagadmin.core.http.timestamps import iso
 from groups.authentication import ApiRequest
-from groups.people.inactive import delete_inactive_people, inactive_people
+from groups.people.inactive import delete_inactive_people, read_inactive_people
 from groups.permissions import Permission
 from groups.viewsets import ViewSet
 
@@ -49,7 +49,7 @@ class InactivePeopleViewSet(ViewSet):
                 "createdAt": iso(user.created_at),
                 "patSeenAt": iso(user.token_seen_at),  # type: ignore[attr-defined]
             }
-            for user in inactive_people(self.caller)
+            for user in read_inactive_people(self.caller)
         ]
         return Response({"version": 1, "inactiveUsers": records})
 

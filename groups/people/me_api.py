@@ -17,7 +17,7 @@ from groups.authentication import ApiRequest
 from groups.login.passwords import change_password, check_own_password
 from groups.models import User
 from groups.people import personal_tokens
-from groups.people.personal_tokens import own_user
+from groups.people.personal_tokens import get_own_user
 from groups.people.serializers import (
     PersonalToken,
     PersonalTokenBody,
@@ -28,7 +28,7 @@ from groups.people.serializers import (
     role_record,
 )
 from groups.permissions import Permission
-from groups.roles.holders import roles_of
+from groups.roles.holders import read_roles
 from groups.viewsets import ViewSet
 
 TOKEN_EXAMPLE = OpenApiExample(
@@ -89,7 +89,7 @@ class PasswordChangeBody(Body):
         return attrs
 
 
-def caller_permissions(caller: Caller) -> list[dict[str, str]]:
+def list_permissions(caller: Caller) -> list[dict[str, str]]:
     """A sorted list of ``{permission, project?, environment?}``. For an admin, its only entry is ADMIN."""
     if caller.is_admin:
         return [{"permission": Permission.ADMIN.value}]
@@ -122,9 +122,7 @@ class MeViewSet(ViewSet):
             if caller.user
             else {"id": None, "isAPI": True, "username": caller.name}
         )
-        return Response(
-            {"user": user, "permissions": caller_permissions(caller), "feedback": [], "splash": {}}
-        )
+        return Response({"user": user, "permissions": list_permissions(caller), "feedback": [], "splash": {}})
 
     @extend_schema(operation_id="getProfile", responses=Profile)
     @action(detail=False, url_path="user/profile")
@@ -148,7 +146,7 @@ class MeViewSet(ViewSet):
     @action(detail=False, url_path="user/roles")
     def roles(self, request: ApiRequest) -> Response:
         """List the caller's roles, held directly or through a group. `project` is null for a root role."""
-        held = roles_of(self.person(), project=request.query_params.get("projectId"))
+        held = read_roles(self.person(), project=request.query_params.get("projectId"))
         return Response({"version": 1, "roles": [role_record(role, project) for role, project in held]})
 
     def person(self) -> User:
@@ -165,7 +163,7 @@ class MeViewSet(ViewSet):
     @action(methods=["post"], detail=False, url_path="user/change-password")
     def change_password(self, request: ApiRequest) -> Response:
         """Change the caller's own password. This ends every session of the account."""
-        user = own_user(self.caller)
+        user = get_own_user(self.caller)
         data = self.validated(PasswordChangeBody)
         if user.has_usable_password():
             old = data.get("oldPassword", "")
@@ -183,12 +181,12 @@ class PersonalTokenViewSet(ViewSet):
     user: User
 
     def authorize(self, *args: Any, **kwargs: Any) -> None:
-        self.user = own_user(self.caller)
+        self.user = get_own_user(self.caller)
 
     @extend_schema(operation_id="getPats", responses=PersonalTokenList)
     def list(self, request: ApiRequest) -> Response:
         """List the caller's own tokens, without their secrets."""
-        tokens = personal_tokens.personal_tokens(self.user)
+        tokens = personal_tokens.read_personal_tokens(self.user)
         return Response({"pats": [personal_token_record(token) for token in tokens]})
 
     @extend_schema(

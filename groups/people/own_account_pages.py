@@ -19,13 +19,13 @@ from flagadmin.core.lists.pages import Listing, curl_for
 from groups.console import ActionPage, FormPage
 from groups.login.passwords import change_password, check_own_password, log_out_everywhere
 from groups.login.rules import can_use_password, check_passwords_on
-from groups.login.sign_on.linking import own_link
+from groups.login.sign_on.linking import describe_own_link
 from groups.models import Grant, GroupMembership, User
 from groups.one_time_secrets import ShowsSecretOnce
 from groups.people.console import OwnPage
-from groups.people.personal_tokens import create_personal_token, delete_personal_token, personal_tokens
-from groups.second_factor.queries import second_factors
-from groups.sessions.store import keep_this_session, sessions_of
+from groups.people.personal_tokens import create_personal_token, delete_personal_token, read_personal_tokens
+from groups.second_factor.queries import read_second_factors
+from groups.sessions.store import keep_this_session, read_sessions
 
 
 class AccountPage(OwnPage):
@@ -36,12 +36,12 @@ class AccountPage(OwnPage):
         return []
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        lists = access_lists(self.user, self.request.GET)
+        lists = read_access_lists(self.user, self.request.GET)
         return super().get_context_data(
             **kwargs,
             user=self.user,
-            factors=second_factors(self.user),
-            sign_on=own_link(self.request, self.user),
+            factors=read_second_factors(self.user),
+            sign_on=describe_own_link(self.request, self.user),
             password_login=settings.PASSWORD_LOGIN,
             has_password=can_use_password(self.user),
             **lists,
@@ -51,24 +51,23 @@ class AccountPage(OwnPage):
         return curl_for(self.request, "GET", "/api/admin/user")
 
 
-def access_lists(user: User, parameters: QueryDict) -> dict[str, Listing[Any]]:
+def read_access_lists(user: User, parameters: QueryDict) -> dict[str, Listing[Any]]:
     """``user_groups``, ``grants``, ``tokens`` and ``sessions`` of an account, each paged separately."""
     by_provider = Exists(GroupMembership.objects.filter(user=user, group=OuterRef("pk"), by_provider=True))
     lists: dict[str, Any] = {
         "user_groups": user.groups.select_related("root_role")
         .annotate(by_provider=by_provider)
         .order_by("name"),
-        "grants": grants_of(user),
-        "tokens": personal_tokens(user),
-        "sessions": sessions_of(user),
+        "grants": read_grants(user),
+        "tokens": read_personal_tokens(user),
+        "sessions": read_sessions(user),
     }
     return {
-        name: Listing(parameters, rows, columns=(), page_name=f"{name}-page")
-        for name, rows in lists.items()
+        name: Listing(parameters, rows, columns=(), page_name=f"{name}-page") for name, rows in lists.items()
     }
 
 
-def grants_of(user: User) -> QuerySet[Grant]:
+def read_grants(user: User) -> QuerySet[Grant]:
     """The project roles of a user, granted directly or (``grant.group``) through a group."""
     grants = Grant.objects.filter(Q(user=user) | Q(group__in=user.groups.values("pk")))
     return grants.select_related("role", "group").order_by("project_id", "role__name", "id")

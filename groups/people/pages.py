@@ -10,14 +10,14 @@ from django.urls import reverse
 from flagadmin.core.lists.pages import Column, Filter, curl_for
 from groups.console import Crumbs, ListPage
 from groups.login.rules import can_use_password
-from groups.login.sign_on.linking import identity_of
+from groups.login.sign_on.linking import find_identity
 from groups.models import User
-from groups.people.choices import root_role_choices
+from groups.people.choices import list_root_role_choices
 from groups.people.console import Kind, OneAccount
-from groups.people.inactive import INACTIVE_AFTER, inactive_people
-from groups.people.own_account_pages import access_lists
+from groups.people.inactive import INACTIVE_AFTER, read_inactive_people
+from groups.people.own_account_pages import read_access_lists
 from groups.permissions import Permission
-from groups.second_factor.queries import factor_names, with_second_factor
+from groups.second_factor.queries import annotate_second_factor, list_factor_names
 
 INACTIVE = "inactive"  # a state to filter by
 VERBS = ("edit", "grant", "active", "delete")
@@ -54,7 +54,7 @@ class AccountsPage(Kind, ListPage):
         return self.plural
 
     def get_filters(self) -> Sequence[Filter]:
-        roles = [("-", "none"), *root_role_choices()[1:]]
+        roles = [("-", "none"), *list_root_role_choices()[1:]]
         states = [("active", "in use"), ("disabled", "disabled")]
         if not self.is_service:
             states.append((INACTIVE, f"not seen for {INACTIVE_AFTER.days} days"))
@@ -74,7 +74,7 @@ class AccountsPage(Kind, ListPage):
         if values["role"]:
             users = users.filter(root_role=None if values["role"] == "-" else int(values["role"]))
         if values["state"] == INACTIVE:
-            users = users.filter(pk__in=inactive_people(self.caller).values("pk"))
+            users = users.filter(pk__in=read_inactive_people(self.caller).values("pk"))
         elif values["state"]:
             users = users.filter(is_active=values["state"] == "active")
         users = users.annotate(
@@ -82,7 +82,7 @@ class AccountsPage(Kind, ListPage):
             project_count=Count("grants__project", distinct=True),
         )
         if not self.is_service:
-            return with_second_factor(users).annotate(last_seen=F("seen_at"))
+            return annotate_second_factor(users).annotate(last_seen=F("seen_at"))
         return users.annotate(
             token_count=Count("tokens", distinct=True),
             last_seen=Max("tokens__seen_at"),
@@ -119,9 +119,9 @@ class AccountPage(OneAccount):
                 "title": user.display_name,
                 "user": user,
                 "url": self.url,
-                **access_lists(user, self.request.GET),
-                "factors": factor_names(user),
-                "identity": identity_of(user),
+                **read_access_lists(user, self.request.GET),
+                "factors": list_factor_names(user),
+                "identity": find_identity(user),
                 "password_login": settings.PASSWORD_LOGIN,
                 "has_password": can_use_password(user),
                 "oneself": user.pk == self.caller.id,

@@ -12,17 +12,17 @@ from flagadmin.core.http.timestamps import iso
 from groups.access import Caller
 from groups.models import ApiToken, User
 from groups.permissions import Permission
-from groups.tokens import check_expiry, hash_secret, new_secret, visible_prefix
+from groups.tokens import check_expiry, hash_secret, make_secret, make_visible_prefix
 
 Kind = ApiToken.Kind
 
 
-def personal_tokens(user: User) -> list[ApiToken]:
+def read_personal_tokens(user: User) -> list[ApiToken]:
     """The user's tokens, newest first."""
     return list(user.tokens.filter(kind=Kind.PERSONAL))
 
 
-def tokens_by_user(users: Iterable[User]) -> dict[int, list[ApiToken]]:
+def read_tokens_by_user(users: Iterable[User]) -> dict[int, list[ApiToken]]:
     """The personal tokens of many users, by user id. One query."""
     by_user: dict[int, list[ApiToken]] = {}
     for token in ApiToken.objects.filter(kind=Kind.PERSONAL, user__in=[user.pk for user in users]):
@@ -30,7 +30,7 @@ def tokens_by_user(users: Iterable[User]) -> dict[int, list[ApiToken]]:
     return by_user
 
 
-def own_user(caller: Caller) -> User:
+def get_own_user(caller: Caller) -> User:
     """The caller's account. Raises NoAccess for an admin token, which does not belong to an account."""
     if caller.user is None:
         raise NoAccess("Personal tokens belong to a person or a service account; an admin token is neither.")
@@ -50,12 +50,12 @@ def create_personal_token(
     check_expiry(caller, expires_at)
     if user.tokens.filter(kind=Kind.PERSONAL, name=name).exists():
         raise NameExists(f'{user} already has a token named "{name}".')
-    secret = new_secret(Kind.PERSONAL)
+    secret = make_secret(Kind.PERSONAL)
     token = ApiToken.objects.create(
         kind=Kind.PERSONAL,
         name=name,
         secret_hash=hash_secret(secret),
-        prefix=visible_prefix(secret),
+        prefix=make_visible_prefix(secret),
         user=user,
         created_by=caller.name,
         expires_at=expires_at,
@@ -77,7 +77,7 @@ def delete_personal_token(user: User, token_id: int, *, caller: Caller) -> None:
 
 def delete_personal_tokens(user: User, *, caller: Caller) -> None:
     """Revokes all tokens of ``user``, which must be locked."""
-    tokens = personal_tokens(user)
+    tokens = read_personal_tokens(user)
     record_all(
         (Event(type=EventType.PAT_DELETED, subject=token.name, before=_document(token)) for token in tokens),
         actor=caller,

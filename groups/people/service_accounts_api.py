@@ -16,8 +16,8 @@ from groups.people.actions import NewAccount
 from groups.people.personal_tokens import (
     create_personal_token,
     delete_personal_token,
-    personal_tokens,
-    tokens_by_user,
+    read_personal_tokens,
+    read_tokens_by_user,
 )
 from groups.people.queries import access_account, read_accounts
 from groups.people.serializers import (
@@ -52,7 +52,7 @@ class ServiceAccountViewSet(ETagMixin, ViewSet):
     def list(self, request: ApiRequest) -> Response:
         """List all service accounts and the available root roles."""
         accounts = read_accounts(self.caller, is_service=True)
-        tokens = tokens_by_user(accounts)
+        tokens = read_tokens_by_user(accounts)
         roles = [role_record(role) for role in Role.objects.root()]
         records = [service_account_record(user, tokens.get(user.pk, ())) for user in accounts]
         return Response({"serviceAccounts": records, "rootRoles": roles})
@@ -71,12 +71,12 @@ class ServiceAccountViewSet(ETagMixin, ViewSet):
             root_role=data.get("rootRole"),
             is_service=True,
         )
-        return Response(_record(actions.create_account(new, caller=self.caller)), status=201)
+        return Response(_make_record(actions.create_account(new, caller=self.caller)), status=201)
 
     @extend_schema(operation_id="getServiceAccount", responses=ServiceAccountRecord)
     def retrieve(self, request: ApiRequest, account_id: str) -> Response:
         """Get a service account."""
-        return Response(_record(self.account))
+        return Response(_make_record(self.account))
 
     @extend_schema(
         operation_id="updateServiceAccount",
@@ -89,7 +89,7 @@ class ServiceAccountViewSet(ETagMixin, ViewSet):
         account = actions.update_account(
             path_id(account_id), changes, is_service=True, expected=self.expected, caller=self.caller
         )
-        return Response(_record(account))
+        return Response(_make_record(account))
 
     @extend_schema(operation_id="deleteServiceAccount", responses={200: None})
     def destroy(self, request: ApiRequest, account_id: str) -> Response:
@@ -113,7 +113,7 @@ class ServiceAccountTokenViewSet(ViewSet):
     @extend_schema(operation_id="getServiceAccountTokens", responses=PersonalTokenList)
     def list(self, request: ApiRequest, account_id: str) -> Response:
         """List the tokens of a service account, without their secrets."""
-        tokens = personal_tokens(self.account)
+        tokens = read_personal_tokens(self.account)
         return Response({"pats": [personal_token_record(token) for token in tokens]})
 
     @extend_schema(
@@ -134,5 +134,5 @@ class ServiceAccountTokenViewSet(ViewSet):
         return Response()
 
 
-def _record(user: User) -> dict[str, Any]:
-    return service_account_record(user, personal_tokens(user))
+def _make_record(user: User) -> dict[str, Any]:
+    return service_account_record(user, read_personal_tokens(user))

@@ -11,7 +11,7 @@ from groups.models import ApiToken
 from groups.one_time_secrets import ShowsSecretOnce
 from groups.people.console import OneAccount
 from groups.people.own_account_pages import TokenForm
-from groups.people.personal_tokens import create_personal_token, delete_personal_token, personal_tokens
+from groups.people.personal_tokens import create_personal_token, delete_personal_token, read_personal_tokens
 
 
 class NewServiceToken(ShowsSecretOnce, OneAccount, FormPage):
@@ -38,7 +38,7 @@ class NewServiceToken(ShowsSecretOnce, OneAccount, FormPage):
 
 class RevokeServiceToken(OneAccount, ConfirmPage):
     def token(self) -> ApiToken:
-        tokens = [t for t in personal_tokens(self.account()) if t.pk == self.kwargs["token_id"]]
+        tokens = [t for t in read_personal_tokens(self.account()) if t.pk == self.kwargs["token_id"]]
         if not tokens:
             raise NotFound("Token not found.")
         return tokens[0]

@@ -39,7 +39,7 @@ def create_role(
     """
     caller.check(Permission.ADMIN)
     role = Role(name=name.strip(), description=description, type=type)
-    _check(role, permissions)
+    _check_role(role, permissions)
     role.save()
     _replace_permissions(role, permissions)
     record(Event(type=EventType.ROLE_CREATED, subject=role.name, after=role.document()), actor=caller)
@@ -58,7 +58,7 @@ def update_role(role_id: int, changes: RoleChanges, *, expected: Expected = None
     role.name = changes.get("name", role.name).strip()
     role.description = changes.get("description", role.description)
     permissions = changes.get("permissions")
-    _check(role, permissions if permissions is not None else ())
+    _check_role(role, permissions if permissions is not None else ())
     role.save()
     if permissions is not None:
         _replace_permissions(role, permissions)
@@ -92,7 +92,7 @@ def access_role_for_update(caller: Caller, role_id: int) -> Role:
     return role
 
 
-def _check(role: Role, permissions: Sequence[HeldPermission]) -> None:
+def _check_role(role: Role, permissions: Sequence[HeldPermission]) -> None:
     """Raises ValidationError, NameExists."""
     check_problems(problems_of_role(role, permissions))
     check_role_name(role.name, but=role)

@@ -26,7 +26,7 @@ from groups.roles.permission_serializers import (
     role_permission_records,
 )
 from groups.roles.queries import access_role
-from groups.roles.rules import check_role_name, environment_names
+from groups.roles.rules import check_role_name, read_environment_names
 from groups.viewsets import ViewSet
 
 EXAMPLE = OpenApiExample(
@@ -97,7 +97,7 @@ class AllPermissions(serializers.Serializer):
     version = serializers.IntegerField()
 
 
-def changes_of(data: dict[str, Any]) -> RoleChanges:
+def convert_changes(data: dict[str, Any]) -> RoleChanges:
     changes: RoleChanges = {}
     if "name" in data:
         changes["name"] = data["name"]
@@ -110,12 +110,12 @@ def changes_of(data: dict[str, Any]) -> RoleChanges:
     return changes
 
 
-def full_record(role: Role) -> dict[str, Any]:
+def make_full_record(role: Role) -> dict[str, Any]:
     return role_record(role) | {"permissions": role_permission_records(role)}
 
 
-def _changed(role: Role) -> Response:
-    return Response({"version": 1, "roles": full_record(role)})
+def _answer_changed(role: Role) -> Response:
+    return Response({"version": 1, "roles": make_full_record(role)})
 
 
 class RoleViewSet(ETagMixin, ViewSet):
@@ -148,7 +148,7 @@ class RoleViewSet(ETagMixin, ViewSet):
     def create(self, request: ApiRequest) -> Response:
         """Create a role."""
         data = self.validated(RoleBody)
-        changes = changes_of(data)
+        changes = convert_changes(data)
         role = actions.create_role(
             changes["name"],
             description=changes.get("description", ""),
@@ -156,7 +156,7 @@ class RoleViewSet(ETagMixin, ViewSet):
             permissions=changes.get("permissions", []),
             caller=self.caller,
         )
-        return _changed(role)
+        return _answer_changed(role)
 
     @extend_schema(operation_id="validateRole", request=RoleBody, responses=RoleBody)
     @action(methods=["post"], detail=False)
@@ -169,16 +169,16 @@ class RoleViewSet(ETagMixin, ViewSet):
     @extend_schema(operation_id="getRoleById", responses=RoleWithPermissionsRecord)
     def retrieve(self, request: ApiRequest, role_id: str) -> Response:
         """Get a role with its permissions."""
-        return Response(full_record(self.role))
+        return Response(make_full_record(self.role))
 
     @extend_schema(
         operation_id="updateRole", request=RoleUpdateBody, responses=ChangedRole, examples=[EXAMPLE]
     )
     def update(self, request: ApiRequest, role_id: str) -> Response:
         """Update a role. Omitted properties keep their values; built-in roles cannot be changed."""
-        changes = changes_of(self.validated(RoleUpdateBody))
+        changes = convert_changes(self.validated(RoleUpdateBody))
         role = actions.update_role(path_id(role_id), changes, expected=self.expected, caller=self.caller)
-        return _changed(role)
+        return _answer_changed(role)
 
     @extend_schema(operation_id="deleteRole", responses={200: None})
     def destroy(self, request: ApiRequest, role_id: str) -> Response:
@@ -200,7 +200,7 @@ class PermissionViewSet(ViewSet):
         for permission in Permission:
             by_scope[permission.scope].append(permission_record(permission))
         environments = [
-            {"name": name, "permissions": by_scope[Scope.ENVIRONMENT]} for name in environment_names()
+            {"name": name, "permissions": by_scope[Scope.ENVIRONMENT]} for name in read_environment_names()
         ]
         scopes = {
             "root": by_scope[Scope.ROOT],

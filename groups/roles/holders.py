@@ -33,7 +33,7 @@ class Holder:
         return self.kind == "group"
 
 
-def holders_of(role: Role, text: str = "") -> list[Holder]:
+def read_holders(role: Role, text: str = "") -> list[Holder]:
     """Direct holders whose name contains the text."""
     folded = text.casefold()
     holders = (*_root_holders(role), *_project_holders(role))
@@ -73,7 +73,7 @@ def count_holders(role: Role) -> RoleUse:
 
 def _root_holders(role: Role) -> Iterator[Holder]:
     for pk, username, is_service in role.users.values_list("id", "username", "is_service"):
-        yield Holder(username, _kind(is_service), pk, None, None)
+        yield Holder(username, _describe_kind(is_service), pk, None, None)
     for pk, name in role.groups.values_list("id", "name"):
         yield Holder(name, "group", pk, None, None)
 
@@ -84,12 +84,12 @@ def _project_holders(role: Role) -> Iterator[Holder]:
     )
     for project, since, user, username, is_service, group, group_name in grants:
         if user is not None:
-            yield Holder(username, _kind(is_service), user, project, since)
+            yield Holder(username, _describe_kind(is_service), user, project, since)
         else:
             yield Holder(group_name, "group", group, project, since)
 
 
-def _kind(is_service: bool) -> str:
+def _describe_kind(is_service: bool) -> str:
     return "service account" if is_service else "user"
 
 
@@ -112,13 +112,13 @@ class Reach:
         return f"{sentence} Without it, {self.without_other:,} of them would see no project."
 
 
-def reach_of(role: Role) -> Reach:
-    accounts = _with_roles(Role.objects.filter(pk=role.pk))
-    other_holders = _with_roles(Role.objects.exclude(pk=role.pk))
+def measure_reach(role: Role) -> Reach:
+    accounts = _find_holders(Role.objects.filter(pk=role.pk))
+    other_holders = _find_holders(Role.objects.exclude(pk=role.pk))
     return Reach(accounts.count(), accounts.exclude(pk__in=other_holders.values("pk")).count())
 
 
-def _with_roles(roles: QuerySet[Role]) -> QuerySet[User]:
+def _find_holders(roles: QuerySet[Role]) -> QuerySet[User]:
     """The accounts that hold one of these roles anywhere, directly or through a group."""
     ids = roles.values("pk")
     grants = Grant.objects.filter(role__in=ids)
@@ -132,7 +132,7 @@ def _with_roles(roles: QuerySet[Role]) -> QuerySet[User]:
     )
 
 
-def roles_of(user: User, *, project: str | None = None) -> list[tuple[Role, str | None]]:
+def read_roles(user: User, *, project: str | None = None) -> list[tuple[Role, str | None]]:
     """The roles that the user holds, directly or through a group, each with its project (None for root roles).
 
     With a project, only the roles there.

@@ -19,10 +19,10 @@ from groups.models.roles import HeldPermission, RoleDocument
 from groups.permissions import ROLE_READERS, Permission, Scope
 from groups.roles import actions
 from groups.roles.actions import RoleChanges
-from groups.roles.holders import reach_of
+from groups.roles.holders import measure_reach
 from groups.roles.queries import access_role
-from groups.roles.rules import check_not_built_in, environment_names, why_not_deleted
-from groups.roles.subjects import is_used, offered, unused_names
+from groups.roles.rules import check_not_built_in, describe_blockers, read_environment_names
+from groups.roles.subjects import is_used, list_offered, list_unused_names
 
 ROLES = ("Roles", reverse_lazy("roles"))
 
@@ -31,7 +31,7 @@ def role_url(role_id: int) -> str:
     return reverse("role", args=[role_id])
 
 
-def _number(rows: QuerySet[Any], by: str, what: str) -> Subquery:
+def _count_distinct(rows: QuerySet[Any], by: str, what: str) -> Subquery:
     """A subquery that counts the distinct values of ``what`` among the rows of each role."""
     counted = rows.filter(**{by: OuterRef("pk")}).order_by().values(by)
     return Subquery(counted.annotate(n=Count(what, distinct=True)).values("n"))
@@ -59,21 +59,21 @@ class RolesPage(ListPage):
         if values["type"]:
             roles = roles.filter(type=values["type"])
         return roles.annotate(
-            permission_count=_number(RolePermission.objects.all(), "role", "permission"),
-            user_count=_number(Grant.objects.all(), "role", "user"),
-            group_count=_number(Grant.objects.all(), "role", "group"),
-            root_user_count=_number(User.objects.all(), "root_role", "pk"),
-            root_group_count=_number(Group.objects.all(), "root_role", "pk"),
-            project_count=_number(Grant.objects.all(), "role", "project"),
+            permission_count=_count_distinct(RolePermission.objects.all(), "role", "permission"),
+            user_count=_count_distinct(Grant.objects.all(), "role", "user"),
+            group_count=_count_distinct(Grant.objects.all(), "role", "group"),
+            root_user_count=_count_distinct(User.objects.all(), "root_role", "pk"),
+            root_group_count=_count_distinct(Group.objects.all(), "root_role", "pk"),
+            project_count=_count_distinct(Grant.objects.all(), "role", "project"),
         ).order_by("id")
 
     def csv_cells(self, row: Any) -> Sequence[Any]:
-        users, groups = holders(row)
+        users, groups = read_holder_counts(row)
         return (row.name, row.type, row.permission_count or 0, users, groups, row.project_count or 0)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(
-            rows=[(role, *holders(role)) for role in kwargs["listing"].rows],
+            rows=[(role, *read_holder_counts(role)) for role in kwargs["listing"].rows],
             may_change=self.caller.can(Permission.ADMIN),
             **kwargs,
         )
@@ -82,7 +82,7 @@ class RolesPage(ListPage):
         return curl_for(self.request, "GET", "/api/admin/roles")
 
 
-def holders(role: Any) -> tuple[int, int]:
+def read_holder_counts(role: Any) -> tuple[int, int]:
     """How many accounts and groups hold the role: globally for a root role, otherwise in projects."""
     if role.is_root:
         return role.root_user_count or 0, role.root_group_count or 0
@@ -112,11 +112,11 @@ class RoleForm(forms.Form):
     def __init__(self, *args: Any, is_root: bool, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.is_root = is_root
-        self.environments = [] if is_root else environment_names()
+        self.environments = [] if is_root else read_environment_names()
         self.fields["permissions"].choices = [(v, v) for v in self._values()]  # type: ignore[attr-defined]
 
     def _values(self) -> Iterable[str]:
-        for _, permissions in offered(root=self.is_root):
+        for _, permissions in list_offered(root=self.is_root):
             for permission in permissions:
                 yield permission.value
                 if permission.scope is Scope.ENVIRONMENT:
@@ -129,11 +129,11 @@ class RoleForm(forms.Form):
     def subjects(self) -> Iterator[tuple[str, bool, list[Box]]]:
         """(subject, whether its permissions are held by environment, its permissions)."""
         selected = self.selected()
-        for subject, permissions in offered(root=self.is_root):
+        for subject, permissions in list_offered(root=self.is_root):
             by_environment = next(iter(permissions)).scope is Scope.ENVIRONMENT
             places = ["", *self.environments] if by_environment else [""]
             yield subject, by_environment, [
-                Box(name, sentence, [_cell(permission, name, place, selected) for place in places])
+                Box(name, sentence, [_make_cell(permission, name, place, selected) for place in places])
                 for permission, (name, sentence) in permissions.items()
             ]  # fmt: skip
 
@@ -142,7 +142,7 @@ class RoleForm(forms.Form):
         return [HeldPermission(part[0], part[1] if len(part) == 2 else None) for part in parts]
 
 
-def _cell(permission: Permission, name: str, environment: str, selected: set[str]) -> Cell:
+def _make_cell(permission: Permission, name: str, environment: str, selected: set[str]) -> Cell:
     value = f"{permission.value} {environment}".rstrip()
     return value, f"{name} in {environment or 'all environments'}", value in selected
 
@@ -237,7 +237,7 @@ class EditRolePage(EditPage, NewRolePage):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         address = role_url(self.kwargs["role_id"])
-        unused = unused_names(held.permission for held in self.role.held_permissions())
+        unused = list_unused_names(held.permission for held in self.role.held_permissions())
         return super().get_context_data(
             **{"button": "Save role", "cancel": address, "unused": unused, **kwargs}
         )
@@ -261,11 +261,11 @@ class DeleteRolePage(ConfirmPage):
         number = role.permissions.count()
         return {
             "title": f"Delete role {role.name}",
-            "lead": reach_of(role).sentence,
+            "lead": measure_reach(role).sentence,
             "removed_items": [f"the role {role.name} with its {counted(number, 'permission')}"],
             "button": f"Delete role {role.name}",
             "cancel": role_url(role.pk),
-            "blocked": why_not_deleted(role),
+            "blocked": describe_blockers(role),
         }
 
     def act(self) -> tuple[str, str]:

@@ -29,13 +29,13 @@ def problems_of_role(role: Role, permissions: Sequence[HeldPermission]) -> Itera
     if role.type not in CUSTOM_TYPES:
         yield Problem("type", f"{role.type} is not a role type. Available: {choices(CUSTOM_TYPES)}.")
         return
-    environments = environment_names()
+    environments = read_environment_names()
     for index, held in enumerate(permissions):
-        for message in _faults(role, held, environments):
+        for message in _find_faults(role, held, environments):
             yield Problem(f"permissions[{index}]", message)
 
 
-def _faults(role: Role, held: HeldPermission, environments: list[str]) -> Iterator[str]:
+def _find_faults(role: Role, held: HeldPermission, environments: list[str]) -> Iterator[str]:
     if held.permission not in Permission.__members__:
         yield f"{held.permission} is not a permission. GET /api/admin/permissions lists them."
         return
@@ -82,22 +82,22 @@ def check_role_is_unused(role: Role) -> None:
     )
 
 
-def role_blockers(role: Role) -> list[AppError]:
+def find_role_blockers(role: Role) -> list[AppError]:
     """The reasons why the role cannot be deleted. Does not write."""
     return raised_by(partial(check_not_built_in, role, "deleted"), partial(check_role_is_unused, role))
 
 
-def why_not_deleted(role: Role) -> str:
+def describe_blockers(role: Role) -> str:
     """The reasons why the role cannot be deleted, as one string; "" if there are none."""
-    return " ".join(error.message for error in role_blockers(role))
+    return " ".join(error.message for error in find_role_blockers(role))
 
 
-def environment_names() -> list[str]:
+def read_environment_names() -> list[str]:
     model = apps.get_model("projects", "Environment")  # by name, because groups must not import projects
     return list(model.objects.order_by("sort_order", "name").values_list("name", flat=True))
 
 
-def root_role_id(name: int | str | None, problems: list[Problem]) -> int | None:
+def find_root_role_id(name: int | str | None, problems: list[Problem]) -> int | None:
     """The role's id, or None. For an unknown role, adds a problem that lists the available ones."""
     if name is None:
         return None

@@ -111,7 +111,7 @@ def is_used(name: str) -> bool:
     return name in Permission.__members__ and Permission[name] not in NOT_USED
 
 
-def unused_names(names: Iterable[str]) -> list[str]:
+def list_unused_names(names: Iterable[str]) -> list[str]:
     """The display names of the permissions among these that have no effect here."""
     return sorted(
         {
@@ -122,7 +122,7 @@ def unused_names(names: Iterable[str]) -> list[str]:
     )
 
 
-def offered(*, root: bool) -> Iterator[tuple[str, dict[Permission, tuple[str, str]]]]:
+def list_offered(*, root: bool) -> Iterator[tuple[str, dict[Permission, tuple[str, str]]]]:
     """The subjects that a root role or a project role can have permissions of."""
     for subject, permissions in SUBJECTS.items():
         if (next(iter(permissions)).scope is Scope.ROOT) == root:

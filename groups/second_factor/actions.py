@@ -14,8 +14,8 @@ from groups.access import Caller
 from groups.login.throttle import log_failure
 from groups.models import User
 from groups.permissions import Permission
-from groups.second_factor.codes import WRONG_CODE, app_data, matching_period
-from groups.second_factor.queries import TYPES, factor_names, name_of
+from groups.second_factor.codes import WRONG_CODE, encode_app_data, find_period
+from groups.second_factor.queries import TYPES, describe_factor, list_factor_names
 
 Type = Authenticator.Type
 MAX_PASSKEYS = 20
@@ -31,28 +31,30 @@ def add_app(user: User, secret: str, code: str, *, caller: Caller) -> list[str]:
     _lock_own(user, caller)
     if Authenticator.objects.filter(user=user, type=Type.TOTP).exists():
         raise InvalidOperation("Your account has an authenticator app. Remove it first.")
-    period = matching_period(secret, code, after=0, now=timezone.now())
+    period = find_period(secret, code, after=0, now=timezone.now())
     if period is None:
         raise ValidationError.at("code", WRONG_CODE)
-    factor = Authenticator.objects.create(user=user, type=Type.TOTP, data=app_data(secret, period))
-    return _added(factor, user, caller)
+    factor = Authenticator.objects.create(user=user, type=Type.TOTP, data=encode_app_data(secret, period))
+    return _finish_adding(factor, user, caller)
 
 
 @transactional
 def add_passkey(user: User, name: str, credential: dict[str, Any], *, caller: Caller) -> list[str]:
-    """Adds a passkey that a browser has made (`passkeys.new_credential`). Returns and raises as `add_app`."""
+    """Adds a passkey that a browser has made (`passkeys.verify_new_credential`). Returns and raises as `add_app`."""
     _lock_own(user, caller)
     if Authenticator.objects.filter(user=user, type=Type.WEBAUTHN).count() >= MAX_PASSKEYS:
         raise InvalidOperation(f"An account has at most {MAX_PASSKEYS} passkeys. Remove one first.")
     data = {"name": name, "credential": credential}
-    return _added(Authenticator.objects.create(user=user, type=Type.WEBAUTHN, data=data), user, caller)
+    return _finish_adding(
+        Authenticator.objects.create(user=user, type=Type.WEBAUTHN, data=data), user, caller
+    )
 
 
 @transactional
 def rename_passkey(user: User, passkey_id: int, name: str, *, caller: Caller) -> None:
     """Raises NoAccess, NotFound."""
     _lock_own(user, caller)
-    passkey = own_passkey(user, passkey_id)
+    passkey = find_own_passkey(user, passkey_id)
     passkey.data["name"] = name
     passkey.save(update_fields=["data"])
 
@@ -75,7 +77,7 @@ def make_recovery_codes(user: User, *, caller: Caller) -> list[str]:
     _lock_own(user, caller)
     if not Authenticator.objects.filter(user=user, type__in=TYPES).exists():
         raise InvalidOperation("Recovery codes stand in for a second factor. Set one up first.")
-    return _new_codes(user, caller)
+    return _make_codes(user, caller)
 
 
 @transactional
@@ -85,8 +87,8 @@ def remove_factor(user: User, factor_id: int, *, caller: Caller) -> str:
     Raises NoAccess, NotFound.
     """
     _lock_own(user, caller)
-    factor = own_factor(user, factor_id)
-    name = name_of(factor)
+    factor = find_own_factor(user, factor_id)
+    name = describe_factor(factor)
     factor.delete()
     if not Authenticator.objects.filter(user=user, type__in=TYPES).exists():
         Authenticator.objects.filter(user=user).delete()
@@ -106,7 +108,7 @@ def remove_all_factors(user_id: int, *, caller: Caller) -> User:
         raise NotFound(f"Person with id {user_id} not found.")
     if user.pk == caller.id:
         raise InvalidOperation("Change your own second factors on your account's page.")
-    names = factor_names(user)
+    names = list_factor_names(user)
     if not names:
         raise InvalidOperation(f"{user} has no second factor.")
     Authenticator.objects.filter(user=user).delete()
@@ -122,7 +124,7 @@ def note_wrong_code(user: User, *, address: str) -> None:
     _record(EventType.USER_LOGIN_FAILED, user, Caller.system(), after=after)
 
 
-def own_factor(user: User, factor_id: int) -> Authenticator:
+def find_own_factor(user: User, factor_id: int) -> Authenticator:
     """The user's authenticator app or passkey. Raises NotFound."""
     factor = Authenticator.objects.filter(user=user, pk=factor_id, type__in=TYPES).first()
     if factor is None:
@@ -130,22 +132,22 @@ def own_factor(user: User, factor_id: int) -> Authenticator:
     return factor
 
 
-def own_passkey(user: User, passkey_id: int) -> Authenticator:
+def find_own_passkey(user: User, passkey_id: int) -> Authenticator:
     """Raises NotFound."""
-    factor = own_factor(user, passkey_id)
+    factor = find_own_factor(user, passkey_id)
     if factor.type != Type.WEBAUTHN:
         raise NotFound("There is no such passkey.")
     return factor
 
 
-def _added(factor: Authenticator, user: User, caller: Caller) -> list[str]:
-    _record(EventType.USER_SECOND_FACTOR_ADDED, user, caller, after={"factors": [name_of(factor)]})
+def _finish_adding(factor: Authenticator, user: User, caller: Caller) -> list[str]:
+    _record(EventType.USER_SECOND_FACTOR_ADDED, user, caller, after={"factors": [describe_factor(factor)]})
     if Authenticator.objects.filter(user=user, type=Type.RECOVERY_CODES).exists():
         return []
-    return _new_codes(user, caller)
+    return _make_codes(user, caller)
 
 
-def _new_codes(user: User, caller: Caller) -> list[str]:
+def _make_codes(user: User, caller: Caller) -> list[str]:
     Authenticator.objects.filter(user=user, type=Type.RECOVERY_CODES).delete()
     codes = RecoveryCodes.activate(user).generate_codes()
     _record(EventType.USER_RECOVERY_CODES_CREATED, user, caller, after={"count": len(codes)})

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.utils.crypto import salted_hmac
 
 from groups.second_factor.codes import SecretKeyChanged
-from groups.second_factor.host import host_of
+from groups.second_factor.host import find_host
 
 
 class MFAAdapter(DefaultMFAAdapter):
@@ -29,13 +29,13 @@ class MFAAdapter(DefaultMFAAdapter):
             raise SecretKeyChanged from error
 
     def get_totp_issuer(self) -> str:
-        return f"flagadmin ({host_of(context.request)})"
+        return f"flagadmin ({find_host(context.request)})"
 
     def _get_user_identifier(self, user: Any) -> str:
         return user.username
 
     def get_public_key_credential_rp_entity(self) -> dict[str, str]:
-        return {"id": host_of(context.request), "name": "flagadmin"}
+        return {"id": find_host(context.request), "name": "flagadmin"}
 
 
 def _fernet() -> MultiFernet:

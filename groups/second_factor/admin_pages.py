@@ -5,7 +5,7 @@ from typing import Any
 from groups.console import ConfirmPage
 from groups.people.console import OneAccount
 from groups.second_factor.actions import remove_all_factors
-from groups.second_factor.queries import factor_names
+from groups.second_factor.queries import list_factor_names
 
 
 class RemoveFactorsOf(OneAccount, ConfirmPage):
@@ -14,7 +14,7 @@ class RemoveFactorsOf(OneAccount, ConfirmPage):
         refusal = (
             "Change your own second factors on your account's page." if user.pk == self.caller.id else ""
         )
-        names = factor_names(user)
+        names = list_factor_names(user)
         return {
             "title": f"Remove the second factors of {user}",
             "lead": "Make sure that the request really comes from them: afterwards a login takes one step.",

@@ -40,7 +40,7 @@ def check_code(user: User, code: str, *, address: str) -> Authenticator:
     return factor
 
 
-def matching_period(secret: str, code: str, *, after: int, now: datetime) -> int | None:
+def find_period(secret: str, code: str, *, after: int, now: datetime) -> int | None:
     """The number of the period whose code this is, later than ``after``."""
     current = int(now.timestamp()) // app_settings.TOTP_PERIOD
     for period in range(max(after + 1, current - TOLERANCE), current + TOLERANCE + 1):
@@ -49,7 +49,7 @@ def matching_period(secret: str, code: str, *, after: int, now: datetime) -> int
     return None
 
 
-def people_with_unreadable_codes() -> list[str]:
+def find_people_with_unreadable_codes() -> list[str]:
     """The names of those whose authenticator app or recovery codes were encrypted with another SECRET_KEY."""
     factors = Authenticator.objects.exclude(type=Authenticator.Type.WEBAUTHN).select_related("user")
     return sorted({factor.user.username for factor in factors.order_by("pk") if not _is_readable(factor)})
@@ -79,10 +79,10 @@ def _use_code(user: User, code: str) -> Authenticator | None:
 
 def _use_app_code(factor: Authenticator, code: str) -> bool:
     secret = decrypt(factor.data["secret"])
-    period = matching_period(secret, code, after=factor.data["period"], now=timezone.now())
+    period = find_period(secret, code, after=factor.data["period"], now=timezone.now())
     if period is None:
         return False
-    factor.data = app_data(secret, period)
+    factor.data = encode_app_data(secret, period)
     factor.save(update_fields=["data"])
     return True
 
@@ -92,6 +92,6 @@ def _use_recovery_code(factor: Authenticator, code: str) -> bool:
     return accepted
 
 
-def app_data(secret: str, period: int) -> dict[str, str | int]:
+def encode_app_data(secret: str, period: int) -> dict[str, str | int]:
     """What is stored of an authenticator app. ``period`` is that of the last code that was used."""
     return {"secret": encrypt(secret), "period": period}

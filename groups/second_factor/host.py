@@ -8,14 +8,14 @@ from django.conf import settings
 from django.http import HttpRequest
 
 
-def host_of(request: HttpRequest) -> str:
+def find_host(request: HttpRequest) -> str:
     """The host name people open. Passkeys belong to it: at another name, browsers do not offer them."""
     return urlsplit(settings.PUBLIC_URL or f"//{request.get_host()}").hostname or ""
 
 
 def has_passkeys(request: HttpRequest) -> bool:
     """Whether browsers offer passkeys here: they want a host name rather than an address, and HTTPS."""
-    host = host_of(request)
+    host = find_host(request)
     with suppress(ValueError):
         ipaddress.ip_address(host)
         return False

@@ -23,7 +23,7 @@ from groups.models import User
 from groups.second_factor.actions import note_wrong_code
 from groups.second_factor.codes import check_code
 from groups.second_factor.host import has_passkeys
-from groups.second_factor.queries import second_factors
+from groups.second_factor.queries import read_second_factors
 
 if TYPE_CHECKING:
     from groups.second_factor.stage import SecondFactorStage
@@ -56,7 +56,7 @@ class SecondFactorPage(View):
     """Whoever is here knows the password, and is not logged in yet."""
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        if self.stage.is_over() or not second_factors(self.user):
+        if self.stage.is_over() or not read_second_factors(self.user):
             response: HttpResponse = self.stage.abort()
             return response
         return super().dispatch(request, *args, **kwargs)
@@ -91,10 +91,10 @@ class SecondFactorPage(View):
 
     def use_passkey(self, answer: str) -> HttpResponse:
         """Neither slowed down nor in the audit log when refused: nobody guesses a signature."""
-        from groups.second_factor.passkeys import used_passkey
+        from groups.second_factor.passkeys import verify_passkey
 
         try:
-            factor = used_passkey(self.user, answer)
+            factor = verify_passkey(self.user, answer)
         except ValidationError as error:
             log_failure(client_address(self.request), f"passkey of {self.user}")
             return self.answer(CodeForm(), status=401, refusal=error.message)
@@ -103,7 +103,7 @@ class SecondFactorPage(View):
     def enter(self, factor: Authenticator) -> HttpResponse:
         """Goes on with the login, which ends with a session and a redirect to ``next``."""
         if factor.type == Authenticator.Type.RECOVERY_CODES:
-            left = second_factors(self.user).codes_left
+            left = read_second_factors(self.user).codes_left
             messages.warning(self.request, f"You have used a recovery code. You have {left} left.")
         return self.stage.pass_with(factor)
 
@@ -114,11 +114,11 @@ class SecondFactorPage(View):
         return response
 
     def answer(self, form: forms.Form, *, status: int = 200, **more: Any) -> HttpResponse:
-        factors = second_factors(self.user)
+        factors = read_second_factors(self.user)
         if factors.passkeys and has_passkeys(self.request):
-            from groups.second_factor.passkeys import login_options
+            from groups.second_factor.passkeys import begin_authentication
 
-            more["options"] = login_options(self.user)
+            more["options"] = begin_authentication(self.user)
         context = {
             "title": "Two-step verification",
             "form": form,

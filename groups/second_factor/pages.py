@@ -14,17 +14,17 @@ from django.views.decorators.debug import sensitive_post_parameters
 
 from flagadmin.core.errors import ValidationError
 from flagadmin.core.http.client_address import client_address
-from groups.console import ConfirmPage, Crumbs, FormPage, next_page
+from groups.console import ConfirmPage, Crumbs, FormPage, read_next_page
 from groups.login.passwords import check_own_password
 from groups.login.rules import can_use_password
 from groups.login.ways import describe_login
 from groups.one_time_secrets import ShowsSecretOnce
 from groups.people.console import OwnPage
-from groups.second_factor.actions import add_app, make_recovery_codes, own_factor, remove_factor
+from groups.second_factor.actions import add_app, find_own_factor, make_recovery_codes, remove_factor
 from groups.second_factor.codes import SecretKeyChanged, check_code
 from groups.second_factor.confirmation import NeedsConfirmation, confirm
 from groups.second_factor.host import has_passkeys
-from groups.second_factor.queries import name_of, second_factors
+from groups.second_factor.queries import describe_factor, read_second_factors
 from groups.second_factor.required import is_required
 
 CODE = forms.TextInput(
@@ -45,7 +45,7 @@ class OverviewPage(OwnPage):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(
-            factors=second_factors(self.user),
+            factors=read_second_factors(self.user),
             passkeys_possible=has_passkeys(self.request),
             has_password=can_use_password(self.user),
             required=is_required(self.request, self.user),
@@ -107,7 +107,7 @@ class AddAppPage(NeedsConfirmation, ShowsCodesOnce, TwoStepPage, FormPage):
 
 class RecoveryCodesPage(NeedsConfirmation, ShowsCodesOnce, TwoStepPage, ConfirmPage):
     def plan(self) -> dict[str, Any]:
-        left = second_factors(self.user).codes_left
+        left = read_second_factors(self.user).codes_left
         return {
             "title": "New recovery codes",
             "lead": "You get ten codes. Each logs you in once in place of your second factor.",
@@ -123,8 +123,8 @@ class RecoveryCodesPage(NeedsConfirmation, ShowsCodesOnce, TwoStepPage, ConfirmP
 
 class RemoveFactorPage(NeedsConfirmation, TwoStepPage, ConfirmPage):
     def plan(self) -> dict[str, Any]:
-        name = name_of(own_factor(self.user, self.kwargs["factor_id"]))
-        factors = second_factors(self.user)
+        name = describe_factor(find_own_factor(self.user, self.kwargs["factor_id"]))
+        factors = read_second_factors(self.user)
         is_last = bool(factors.app) + len(factors.passkeys) == 1
         way = describe_login(self.user, password="your password")
         kept = (
@@ -168,7 +168,7 @@ class ConfirmIdentityPage(OwnPage, FormPage):
     form_class = ConfirmForm
 
     def get_form(self, form_class: type[forms.BaseForm] | None = None) -> forms.BaseForm:
-        form, factors = super().get_form(form_class), second_factors(self.user)
+        form, factors = super().get_form(form_class), read_second_factors(self.user)
         if not self.user.has_usable_password():
             del form.fields["password"]
             form.fields["code"].label = "Code of your second factor"
@@ -179,9 +179,9 @@ class ConfirmIdentityPage(OwnPage, FormPage):
     def submit(self, form: Any) -> str:
         address = client_address(self.request)
         if credential := form.cleaned_data["credential"]:
-            from groups.second_factor.passkeys import used_passkey
+            from groups.second_factor.passkeys import verify_passkey
 
-            used_passkey(self.user, credential).record_usage()
+            verify_passkey(self.user, credential).record_usage()
             confirm(self.request, self.user, how="mfa")
         elif code := form.cleaned_data.get("code"):
             check_code(self.user, code, address=address)
@@ -191,11 +191,11 @@ class ConfirmIdentityPage(OwnPage, FormPage):
                 self.user, form.cleaned_data.get("password", ""), path="password", address=address
             )
             confirm(self.request, self.user, how="password")
-        return next_page(self.request) or reverse("account")
+        return read_next_page(self.request) or reverse("account")
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        if second_factors(self.user).passkeys and has_passkeys(self.request):
-            from groups.second_factor.passkeys import login_options
+        if read_second_factors(self.user).passkeys and has_passkeys(self.request):
+            from groups.second_factor.passkeys import begin_authentication
 
-            kwargs["options"] = login_options(self.user)
-        return super().get_context_data(next=next_page(self.request), **kwargs)
+            kwargs["options"] = begin_authentication(self.user)
+        return super().get_context_data(next=read_next_page(self.request), **kwargs)

@@ -17,7 +17,7 @@ from django.views.decorators.csrf import csrf_protect
 
 from flagadmin.core.errors import NoAccess, ValidationError
 from flagadmin.core.http.client_address import client_address
-from groups.login.flow import enter, safe_next
+from groups.login.flow import begin_login, safe_next
 from groups.login.kept_input import keep_input
 from groups.login.rules import PASSWORDS_OFF
 from groups.login.throttle import log_failure
@@ -40,9 +40,9 @@ class PasskeyLoginPage(View):
         return super().dispatch(request, *args, **kwargs)
 
     def get(self, request: HttpRequest) -> HttpResponseBase:
-        from groups.second_factor.passkeys import login_options, take_state
+        from groups.second_factor.passkeys import begin_authentication, take_state
 
-        response = JsonResponse(login_options(None))
+        response = JsonResponse(begin_authentication(None))
         response.set_cookie(
             COOKIE,
             signing.dumps(take_state() | {ISSUED: time.time()}, salt=SALT),
@@ -63,7 +63,7 @@ class PasskeyLoginPage(View):
             return redirect_to_login(next_url)
         user = User.objects.get(pk=passkey.user_id)
         record_authentication(request, user, "mfa", id=passkey.pk, type=passkey.type, passwordless=True)
-        response = enter(request, user, next_url, how="passkey")
+        response = begin_login(request, user, next_url, how="passkey")
         if entered := request.POST.get("entered"):
             keep_input(request, next_url, entered)
         response.delete_cookie(COOKIE, path=request.path, samesite="Strict")
@@ -71,13 +71,13 @@ class PasskeyLoginPage(View):
 
     def used_passkey(self, request: HttpRequest) -> Authenticator:
         """Raises ValidationError, BadSignature."""
-        from groups.second_factor.passkeys import passkey_of_anyone, put_state
+        from groups.second_factor.passkeys import put_state, verify_passkey_of_anyone
 
         try:
             state = signing.loads(request.COOKIES.get(COOKIE, ""), salt=SALT, max_age=SECONDS)
             issued = state.pop(ISSUED)
             put_state(state)
-            passkey = passkey_of_anyone(request.POST.get("credential", ""))
+            passkey = verify_passkey_of_anyone(request.POST.get("credential", ""))
         except (ValidationError, signing.BadSignature):
             log_failure(client_address(request), "passkey")  # of nobody known, so there is no event
             raise

@@ -7,7 +7,7 @@ from django.contrib import messages
 from django.urls import reverse
 
 from groups.console import FormPage
-from groups.second_factor.actions import add_passkey, own_passkey, rename_passkey
+from groups.second_factor.actions import add_passkey, find_own_passkey, rename_passkey
 from groups.second_factor.confirmation import NeedsConfirmation
 from groups.second_factor.host import has_passkeys
 from groups.second_factor.pages import ShowsCodesOnce, TwoStepPage
@@ -27,10 +27,10 @@ class AddPasskeyPage(NeedsConfirmation, ShowsCodesOnce, TwoStepPage, FormPage):
     form_class = NewPasskeyForm
 
     def submit(self, form: Any) -> str:
-        from groups.second_factor.passkeys import new_credential
+        from groups.second_factor.passkeys import verify_new_credential
 
         data = form.cleaned_data
-        credential = new_credential(data["credential"])
+        credential = verify_new_credential(data["credential"])
         codes = add_passkey(self.user, data["name"], credential, caller=self.caller)
         self.show_codes(codes)
         messages.success(self.request, f"Passkey {data['name']} added.")
@@ -38,9 +38,9 @@ class AddPasskeyPage(NeedsConfirmation, ShowsCodesOnce, TwoStepPage, FormPage):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         if "form" in kwargs and has_passkeys(self.request):
-            from groups.second_factor.passkeys import registration_options
+            from groups.second_factor.passkeys import begin_registration
 
-            kwargs["options"] = registration_options(self.user)
+            kwargs["options"] = begin_registration(self.user)
         return super().get_context_data(**kwargs)
 
 
@@ -50,7 +50,7 @@ class RenamePasskeyPage(NeedsConfirmation, TwoStepPage, FormPage):
     form_class = NameForm
 
     def find(self) -> None:
-        self.passkey = own_passkey(self.user, self.kwargs["factor_id"])
+        self.passkey = find_own_passkey(self.user, self.kwargs["factor_id"])
 
     def get_initial(self) -> dict[str, Any]:
         return {"name": self.passkey.data["name"]}

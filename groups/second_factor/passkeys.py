@@ -25,7 +25,7 @@ BAD = (Refused, ValueError, TypeError, LookupError, AttributeError, struct.error
 State = dict[str, Any]
 
 
-def registration_options(user: User) -> dict[str, Any]:
+def begin_registration(user: User) -> dict[str, Any]:
     """What a browser needs to make a passkey, which logs in without a password too if the device can keep it."""
     options = auth.begin_registration(user, False)
     selection = options["publicKey"]["authenticatorSelection"]
@@ -35,32 +35,32 @@ def registration_options(user: User) -> dict[str, Any]:
     }
 
 
-def new_credential(answer: str) -> dict[str, Any]:
+def verify_new_credential(answer: str) -> dict[str, Any]:
     """The passkey that a browser made. Raises ValidationError."""
     with _refusing():
-        credential = _parsed(answer)
+        credential = _parse(answer)
         auth.parse_registration_response(credential)
         auth.complete_registration(credential)
         return credential
 
 
-def login_options(user: User | None) -> dict[str, Any]:
+def begin_authentication(user: User | None) -> dict[str, Any]:
     """What a browser needs to use a passkey of this user or, without a password, of whoever it is."""
     return auth.begin_authentication(user)
 
 
-def used_passkey(user: User, answer: str) -> Authenticator:
+def verify_passkey(user: User, answer: str) -> Authenticator:
     """The user's passkey that a browser used. Raises ValidationError."""
     with _refusing():
-        return _completed(user, _parsed(answer))
+        return _complete(user, _parse(answer))
 
 
-def passkey_of_anyone(answer: str) -> Authenticator:
+def verify_passkey_of_anyone(answer: str) -> Authenticator:
     """Somebody's passkey, used with their PIN, finger or face. Raises ValidationError."""
     with _refusing():
-        credential = _parsed(answer)
+        credential = _parse(answer)
         auth.parse_authentication_response(credential)
-        return _completed(auth.extract_user_from_response(credential), credential)
+        return _complete(auth.extract_user_from_response(credential), credential)
 
 
 def take_state() -> State:
@@ -79,7 +79,7 @@ def logs_in_alone(passkey: Authenticator) -> bool:
     return bool(passkey.wrap().is_passwordless)
 
 
-def _completed(user: Any, credential: dict[str, Any]) -> Authenticator:
+def _complete(user: Any, credential: dict[str, Any]) -> Authenticator:
     auth.parse_authentication_response(credential)
     try:
         return auth.complete_authentication(user, credential)
@@ -87,7 +87,7 @@ def _completed(user: Any, credential: dict[str, Any]) -> Authenticator:
         auth.clear_state()
 
 
-def _parsed(answer: str) -> dict[str, Any]:
+def _parse(answer: str) -> dict[str, Any]:
     if len(answer) > MAX_LENGTH:
         raise ValueError(f"{len(answer)} characters")
     credential = orjson.loads(answer)

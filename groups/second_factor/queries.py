@@ -24,7 +24,7 @@ class SecondFactors:
         return self.app is not None or bool(self.passkeys)
 
 
-def second_factors(user: User) -> SecondFactors:
+def read_second_factors(user: User) -> SecondFactors:
     factors = list(Authenticator.objects.filter(user=user).order_by("pk"))
     by_type = {kind: [factor for factor in factors if factor.type == kind] for kind in Authenticator.Type}
     apps, codes = by_type[Authenticator.Type.TOTP], by_type[Authenticator.Type.RECOVERY_CODES]
@@ -37,22 +37,22 @@ def second_factors(user: User) -> SecondFactors:
     )
 
 
-def factor_names(user: User) -> list[str]:
+def list_factor_names(user: User) -> list[str]:
     """Of all its second factors and recovery codes."""
-    return [name_of(factor) for factor in Authenticator.objects.filter(user=user).order_by("pk")]
+    return [describe_factor(factor) for factor in Authenticator.objects.filter(user=user).order_by("pk")]
 
 
 def has_second_factor(user: User) -> bool:
     return Authenticator.objects.filter(user=user, type__in=TYPES).exists()
 
 
-def with_second_factor(users: QuerySet[Any]) -> QuerySet[Any]:
+def annotate_second_factor(users: QuerySet[Any]) -> QuerySet[Any]:
     """Adds ``has_second_factor`` to each account."""
     factors = Authenticator.objects.filter(user=OuterRef("pk"), type__in=TYPES)
     return users.annotate(has_second_factor=Exists(factors))
 
 
-def name_of(factor: Authenticator) -> str:
+def describe_factor(factor: Authenticator) -> str:
     """``authenticator app``, ``passkey Phone``, ``recovery codes``."""
     if factor.type == Authenticator.Type.WEBAUTHN:
         return f"passkey {factor.data['name']}"

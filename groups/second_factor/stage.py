@@ -11,7 +11,7 @@ from django.http import HttpResponse
 from django.utils.crypto import constant_time_compare
 
 from groups.models import User
-from groups.second_factor.queries import name_of
+from groups.second_factor.queries import describe_factor
 
 
 class SecondFactorStage(AuthenticateStage):
@@ -33,7 +33,9 @@ class SecondFactorStage(AuthenticateStage):
     def pass_with(self, factor: Authenticator) -> HttpResponse:
         """Goes on with the login after this factor was used."""
         factor.record_usage()
-        name = "recovery code" if factor.type == Authenticator.Type.RECOVERY_CODES else name_of(factor)
+        name = (
+            "recovery code" if factor.type == Authenticator.Type.RECOVERY_CODES else describe_factor(factor)
+        )
         signal = self.login.signal_kwargs or {}
         self.login.signal_kwargs = signal | {"how": f"{signal['how']}, {name}"}
         response: HttpResponse = self.exit()

@@ -26,7 +26,7 @@ PROVIDER_SESSION = (
 _MAX_AGENT_LENGTH = UserSession._meta.get_field("user_agent").max_length
 
 
-def sessions_of(user: User) -> QuerySet[UserSession]:
+def read_sessions(user: User) -> QuerySet[UserSession]:
     """The account's open sessions, the last used first."""
     return UserSession.objects.filter(_is_open(), user=user).order_by("-last_seen_at", "-id")
 

@@ -16,7 +16,7 @@ from groups.login.rules import check_passwords_on
 from groups.models import InviteLink, Role, User
 from groups.people.actions import NewAccount, create_account
 from groups.permissions import BuiltIn, Permission
-from groups.roles.rules import root_role_id
+from groups.roles.rules import find_root_role_id
 from groups.sign_up.queries import find_invite_link, open_invite_link
 from groups.sign_up.rules import may_be_given, problems_of_expiry
 from groups.tokens import hash_secret
@@ -47,7 +47,7 @@ def create_invite_link(new: NewInviteLink, *, caller: Caller) -> tuple[InviteLin
     caller.check(Permission.ADMIN)
     check_passwords_on()
     problems = [*problems_of_expiry(new.expires_at, now=timezone.now())]
-    role_id = root_role_id(BuiltIn.VIEWER.value if new.root_role is None else new.root_role, problems)
+    role_id = find_root_role_id(BuiltIn.VIEWER.value if new.root_role is None else new.root_role, problems)
     role = None if role_id is None else Role.objects.filter(pk=role_id).first()
     if role is not None and not may_be_given(role):
         problems.append(

@@ -15,7 +15,7 @@ from django.views import View
 from flagadmin.core.errors import AppError, NotFound
 from flagadmin.core.lists.pages import Column, Filter, add_problems, curl_for
 from groups.console import ActionPage, Crumbs, FormPage, ListPage
-from groups.login.flow import enter, guarded
+from groups.login.flow import begin_login, guarded
 from groups.login.links import absolute_url
 from groups.models import InviteLink, Role
 from groups.one_time_secrets import ShowsSecretOnce
@@ -53,7 +53,7 @@ class InviteLinksPage(ListPage):
         return curl_for(self.request, "GET", API)
 
 
-def given_role_choices() -> list[tuple[int, str]]:
+def list_role_choices() -> list[tuple[int, str]]:
     return [(role.pk, role.name) for role in Role.objects.root() if may_be_given(role)]
 
 
@@ -70,7 +70,7 @@ class InviteLinkForm(forms.Form):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["rootRole"].choices = given_role_choices()  # type: ignore[attr-defined]
+        self.fields["rootRole"].choices = list_role_choices()  # type: ignore[attr-defined]
 
 
 class NewInviteLinkPage(ShowsSecretOnce, FormPage):
@@ -170,7 +170,7 @@ class SignUpPage(View):
                 add_problems(form, error)
                 status = error.status
             else:
-                return enter(request, user, None, how="invite link")
+                return begin_login(request, user, None, how="invite link")
         return self.answer(request, link, form, status=status)
 
     def answer(

@@ -14,7 +14,7 @@ from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.errors import clipped
 from flagadmin.core.http.path_ids import path_id
 from flagadmin.core.lists.pages import OFFERED, Column, Filter, curl_for
-from groups.console import ConfirmPage, Crumbs, EditPage, FormPage, ListPage, next_page
+from groups.console import ConfirmPage, Crumbs, EditPage, FormPage, ListPage, read_next_page
 from playground.models import SavedContext
 from playground.pages.kept_contexts import with_kept
 from playground.pages.query import as_json, flat, read_query
@@ -139,10 +139,10 @@ class NewSavedContext(SavedContextPage):
     def submit(self, form: NewSavedContextForm) -> str:
         saved = actions.create_saved_context(form.cleaned_data, caller=self.caller)
         messages.success(self.request, f"Saved context {saved.name}.")
-        return next_page(self.request) or reverse("saved-contexts")
+        return read_next_page(self.request) or reverse("saved-contexts")
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        cancel = next_page(self.request) or reverse("saved-contexts")
+        cancel = read_next_page(self.request) or reverse("saved-contexts")
         return super().get_context_data(button="Save context", cancel=cancel, **kwargs)
 
     def curl(self) -> str:

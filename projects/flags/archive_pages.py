@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from flagadmin.core.errors import AppError, Conflict, ValidationError, choices
 from flagadmin.core.lists.pages import curl_for
-from groups.console import ConfirmPage, ConsolePage, Crumbs, next_page
+from groups.console import ConfirmPage, ConsolePage, Crumbs, read_next_page
 from groups.permissions import Permission
 from projects.access import access_project
 from projects.console import ActionPage, api_path, project_crumbs, project_url
@@ -120,7 +120,7 @@ class SelectedFlags(ConsolePage):
         return project_crumbs(access_project(self.caller, self.kwargs["project_id"]))
 
     def back(self) -> str:
-        return next_page(self.request) or project_url(self.kwargs["project_id"])
+        return read_next_page(self.request) or project_url(self.kwargs["project_id"])
 
 
 class NothingSelected(ValidationError):

@@ -15,7 +15,7 @@ from groups.groups.actions import change_members
 from groups.groups.console import OneGroup, group_url
 from groups.models import Group, Role, User
 from groups.people.actions import update_account
-from groups.people.choices import root_role_choices
+from groups.people.choices import list_root_role_choices
 from groups.people.console import OneAccount
 from groups.permissions import Permission
 from projects.members.actions import Holders, add_roles
@@ -46,7 +46,7 @@ class GrantForm(forms.Form):
             fields["group"], [(name, name) for name in groups.values_list("name", flat=True)], "A group name"
         )
         now = f"{holder.root_role} now" if holder.root_role else "none now"
-        fields["rootRole"].choices = [("", f"no change ({now})"), *root_role_choices()[1:]]
+        fields["rootRole"].choices = [("", f"no change ({now})"), *list_root_role_choices()[1:]]
         fields["rootRole"].help_text = "Applies everywhere, and replaces the present one."
 
     def clean(self) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from flagadmin.core.lists.pages import Column, Filter, curl_for
 from groups.access import missing
 from groups.console import ActionPage, Crumbs, ListPage
 from groups.models import Grant, Group, Role, User
-from groups.people.choices import OFFERED, found_account, known_accounts
+from groups.people.choices import OFFERED, find_account_by_name, suggest_accounts
 from groups.permissions import BuiltIn
 from projects.access import access_project
 from projects.console import api_path, project_crumbs, project_url
@@ -114,7 +114,7 @@ class ProjectAccessPage(ListPage):
 def known_holders() -> list[tuple[str, str]]:
     """Options for the name field: user names, and groups as ``group: Checkout team``."""
     groups = Group.objects.order_by("name").values_list("name", flat=True)[:OFFERED]
-    return [(f"{GROUP_PREFIX}{name}", "") for name in groups] + known_accounts()
+    return [(f"{GROUP_PREFIX}{name}", "") for name in groups] + suggest_accounts()
 
 
 def found_holder(text: str) -> tuple[str, User | Group]:
@@ -132,7 +132,7 @@ def found_holder(text: str) -> tuple[str, User | Group]:
             raise InvalidOperation(f"Group {group_name} not found.")
         return "group", group
     try:
-        return "user", found_account(name)
+        return "user", find_account_by_name(name)
     except InvalidOperation:
         if group is None:
             raise InvalidOperation(

@@ -9,10 +9,10 @@ from flagadmin.core.lists.pages import Column, Filter, curl_for
 from groups.console import Crumbs, ListPage
 from groups.models import Role
 from groups.permissions import ROLE_READERS, Permission, Scope
-from groups.roles.holders import Holder, count_holders, holders_of, reach_of
+from groups.roles.holders import Holder, count_holders, measure_reach, read_holders
 from groups.roles.queries import access_role
-from groups.roles.rules import why_not_deleted
-from groups.roles.subjects import SUBJECTS, unused_names
+from groups.roles.rules import describe_blockers
+from groups.roles.subjects import SUBJECTS, list_unused_names
 from projects.console import project_url
 from projects.members.role_usage import role_usage
 
@@ -64,7 +64,7 @@ class RolePage(ListPage):
 
     def rows(self, values: dict[str, str]) -> list[UsedIn] | list[Holder]:
         if self.by_holder:
-            return holders_of(self.role, values["q"])
+            return read_holders(self.role, values["q"])
         wanted = values["q"].casefold()
         records = role_usage(self.role.pk)
         return [UsedIn(each) for each in records if wanted in each["project"].casefold()]
@@ -85,10 +85,10 @@ class RolePage(ListPage):
             segments=[] if role.is_root else self.segments(),
             permissions=permissions_by_subject(role),
             is_admin_role=any(each.permission == Permission.ADMIN for each in held),
-            unused=unused_names({each.permission for each in held} - {Permission.ADMIN.value}),
+            unused=list_unused_names({each.permission for each in held} - {Permission.ADMIN.value}),
             may_change=self.caller.can(Permission.ADMIN),
-            blocked=why_not_deleted(role),
-            reach=reach_of(role),
+            blocked=describe_blockers(role),
+            reach=measure_reach(role),
             **kwargs,
         )
 

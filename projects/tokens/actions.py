@@ -17,7 +17,7 @@ from flagadmin.core.http.timestamps import iso
 from groups.access import Caller
 from groups.models import ApiToken, ApiTokenProject
 from groups.permissions import Permission
-from groups.tokens import check_expiry, hash_secret, new_secret, visible_prefix
+from groups.tokens import check_expiry, hash_secret, make_secret, make_visible_prefix
 from projects.access import (
     access_project,
     access_project_for_update,
@@ -147,7 +147,7 @@ def scope_of(token: ApiToken) -> list[str]:
 
 def _secret_for(new: NewToken, credential: str | None) -> str:
     projects = None if new.projects is None else sorted(set(new.projects))
-    return new_secret(new.kind, projects=projects, environment=new.environment, credential=credential)
+    return make_secret(new.kind, projects=projects, environment=new.environment, credential=credential)
 
 
 def store_token(new: NewToken, *, caller: Caller, secret: str, pending: bool = False) -> tuple[ApiToken, str]:
@@ -161,7 +161,7 @@ def store_token(new: NewToken, *, caller: Caller, secret: str, pending: bool = F
         type_name=new.type_name,
         name=new.name,
         secret_hash=hash_secret(secret),
-        prefix=visible_prefix(secret),
+        prefix=make_visible_prefix(secret),
         alias=new.alias,
         created_by=caller.name,
         expires_at=new.expires_at,

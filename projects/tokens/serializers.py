@@ -9,7 +9,7 @@ from flagadmin.core.http.fields import Body, ListOf
 from flagadmin.core.http.timestamps import iso
 from groups.access import Caller
 from groups.models import ApiToken
-from groups.tokens import identifier_of, secret_made_with
+from groups.tokens import find_identifier, recover_secret
 from projects.tokens.access import ELLIPSIS, named_projects
 from projects.tokens.actions import NewToken
 from projects.tokens.pending import missing_for
@@ -140,7 +140,7 @@ def token_record(token: ApiToken, projects: Iterable[str], *, secret: str | None
     """``projects`` are those of the token's scope, or those that a pending token names."""
     named = [EVERY] if token.all_projects else sorted(projects)
     environment = token.pending_scope["environment"] if token.pending_scope else token.environment_id
-    identifier = identifier_of(token)
+    identifier = find_identifier(token)
     record = {
         "id": token.pk,
         "tokenName": token.name,
@@ -170,7 +170,7 @@ def token_records(tokens: Iterable[ApiToken], caller: Caller, credential: str | 
     records = []
     for token in tokens:
         shown = [project for project in named_projects(token) if project == EVERY or caller.can_read(project)]
-        secret = secret_made_with(credential, token) if credential else None
+        secret = recover_secret(credential, token) if credential else None
         records.append(token_record(token, shown, secret=secret))
         if token.pk in missing:
             records[-1]["pendingFor"] = missing[token.pk]

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from pydantic import AwareDatetime, BaseModel, ConfigDict, StringConstraints, ValidationError
 
 from groups.models import ApiToken
-from groups.tokens import SHORTEST_SECRET, scope_of_key
+from groups.tokens import SHORTEST_SECRET, parse_scope
 from projects.tokens.actions import NewToken
 
 EVERY, SEVERAL = "*", "[]"
@@ -119,7 +119,7 @@ def _check_type(entry: Entry, kind: str) -> None:
 def _parts(entry: Entry, form: str) -> tuple[str, str, str]:
     """The project, the environment and the random part of the secret."""
     try:
-        project, environment = scope_of_key(entry.secret)
+        project, environment = parse_scope(entry.secret)
     except ValueError:
         raise Malformed(f"a token of this kind has the form {form}.") from None
     if entry.secret.endswith("…"):

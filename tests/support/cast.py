@@ -17,7 +17,7 @@ from rest_framework.test import APIClient
 from groups.access import Caller
 from groups.models import ApiToken, ApiTokenProject, Grant, Group, GroupMembership, User
 from groups.permissions import BuiltIn
-from groups.tokens import hash_secret, new_secret, visible_prefix
+from groups.tokens import hash_secret, make_secret, make_visible_prefix
 from projects.models import Environment, Project, ProjectEnvironment
 
 ROOT_ROLES = {"admin": BuiltIn.ADMIN, "editor": BuiltIn.EDITOR, "viewer": BuiltIn.VIEWER}
@@ -55,12 +55,12 @@ def make_token(
     **fields: Any,
 ) -> str:
     """Creates a token of this type for these projects (None: all) and returns its secret."""
-    secret = new_secret(kind, projects=projects, environment=environment)
+    secret = make_secret(kind, projects=projects, environment=environment)
     token = ApiToken.objects.create(
         kind=kind,
         name=fields.pop("name", f"{kind} of {user or 'nobody'}"),
         secret_hash=hash_secret(secret),
-        prefix=visible_prefix(secret),
+        prefix=make_visible_prefix(secret),
         user=user,
         environment_id=environment,
         all_projects=projects is None and kind != "personal",

@@ -9,7 +9,7 @@ from flagadmin.console.search.hits import Group
 from flagadmin.console.search.kinds import KINDS, MAX_HITS
 from flagadmin.core.db.matching import words_of
 from flagadmin.core.lists.pages import Listing
-from groups.console import ConsolePage, current_page
+from groups.console import ConsolePage, read_current_page
 
 ONLY_ACTIONS = ">"
 
@@ -55,4 +55,4 @@ class SearchPage(ConsolePage):
 
     def back(self) -> str:
         """Where switching the theme returns to."""
-        return current_page(self.request) if self.is_dialog else self.request.get_full_path()
+        return read_current_page(self.request) if self.is_dialog else self.request.get_full_path()

@@ -12,7 +12,7 @@ from flagadmin.core.db.backups.database import check_installed, holds_data
 from flagadmin.core.db.backups.errors import BackupError
 from flagadmin.core.db.backups.restore import check_archive, renew_revisions, restore
 from flagadmin.core.db.migrate import NewerDatabaseError, migrate
-from groups.second_factor.codes import people_with_unreadable_codes
+from groups.second_factor.codes import find_people_with_unreadable_codes
 
 NOT_EMPTY = (
     "The database is not empty, and restoring replaces all of it. Make a backup, then add --force. "
@@ -70,7 +70,7 @@ class Command(BaseCommand):
 
     def _report(self, done: str) -> None:
         self.stdout.write(f"{done}: {Contents.of_database()}.")
-        if people := people_with_unreadable_codes():
+        if people := find_people_with_unreadable_codes():
             more = len(people) - MAX_NAMED_PEOPLE
             named = ", ".join(people[:MAX_NAMED_PEOPLE]) + (f" and {more} more" if more > 0 else "")
             self.stderr.write(OTHER_KEY.format(people=named))

@@ -6,7 +6,7 @@ from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import NoAccess, UserExists
 from flagadmin.core.installation.maintenance import exempt_from_maintenance
 from groups.access import Caller
-from groups.login.sign_on.identity import Identity, configured
+from groups.login.sign_on.identity import Identity, require_oidc
 from groups.login.sign_on.linking import add_link, check_domain, find_link, linked_identities, refresh_label
 from groups.login.sign_on.settings import OidcSettings
 from groups.login.sign_on.synchronize import synchronize
@@ -21,11 +21,11 @@ def sign_on(identity: Identity) -> User:
 
     Raises NoAccess, ValidationError (names that no account can have), ServiceUnavailable (wrong settings).
     """
-    oidc = configured()
+    oidc = require_oidc()
     check_domain(identity, oidc)
     link = find_link(identity)
     if link is None:
-        link = add_link(_by_email(identity, oidc) or _created(identity, oidc), identity)
+        link = add_link(_find_by_email(identity, oidc) or _create_account(identity, oidc), identity)
     else:
         refresh_label(link, identity)
     user = link.user
@@ -37,7 +37,7 @@ def sign_on(identity: Identity) -> User:
     return user
 
 
-def _by_email(identity: Identity, oidc: OidcSettings) -> User | None:
+def _find_by_email(identity: Identity, oidc: OidcSettings) -> User | None:
     """The account with this email address, if it may be linked: whoever controls the address gets the account."""
     if not (oidc.link_by_email and identity.email and identity.email_is_verified):
         return None
@@ -45,10 +45,10 @@ def _by_email(identity: Identity, oidc: OidcSettings) -> User | None:
     return None if user is None or linked_identities(user).exists() else user
 
 
-def _created(identity: Identity, oidc: OidcSettings) -> User:
+def _create_account(identity: Identity, oidc: OidcSettings) -> User:
     if not oidc.create_accounts:
         raise NoAccess(
-            f"There is no account here for {identity.label}. {_how_to_link('Ask an administrator for one')}"
+            f"There is no account here for {identity.label}. {_describe_linking('Ask an administrator for one')}"
         )
     new = NewAccount(
         username=identity.username or identity.subject,
@@ -59,10 +59,10 @@ def _created(identity: Identity, oidc: OidcSettings) -> User:
     try:
         return create_account(new, caller=Caller.system())
     except UserExists as error:
-        raise NoAccess(f"{error.details[0].message} {_how_to_link('Ask an administrator')}") from error
+        raise NoAccess(f"{error.details[0].message} {_describe_linking('Ask an administrator')}") from error
 
 
-def _how_to_link(otherwise: str) -> str:
+def _describe_linking(otherwise: str) -> str:
     if not settings.PASSWORD_LOGIN:
         return f"{otherwise}."
     return f"{otherwise}, or log in to yours with its password and link this login on your account page."

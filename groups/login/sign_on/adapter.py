@@ -14,7 +14,7 @@ from django.urls import reverse
 
 from flagadmin.core.errors import BadGateway, NoAccess, ValidationError
 from groups.login.sign_on.accounts import sign_on
-from groups.login.sign_on.identity import Identity, configured, is_storable
+from groups.login.sign_on.identity import Identity, is_storable, require_oidc
 from groups.login.sign_on.linking import link_identity
 from groups.login.sign_on.provider import IdentityLogin, Provider
 from groups.login.sign_on.provider import provider as make_provider
@@ -50,7 +50,7 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):
 
     def pre_social_login(self, request: HttpRequest, sociallogin: IdentityLogin) -> None:
         """The identity is proven: finds, makes or links its account. allauth then starts the session."""
-        identity = Identity.of(sociallogin.claims, configured())
+        identity = Identity.of(sociallogin.claims, require_oidc())
         request.proven_identity = identity  # type: ignore[attr-defined]
         if sociallogin.state["process"] == AuthProcess.CONNECT:
             raise ImmediateHttpResponse(self._link(request, sociallogin, identity))

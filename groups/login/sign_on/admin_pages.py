@@ -5,7 +5,7 @@ from typing import Any
 from django.conf import settings
 
 from groups.console import ConfirmPage
-from groups.login.sign_on.linking import identity_of, unlink_identity_of
+from groups.login.sign_on.linking import find_identity, unlink_identity_of
 from groups.models import User
 from groups.people.console import OneAccount
 
@@ -13,14 +13,14 @@ from groups.people.console import OneAccount
 class UnlinkIdentityOf(OneAccount, ConfirmPage):
     def plan(self) -> dict[str, Any]:
         user = self.account()
-        identity = identity_of(user)
+        identity = find_identity(user)
         refusal = "Unlink your own account on your account's page." if user.pk == self.caller.id else ""
         name = identity["identity"] if identity else ""
         return {
             "title": f"Unlink {user}",
             "lead": f"{name} of {identity['provider']} no longer logs in as {user}." if identity else "",
-            "removed_items": _removed(user) if identity else [],
-            "kept": _kept(user),
+            "removed_items": _list_removed(user) if identity else [],
+            "kept": _describe_kept(user),
             "button": f"Unlink {name}",
             "cancel": self.url,
             "blocked": refusal or ("" if identity else f"{user} is not linked."),
@@ -31,14 +31,14 @@ class UnlinkIdentityOf(OneAccount, ConfirmPage):
         return f"{user} is unlinked.", self.url
 
 
-def _removed(user: User) -> list[str]:
+def _list_removed(user: User) -> list[str]:
     removed = ["the groups and the root role that the identity provider gave"]
     if not (settings.PASSWORD_LOGIN and user.has_usable_password()):
         removed.append("their only way to log in")
     return removed
 
 
-def _kept(user: User) -> str:
+def _describe_kept(user: User) -> str:
     sentence = "Their sessions and tokens keep working."
     if settings.OIDC and settings.OIDC.link_by_email and user.email:
         sentence += f" The next login at the identity provider as {user.email} links the account again."

@@ -17,8 +17,8 @@ from django.views.decorators.csrf import csrf_exempt
 from flagadmin.core.db.transactions import transactional
 from groups.access import Caller
 from groups.login.passwords import log_out_everywhere
-from groups.login.sign_on.identity import configured, is_storable
-from groups.login.sign_on.pages import providers_failures
+from groups.login.sign_on.identity import is_storable, require_oidc
+from groups.login.sign_on.pages import translating_failures
 from groups.sessions.actions import end_session
 from groups.sessions.store import PROVIDER_SESSION
 
@@ -36,17 +36,17 @@ class BackChannelLogout(View):
     http_method_names = ["post"]
 
     def post(self, request: HttpRequest) -> JsonResponse:
-        configured()
+        require_oidc()
         from allauth.socialaccount.providers.oauth2.client import OAuth2Error
 
-        with providers_failures():
-            issuer, keys = issuer_and_keys(request)
+        with translating_failures():
+            issuer, keys = read_issuer_and_keys(request)
         try:
             claims = verify_logout_token(request.POST.get("logout_token", ""), issuer=issuer, keys=keys)
         except OAuth2Error as error:
-            return _answer({"error": "invalid_request", "error_description": str(error)}, status=400)
+            return _make_answer({"error": "invalid_request", "error_description": str(error)}, status=400)
         end_sessions(subject=claims.get("sub"), session_id=claims.get("sid"))
-        return _answer({})
+        return _make_answer({})
 
 
 def verify_logout_token(token: str, *, issuer: str, keys: dict[str, Any]) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def verify_logout_token(token: str, *, issuer: str, keys: dict[str, Any]) -> dic
         token,
         keys=keys,
         issuer=issuer,
-        client_id=configured().client_id,
+        client_id=require_oidc().client_id,
         require=["iss", "aud", "iat", "jti", "events"],
     )
     events = claims["events"]
@@ -87,7 +87,7 @@ def end_sessions(*, subject: str | None, session_id: str | None) -> int:
             end_session(session.user, session.pk, caller=Caller.system())
         return len(ended)
     links = SocialAccount.objects.select_related("user").filter(
-        provider=configured().issuer, uid=subject or ""
+        provider=require_oidc().issuer, uid=subject or ""
     )
     users = [link.user for link in links]
     for user in users:
@@ -95,17 +95,17 @@ def end_sessions(*, subject: str | None, session_id: str | None) -> int:
     return len(users)
 
 
-def issuer_and_keys(request: HttpRequest) -> tuple[str, dict[str, Any]]:
+def read_issuer_and_keys(request: HttpRequest) -> tuple[str, dict[str, Any]]:
     """The provider's name for itself and its JWK set. Raises requests.RequestException, OAuth2Error."""
     from groups.login.sign_on.provider import Endpoints
 
-    entry = _keys.get(configured().issuer)
+    entry = _keys.get(require_oidc().issuer)
     if entry is None or time.monotonic() - entry[0] > KEYS_SECONDS:
-        endpoints = Endpoints(request, configured().issuer)
+        endpoints = Endpoints(request, require_oidc().issuer)
         entry = time.monotonic(), endpoints.openid_config["issuer"], endpoints.fetch_keys()
-        _keys[configured().issuer] = entry
+        _keys[require_oidc().issuer] = entry
     return entry[1], entry[2]
 
 
-def _answer(body: dict[str, str], *, status: int = 200) -> JsonResponse:
+def _make_answer(body: dict[str, str], *, status: int = 200) -> JsonResponse:
     return JsonResponse(body, status=status, headers={"Cache-Control": "no-store"})

@@ -15,7 +15,7 @@ MAX_TEXT_LENGTH = 255  # characters
 UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
-def configured() -> OidcSettings:
+def require_oidc() -> OidcSettings:
     """The settings of the provider. Raises NotFound without one."""
     if settings.OIDC is None:
         raise NotFound
@@ -37,16 +37,16 @@ class Identity:
     @classmethod
     def of(cls, claims: Mapping[str, Any], oidc: OidcSettings) -> "Identity":
         """Raises NoAccess if the groups are not in the claim."""
-        email = _text(claims, "email")
+        email = _read_text(claims, "email")
         return cls(
             issuer=oidc.issuer,
             subject=claims["sub"],
-            username=_text(claims, "preferred_username") or email,
-            name=_text(claims, "name"),
+            username=_read_text(claims, "preferred_username") or email,
+            name=_read_text(claims, "name"),
             email=email,
             # Some providers send a string.
             email_is_verified=oidc.trust_email or claims.get("email_verified") in (True, "true"),
-            groups=_groups(claims, oidc.groups_claim) if oidc.groups_claim else None,
+            groups=_read_groups(claims, oidc.groups_claim) if oidc.groups_claim else None,
         )
 
     @property
@@ -59,7 +59,7 @@ class Identity:
         return self.email.rpartition("@")[2].lower()
 
 
-def _text(claims: Mapping[str, Any], name: str) -> str:
+def _read_text(claims: Mapping[str, Any], name: str) -> str:
     """A claim that we cannot store counts as absent: a part of an address would be another one."""
     value = claims.get(name)
     return value.strip() if is_storable(value) else ""
@@ -70,7 +70,7 @@ def is_storable(value: Any) -> TypeGuard[str]:
     return isinstance(value, str) and len(value) <= MAX_TEXT_LENGTH and not UNSTORABLE.search(value)
 
 
-def _groups(claims: Mapping[str, Any], name: str) -> frozenset[str]:
+def _read_groups(claims: Mapping[str, Any], name: str) -> frozenset[str]:
     """No claim means no groups: a provider may leave out an empty list, and access must end with membership."""
     # Entra ID sends a reference instead of more than 200 groups.
     elsewhere = claims.get("_claim_names")

@@ -11,7 +11,7 @@ from flagadmin.core.audit.record import Event, record
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import InvalidOperation, NameExists, NoAccess, NotFound
 from groups.access import Caller
-from groups.login.sign_on.identity import Identity, configured
+from groups.login.sign_on.identity import Identity, require_oidc
 from groups.login.sign_on.settings import OidcSettings
 from groups.login.sign_on.synchronize import take_back
 from groups.models import User
@@ -29,10 +29,10 @@ def check_domain(identity: Identity, oidc: OidcSettings) -> None:
 
 def linked_identities(user: User) -> QuerySet[SocialAccount]:
     """The identities of the configured provider that log in to the account: one or none."""
-    return SocialAccount.objects.filter(user=user, provider=configured().issuer)
+    return SocialAccount.objects.filter(user=user, provider=require_oidc().issuer)
 
 
-def identity_of(user: User) -> dict[str, str] | None:
+def find_identity(user: User) -> dict[str, str] | None:
     """The linked identity, as audit events have it; None without a provider, or if the account is not linked."""
     if settings.OIDC is None or user.is_service:
         return None
@@ -64,7 +64,7 @@ def refresh_label(link: SocialAccount, identity: Identity) -> None:
 @transactional
 def link_identity(user: User, identity: Identity) -> None:
     """Lets the identity log in as the user who is logged in. Raises NoAccess, NameExists."""
-    check_domain(identity, configured())
+    check_domain(identity, require_oidc())
     link = find_link(identity)
     if link is not None and link.user_id != user.pk:
         raise NameExists(f"{identity.label} logs in to another account already.")
@@ -74,7 +74,7 @@ def link_identity(user: User, identity: Identity) -> None:
         add_link(user, identity)
 
 
-def own_link(request: HttpRequest, user: User) -> dict[str, str] | None:
+def describe_own_link(request: HttpRequest, user: User) -> dict[str, str] | None:
     """The variables of ``login/own_link.html``, None without a provider."""
     if settings.OIDC is None:
         return None
@@ -82,10 +82,10 @@ def own_link(request: HttpRequest, user: User) -> dict[str, str] | None:
     variables = {"issuer": settings.OIDC.issuer}
     if link is None:
         return variables | {"check": link_check(request)}
-    return variables | {"label": identity_document(link)["identity"], "blocker": unlink_blocker(user)}
+    return variables | {"label": identity_document(link)["identity"], "blocker": find_unlink_blocker(user)}
 
 
-def unlink_blocker(user: User) -> str:
+def find_unlink_blocker(user: User) -> str:
     """Why users cannot unlink their account, "" if they can."""
     if not settings.PASSWORD_LOGIN:
         return "there is no other way to log in here."
@@ -98,7 +98,7 @@ def unlink_identity(user: User) -> None:
     link = linked_identities(user).select_for_update().first()
     if link is None:
         raise NotFound("Your account is not linked.")
-    if blocker := unlink_blocker(user):
+    if blocker := find_unlink_blocker(user):
         raise InvalidOperation(f"Your account cannot be unlinked: {blocker}")
     _remove(link, caller=Caller(user=user))
 

@@ -23,10 +23,10 @@ from groups.console import ActionPage, ConsolePage
 from groups.login.actions import note_refusal
 from groups.login.flow import safe_next
 from groups.login.login_form import LoginForm, render_login
-from groups.login.sign_on.identity import Identity, configured
+from groups.login.sign_on.identity import Identity, require_oidc
 from groups.login.sign_on.linking import link_check, unlink_identity
 from groups.login.throttle import log_failure
-from groups.people.personal_tokens import own_user
+from groups.people.personal_tokens import get_own_user
 from groups.second_factor.confirmation import is_confirmed
 
 log = logging.getLogger("flagadmin.login")
@@ -39,9 +39,9 @@ class SignOnPage(View):
 
     @method_decorator(never_cache)
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        configured()
+        require_oidc()
         try:
-            with providers_failures():
+            with translating_failures():
                 return super().dispatch(request, *args, **kwargs)
         except AppError as error:
             return self.refused(error)
@@ -80,19 +80,19 @@ class LinkPage(ConsolePage):
     """/account/sign-on/link/?check=…: begins to link the account. The account page has the link with its check."""
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        configured()
+        require_oidc()
         if not constant_time_compare(request.GET.get("check", ""), link_check(request)):
             raise NoAccess("Begin on your account page.")
-        if not is_confirmed(request, own_user(self.caller)):  # a new way to log in, like a second factor
+        if not is_confirmed(request, get_own_user(self.caller)):  # a new way to log in, like a second factor
             return redirect_to_login(request.get_full_path(), reverse("account-confirm"))
-        with providers_failures():
+        with translating_failures():
             return send_to_provider(request, process="connect", next_url="/")
 
 
 class UnlinkPage(ActionPage):
     def act(self) -> str:
-        configured()
-        unlink_identity(own_user(self.caller))
+        require_oidc()
+        unlink_identity(get_own_user(self.caller))
         return "Unlinked. Log in with your password from now on."
 
     def back(self) -> str:
@@ -103,7 +103,7 @@ class CallbackPage(SignOnPage):
     def get(self, request: HttpRequest) -> HttpResponseBase:
         from groups.login.sign_on.provider import CallbackView, Endpoints
 
-        response: HttpResponseBase = CallbackView.adapter_view(Endpoints(request, configured().issuer))(
+        response: HttpResponseBase = CallbackView.adapter_view(Endpoints(request, require_oidc().issuer))(
             request
         )
         return response
@@ -116,7 +116,7 @@ def send_to_provider(request: HttpRequest, *, process: str, next_url: str) -> Ht
 
 
 @contextmanager
-def providers_failures() -> Iterator[None]:
+def translating_failures() -> Iterator[None]:
     """Raises ServiceUnavailable if the provider cannot be reached, BadGateway if its answer is not valid."""
     from allauth.socialaccount.providers.oauth2.client import OAuth2Error
     from requests import RequestException

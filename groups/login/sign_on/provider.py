@@ -20,7 +20,7 @@ from django.urls import reverse
 from django.utils.functional import cached_property
 
 from groups.login.links import absolute_url
-from groups.login.sign_on.identity import configured, is_storable
+from groups.login.sign_on.identity import is_storable, require_oidc
 from groups.models import User
 
 LEEWAY = 60  # seconds by which clocks may differ
@@ -46,8 +46,8 @@ class Endpoints(OpenIDConnectOAuth2Adapter):
         config: dict[str, Any] = super().openid_config
         if not isinstance(config, dict) or any(not isinstance(config.get(name), str) for name in NEEDED):
             raise OAuth2Error(f"The provider's configuration must contain {', '.join(NEEDED)}.")
-        if config["issuer"].rstrip("/") != configured().issuer:
-            raise OAuth2Error(f"The provider calls itself {config['issuer']}, not {configured().issuer}.")
+        if config["issuer"].rstrip("/") != require_oidc().issuer:
+            raise OAuth2Error(f"The provider calls itself {config['issuer']}, not {require_oidc().issuer}.")
         return config
 
     @property
@@ -55,7 +55,7 @@ class Endpoints(OpenIDConnectOAuth2Adapter):
         """Whether id and secret go into the Authorization header, which is the standard's default."""
         methods = self.openid_config.get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
         posts = isinstance(methods, list) and "client_secret_post" in methods
-        return bool(configured().client_secret) and not posts
+        return bool(require_oidc().client_secret) and not posts
 
     def get_access_token_data(self, request: HttpRequest, *args: Any, **kwargs: Any) -> dict[str, Any]:
         if request.GET.get("iss", self.openid_config["issuer"]) != self.openid_config["issuer"]:
@@ -69,7 +69,7 @@ class Endpoints(OpenIDConnectOAuth2Adapter):
         id_token = kwargs["response"].get("id_token")
         if not isinstance(id_token, str):
             raise OAuth2Error("The provider sent no ID token.")
-        claims = verified_claims(
+        claims = verify_claims(
             id_token,
             keys=self.fetch_keys(),
             issuer=self.openid_config["issuer"],
@@ -139,7 +139,7 @@ class CallbackView(OAuth2CallbackView):
 
 def provider(request: HttpRequest | None) -> Provider:
     """The configured provider. It is identified by its issuer, so that another's subjects are other people."""
-    oidc = configured()
+    oidc = require_oidc()
     app = SocialApp(
         provider="openid_connect",
         provider_id=oidc.issuer,
@@ -151,7 +151,7 @@ def provider(request: HttpRequest | None) -> Provider:
     return Provider(request, app=app)
 
 
-def verified_claims(
+def verify_claims(
     id_token: str, *, keys: dict[str, Any], issuer: str, client_id: str, nonce: str
 ) -> dict[str, Any]:
     """The claims of an ID token. ``keys`` is the provider's JWK set. Raises OAuth2Error if it is not valid."""
@@ -174,7 +174,7 @@ def decode(
     try:
         claims: dict[str, Any] = jwt.decode(
             token,
-            _key(jwt.PyJWKSet.from_dict(keys), jwt.get_unverified_header(token)),
+            _find_key(jwt.PyJWKSet.from_dict(keys), jwt.get_unverified_header(token)),
             algorithms=ALGORITHMS,
             issuer=issuer,
             audience=client_id,
@@ -187,7 +187,7 @@ def decode(
     return claims
 
 
-def _key(keys: jwt.PyJWKSet, header: dict[str, Any]) -> jwt.PyJWK:
+def _find_key(keys: jwt.PyJWKSet, header: dict[str, Any]) -> jwt.PyJWK:
     """The key that the token names, or the only one. Raises PyJWTError."""
     usable = [key for key in keys.keys if key.public_key_use in (None, "sig")]
     matching = [key for key in usable if key.key_id == header["kid"]] if "kid" in header else usable

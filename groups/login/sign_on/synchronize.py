@@ -13,11 +13,11 @@ from django.db.models import Q
 from flagadmin.core.errors import InvalidOperation, Problem, ServiceUnavailable
 from groups.access import Caller
 from groups.groups.actions import change_members
-from groups.login.sign_on.identity import configured
+from groups.login.sign_on.identity import require_oidc
 from groups.login.sign_on.settings import OidcSettings
 from groups.models import Group, GroupMembership, User
 from groups.people.actions import update_account
-from groups.roles.rules import root_role_id
+from groups.roles.rules import find_root_role_id
 
 log = logging.getLogger("flagadmin.login")
 
@@ -31,7 +31,7 @@ def synchronize(user: User, link: SocialAccount, values: frozenset[str], oidc: O
         _synchronize_root_role(user, link, values, oidc)
 
 
-def groups_for(values: frozenset[str]) -> set[int]:
+def find_group_ids(values: frozenset[str]) -> set[int]:
     """The ids of the groups that these values stand for: by their SSO names, without those by their name.
 
     SCIM groups get their members elsewhere.
@@ -44,11 +44,11 @@ def groups_for(values: frozenset[str]) -> set[int]:
 def take_back(user: User, link: SocialAccount) -> None:
     """Ends the memberships and the root role that the claim gave."""
     _synchronize_groups(user, frozenset())
-    _synchronize_root_role(user, link, frozenset(), configured())
+    _synchronize_root_role(user, link, frozenset(), require_oidc())
 
 
 def _synchronize_groups(user: User, values: frozenset[str]) -> None:
-    claimed_ids = groups_for(values)
+    claimed_ids = find_group_ids(values)
     memberships = GroupMembership.objects.filter(user=user, group__scim_id=None)
     memberships_now = dict(memberships.values_list("group_id", "by_provider"))
     given_ids = {group_id for group_id, by_provider in memberships_now.items() if by_provider}
@@ -65,7 +65,10 @@ def _synchronize_root_role(
 ) -> None:
     problems: list[Problem] = []
     mapped = next((role for value, role in oidc.root_roles if value in values), None)
-    claimed_id, default_id = root_role_id(mapped, problems), root_role_id(oidc.root_role or None, problems)
+    claimed_id, default_id = (
+        find_root_role_id(mapped, problems),
+        find_root_role_id(oidc.root_role or None, problems),
+    )
     if problems:
         raise ServiceUnavailable(f"The settings of single sign-on are wrong: {problems[0].message}")
     given_id = link.extra_data.get(ROLE_GIVEN)

@@ -9,7 +9,7 @@ from django.test import Client
 
 from flagadmin.core.http.logs import JsonFormatter, PlainFormatter, without_secrets
 from groups.login.links import create_login_link
-from groups.tokens import new_secret
+from groups.tokens import make_secret
 from tests.support.cast import client, make_token
 
 PASSWORD = "correct horse battery"
@@ -113,7 +113,7 @@ def test_an_unforeseen_error_tells_no_secret(api, log, monkeypatch):
     def fail(*args, **kwargs):
         raise RuntimeError("a secret of ours")
 
-    monkeypatch.setattr("groups.people.me_api.caller_permissions", fail)
+    monkeypatch.setattr("groups.people.me_api.list_permissions", fail)
     response = api["admin"].get("/api/admin/user")
     assert (response.status_code, response.json()["name"]) == (500, "UnknownError")
     assert "a secret of ours" not in response.content.decode()
@@ -122,7 +122,7 @@ def test_an_unforeseen_error_tells_no_secret(api, log, monkeypatch):
 
 @pytest.mark.parametrize("formatter", [JsonFormatter(), PlainFormatter()])
 def test_log_lines(formatter):
-    secret = new_secret("backend", projects=["shop"], environment="production")
+    secret = make_secret("backend", projects=["shop"], environment="production")
     record = logging.makeLogRecord(
         {"name": "x", "msg": "Not Found: /api/admin/api-tokens/%s", "args": (secret,)}
     )

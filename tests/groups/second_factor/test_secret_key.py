@@ -3,7 +3,7 @@
 import pytest
 from django.core.management import call_command
 
-from groups.second_factor.codes import people_with_unreadable_codes
+from groups.second_factor.codes import find_people_with_unreadable_codes
 from tests.support.cast import make_user
 from tests.support.second_factor import set_up_app
 
@@ -19,14 +19,14 @@ def people(db, standing_clock, settings):
 
 
 def test_with_the_same_key_or_as_a_fallback(people, settings):
-    assert people_with_unreadable_codes() == []
+    assert find_people_with_unreadable_codes() == []
     settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "another", [KEY]
-    assert people_with_unreadable_codes() == []
+    assert find_people_with_unreadable_codes() == []
 
 
 def test_with_another_key(people, settings):
     settings.SECRET_KEY = "another"
-    assert people_with_unreadable_codes() == [f"user-{number:02}" for number in range(12)]
+    assert find_people_with_unreadable_codes() == [f"user-{number:02}" for number in range(12)]
 
 
 def test_recovered_databases_say_whose_second_factors_cannot_be_read(people, settings, capsys):

@@ -7,7 +7,7 @@ from django.core.management import CommandError, call_command
 
 from groups.access import Caller
 from groups.models import ApiToken
-from groups.tokens import hash_secret, visible_prefix
+from groups.tokens import hash_secret, make_visible_prefix
 from projects.tokens.actions import delete_token
 from projects.tokens.start_up import create_init_tokens
 from tests.support.cast import client, make_user
@@ -92,7 +92,7 @@ def test_a_short_key_of_an_earlier_version_still_works(db):
     make = ApiToken.objects.create
     make(kind="admin", name="from INIT_ADMIN_API_TOKENS", secret_hash=hash_secret(short), all_projects=True)
     assert create_init_tokens({"INIT_ADMIN_API_TOKENS": short}) == 0
-    assert visible_prefix(short) == "*:*."
+    assert make_visible_prefix(short) == "*:*."
 
 
 def token(*args):

@@ -15,7 +15,7 @@ from flagadmin.core.audit.models import AuditEvent
 from groups.login.sign_on import back_channel
 from groups.login.sign_on.settings import OidcSettings
 from groups.models import User
-from groups.sessions.store import PROVIDER_SESSION, sessions_of
+from groups.sessions.store import PROVIDER_SESSION, read_sessions
 from tests.groups.login.sign_on.keys import public
 from tests.support.identity_provider import identity_provider
 
@@ -38,7 +38,7 @@ def browser_of(user: User, session_id: str = "") -> Client:
     browser = Client()
     browser.force_login(user)
     if session_id:
-        sessions_of(user).filter(session_key=browser.session.session_key).update(
+        read_sessions(user).filter(session_key=browser.session.session_key).update(
             data={PROVIDER_SESSION: session_id}
         )
     return browser
@@ -140,7 +140,7 @@ def test_keys_are_fetched_once_in_a_while(settings: Any, monkeypatch: pytest.Mon
     )
     monkeypatch.setattr("groups.login.sign_on.provider.Endpoints.fetch_keys", fetch)
     for _ in range(3):
-        assert back_channel.issuer_and_keys(rf.post(URL)) == ("https://keys.example.org/", {"keys": []})
+        assert back_channel.read_issuer_and_keys(rf.post(URL)) == ("https://keys.example.org/", {"keys": []})
     assert len(fetched) == 1
 
 
@@ -163,7 +163,7 @@ def test_logging_out_at_the_provider_ends_the_session_here(
         browser.get(real_provider.answer(sent.headers["Location"], "ada", browser=at_provider))
         account = f"{live_server.url}/account/"
         assert browser.get(account, allow_redirects=False).status_code == 200
-        [session] = sessions_of(people["viewer"])
+        [session] = read_sessions(people["viewer"])
         assert session.data[PROVIDER_SESSION]
         real_provider.log_out(at_provider)
         assert browser.get(account, allow_redirects=False).status_code == 302

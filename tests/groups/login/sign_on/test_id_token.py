@@ -7,7 +7,7 @@ import pytest
 from allauth.socialaccount.providers.oauth2.client import OAuth2Error
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from groups.login.sign_on.provider import LEEWAY, verified_claims
+from groups.login.sign_on.provider import LEEWAY, verify_claims
 from tests.groups.login.sign_on.keys import public
 
 ISSUER, CLIENT, NONCE = "https://login.example.org", "flagadmin", "n" * 43
@@ -30,7 +30,7 @@ def standing_clock(monkeypatch):
 def check(claims, *, key=KEY, algorithm="ES256", keys=None, kid="one"):
     token = jwt.encode(claims, key, algorithm=algorithm, headers={"kid": kid} if kid else {})
     keys = {"keys": [public(KEY)]} if keys is None else keys
-    return verified_claims(token, keys=keys, issuer=ISSUER, client_id=CLIENT, nonce=NONCE)
+    return verify_claims(token, keys=keys, issuer=ISSUER, client_id=CLIENT, nonce=NONCE)
 
 
 def without(name):
@@ -117,4 +117,4 @@ def test_a_secret_among_the_keys_proves_nothing():
 @pytest.mark.parametrize("token", ["", "x", "a.b.c", "é"])
 def test_no_token_at_all(token):
     with pytest.raises(OAuth2Error):
-        verified_claims(token, keys={"keys": [public(KEY)]}, issuer=ISSUER, client_id=CLIENT, nonce=NONCE)
+        verify_claims(token, keys={"keys": [public(KEY)]}, issuer=ISSUER, client_id=CLIENT, nonce=NONCE)
