@@ -29,7 +29,7 @@ def account(people: Any, settings: Any, monkeypatch: pytest.MonkeyPatch) -> User
     """The viewer, linked with the subject "anna"."""
     settings.OIDC = OidcSettings(issuer=ISSUER, client_id="flagadmin", client_secret="s3cret")
     keys = {"keys": [public(KEY)]}
-    monkeypatch.setattr(back_channel, "issuer_and_keys", lambda request: (ISSUER, keys))
+    monkeypatch.setattr(back_channel, "read_issuer_and_keys", lambda request: (ISSUER, keys))
     SocialAccount.objects.create(user=people["viewer"], provider=ISSUER, uid="anna")
     return people["viewer"]
 
