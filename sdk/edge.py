@@ -43,24 +43,24 @@ class ValidateTokensView(FreedBodies, APIView):
         Needs no permission, because the caller already has the tokens.
         """
         body = wire.read(wire.Tokens, request.data)
-        return Response({"tokens": valid_tokens(body.tokens)})
+        return Response({"tokens": find_valid_tokens(body.tokens)})
 
 
-def valid_tokens(secrets: Sequence[str]) -> list[dict[str, Any]]:
+def find_valid_tokens(secrets: Sequence[str]) -> list[dict[str, Any]]:
     """The valid tokens without duplicates, in the order of the request."""
     hashes = {hash_secret(secret): secret for secret in secrets}
-    usable = ApiToken.objects.filter(pending_scope__isnull=True).exclude(kind=ApiToken.Kind.PERSONAL)
-    found = usable.filter(secret_hash__in=hashes)
+    usable_tokens = ApiToken.objects.filter(pending_scope__isnull=True).exclude(kind=ApiToken.Kind.PERSONAL)
+    tokens = usable_tokens.filter(secret_hash__in=hashes)
     now = timezone.now()
     documents = {
-        hashes[token.secret_hash]: _document(hashes[token.secret_hash], token)
-        for token in found.prefetch_related("scopes")
+        hashes[token.secret_hash]: _make_document(hashes[token.secret_hash], token)
+        for token in tokens.prefetch_related("scopes")
         if not token.has_expired(now)
     }
     return [documents[secret] for secret in dict.fromkeys(secrets) if secret in documents]
 
 
-def _document(secret: str, token: ApiToken) -> dict[str, Any]:
+def _make_document(secret: str, token: ApiToken) -> dict[str, Any]:
     return {
         "token": secret,
         "type": TYPES.get(ApiToken.Kind(token.kind), token.kind),

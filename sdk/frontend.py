@@ -60,7 +60,7 @@ class Toggle(serializers.Serializer):
 
 
 class Toggles(serializers.Serializer):
-    toggles = Toggle(many=True)
+    evaluate_toggles = Toggle(many=True)
 
 
 class FrontendRequest(serializers.Serializer):
@@ -97,7 +97,7 @@ class FrontendTogglesView(FrontendView):
     )
     def get(self, request: ApiRequest) -> HttpResponse:
         """List the flags that are enabled for the context in the query. Other parameters count as properties."""
-        return toggles(request, body_context({"context": query_context(request)}))
+        return evaluate_toggles(request, read_body_context({"context": read_query_context(request)}))
 
     @extend_schema(
         operation_id="getFrontendFeaturesForContext",
@@ -109,10 +109,10 @@ class FrontendTogglesView(FrontendView):
     )
     def post(self, request: ApiRequest) -> HttpResponse:
         """List the flags that are enabled for the context in the body."""
-        return toggles(request, body_context(request.data))
+        return evaluate_toggles(request, read_body_context(request.data))
 
 
-def toggles(request: ApiRequest, context: dict[str, Any]) -> HttpResponse:
+def evaluate_toggles(request: ApiRequest, context: dict[str, Any]) -> HttpResponse:
     """Environment and projects are the key's, whatever a context says."""
     token = token_of(request)
     environment = environment_of(request)
@@ -135,21 +135,21 @@ def toggles(request: ApiRequest, context: dict[str, Any]) -> HttpResponse:
     return answer
 
 
-def query_context(request: ApiRequest) -> dict[str, Any]:
+def read_query_context(request: ApiRequest) -> dict[str, Any]:
     """``userId=7&properties[country]=NO``; any other parameter is a property too, the last of a name counts."""
     context: dict[str, Any] = {}
     properties: dict[str, str] = {}
     for name, value in request.query_params.dict().items():
         if name in TOP_LEVEL:
             context[name] = value
-        elif found := _PROPERTY.fullmatch(name):
-            properties[found[1]] = value
+        elif match := _PROPERTY.fullmatch(name):
+            properties[match[1]] = value
         else:
             properties.setdefault(name, value)
     return context | {"properties": properties}
 
 
-def body_context(body: Any) -> dict[str, Any]:
+def read_body_context(body: Any) -> dict[str, Any]:
     """Raises ValidationError. No body and no context are an empty one."""
     if not isinstance(body, dict):
         raise ValidationError("The body must be an object.")

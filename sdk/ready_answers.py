@@ -86,7 +86,7 @@ def _body(sent: Ready, answer: FeaturesAnswer | None) -> Callable[[], bytes | No
 
     def body() -> bytes | None:
         answer = kept()
-        return answer.made(gzipped=gzipped) or None if answer is not None else None
+        return answer.get_bytes(gzipped=gzipped) or None if answer is not None else None
 
     return body
 

@@ -85,17 +85,17 @@ class DeltaView(ClientView):
         return read_for_sdks(lambda using: self._answer(request, query, using=using))
 
     def _answer(self, request: ApiRequest, query: FeaturesQuery, *, using: str) -> HttpResponse:
-        found = token_scope(token_of(request), using=using)
-        state = states.get(Scope.of(found))
-        state.bring_up_to_date(found.revisions, using=using)
+        scope = token_scope(token_of(request), using=using)
+        state = states.get(Scope.of(scope))
+        state.bring_up_to_date(scope.revisions, using=using)
         matches, suffix = _filter(query, using=using)
-        version, events = state.events(_version_known(request, suffix), matches)
+        version, events = state.events(_read_known_version(request, suffix), matches)
         etag = f'"{version}{suffix}"'
         if events is None:
             response = not_modified(etag)
             if not query.tags:
                 # As long as the id is trusted: other workers must learn that somebody still asks for it.
-                mark_origin(response, Origin(token_of(request).pk, found, valid_until=time.time() + TRUSTED))
+                mark_origin(response, Origin(token_of(request).pk, scope, valid_until=time.time() + TRUSTED))
         else:
             response = json_response(request, events)
             response["ETag"] = etag
@@ -104,7 +104,7 @@ class DeltaView(ClientView):
         return response
 
 
-def _version_known(request: ApiRequest, suffix: str) -> int | None:
+def _read_known_version(request: ApiRequest, suffix: str) -> int | None:
     """The largest version in If-None-Match for the same filters; None if there is none."""
     etags = (etag.strip('"') for etag in known_etags(request))
     ids = [etag.removesuffix(suffix) for etag in etags if etag.endswith(suffix)]
@@ -122,12 +122,12 @@ def _filter(query: FeaturesQuery, *, using: str) -> tuple[Matches | None, str]:
     """
     if not query.tags:
         return (lambda name: name.startswith(query.name_prefix)) if query.name_prefix else None, ""
-    tagged = _tagged(query.tags, using=using)
+    tagged = _read_tagged_flags(query.tags, using=using)
     digest = hashlib.sha256(orjson.dumps([query.name_prefix, sorted(tagged)])).hexdigest()
     return lambda name: name in tagged and name.startswith(query.name_prefix), f":{digest[:16]}"
 
 
-def _tagged(tags: Iterable[tuple[str, str]], *, using: str) -> set[str]:
+def _read_tagged_flags(tags: Iterable[tuple[str, str]], *, using: str) -> set[str]:
     """The names of flags with one of these (type, value) pairs."""
     one_of = reduce(or_, (Q(tag_type=kind, value=value) for kind, value in tags))
     return set(FlagTag.objects.using(using).filter(one_of).values_list("flag__name", flat=True))

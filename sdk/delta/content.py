@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from flagadmin.core.db.transactions import consistent_reads
 from sdk.delta.scope import Scope
-from sdk.features.pieces import Piece, Place, pieces_at
+from sdk.features.pieces import Piece, Place, read_pieces
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,18 +26,18 @@ class Content:
     @property
     def flags(self) -> list[tuple[str, bytes]]:
         """All flags with their names, in the order of the names."""
-        found: list[tuple[str, bytes]] = []
+        flags: list[tuple[str, bytes]] = []
         for piece in self.pieces.values():
-            found.extend(piece.flags.items())
-        return sorted(found)
+            flags.extend(piece.flags.items())
+        return sorted(flags)
 
     @property
     def segments(self) -> dict[int, bytes]:
         """All segments by id, in order."""
-        found: dict[int, bytes] = {}
+        segments: dict[int, bytes] = {}
         for piece in self.pieces.values():
-            found.update(piece.segments)
-        return dict(sorted(found.items()))
+            segments.update(piece.segments)
+        return dict(sorted(segments.items()))
 
 
 def read_content(scope: Scope, *, using: str) -> Content:
@@ -45,10 +45,10 @@ def read_content(scope: Scope, *, using: str) -> Content:
     with consistent_reads(using):
         revisions = scope.read_revisions(using=using)
         place = Place(scope.environment, inline_segments=False)
-        return Content(place, pieces_at(revisions, place, using=using))
+        return Content(place, read_pieces(revisions, place, using=using))
 
 
-def changed_flags(before: Content, after: Content) -> dict[str, str]:
+def find_changed_flags(before: Content, after: Content) -> dict[str, str]:
     """The names of the flags that differ, each with the project in which it is, or was before it went."""
     gone: dict[str, str] = {}
     changed: dict[str, str] = {}

@@ -5,9 +5,9 @@ from typing import Any
 
 import orjson
 
-from sdk.delta.content import Content, changed_flags
-from sdk.features.cache import compressed_chunks
-from sdk.features.chunks import Chunk, chunked
+from sdk.delta.content import Content, find_changed_flags
+from sdk.features.cache import find_compressed_chunks
+from sdk.features.chunks import Chunk, cut_into_chunks
 
 CHANGES_KEPT = 10_000
 VERSIONS_KEPT = 10_000
@@ -36,7 +36,7 @@ class History:
     def advance(self, version: int, content: Content) -> None:
         """Takes over the content of a later version."""
         segments = content.segments
-        for name, project in changed_flags(self.content, content).items():
+        for name, project in find_changed_flags(self.content, content).items():
             self._flags[name] = (version, project)
         for segment in segments.keys() | self._segments.keys():
             if segments.get(segment) != self._segments.get(segment):
@@ -63,26 +63,26 @@ class History:
         None if nothing changed. Only flags whose name ``matches``, if given.
         """
         if since is None or not self.knows(since):
-            return self._hydration(matches)
-        events = list(self._changes(since, matches))
+            return self._make_hydration(matches)
+        events = list(self._make_change_events(since, matches))
         return [Chunk((b'{"events":[%b]}' % b",".join(events),))] if events else None
 
-    def _hydration(self, matches: Matches | None) -> list[Chunk]:
+    def _make_hydration(self, matches: Matches | None) -> list[Chunk]:
         """In chunks that are compressed already, if an earlier hydration or an SDK answer has the same flags."""
         flags = dict(self.content.flags)
         if matches is None:
             place, pieces = self.content.place, self.content.pieces
-            known = self._chunks or compressed_chunks(place.environment, pieces)
-            chunks = self._chunks = chunked(flags, known)
+            known = self._chunks or find_compressed_chunks(place.environment, pieces)
+            chunks = self._chunks = cut_into_chunks(flags, known)
         else:
-            chunks = chunked({name: text for name, text in flags.items() if matches(name)})
+            chunks = cut_into_chunks({name: text for name, text in flags.items() if matches(name)})
         return [
             Chunk((b'{"events":[{"type":"hydration","eventId":%d,"features":[' % self.version,)),
             *chunks,
             Chunk((b'],"segments":[%b]}]}' % b",".join(self._segments.values()),)),
         ]
 
-    def _changes(self, since: int, matches: Matches | None) -> Iterator[bytes]:
+    def _make_change_events(self, since: int, matches: Matches | None) -> Iterator[bytes]:
         """Segments come before the flags that refer to them, and go after the flags that did."""
         segments = sorted(key for key, version in self._segment_versions.items() if version > since)
         flags = sorted(
@@ -96,18 +96,18 @@ class History:
         }
         for segment in segments:
             if segment in self._segments:
-                yield self._event("segment-updated", b'"segment":%b' % self._segments[segment])
+                yield self._make_event("segment-updated", b'"segment":%b' % self._segments[segment])
         for text in now.values():
             if text is not None:
-                yield self._event("feature-updated", b'"feature":%b' % text)
+                yield self._make_event("feature-updated", b'"feature":%b' % text)
         for name, project in flags:
             if now[name] is None:
-                yield self._event("feature-removed", _members(featureName=name, project=project))
+                yield self._make_event("feature-removed", _members(featureName=name, project=project))
         for segment in segments:
             if segment not in self._segments:
-                yield self._event("segment-removed", _members(segmentId=segment))
+                yield self._make_event("segment-removed", _members(segmentId=segment))
 
-    def _event(self, kind: str, members: bytes) -> bytes:
+    def _make_event(self, kind: str, members: bytes) -> bytes:
         return b'{"type":"%b","eventId":%d,%b}' % (kind.encode(), self.version, members)
 
 

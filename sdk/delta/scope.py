@@ -23,8 +23,8 @@ class Scope:
     projects: tuple[str, ...] | None
 
     @classmethod
-    def of(cls, found: TokenScope) -> "Scope":
-        return cls(found.environment, None if found.all_projects else found.projects)
+    def of(cls, token_scope: TokenScope) -> "Scope":
+        return cls(token_scope.environment, None if token_scope.all_projects else token_scope.projects)
 
     @cached_property
     def key(self) -> str:
@@ -40,5 +40,5 @@ class Scope:
 
 def read_scope(token: ApiToken, *, using: str) -> tuple[Scope, dict[str, int]]:
     """The scope of a token, and the revisions of its projects by id. At most one SQL statement."""
-    found = token_scope(token, using=using)
-    return Scope.of(found), found.revisions
+    readable = token_scope(token, using=using)
+    return Scope.of(readable), readable.revisions

@@ -16,7 +16,7 @@ from flagadmin.core.http.gzip_member import gzip_member
 from sdk.delta.content import read_content
 from sdk.delta.history import History, Matches
 from sdk.delta.scope import Scope
-from sdk.delta.version_ids import Outdated, latest_id, version_id
+from sdk.delta.version_ids import Outdated, get_version_id, read_latest_id
 from sdk.features.answer import KEPT
 from sdk.features.chunks import Chunk
 
@@ -91,7 +91,7 @@ class ScopeState:
             time.sleep(PAUSE * attempt)
             content = read_content(self.scope, using=using)
             try:
-                version = version_id(self.scope.key, content.revisions)
+                version = get_version_id(self.scope.key, content.revisions)
             except Outdated:
                 continue
             self._checked = time.monotonic()
@@ -120,16 +120,16 @@ class ScopeState:
             if since is not None and since > version and self._is_later(since):
                 return since, None
             key = version, since if history.knows(since) else None
-            found = answers.get(key) if matches is None else None
-            if found is None and (chunks := history.events(since, matches)):
-                found = Events(chunks)
+            events = answers.get(key) if matches is None else None
+            if events is None and (chunks := history.events(since, matches)):
+                events = Events(chunks)
                 if matches is None:
-                    answers.put(key, found, limit=settings.CLIENT_FEATURES_CACHE_BYTES)
-            return version, found
+                    answers.put(key, events, limit=settings.CLIENT_FEATURES_CACHE_BYTES)
+            return version, events
 
     def _is_later(self, version: int) -> bool:
         """Whether another worker has told of it. Nobody can say during an outage; then nobody goes back."""
-        return _is_outage() or latest_id(self.scope.key) >= version
+        return _is_outage() or read_latest_id(self.scope.key) >= version
 
 
 def _may_stay(using: str) -> bool:

@@ -37,25 +37,25 @@ class Outdated(Exception):
     """Another worker has already seen a later state than these revisions."""
 
 
-def version_id(scope: str, revisions: Mapping[str, int]) -> int:
+def get_version_id(scope: str, revisions: Mapping[str, int]) -> int:
     """The id of the state of a scope in which its projects have these revisions. Raises Outdated.
 
     Writes only if they differ from the last ones that any worker read. Not for use inside a transaction that
     has already read something: it would not see what others wrote meanwhile.
     """
-    known = _stored(scope)
-    if known is None or known.revisions != revisions:
-        return _next_id(scope, dict(revisions))
-    if timezone.now() - known.seen_at > SEEN_STEP:
+    stored = _read_version(scope)
+    if stored is None or stored.revisions != revisions:
+        return _store_next_id(scope, dict(revisions))
+    if timezone.now() - stored.seen_at > SEEN_STEP:
         with committed_locally():
             SdkVersion.objects.filter(pk=scope).update(seen_at=timezone.now())
-    return known.version
+    return stored.version
 
 
-def latest_id(scope: str) -> int:
+def read_latest_id(scope: str) -> int:
     """The latest id given to the scope by any worker; 0 if there is none."""
-    known = _stored(scope)
-    return known.version if known else 0
+    stored = _read_version(scope)
+    return stored.version if stored else 0
 
 
 def forget_unused() -> None:
@@ -63,21 +63,21 @@ def forget_unused() -> None:
     SdkVersion.objects.filter(seen_at__lt=timezone.now() - KEPT).delete()
 
 
-def _stored(scope: str) -> SdkVersion | None:
+def _read_version(scope: str) -> SdkVersion | None:
     return SdkVersion.objects.filter(pk=scope).first()
 
 
 @transactional
-def _next_id(scope: str, revisions: dict[str, int]) -> int:
+def _store_next_id(scope: str, revisions: dict[str, int]) -> int:
     if standby.is_missing:
         wait_for_no_standby()  # nobody could confirm it, and SDKs only read
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
-        known = _stored(scope)
-        if known is not None:
-            if known.revisions == revisions:
-                return known.version
-            if not _is_later(revisions, known.revisions):
+        stored = _read_version(scope)
+        if stored is not None:
+            if stored.revisions == revisions:
+                return stored.version
+            if not _is_later(revisions, stored.revisions):
                 raise Outdated
         cursor.execute(_NEXT, {"scope": scope, "revisions": _json(revisions)})
         return int(cursor.fetchone()[0])

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from threading import Lock
 
 from flagadmin.core.http.gzip_member import gzip_member
-from sdk.features.chunks import Chunk, chunked, with_changes
+from sdk.features.chunks import Chunk, cut_into_chunks, replace_texts
 from sdk.features.pieces import Piece, Place
 
 _HEAD = Chunk((b'{"version":2,"features":[',))
@@ -47,7 +47,7 @@ class FeaturesAnswer:
     @property
     def body(self) -> bytes:
         with self._making:
-            body = self._body or self._joined()
+            body = self._body or self._join()
             if len(body) <= KEPT:
                 self._body = body
             return body
@@ -56,10 +56,12 @@ class FeaturesAnswer:
     def gzipped(self) -> bytes:
         with self._making:
             if not self._gzipped:
-                self._gzipped = gzip_member(chunk.deflated for chunk in (_HEAD, *self.flags, *self._behind()))
+                self._gzipped = gzip_member(
+                    chunk.deflated for chunk in (_HEAD, *self.flags, *self._make_ending())
+                )
             return self._gzipped
 
-    def made(self, *, gzipped: bool) -> bytes:
+    def get_bytes(self, *, gzipped: bool) -> bytes:
         """The bytes if they have been made, else b"". Never waits."""
         return self._gzipped if gzipped else self._body
 
@@ -68,14 +70,14 @@ class FeaturesAnswer:
         """Without its pieces, which other answers share. Compressed chunks are about as large as ``gzipped``."""
         return self._fixed + len(self._body) + 2 * len(self._gzipped)
 
-    def _joined(self) -> bytes:
+    def _join(self) -> bytes:
         # Joined at once: with a hundred thousand flags, copying them chunk by chunk doubles the time.
         texts = [text for chunk in self.flags for text in chunk.texts] or [b""]
         texts[0] = _HEAD.raw + texts[0]
-        texts[-1] += b"".join(chunk.raw for chunk in self._behind())
+        texts[-1] += b"".join(chunk.raw for chunk in self._make_ending())
         return b",".join(texts)
 
-    def _behind(self) -> Iterator[Chunk]:
+    def _make_ending(self) -> Iterator[Chunk]:
         """What stands behind the flags."""
         if self.segments is None:
             yield Chunk((b'],"query":%b,"meta":%b}' % (self._query, self._meta),))
@@ -85,37 +87,37 @@ class FeaturesAnswer:
             yield Chunk((b'],"meta":%b}' % self._meta,))
 
 
-def flag_chunks(
+def make_flag_chunks(
     pieces: Mapping[str, Piece], matches: Callable[[str], bool], earlier: FeaturesAnswer | None
 ) -> list[Chunk]:
     """The flags of the pieces whose names match. ``earlier`` is an answer to the same query at another state."""
     if earlier is not None and earlier.pieces.keys() == pieces.keys():
-        changed = _changed_flags(earlier.pieces, pieces)
+        changed = _find_changed_flags(earlier.pieces, pieces)
         if changed is not None:
             texts = {name: text for name, text in changed.items() if matches(name)}
-            replaced = with_changes(earlier.flags, texts)
+            replaced = replace_texts(earlier.flags, texts)
             if replaced is not None:
                 return replaced
     flags = {name: text for piece in pieces.values() for name, text in piece.flags.items() if matches(name)}
-    return chunked(flags, earlier.flags if earlier is not None else ())
+    return cut_into_chunks(flags, earlier.flags if earlier is not None else ())
 
 
-def segments_chunk(pieces: Mapping[str, Piece], earlier: FeaturesAnswer | None) -> Chunk:
+def make_segments_chunk(pieces: Mapping[str, Piece], earlier: FeaturesAnswer | None) -> Chunk:
     """The segments of the pieces, by id."""
     segments: dict[int, bytes] = {}
     for piece in pieces.values():
         segments.update(piece.segments)
     texts = tuple(segments[segment_id] for segment_id in sorted(segments))
-    return Chunk(texts).or_earlier(earlier.segments if earlier is not None else None)
+    return Chunk(texts).reuse(earlier.segments if earlier is not None else None)
 
 
-def _changed_flags(before: Mapping[str, Piece], after: Mapping[str, Piece]) -> dict[str, bytes] | None:
+def _find_changed_flags(before: Mapping[str, Piece], after: Mapping[str, Piece]) -> dict[str, bytes] | None:
     """The flags that are not as before, by name. None if some are new or gone."""
     changed: dict[str, bytes] = {}
     for project, piece in after.items():
-        known = before[project]
-        if piece is not known:
-            if piece.flags.keys() != known.flags.keys():
+        known_piece = before[project]
+        if piece is not known_piece:
+            if piece.flags.keys() != known_piece.flags.keys():
                 return None
-            changed.update(flag for flag in piece.flags.items() if flag[1] != known.flags[flag[0]])
+            changed.update(flag for flag in piece.flags.items() if flag[1] != known_piece.flags[flag[0]])
     return changed

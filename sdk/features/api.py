@@ -16,7 +16,7 @@ from flagadmin.core.http.openapi import refusal
 from groups.authentication import ApiRequest
 from sdk.base import ClientView, token_of
 from sdk.features.answer import FeaturesAnswer
-from sdk.features.cache import FeaturesQuery, cache, cached_answer, etag_of, is_older
+from sdk.features.cache import FeaturesQuery, cache, get_answer, is_older, make_key_and_etag
 from sdk.ready_answers import Origin, features_answers, mark_origin
 from sdk.spec_header import HEADER, knows_segments
 from sdk.watcher.scopes import token_scope
@@ -138,7 +138,7 @@ class FeaturesView(ClientView):
 
     def _answer(self, request: ApiRequest, query: FeaturesQuery, *, using: str) -> HttpResponse:
         scope = token_scope(token_of(request), using=using)
-        key, etag = etag_of(scope, query, using=using)
+        key, etag = make_key_and_etag(scope, query, using=using)
         answer = None
         if is_known(request, etag):
             response = not_modified(etag)
@@ -146,17 +146,17 @@ class FeaturesView(ClientView):
             return _answer_of_before(request, key, etag)
         else:
             try:
-                answer = cache.current(key, etag) or cached_answer(token_of(request), query, using=using)
+                answer = cache.current(key, etag) or get_answer(token_of(request), query, using=using)
             except outages.UNREACHABLE:
                 if has_other_database(using) or not outages.may_use_known():
                     raise
                 return _answer_of_before(request, key, etag)
-            response = _full_response(request, answer)
+            response = _make_full_response(request, answer)
             cache.recount(answer, limit=settings.CLIENT_FEATURES_CACHE_BYTES)
         is_current = answer is None or (answer.etag == etag and _is_behind(request, etag))
         if is_current and not (query.tags or outages.is_from_memory()):
             mark_origin(response, Origin(token_of(request).pk, scope, answer))
-        return _with_headers(response)
+        return _add_caching_headers(response)
 
 
 class FeatureView(ClientView):
@@ -171,8 +171,8 @@ class FeatureView(ClientView):
 
     def _answer(self, request: ApiRequest, name: str, *, using: str) -> Response:
         query = FeaturesQuery(knows_segments(request.headers.get(HEADER, "")))
-        key, etag = etag_of(token_scope(token_of(request), using=using), query, using=using)
-        answer = cache.current(key, etag) or cached_answer(token_of(request), query, using=using)
+        key, etag = make_key_and_etag(token_scope(token_of(request), using=using), query, using=using)
+        answer = cache.current(key, etag) or get_answer(token_of(request), query, using=using)
         for piece in answer.pieces.values():
             if name in piece.flags:
                 return Response(orjson.loads(piece.flags[name]))
@@ -185,10 +185,10 @@ def _answer_of_before(request: ApiRequest, key: bytes, etag: str) -> HttpRespons
     latest = answer.etag if answer else etag
     for known in known_etags(request):
         if known == latest or is_older(latest, known):
-            return _with_headers(not_modified(known))
+            return _add_caching_headers(not_modified(known))
     if answer is None:
         raise ServiceUnavailable
-    return _with_headers(_full_response(request, answer))
+    return _add_caching_headers(_make_full_response(request, answer))
 
 
 def read_query(request: ApiRequest) -> FeaturesQuery:
@@ -218,13 +218,13 @@ def _is_behind(request: ApiRequest, etag: str) -> bool:
     return known is None or is_older(known, etag)
 
 
-def _full_response(request: ApiRequest, answer: FeaturesAnswer) -> HttpResponse:
+def _make_full_response(request: ApiRequest, answer: FeaturesAnswer) -> HttpResponse:
     response = json_response(request, answer)
     response["ETag"] = answer.etag
     return response
 
 
-def _with_headers(response: HttpResponse) -> HttpResponse:
+def _add_caching_headers(response: HttpResponse) -> HttpResponse:
     """Lets shared caches keep the answer of each token, if they ask every time whether it is still the same."""
     response["Vary"] = features_answers.vary
     # Without "public", no shared cache may keep the answer to a request with Authorization (RFC 9111, 3.5).

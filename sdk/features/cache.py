@@ -18,9 +18,9 @@ from flagadmin.core.metrics.processes import process_name
 from flagadmin.core.metrics.sampling import sampled
 from groups.models import ApiToken
 from projects.models import FlagTag
-from sdk.features.answer import FeaturesAnswer, flag_chunks, segments_chunk
+from sdk.features.answer import FeaturesAnswer, make_flag_chunks, make_segments_chunk
 from sdk.features.chunks import Chunk
-from sdk.features.pieces import Piece, Place, pieces_at
+from sdk.features.pieces import Piece, Place, read_pieces
 from sdk.token_scope import TokenScope, read_token_scope
 
 
@@ -59,54 +59,54 @@ def _sample() -> None:
     CACHE_BYTES.labels("sdk answers", process_name()).set(cache.nbytes)
 
 
-def etag_of(scope: TokenScope, query: FeaturesQuery, *, using: str) -> tuple[bytes, str]:
+def make_key_and_etag(scope: TokenScope, query: FeaturesQuery, *, using: str) -> tuple[bytes, str]:
     """The cache key of a response and its strong ETag, ``"<hash of the query>:<revision>:v1"``."""
     parts: list[Any] = [scope.environment, scope.all_projects, scope.projects, query.knows_segments]
     if query.name_prefix or query.tags:
-        parts += [query.name_prefix, query.tags, sorted(_tagged(query, using=using) or ())]
+        parts += [query.name_prefix, query.tags, sorted(_read_tagged_flags(query, using=using) or ())]
     key = hashlib.sha256(orjson.dumps(parts)).digest()
     return key, f'"{key[:4].hex()}:{scope.revision}:v1"'
 
 
-def compressed_chunks(environment: str, pieces: Mapping[str, Piece]) -> list[Chunk]:
+def find_compressed_chunks(environment: str, pieces: Mapping[str, Piece]) -> list[Chunk]:
     """The flags of a cached answer for the same environment and projects, if there is one.
 
     Some of its chunks may be compressed already. Answers with filters have fewer flags: the largest counts.
     """
-    found = (
+    chunk_lists = (
         answer.flags
         for _, answer in cache.entries()
         if answer.place.environment == environment and answer.pieces.keys() == pieces.keys()
     )
-    return max(found, key=lambda chunks: sum(len(chunk.names) for chunk in chunks), default=[])
+    return max(chunk_lists, key=lambda chunks: sum(len(chunk.names) for chunk in chunks), default=[])
 
 
 def is_older(known: str, etag: str) -> bool:
     """Whether ``known`` is the ETag of an earlier answer to the same query as that of ``etag``."""
-    one, other = _ETAG.fullmatch(known), _ETAG.fullmatch(etag)
-    return bool(one and other and one[1] == other[1] and int(one[2]) < int(other[2]))
+    known_parts, parts = _ETAG.fullmatch(known), _ETAG.fullmatch(etag)
+    return bool(known_parts and parts and known_parts[1] == parts[1] and int(known_parts[2]) < int(parts[2]))
 
 
-def cached_answer(token: ApiToken, query: FeaturesQuery, *, using: str) -> FeaturesAnswer:
+def get_answer(token: ApiToken, query: FeaturesQuery, *, using: str) -> FeaturesAnswer:
     """An answer from the cache, built if necessary. Only one thread of a worker builds at a time."""
     with _building:
         begun = perf_counter()
         with consistent_reads(using):
             scope = read_token_scope(token, using=using)
-            key, etag = etag_of(scope, query, using=using)
-            found = cache.current(key, etag)
-            if found is not None:
-                return found
+            key, etag = make_key_and_etag(scope, query, using=using)
+            answer = cache.current(key, etag)
+            if answer is not None:
+                return answer
             place = Place(scope.environment, inline_segments=not query.knows_segments)
-            pieces = pieces_at(scope.revisions, place, using=using)
+            pieces = read_pieces(scope.revisions, place, using=using)
             matches = _filter(query, using=using)
-        answer = _answer(scope, query, key, etag, pieces, matches)
+        answer = _make_answer(scope, query, key, etag, pieces, matches)
         cache.put(key, answer, limit=settings.CLIENT_FEATURES_CACHE_BYTES)
         BUILD_SECONDS.observe(perf_counter() - begun)
         return answer
 
 
-def _answer(
+def _make_answer(
     scope: TokenScope,
     query: FeaturesQuery,
     key: bytes,
@@ -120,14 +120,14 @@ def _answer(
         etag,
         Place(scope.environment, not query.knows_segments),
         pieces,
-        flags=flag_chunks(pieces, matches, earlier),
-        segments=segments_chunk(pieces, earlier) if query.knows_segments else None,
-        query=orjson.dumps(_query(scope, query)),
+        flags=make_flag_chunks(pieces, matches, earlier),
+        segments=make_segments_chunk(pieces, earlier) if query.knows_segments else None,
+        query=orjson.dumps(_make_query(scope, query)),
         meta=orjson.dumps({"revisionId": scope.revision, "etag": etag, "queryHash": key[:4].hex()}),
     )
 
 
-def _query(scope: TokenScope, query: FeaturesQuery) -> dict[str, Any]:
+def _make_query(scope: TokenScope, query: FeaturesQuery) -> dict[str, Any]:
     echoed: dict[str, Any] = {"tag": [list(tag) for tag in query.tags]} if query.tags else {}
     if not scope.all_projects:
         echoed["project"] = list(scope.projects)
@@ -137,11 +137,11 @@ def _query(scope: TokenScope, query: FeaturesQuery) -> dict[str, Any]:
 
 
 def _filter(query: FeaturesQuery, *, using: str) -> Callable[[str], bool]:
-    tagged = _tagged(query, using=using)
+    tagged = _read_tagged_flags(query, using=using)
     return lambda name: name.startswith(query.name_prefix) and (tagged is None or name in tagged)
 
 
-def _tagged(query: FeaturesQuery, *, using: str) -> set[str] | None:
+def _read_tagged_flags(query: FeaturesQuery, *, using: str) -> set[str] | None:
     """The names of flags with one of the tags, None without tags.
 
     Part of the ETag, as tags do not change revisions.

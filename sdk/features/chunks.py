@@ -37,14 +37,14 @@ class Chunk:
             self._deflated = deflated(self.raw)
         return self._deflated
 
-    def replacing(self, changed: Mapping[str, bytes]) -> "Chunk":
+    def replace(self, changed: Mapping[str, bytes]) -> "Chunk":
         """This chunk with other texts for some of its names."""
         texts = list(self.texts)
         for name, text in changed.items():
             texts[bisect_left(self.names, name)] = text
         return Chunk(tuple(texts), self.names, self.opening)
 
-    def or_earlier(self, earlier: "Chunk | None") -> "Chunk":
+    def reuse(self, earlier: "Chunk | None") -> "Chunk":
         """The earlier chunk if it is the same: it may be compressed already."""
         same = earlier is not None and self._contents() == earlier._contents()
         return earlier if same and earlier is not None else self
@@ -53,20 +53,20 @@ class Chunk:
         return self.names, self.texts, self.opening
 
 
-def chunked(flags: Mapping[str, bytes], earlier: Iterable[Chunk] = ()) -> list[Chunk]:
+def cut_into_chunks(flags: Mapping[str, bytes], earlier: Iterable[Chunk] = ()) -> list[Chunk]:
     """The flags in the order of their names. Chunks that are as they were ``earlier`` are taken over."""
     known = {chunk.names[0]: chunk for chunk in earlier}
     names = sorted(flags)
     texts = [flags[name] for name in names]
-    starts = [at for at, flag in enumerate(zip(names, texts, strict=True)) if at == 0 or _begins(*flag)]
+    starts = [at for at, flag in enumerate(zip(names, texts, strict=True)) if at == 0 or _is_beginning(*flag)]
     chunks = []
     for start, end in pairwise([*starts, len(names)]):
         chunk = Chunk(tuple(texts[start:end]), tuple(names[start:end]), b"," if start else b"")
-        chunks.append(chunk.or_earlier(known.get(chunk.names[0])))
+        chunks.append(chunk.reuse(known.get(chunk.names[0])))
     return chunks
 
 
-def with_changes(chunks: Sequence[Chunk], changed: Mapping[str, bytes]) -> list[Chunk] | None:
+def replace_texts(chunks: Sequence[Chunk], changed: Mapping[str, bytes]) -> list[Chunk] | None:
     """The chunks with other texts for some of their flags. None if a chunk must begin elsewhere then."""
     firsts = [chunk.names[0] for chunk in chunks]
     by_chunk: dict[int, dict[str, bytes]] = defaultdict(dict)
@@ -74,17 +74,17 @@ def with_changes(chunks: Sequence[Chunk], changed: Mapping[str, bytes]) -> list[
         by_chunk[bisect_right(firsts, name) - 1][name] = text
     replaced = list(chunks)
     for position, its_changes in by_chunk.items():
-        before, after = chunks[position], chunks[position].replacing(its_changes)
-        if _beginnings(before) != _beginnings(after):
+        before, after = chunks[position], chunks[position].replace(its_changes)
+        if _find_beginnings(before) != _find_beginnings(after):
             return None
         replaced[position] = after
     return replaced
 
 
-def _beginnings(chunk: Chunk) -> list[bool]:
-    return [_begins(*flag) for flag in zip(chunk.names, chunk.texts, strict=True)]
+def _find_beginnings(chunk: Chunk) -> list[bool]:
+    return [_is_beginning(*flag) for flag in zip(chunk.names, chunk.texts, strict=True)]
 
 
-def _begins(name: str, text: bytes) -> bool:
+def _is_beginning(name: str, text: bytes) -> bool:
     """Whether a flag begins a chunk. The larger, the likelier, so that chunks of large flags are no larger."""
     return zlib.crc32(name.encode()) % SIZE < len(text)

@@ -33,7 +33,7 @@ class ClientFlags(NamedTuple):
     segments: list[SegmentDefinition]
 
 
-def client_flag_batches(
+def read_client_flags(
     projects: Iterable[str], environment: str, *, inline_segments: bool, using: str = "default"
 ) -> Iterator[ClientFlags]:
     """What SDKs need of the projects, at most BATCH flags at once. Read them in one transaction.
@@ -49,11 +49,11 @@ def client_flag_batches(
             segments |= new
             cursor.execute(_FLAGS, {"ids": ids})
             inlined = segments if inline_segments else None
-            flags = [_client_flag(row, parts, inlined) for row in cursor.fetchall()]
+            flags = [_make_client_flag(row, parts, inlined) for row in cursor.fetchall()]
             yield ClientFlags(flags, [] if inline_segments else list(new.values()))
 
 
-def _client_flag(
+def _make_client_flag(
     row: tuple[Any, ...], parts: FlagParts, inlined: Mapping[int, SegmentDefinition] | None
 ) -> ClientFlag:
     document = _flag(row, parts, inlined)

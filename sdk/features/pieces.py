@@ -8,7 +8,7 @@ from weakref import WeakValueDictionary
 import orjson
 
 from flagadmin.core.server.memory import given_back
-from sdk.features.documents import client_flag_batches
+from sdk.features.documents import read_client_flags
 
 _OVERHEAD = 120  # bytes of memory for a flag or segment, beside its text
 
@@ -34,7 +34,7 @@ latest: WeakValueDictionary[tuple[str, Place], Piece] = WeakValueDictionary()
 """By project and place the piece read last, as long as an answer or a history holds it."""
 
 
-def pieces_at(revisions: Mapping[str, int], place: Place, *, using: str) -> dict[str, Piece]:
+def read_pieces(revisions: Mapping[str, int], place: Place, *, using: str) -> dict[str, Piece]:
     """The pieces of projects at exactly these revisions, which the same transaction has read.
 
     In their order. Only projects of which there is none yet are read.
@@ -81,7 +81,7 @@ class _Text:
 @given_back()
 def _read(projects: Mapping[str, _Text], place: Place, *, using: str) -> None:
     segments: dict[int, bytes] = {}
-    for batch in client_flag_batches(
+    for batch in read_client_flags(
         projects, place.environment, inline_segments=place.inline_segments, using=using
     ):
         segments |= {segment["id"]: _text(segment) for segment in batch.segments}

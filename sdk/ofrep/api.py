@@ -26,7 +26,7 @@ from sdk.delta.api import is_id
 from sdk.delta.scope import read_scope
 from sdk.ofrep import openapi
 from sdk.ofrep.documents import render_flag, render_flags
-from sdk.ofrep.etag import etag_of
+from sdk.ofrep.etag import make_etag
 from sdk.ofrep.request import LenientJSONParser, read_body
 from sdk.ofrep.tickets import TicketAuthentication, event_streams, ticket_of
 from sdk.watcher.scopes import token_scope
@@ -99,23 +99,23 @@ class FlagView(OfrepView):
         examples=[openapi.REQUEST],
         responses=openapi.REFUSALS
         | {
-            200: openapi.answered(
+            200: openapi.describe_response(
                 "The flag's value.",
                 ("A rollout", openapi.ON),
                 ("A variant with a payload", openapi.BLUE),
                 serializer=openapi.OfrepEvaluation,
             ),
-            400: openapi.answered(
+            400: openapi.describe_response(
                 "The body or the context cannot be read, or a needed targeting key is missing.",
-                openapi.refused(
+                openapi.describe_refusal(
                     "TARGETING_KEY_MISSING",
                     "The rollout of flag new-checkout is by userId: the context needs a targetingKey.",
                     "new-checkout",
                 ),
             ),
-            404: openapi.answered(
+            404: openapi.describe_response(
                 "No active flag of this name is in the token's projects.",
-                openapi.refused(
+                openapi.describe_refusal(
                     "FLAG_NOT_FOUND",
                     "Active flag checkout not found in production with this token's projects.",
                     "checkout",
@@ -138,22 +138,22 @@ class FlagsView(OfrepView):
         examples=[openapi.REQUEST],
         responses=openapi.REFUSALS
         | {
-            200: openapi.answered(
+            200: openapi.describe_response(
                 "Every flag's value.",
                 ("Two flags", {"flags": [openapi.BLUE, openapi.ON], "eventStreams": openapi.STREAMS}),
                 serializer=openapi.OfrepEvaluations,
             ),
             304: OpenApiResponse(description="Nothing has changed; no body."),
-            400: openapi.answered(
+            400: openapi.describe_response(
                 "The body or the context cannot be read.",
-                openapi.refused("INVALID_CONTEXT", 'The context must be an object, not "42".'),
+                openapi.describe_refusal("INVALID_CONTEXT", 'The context must be an object, not "42".'),
             ),
         },
     )
     def post(self, request: ApiRequest) -> HttpResponse:
         asked = Question(request)
         ticket = ticket_of(asked.token)
-        etag = etag_of(asked.compiled.snapshot, asked.revisions, asked.context, asked.now, ticket=ticket)
+        etag = make_etag(asked.compiled.snapshot, asked.revisions, asked.context, asked.now, ticket=ticket)
         if is_known(request, etag):
             return not_modified(etag)
         body = render_flags(

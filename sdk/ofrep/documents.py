@@ -18,9 +18,9 @@ from playground.engine.reasons import Reasons
 from playground.evaluation_metrics import EVALUATIONS
 from playground.response.fragments import FlagFragments
 from playground.response.snapshot import ResponseSnapshot
-from sdk.ofrep.errors import FlagNotFound, TargetingKeyMissing, failure
-from sdk.ofrep.reasons import Reason, bucket_of, is_random, lacks_targeting_key, reason_of
-from sdk.ofrep.values import Choice, chosen, value_of
+from sdk.ofrep.errors import FlagNotFound, TargetingKeyMissing, describe_failure
+from sdk.ofrep.reasons import Reason, find_bucket, find_reason, is_random, lacks_targeting_key
+from sdk.ofrep.values import Choice, find_choice, read_value
 
 # What browsers are told: conditions, their values and percentages are for the server's side only.
 WITHOUT_DEFINITIONS: Mapping[tuple[Reason, bool], str] = {
@@ -54,13 +54,13 @@ class Resolver:
             raise TargetingKeyMissing(
                 f"The rollout of flag {flag.name} is by userId: the context needs a targetingKey."
             )
-        choice = chosen(flag, outcome)
-        reason = reason_of(self._evaluation, flag, outcome, choice)
+        choice = find_choice(flag, outcome)
+        reason = find_reason(self._evaluation, flag, outcome, choice)
         return {
             "key": flag.name,
             "reason": reason,
             "variant": choice.name if choice else "enabled" if outcome.on else "disabled",
-            "value": value_of(outcome, fragments),
+            "value": read_value(outcome, fragments),
             "metadata": self._metadata(flag, outcome, fragments, choice, reason),
         }
 
@@ -79,7 +79,7 @@ class Resolver:
         }
         if is_random(self._evaluation, flag, outcome, choice, drawn=flag.name in self._drawn):
             metadata["random"] = True
-        if (bucket := bucket_of(self._evaluation, flag, outcome)) is not None:
+        if (bucket := find_bucket(self._evaluation, flag, outcome)) is not None:
             metadata["bucket"] = bucket
         return metadata
 
@@ -115,5 +115,5 @@ def render_flags(
         try:
             flags.append(resolver.flag(flag, outcome, fragments))
         except ValidationError as error:
-            flags.append(failure(error, flag.name))
+            flags.append(describe_failure(error, flag.name))
     return orjson.dumps({"flags": flags} | more)

@@ -21,24 +21,26 @@ class FlagNotFound(NotFound):
     code: ClassVar[str] = "FLAG_NOT_FOUND"
 
 
-def code_of(error: AppError) -> str:
+def get_code(error: AppError) -> str:
     """The OpenFeature error code. A body or a payload that cannot be read is PARSE_ERROR."""
     code: str = getattr(error, "code", "PARSE_ERROR" if isinstance(error, ValidationError) else "GENERAL")
     return code
 
 
-def failure(error: AppError, key: str | None = None) -> dict[str, Any]:
+def describe_failure(error: AppError, key: str | None = None) -> dict[str, Any]:
     """OFREP's evaluationFailure; without ``key`` that of all flags, or of a request that is about none."""
-    problems = [f"{each.path}: {each.message}" if each.path else each.message for each in error.details]
+    problems = [
+        f"{problem.path}: {problem.message}" if problem.path else problem.message for problem in error.details
+    ]
     details = "; ".join(problems) if len(problems) > 1 else error.message
     named = {} if key is None else {"key": key}
-    return {**named, "errorCode": code_of(error), "errorDetails": details}
+    return {**named, "errorCode": get_code(error), "errorDetails": details}
 
 
 def error_body(path: str, error: AppError, error_id: str) -> dict[str, Any]:
     """The body of a failed request; ``error_id`` finds an unexpected error in the server's log."""
     single = _SINGLE.fullmatch(path)
-    body = failure(error, single[1] if single else None)
+    body = describe_failure(error, single[1] if single else None)
     if error.status >= 500:
         body["errorDetails"] += f" (id {error_id})"
     return body

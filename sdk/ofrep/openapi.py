@@ -109,7 +109,9 @@ class OfrepEvaluations(s.Serializer[Any]):
     eventStreams = OfrepEventStream(many=True)
 
 
-def answered(description: str, *examples: tuple[str, Any], serializer: Any = OfrepFailure) -> OpenApiResponse:
+def describe_response(
+    description: str, *examples: tuple[str, Any], serializer: Any = OfrepFailure
+) -> OpenApiResponse:
     return OpenApiResponse(
         serializer,
         description=description,
@@ -117,7 +119,7 @@ def answered(description: str, *examples: tuple[str, Any], serializer: Any = Ofr
     )
 
 
-def refused(code: str, details: str, key: str | None = None) -> tuple[str, Any]:
+def describe_refusal(code: str, details: str, key: str | None = None) -> tuple[str, Any]:
     named = {} if key is None else {"key": key}
     return code, {**named, "errorCode": code, "errorDetails": details}
 
@@ -146,15 +148,20 @@ REQUEST = OpenApiExample(
     "A user", value={"context": {"targetingKey": "42", "country": "NO"}}, request_only=True
 )
 REFUSALS = {
-    401: answered("No token, or an unknown one.", refused("GENERAL", "API token not found.")),
-    403: answered(
+    401: describe_response(
+        "No token, or an unknown one.", describe_refusal("GENERAL", "API token not found.")
+    ),
+    403: describe_response(
         "A token of another kind.",
-        refused("GENERAL", "This is an admin token; this endpoint accepts backend or frontend tokens only."),
+        describe_refusal(
+            "GENERAL", "This is an admin token; this endpoint accepts backend or frontend tokens only."
+        ),
     ),
-    413: answered(
-        "The body is too large.", refused("GENERAL", "The body is larger than the 1 MB accepted here.")
+    413: describe_response(
+        "The body is too large.",
+        describe_refusal("GENERAL", "The body is larger than the 1 MB accepted here."),
     ),
-    429: answered("Too many requests; `Retry-After` says how long to wait."),
+    429: describe_response("Too many requests; `Retry-After` says how long to wait."),
 }
 KEY = OpenApiParameter("key", str, OpenApiParameter.PATH, description="Name of the flag.")
 TICKET = OpenApiParameter(

@@ -34,7 +34,7 @@ class Reason(StrEnum):
     """Only an SDK could tell, or SDKs cannot read the flag."""
 
 
-def reason_of(
+def find_reason(
     evaluation: Evaluation, flag: CompiledFlag, outcome: FlagOutcome, choice: Choice | None
 ) -> Reason:
     cause = cause_of(flag, outcome)
@@ -52,10 +52,10 @@ def reason_of(
 
 def is_static(flag: CompiledFlag) -> bool:
     """Whether every context gets the same: no condition, no percentage between, no choice of variants, no parent."""
-    every = [flag.variants, *(strategy.variants for strategy in flag.strategies)]
+    variant_lists = [flag.variants, *(strategy.variants for strategy in flag.strategies)]
     return (
         not flag.parents
-        and not any(variants and (variants.overrides or variants.divides) for variants in every)
+        and not any(variants and (variants.overrides or variants.divides) for variants in variant_lists)
         and all(_is_unconditional(strategy) for strategy in flag.strategies if strategy.counts)
     )
 
@@ -72,8 +72,8 @@ def _is_split(
 ) -> bool:
     if not outcome.on:
         return any(
-            _is_outside(evaluation, strategy, found)
-            for strategy, found in zip(flag.strategies, outcome.strategies, strict=True)
+            _is_outside(evaluation, strategy, strategy_outcome)
+            for strategy, strategy_outcome in zip(flag.strategies, outcome.strategies, strict=True)
         )
     if choice is not None and choice.is_by_weight:
         return True
@@ -81,34 +81,40 @@ def _is_split(
     return rollout is not None and rollout.threshold < 100
 
 
-def _is_outside(evaluation: Evaluation, strategy: CompiledStrategy, found: StrategyOutcome) -> bool:
+def _is_outside(
+    evaluation: Evaluation, strategy: CompiledStrategy, strategy_outcome: StrategyOutcome
+) -> bool:
     """Whether only the rollout kept a strategy off."""
     rollout = strategy.rollout
     return (
         rollout is not None
-        and found[BUCKET] > rollout.threshold
-        and _conditions_hold(evaluation, strategy, found)
+        and strategy_outcome[BUCKET] > rollout.threshold
+        and _conditions_hold(evaluation, strategy, strategy_outcome)
     )
 
 
-def _conditions_hold(evaluation: Evaluation, strategy: CompiledStrategy, found: StrategyOutcome) -> bool:
+def _conditions_hold(
+    evaluation: Evaluation, strategy: CompiledStrategy, strategy_outcome: StrategyOutcome
+) -> bool:
     return (
         strategy.counts
-        and found[BITS] == strategy.all_hold
+        and strategy_outcome[BITS] == strategy.all_hold
         and all(evaluation.holds(segment) for segment in strategy.segments)
     )
 
 
-def bucket_of(evaluation: Evaluation, flag: CompiledFlag, outcome: FlagOutcome) -> int | None:
+def find_bucket(evaluation: Evaluation, flag: CompiledFlag, outcome: FlagOutcome) -> int | None:
     """The bucket, from 1 to 100, that decided, or that the rollout did not reach; None if none was hashed."""
-    for position, (strategy, found) in enumerate(zip(flag.strategies, outcome.strategies, strict=True)):
+    for position, (strategy, strategy_outcome) in enumerate(
+        zip(flag.strategies, outcome.strategies, strict=True)
+    ):
         rollout = strategy.rollout
-        if rollout is None or not found[BUCKET] or evaluation.values[rollout.column] is None:
+        if rollout is None or not strategy_outcome[BUCKET] or evaluation.values[rollout.column] is None:
             continue
         if position == outcome.decided or (
-            outcome.decided == NONE and _is_outside(evaluation, strategy, found)
+            outcome.decided == NONE and _is_outside(evaluation, strategy, strategy_outcome)
         ):
-            return found[BUCKET]
+            return strategy_outcome[BUCKET]
     return None
 
 
@@ -130,8 +136,8 @@ def lacks_targeting_key(evaluation: Evaluation, flag: CompiledFlag, outcome: Fla
         return False
     if outcome.result is False:
         return any(
-            _has_nothing_to_hash(evaluation, strategy, found)
-            for strategy, found in zip(flag.strategies, outcome.strategies, strict=True)
+            _has_nothing_to_hash(evaluation, strategy, strategy_outcome)
+            for strategy, strategy_outcome in zip(flag.strategies, outcome.strategies, strict=True)
         )
     return any(
         lacks_targeting_key(evaluation, *evaluation.pair(unmet.parent.name))
@@ -140,12 +146,14 @@ def lacks_targeting_key(evaluation: Evaluation, flag: CompiledFlag, outcome: Fla
     )
 
 
-def _has_nothing_to_hash(evaluation: Evaluation, strategy: CompiledStrategy, found: StrategyOutcome) -> bool:
+def _has_nothing_to_hash(
+    evaluation: Evaluation, strategy: CompiledStrategy, strategy_outcome: StrategyOutcome
+) -> bool:
     rollout = strategy.rollout
     return (
         rollout is not None
         and rollout.stickiness == "userId"
         and rollout.threshold > 0
         and evaluation.values[rollout.column] is None
-        and _conditions_hold(evaluation, strategy, found)
+        and _conditions_hold(evaluation, strategy, strategy_outcome)
     )

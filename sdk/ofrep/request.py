@@ -33,34 +33,34 @@ def read_body(body: Any, *, environment: str, address: str) -> Context:
         raise body
     if not isinstance(body, Mapping) and body is not None:
         raise ValidationError(f"The body must be an object, not {kind_of(body)}.")
-    given = (body or {}).get("context")
-    if given is None:
-        given = {}
-    if not isinstance(given, dict):
-        raise InvalidContext(f"The context must be an object, not {kind_of(given)}.")
+    fields = (body or {}).get("context")
+    if fields is None:
+        fields = {}
+    if not isinstance(fields, dict):
+        raise InvalidContext(f"The context must be an object, not {kind_of(fields)}.")
     problems: list[Problem] = []
-    context = read_context({"context": _fields(given)}, problems)
+    context = read_context({"context": _select_context_fields(fields)}, problems)
     if problems:
         raise InvalidContext.of(problems)
     defaults = {"remoteAddress": address, "appName": ""}
     return Context(defaults | context | {"environment": environment})
 
 
-def _fields(given: dict[str, Any]) -> dict[str, Any]:
+def _select_context_fields(members: dict[str, Any]) -> dict[str, Any]:
     """The members that are context fields, with the targeting key as userId.
 
     OpenFeature allows objects and lists in a context, for uses of the application's own; no condition can name them.
     """
     fields = {
         name: value
-        for name, value in given.items()
+        for name, value in members.items()
         if name in TOP_LEVEL or not isinstance(value, dict | list)
         if name not in (KEY, "properties")
     }
-    properties = given.get("properties")
+    properties = members.get("properties")
     if isinstance(properties, dict):
         fields["properties"] = {n: v for n, v in properties.items() if not isinstance(v, dict | list)}
-    key = given.get(KEY)
+    key = members.get(KEY)
     if isinstance(key, dict | list):
         raise InvalidContext.at(f"context.{KEY}", f"must be a string, not {kind_of(key)}")
     return fields if key is None or key == "" else fields | {"userId": key}

@@ -33,26 +33,29 @@ class Choice(NamedTuple):
         return self.place > 0 and self.variants.divides
 
 
-def chosen(flag: CompiledFlag, outcome: FlagOutcome) -> Choice | None:
+def find_choice(flag: CompiledFlag, outcome: FlagOutcome) -> Choice | None:
     """The variant that the context gets, None if it gets none."""
     if not outcome.on:
         return None
     if outcome.decided != NONE:
-        variants, found = flag.strategies[outcome.decided].variants, outcome.strategies[outcome.decided]
-        if variants is not None and found[PICK] != NONE:
-            return Choice(variants, found[PICK], found[PLACE])
+        variants, strategy_outcome = (
+            flag.strategies[outcome.decided].variants,
+            outcome.strategies[outcome.decided],
+        )
+        if variants is not None and strategy_outcome[PICK] != NONE:
+            return Choice(variants, strategy_outcome[PICK], strategy_outcome[PLACE])
     if flag.variants is None or outcome.pick == NONE:
         return None
     return Choice(flag.variants, outcome.pick, outcome.place)
 
 
-def value_of(outcome: FlagOutcome, fragments: FlagFragments) -> Any:
+def read_value(outcome: FlagOutcome, fragments: FlagFragments) -> Any:
     """The payload, or without one whether the flag is on. Raises ValidationError for a payload not of its type."""
-    payload = _payload(outcome, fragments) if fragments.has_payloads and outcome.on else None
-    return outcome.on if payload is None else typed(payload)
+    payload = _read_payload(outcome, fragments) if fragments.has_payloads and outcome.on else None
+    return outcome.on if payload is None else parse_payload(payload)
 
 
-def _payload(outcome: FlagOutcome, fragments: FlagFragments) -> Mapping[str, Any] | None:
+def _read_payload(outcome: FlagOutcome, fragments: FlagFragments) -> Mapping[str, Any] | None:
     if outcome.decided != NONE and (pick := outcome.strategies[outcome.decided][PICK]) != NONE:
         variant = fragments.strategies[outcome.decided].variant(pick)
     elif outcome.pick != NONE:
@@ -63,7 +66,7 @@ def _payload(outcome: FlagOutcome, fragments: FlagFragments) -> Mapping[str, Any
     return mapping_of(payload) if payload else None
 
 
-def typed(payload: Mapping[str, Any]) -> Any:
+def parse_payload(payload: Mapping[str, Any]) -> Any:
     """The value of a payload ``{type, value}``. JSON and numbers stand in the answer as they are stored: 10.0 has a
     decimal point and 10 has none, and no digit is lost.
 
@@ -71,11 +74,11 @@ def typed(payload: Mapping[str, Any]) -> Any:
     """
     kind, text = payload.get("type"), text_of(payload.get("value"))
     if kind == "json":
-        return _json(text)
-    return _number(text) if kind == "number" else text
+        return _parse_json(text)
+    return _parse_number(text) if kind == "number" else text
 
 
-def _json(text: str) -> orjson.Fragment:
+def _parse_json(text: str) -> orjson.Fragment:
     try:
         orjson.loads(text)
     except orjson.JSONDecodeError as error:
@@ -83,7 +86,7 @@ def _json(text: str) -> orjson.Fragment:
     return orjson.Fragment(text)
 
 
-def _number(text: str) -> Any:
+def _parse_number(text: str) -> Any:
     text = text.strip()
     try:
         number = float(text)

@@ -41,9 +41,9 @@ def _seconds(work: Callable[[], object]) -> float:
 
 
 def _poll() -> None:
-    from sdk.features.documents import client_flag_batches
+    from sdk.features.documents import read_client_flags
 
-    for _ in client_flag_batches(["many"], "production", inline_segments=False):
+    for _ in read_client_flags(["many"], "production", inline_segments=False):
         pass
 
 

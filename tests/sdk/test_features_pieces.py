@@ -23,7 +23,7 @@ from sdk.delta.states import Events
 from sdk.features import answer as features_answer
 from sdk.features import chunks, pieces
 from sdk.features.answer import FeaturesAnswer
-from sdk.features.cache import FeaturesCache, FeaturesQuery, cache, cached_answer
+from sdk.features.cache import FeaturesCache, FeaturesQuery, cache, get_answer
 from sdk.features.pieces import Piece, Place
 from tests.support.cast import make_project, make_token
 from tests.support.flags import add_strategy, make_flag, switch_on
@@ -59,7 +59,7 @@ def tokens(db: None) -> list[ApiToken]:
 
 
 def answer(token: ApiToken, query: FeaturesQuery = ALL) -> FeaturesAnswer:
-    return cached_answer(token, query, using="default")
+    return get_answer(token, query, using="default")
 
 
 def any_flag(rng: random.Random) -> Flag:
@@ -156,7 +156,7 @@ def test_a_switch_reads_one_project_and_compresses_one_chunk(
 ) -> None:
     before = answer(tokens[0])
     _ = before.gzipped
-    read = watched(monkeypatch, pieces, "client_flag_batches")
+    read = watched(monkeypatch, pieces, "read_client_flags")
     compressed = watched(monkeypatch, chunks, "deflated")
     switch_on(Flag.objects.get(name="flag-31"))
     after = answer(tokens[0])
@@ -244,8 +244,8 @@ def test_large_bytes_are_kept_compressed(tokens: list[ApiToken], monkeypatch: py
     monkeypatch.setattr(features_answer, "KEPT", len(whole) - 1)
     large = answer(tokens[0])
     assert gzip.decompress(large.gzipped) == large.body == whole
-    assert large.made(gzipped=False) == b""
-    assert large.made(gzipped=True) == large.gzipped
+    assert large.get_bytes(gzipped=False) == b""
+    assert large.get_bytes(gzipped=True) == large.gzipped
     events = Events([chunks.Chunk((whole,))])
     monkeypatch.setattr(states, "KEPT", len(whole) - 1)
     assert gzip.decompress(events.gzipped) == events.body == whole

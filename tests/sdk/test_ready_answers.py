@@ -196,7 +196,7 @@ def test_bodies_are_those_of_the_features_cache(polled_secret: str) -> None:
         headers = (HOST, ("Authorization", polled_secret), SPEC)
         await server.warm_up(*headers)
         body = (await server.ask(FEATURES, *headers))[2]
-        assert any(answer.made(gzipped=False) is body for _, answer in cache.entries())
+        assert any(answer.get_bytes(gzipped=False) is body for _, answer in cache.entries())
         cache.clear()
         gc.collect()  # Django's responses refer to themselves
         await server.ask(FEATURES, *headers)

@@ -10,7 +10,7 @@ from groups.models import ApiToken
 from projects.definition_parts import Document, read_segments
 from projects.models import Dependency, Strategy, StrategySegment
 from projects.strategies.fields import of_object
-from sdk.features.cache import FeaturesQuery, etag_of
+from sdk.features.cache import FeaturesQuery, make_key_and_etag
 from sdk.token_scope import read_token_scope
 
 _FLAGS = """
@@ -102,7 +102,7 @@ def _strategy(strategy: Document, inlined: Mapping[int, Document] | None) -> Doc
 def plain_features(token: ApiToken, query: FeaturesQuery) -> bytes:
     """The answer to a query without a filter, as one JSON document."""
     scope = read_token_scope(token, using="default")
-    key, etag = etag_of(scope, query, using="default")
+    key, etag = make_key_and_etag(scope, query, using="default")
     flags, segments = client_features(
         scope.projects, scope.environment, inline_segments=not query.knows_segments
     )

@@ -10,7 +10,7 @@ from projects.models import Flag, SdkVersion
 from projects.revision import revisions
 from sdk.delta.scope import Scope
 from sdk.delta.states import states
-from sdk.delta.version_ids import Outdated, latest_id, version_id
+from sdk.delta.version_ids import Outdated, get_version_id, read_latest_id
 from tests.sdk.delta.client import DeltaSdk
 from tests.support.cast import make_project
 from tests.support.flags import make_flag, switch_on
@@ -21,13 +21,13 @@ SCOPE = Scope("development", None).key
 @pytest.mark.django_db
 def test_the_later_state_wins(shop) -> None:
     now = revisions()
-    first = version_id(SCOPE, now)
-    assert version_id(SCOPE, now) == first == latest_id(SCOPE)
+    first = get_version_id(SCOPE, now)
+    assert get_version_id(SCOPE, now) == first == read_latest_id(SCOPE)
     later = now | {"shop": now["shop"] + 5}
-    assert version_id(SCOPE, later) > first
+    assert get_version_id(SCOPE, later) > first
     with pytest.raises(Outdated):
-        version_id(SCOPE, now)
-    assert version_id(SCOPE, later) == latest_id(SCOPE)
+        get_version_id(SCOPE, now)
+    assert get_version_id(SCOPE, later) == read_latest_id(SCOPE)
 
 
 @pytest.mark.django_db
@@ -36,20 +36,20 @@ def test_projects_that_only_one_state_has(shop) -> None:
     before = revisions()
     make_project("docs")
     after = revisions()
-    version = version_id(SCOPE, after)
+    version = get_version_id(SCOPE, after)
     with pytest.raises(Outdated):
-        version_id(SCOPE, before)  # read before the project was created
+        get_version_id(SCOPE, before)  # read before the project was created
     shop.delete()
     deleted = revisions()
-    assert version_id(SCOPE, deleted) > version
+    assert get_version_id(SCOPE, deleted) > version
     with pytest.raises(Outdated):
-        version_id(SCOPE, after)
+        get_version_id(SCOPE, after)
 
 
 @pytest.mark.django_db
 def test_no_two_scopes_have_an_id_in_common(shop) -> None:
     scopes = [Scope("development", projects).key for projects in (None, (), ("shop",), ("default", "shop"))]
-    ids = [version_id(scope, {"shop": revision}) for revision in range(5) for scope in scopes]
+    ids = [get_version_id(scope, {"shop": revision}) for revision in range(5) for scope in scopes]
     assert len(set(ids)) == len(ids) == 20
     assert SdkVersion.objects.count() == 4
 

@@ -12,7 +12,7 @@ from playground.engine.context import Context
 from playground.engine.evaluator import evaluate
 from playground.response.snapshot import ResponseSnapshot, compile_playground
 from sdk.ofrep import documents
-from sdk.ofrep.errors import FlagNotFound, failure
+from sdk.ofrep.errors import FlagNotFound, describe_failure
 from tests.support.engine import NOW
 from tests.support.examples import examples
 from tests.support.generators import contexts, states
@@ -49,7 +49,7 @@ def one_flag(snapshot: ResponseSnapshot, name: str, context: Any) -> dict[str, A
     try:
         return json.loads(documents.render_flag(snapshot, name, Context(context), NOW, browser=False))
     except documents.ValidationError as error:
-        return failure(error, name)
+        return describe_failure(error, name)
 
 
 def give_payloads(state: Any, payloads: list[Any]) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 from playground.engine.context import Context
 from playground.response.snapshot import compile_playground
-from sdk.ofrep.etag import dates_reached, etag_of
+from sdk.ofrep.etag import find_dates_reached, make_etag
 from tests.support.engine import NOW
 
 
@@ -27,7 +27,7 @@ def test_the_way_to_a_snapshot_does_not_matter() -> None:
     fresh = compile_playground(flags, used, environment="production").snapshot
     assert [segment.name for segment in changed.segments] != [segment.name for segment in fresh.segments]
     context = Context({"userId": "7"})
-    assert dates_reached(changed, context, NOW) == dates_reached(fresh, context, NOW)
-    assert [result for _, result in dates_reached(fresh, context, NOW)] == [True, True, False]
-    first, second = (etag_of(each, {"p": 1}, context, NOW, ticket="t") for each in (changed, fresh))
+    assert find_dates_reached(changed, context, NOW) == find_dates_reached(fresh, context, NOW)
+    assert [result for _, result in find_dates_reached(fresh, context, NOW)] == [True, True, False]
+    first, second = (make_etag(each, {"p": 1}, context, NOW, ticket="t") for each in (changed, fresh))
     assert first == second
