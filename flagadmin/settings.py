@@ -176,7 +176,6 @@ def _database(url: str) -> dict[str, Any]:
         "ENGINE": "flagadmin.core.db.postgresql",
         **{name.upper(): options.pop(name, "") for name in ("user", "password", "host", "port")},
         "NAME": options.pop("dbname", ""),
-        "CONN_HEALTH_CHECKS": True,
         "OPTIONS": {**WHEN_HOSTS_DIE, **options, "pool": dict(_POOL)},
     }
 
@@ -186,7 +185,6 @@ def _bundled_database() -> dict[str, Any]:
     return {
         "ENGINE": "flagadmin.core.db.bundled",
         "NAME": "flagadmin",
-        "CONN_HEALTH_CHECKS": True,
         "OPTIONS": {"data_dir": DATA_DIR, "durable": durable, "pool": dict(_POOL)},
     }
 

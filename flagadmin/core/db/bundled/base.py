@@ -13,6 +13,7 @@ from flagadmin.core.db.bundled.server import (
     ensure_running,
     tool_path,
 )
+from flagadmin.core.db.pooled import PooledConnections
 
 
 class DatabaseClient(PostgresClient):
@@ -28,7 +29,7 @@ class DatabaseClient(PostgresClient):
         return [str(tool_path("psql")), *arguments[1:]], environment
 
 
-class DatabaseWrapper(postgresql.DatabaseWrapper):
+class DatabaseWrapper(PooledConnections, postgresql.DatabaseWrapper):
     """OPTIONS accepts `data_dir` (a path) and `durable` (False in tests) in addition to psycopg's options."""
 
     client_class = DatabaseClient

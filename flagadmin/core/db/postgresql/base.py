@@ -5,6 +5,7 @@ from typing import Any
 
 from django.db.backends.postgresql import base as postgresql
 
+from flagadmin.core.db.pooled import PooledConnections
 from flagadmin.core.db.standby import (
     CommitInDoubt,
     CommitRefused,
@@ -22,7 +23,7 @@ SELECT pg_current_xact_id_if_assigned() IS NOT NULL
 """
 
 
-class DatabaseWrapper(postgresql.DatabaseWrapper):
+class DatabaseWrapper(PooledConnections, postgresql.DatabaseWrapper):
     """Raises CommitInDoubt or CommitRefused where nobody confirms what would be answered with success."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -1,8 +1,11 @@
 """Idle database connections are closed, and connection errors contain the server's message."""
 
+from typing import Any
+
 import psycopg
 import pytest
 from django.db import OperationalError, connection
+from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg_pool import ConnectionPool
 
 from flagadmin import settings as own_settings
@@ -19,6 +22,31 @@ def test_idle_connections_are_closed() -> None:
         for one in taken:
             pool.putconn(one)
         wait_until(lambda: pool.get_stats()["pool_size"] == given["min_size"])
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_connection_of_the_pool_that_the_server_has_closed_is_replaced() -> None:
+    pooled: Any = connection.copy()
+    pooled.settings_dict["OPTIONS"]["pool"] = own_settings._POOL | {"max_size": 1}
+    try:
+        before = _backend(pooled)
+        pooled.close()  # gives it back
+        assert _backend(pooled) == before
+        pooled.close()
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_terminate_backend(%s, 60000)", [before])
+        assert _backend(pooled) != before
+    finally:
+        pooled.close()
+        pooled.close_pool()
+
+
+def _backend(database: BaseDatabaseWrapper) -> int:
+    """The server's process for this connection."""
+    with database.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        [pid] = cursor.fetchone()
+        return int(pid)
 
 
 @pytest.mark.django_db
