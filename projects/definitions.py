@@ -59,12 +59,12 @@ def definitions(
     wanted = list(projects)
     with connection.cursor() as cursor:
         if flags is None:
-            found = _read_flags(cursor, f"{_IN_PROJECTS} AND {_ACTIVE}", projects=wanted)
+            rows = _read_flags(cursor, f"{_IN_PROJECTS} AND {_ACTIVE}", projects=wanted)
         else:
             # Not by the project too: a few names are found fastest by their own index.
             named = _read_flags(cursor, f"{_NAMED} AND {_ACTIVE}", names=list(flags))
-            found = [row for row in named if row[_PROJECT] in wanted]
-        return _definitions(cursor, found, environment, segments)
+            rows = [row for row in named if row[_PROJECT] in wanted]
+        return _definitions(cursor, rows, environment, segments)
 
 
 def definition_batches(projects: Iterable[str], environment: str) -> Iterator[Definitions]:

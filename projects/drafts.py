@@ -102,8 +102,8 @@ class Drafting:
 
 def stored_strategies(flag: Flag, environment: str) -> list[StrategyDefinition]:
     """The flag's strategies in the environment, in order."""
-    [found] = definitions([flag.project_id], environment, flags=[flag.name]).flags
-    return found["strategies"]
+    [definition] = definitions([flag.project_id], environment, flags=[flag.name]).flags
+    return definition["strategies"]
 
 
 def as_stored(document: StrategyDefinition, stored: StrategyDefinition) -> StrategyDefinition:
@@ -116,5 +116,5 @@ def enabled_places(flags: Sequence[Flag]) -> list[tuple[str, str]]:
     rows = FlagEnvironment.objects.filter(flag__in=flags, enabled=True)
     rows = rows.filter(environment__projects=flags[0].project_id)
     names = Environment.objects.names()
-    found = rows.values_list("flag__name", "environment_id")
-    return sorted(found, key=lambda place: (names.index(place[1]), place[0]))
+    places = rows.values_list("flag__name", "environment_id")
+    return sorted(places, key=lambda place: (names.index(place[1]), place[0]))

@@ -51,12 +51,14 @@ class ConstraintTable:
         self._ranks: list[tuple[array[int], array[int]]] = []
         """First the positions of conditions with a constraint and its index, then of those with a second one, ..."""
         known: dict[int, int] = {}
-        for position, each in enumerate(conditions):
-            if not each.constraints:
+        for position, its_conditions in enumerate(conditions):
+            if not its_conditions.constraints:
                 continue
-            while len(each.constraints) > len(self._ranks):
+            while len(its_conditions.constraints) > len(self._ranks):
                 self._ranks.append((array("I"), array("I")))
-            for constraint, (positions, indices) in zip(each.constraints, self._ranks, strict=False):
+            for constraint, (positions, indices) in zip(
+                its_conditions.constraints, self._ranks, strict=False
+            ):
                 index = known.setdefault(id(constraint), len(self._tests))
                 if index == len(self._tests):
                     self._columns.append(constraint.column)

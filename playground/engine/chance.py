@@ -76,21 +76,21 @@ def _own_share(evaluation: Evaluation, flag: CompiledFlag, outcome: FlagOutcome)
     if not flag.strategies:
         return 1.0, True
     off, decidable = 1.0, True
-    for strategy, found in zip(flag.strategies, outcome.strategies, strict=True):
+    for strategy, strategy_outcome in zip(flag.strategies, outcome.strategies, strict=True):
         if not strategy.counts:
             continue
-        if found[VERDICT] is None:
+        if strategy_outcome[VERDICT] is None:
             decidable = False
             continue
-        drawn = drawn_share(evaluation, strategy, found)
-        off *= 1 - (float(bool(found[VERDICT])) if drawn is None else drawn)
+        drawn = drawn_share(evaluation, strategy, strategy_outcome)
+        off *= 1 - (float(bool(strategy_outcome[VERDICT])) if drawn is None else drawn)
     return 1 - off, decidable or off == 0
 
 
 def _parents_share(evaluation: Evaluation, flag: CompiledFlag, outcome: FlagOutcome) -> float:
     """The share of calls on which every parent is as the flag needs it."""
     share = 1.0
-    unmet = {each.parent: each.problem for each in outcome.unmet}
+    unmet = {unmet_parent.parent: unmet_parent.problem for unmet_parent in outcome.unmet}
     for parent in flag.parents:
         problem = unmet.get(parent)
         if problem in (ParentProblem.MISSING, ParentProblem.CHAINED):
@@ -113,11 +113,11 @@ def variant_share(evaluation: Evaluation, parent: Parent) -> float:
         return 1.0
     flag, outcome = evaluation.pair(parent.name)
     share, left = 0.0, 1.0
-    for strategy, found in zip(flag.strategies, outcome.strategies, strict=True):
-        if not strategy.counts or found[VERDICT] is None:
+    for strategy, strategy_outcome in zip(flag.strategies, outcome.strategies, strict=True):
+        if not strategy.counts or strategy_outcome[VERDICT] is None:
             continue
-        drawn = drawn_share(evaluation, strategy, found)
-        passes = float(bool(found[VERDICT])) if drawn is None else drawn
+        drawn = drawn_share(evaluation, strategy, strategy_outcome)
+        passes = float(bool(strategy_outcome[VERDICT])) if drawn is None else drawn
         share += left * passes * _share_of(strategy.variants or flag.variants, parent, evaluation)
         left *= 1 - passes
     return share + left * _share_of(flag.variants, parent, evaluation)

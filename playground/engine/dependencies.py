@@ -20,12 +20,12 @@ def unmet_parents(
     snapshot: Snapshot, outcomes: Sequence[PlainOutcome], position: int, variant_of: VariantOf
 ) -> tuple[Unmet, ...]:
     """The parents of the flag at a position that are not in the required state."""
-    found = []
+    unmet = []
     for parent in snapshot.flags[position].parents:
         problem = _problem(snapshot, outcomes, parent, variant_of)
         if problem is not None:
-            found.append(Unmet(parent, problem))
-    return tuple(found)
+            unmet.append(Unmet(parent, problem))
+    return tuple(unmet)
 
 
 def _problem(

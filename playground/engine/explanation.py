@@ -146,8 +146,8 @@ class _Explainer:
             fault=flag.fault,
             parents=tuple(self.parent(parent, outcome) for parent in flag.parents),
             strategies=tuple(
-                self.strategy(strategy, found, decides=index == outcome.decided)
-                for index, (strategy, found) in enumerate(
+                self.strategy(strategy, strategy_outcome, decides=index == outcome.decided)
+                for index, (strategy, strategy_outcome) in enumerate(
                     zip(flag.strategies, outcome.strategies, strict=True)
                 )
             ),

@@ -142,10 +142,10 @@ def _address(text: str) -> Address | None:
     if "%" in text or not text.isascii() or "/" in text:
         return None
     try:
-        found = ipaddress.ip_address(text)
+        parsed = ipaddress.ip_address(text)
     except ValueError:
         return None
-    return found.version, int(found)
+    return parsed.version, int(parsed)
 
 
 Network = tuple[int, int, int]
@@ -155,15 +155,15 @@ Network = tuple[int, int, int]
 def network(text: str) -> Network | None:
     """An IP address, optionally with a prefix length or (IPv4) a netmask; host bits may be set."""
     host, slash, length = text.partition("/")
-    found = address(host)
-    if found is None:
+    parsed = address(host)
+    if parsed is None:
         return None
-    bits = 32 if found[0] == 4 else 128
-    prefix = _prefix(length, found[0], bits) if slash else bits
+    bits = 32 if parsed[0] == 4 else 128
+    prefix = _prefix(length, parsed[0], bits) if slash else bits
     if prefix is None:
         return None
     mask = (1 << bits) - (1 << (bits - prefix))
-    return found[0], mask, found[1] & mask
+    return parsed[0], mask, parsed[1] & mask
 
 
 def _prefix(length: str, ip_version: int, bits: int) -> int | None:

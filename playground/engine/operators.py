@@ -138,15 +138,15 @@ def pattern_test(pattern: str, *, fold: bool, inverted: bool) -> Test:
     def test(value: Any) -> bool:
         if value is None or value is UNDECIDABLE:
             return value is UNDECIDABLE and not inverted
-        found = patterns.compiled(pattern, case_insensitive=fold)
-        return found is not None and found.search(value) is not None
+        expression = patterns.compiled(pattern, case_insensitive=fold)
+        return expression is not None and expression.search(value) is not None
 
     return test
 
 
 def network_test(texts: list[str]) -> Test:
     """Whether an IP address is in one of the networks; strings that are not networks are ignored."""
-    networks = tuple(found for text in texts if (found := literals.network(text)) is not None)
+    networks = tuple(parsed for text in texts if (parsed := literals.network(text)) is not None)
 
     def test(value: literals.Address | None) -> bool:
         if value is None:

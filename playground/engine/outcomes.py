@@ -136,7 +136,7 @@ def state_of(flag: CompiledFlag, outcome: PlainOutcome) -> State:
 def deciding_parent(outcome: PlainOutcome) -> Unmet:
     """The first parent that keeps the flag off for certain, else the first that only an SDK can tell."""
     unmet = outcome[-1]
-    return next((each for each in unmet if each.problem is not ParentProblem.UNKNOWN), unmet[0])
+    return next((parent for parent in unmet if parent.problem is not ParentProblem.UNKNOWN), unmet[0])
 
 
 def variant_name(flag: CompiledFlag, outcome: PlainOutcome) -> str | None:

@@ -35,14 +35,14 @@ def fault(pattern: str, *, case_insensitive: bool = False) -> str | None:
     """Why a pattern cannot be run, as the end of a sentence about it; None if it is valid."""
     if len(pattern) > MAX_LENGTH:
         return f"is longer than {MAX_LENGTH:,} characters"
-    found = _compiled(pattern, case_insensitive)
-    return found if isinstance(found, str) else None
+    expression = _compiled(pattern, case_insensitive)
+    return expression if isinstance(expression, str) else None
 
 
 def compiled(pattern: str, *, case_insensitive: bool = False) -> Any:
     """The compiled pattern, None if it is not valid. RE2 has no look-around and no back-references."""
-    found = _compiled(pattern, case_insensitive) if len(pattern) <= MAX_LENGTH else None
-    return None if isinstance(found, str) else found
+    expression = _compiled(pattern, case_insensitive) if len(pattern) <= MAX_LENGTH else None
+    return None if isinstance(expression, str) else expression
 
 
 def longest_text(pattern: str, *, case_insensitive: bool = False) -> int:
@@ -62,8 +62,8 @@ def _compiled(pattern: str, case_insensitive: bool) -> Any:
     options.max_mem = MAX_MEMORY
     options.case_sensitive = not case_insensitive
     try:
-        found = re2.compile(pattern, options)
-        return found if found.groups <= MAX_GROUPS else f"has more than {MAX_GROUPS} named groups"
+        expression = re2.compile(pattern, options)
+        return expression if expression.groups <= MAX_GROUPS else f"has more than {MAX_GROUPS} named groups"
     except re2.error as error:
         return "takes too much memory" if "too large" in str(error) else INVALID
     finally:

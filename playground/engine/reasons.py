@@ -57,8 +57,8 @@ class _Subjects(dict[str, str | None]):
         self._evaluation = evaluation
 
     def __missing__(self, stickiness: str) -> str | None:
-        found = None if stickiness == "random" else self._evaluation.sticky(stickiness)
-        phrase = self[stickiness] = sentences.subject_phrase(*found) if found else None
+        identifier = None if stickiness == "random" else self._evaluation.sticky(stickiness)
+        phrase = self[stickiness] = sentences.subject_phrase(*identifier) if identifier else None
         return phrase
 
 
@@ -107,11 +107,11 @@ class Reasons:
     def flag(self, flag: CompiledFlag, outcome: PlainOutcome) -> str:
         """The reason of a flag's result."""
         cause = cause_of(flag, outcome)
-        _, _, decided, _, _, found, _ = outcome
+        _, _, decided, _, _, outcomes, _ = outcome
         if cause is Cause.NO_STRATEGY_PASSED:
-            return self._none_passed(flag, found)
+            return self._none_passed(flag, outcomes)
         if cause is Cause.STRATEGY_PASSED:
-            return self.passed(flag.strategies[decided], found[decided])
+            return self.passed(flag.strategies[decided], outcomes[decided])
         if cause is Cause.SWITCHED_OFF:
             return sentences.switched_off(self._evaluation.snapshot.environment)
         if cause is Cause.UNREADABLE:
@@ -122,14 +122,14 @@ class Reasons:
             return sentences.NO_STRATEGIES
         return next(
             self._only_sdk(strategy)
-            for strategy, its_outcome in zip(flag.strategies, found, strict=True)
+            for strategy, its_outcome in zip(flag.strategies, outcomes, strict=True)
             if strategy.counts and its_outcome[VERDICT] is None
         )
 
-    def _none_passed(self, flag: CompiledFlag, found: list[StrategyOutcome]) -> str:
+    def _none_passed(self, flag: CompiledFlag, outcomes: list[StrategyOutcome]) -> str:
         failed = [
             self.failed(strategy, outcome)
-            for strategy, outcome in zip(flag.strategies, found, strict=True)
+            for strategy, outcome in zip(flag.strategies, outcomes, strict=True)
             if strategy.counts
         ]
         if not failed:
@@ -252,7 +252,11 @@ class Reasons:
             return sentences.SWITCHED_OFF_DETAIL
         if flag.fault is not None or len(flag.strategies) != 1:
             return ""
-        strategy, found = flag.strategies[0], outcome.strategies[0]
-        if strategy.rollout is None or not found[BUCKET] or self._unmet(strategy, found[BITS]):
+        strategy, strategy_outcome = flag.strategies[0], outcome.strategies[0]
+        if (
+            strategy.rollout is None
+            or not strategy_outcome[BUCKET]
+            or self._unmet(strategy, strategy_outcome[BITS])
+        ):
             return ""
-        return sentences.bucket_detail(found[BUCKET], strategy.rollout.threshold)
+        return sentences.bucket_detail(strategy_outcome[BUCKET], strategy.rollout.threshold)

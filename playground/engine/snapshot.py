@@ -124,9 +124,13 @@ class Snapshot:
         """The constraints on currentTime: their results change while the definitions stay as they are."""
         strategies = [strategy for flag in self.flags for strategy in flag.strategies]
         used = set(chain.from_iterable(strategy.segments for strategy in strategies))
-        found = [strategy.constraints for strategy in strategies]
-        found += [self.segments[position].constraints for position in used]
-        timed = {id(each): each for each in chain.from_iterable(found) if each.field == "currentTime"}
+        constraint_lists = [strategy.constraints for strategy in strategies]
+        constraint_lists += [self.segments[position].constraints for position in used]
+        timed = {
+            id(constraint): constraint
+            for constraint in chain.from_iterable(constraint_lists)
+            if constraint.field == "currentTime"
+        }
         return list(timed.values())
 
     def only(self, name: str) -> Snapshot:

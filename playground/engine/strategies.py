@@ -88,7 +88,7 @@ def compile_strategy(
         evaluated = kind.is_evaluated
         note = _note(kind, parameters) if evaluated else sentences.host_strategy()
     conditions = compiler.together(constraints)
-    found, missing = _segments(document.get("segments"), segments)
+    segment_positions, missing = _segments(document.get("segments"), segments)
     mode = _mode(evaluated=evaluated, disabled=disabled, never=bool(note))
     return CompiledStrategy(
         id=text_of(document.get("id")),
@@ -98,7 +98,7 @@ def compile_strategy(
         counts=not disabled,
         conditions=conditions,
         all_hold=-1 if missing else conditions.all_hold,
-        segments=found,
+        segments=segment_positions,
         missing_segments=missing,
         rollout=rollout if mode is Mode.OPEN else None,
         variants=compile_strategy_variants(
@@ -122,8 +122,8 @@ def _mode(*, evaluated: bool, disabled: bool, never: bool) -> Mode:
 def _segments(ids: object, segments: Mapping[str, int]) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """The positions of the segments, each once, and the ids of those that do not exist."""
     unique = list(dict.fromkeys(text_of(segment) for segment in items_of(ids)))
-    found = tuple(segments[segment] for segment in unique if segment in segments)
-    return found, tuple(segment for segment in unique if segment not in segments)
+    positions = tuple(segments[segment] for segment in unique if segment in segments)
+    return positions, tuple(segment for segment in unique if segment not in segments)
 
 
 def _fault(

@@ -50,8 +50,8 @@ def suggested_value(operator: str, value: str) -> str | None:
         or not problem(operator, value)
     ):
         return None
-    found = _SUGGESTED[OPERATORS[operator].family](value.strip())
-    return found if found is not None and not problem(operator, found) else None
+    suggested = _SUGGESTED[OPERATORS[operator].family](value.strip())
+    return suggested if suggested is not None and not problem(operator, suggested) else None
 
 
 def _number(text: str) -> str | None:

@@ -131,11 +131,11 @@ def _compile_payload(document: object, shared: Shared) -> Payload | None:
 
 
 def _overrides(variants: list[Mapping[str, Any]], columns: Columns) -> list[Override]:
-    found: list[Override] = []
+    overrides: list[Override] = []
     for index, variant in enumerate(variants):
         for override in objects_of(variant.get("overrides")):
             field = string_of(override.get("contextName"))
             if field is not None:
                 expected = frozenset(strings_of(override.get("values")))
-                found.append((index, columns.position("text", field), expected, field))
-    return found
+                overrides.append((index, columns.position("text", field), expected, field))
+    return overrides

@@ -48,8 +48,8 @@ class Blockers:
 
     def _needs(self, *, by_segment: bool) -> list[tuple[str, str]]:
         """Sorted (parent or segment, flag) names."""
-        found = (each for each in self.dependants if each.by_segment == by_segment)
-        return sorted((dependant.needs, dependant.name) for dependant in found)
+        dependants = (each for each in self.dependants if each.by_segment == by_segment)
+        return sorted((dependant.needs, dependant.name) for dependant in dependants)
 
 
 def deletion_blockers(project: Project) -> Blockers:

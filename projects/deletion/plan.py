@@ -101,14 +101,14 @@ def plan_project_deletion(project_id: str, *, caller: Caller) -> DeletionPlan:
     Raises NotFound. Checking the permission to delete is up to the caller.
     """
     project = access_project(caller, project_id)
-    found = deletion_blockers(project)
+    blockers = deletion_blockers(project)
     deleted, narrowed = _tokens(project)
     groups, people = _access(project)
     return DeletionPlan(
         project=project,
-        blockers=[error.message for error in found.errors],
-        active=_active(found),
-        dependants=found.dependants,
+        blockers=[error.message for error in blockers.errors],
+        active=_active(blockers),
+        dependants=blockers.dependants,
         archived=_names(Flag.objects.archived().filter(project=project)),
         deleted_tokens=deleted,
         narrowed_tokens=narrowed,
@@ -129,8 +129,8 @@ def _names(rows: QuerySet[Any]) -> list[str]:
     return list(rows.order_by("name").values_list("name", flat=True))
 
 
-def _active(found: Blockers) -> list[ActiveFlag]:
-    ids = Flag.objects.active().filter(project=found.project).order_by().values("pk")
+def _active(blockers: Blockers) -> list[ActiveFlag]:
+    ids = Flag.objects.active().filter(project=blockers.project).order_by().values("pk")
     seen: dict[int, datetime] = dict(
         FlagLastSeen.objects.filter(flag_id__in=ids)
         .order_by()
@@ -139,7 +139,7 @@ def _active(found: Blockers) -> list[ActiveFlag]:
         .values_list("flag_id", "last")
     )
     used_by = _uses(ids)
-    return [ActiveFlag(name, seen.get(pk), used_by.get(pk, [])) for pk, name in found.active.items()]
+    return [ActiveFlag(name, seen.get(pk), used_by.get(pk, [])) for pk, name in blockers.active.items()]
 
 
 def _uses(flag_ids: QuerySet[Any]) -> dict[int, list[LastUse]]:
@@ -149,11 +149,11 @@ def _uses(flag_ids: QuerySet[Any]) -> dict[int, list[LastUse]]:
     rows = list(last.values_list("flag_id", "application_id", "last"))
     applications = Application.objects.filter(pk__in={application_id for _, application_id, _ in rows})
     names = dict(applications.values_list("pk", "name"))
-    found: dict[int, list[LastUse]] = {}
+    uses: dict[int, list[LastUse]] = {}
     for flag_id, application_id, moment in rows:
         if application_id in names:
-            found.setdefault(flag_id, []).append(LastUse(names[application_id], moment))
-    return found
+            uses.setdefault(flag_id, []).append(LastUse(names[application_id], moment))
+    return uses
 
 
 def _tokens(project: Project) -> tuple[list[str], list[str]]:
@@ -186,8 +186,8 @@ def is_own(token: ApiToken, project: Project, scopes: Scopes) -> bool:
 
 def scopes_of(tokens: Iterable[ApiToken]) -> Scopes:
     """The ids of the projects in each token's scope, by token id."""
-    found: Scopes = {token.pk: [] for token in tokens}
-    rows = ApiTokenProject.objects.filter(token_id__in=list(found)).order_by("project_id")
+    scopes: Scopes = {token.pk: [] for token in tokens}
+    rows = ApiTokenProject.objects.filter(token_id__in=list(scopes)).order_by("project_id")
     for token_id, project_id in rows.values_list("token_id", "project_id"):
-        found[token_id].append(project_id)
-    return found
+        scopes[token_id].append(project_id)
+    return scopes

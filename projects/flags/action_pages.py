@@ -146,7 +146,7 @@ class Parents(AsksFirst):
         return self.given("do") == "remove"
 
     def stored(self, flag: Flag) -> dict[str, Any]:
-        return {each["feature"]: each for each in dependency_documents([flag.pk])[flag.pk]}
+        return {dependency["feature"]: dependency for dependency in dependency_documents([flag.pk])[flag.pk]}
 
     def act(self) -> str:
         name, parent = self.place[1], self.parent()
@@ -215,7 +215,7 @@ class Order(AsksFirst):
 
     def order(self) -> dict[str, int]:
         """The place of each strategy by its id. Empty if no order is given: they keep theirs."""
-        order = moved([each for each in self.given("order").split(",") if each], self.given("move"))
+        order = moved(list(filter(None, self.given("order").split(","))), self.given("move"))
         return {identifier: index for index, identifier in enumerate(order)}
 
     def act(self) -> str:
@@ -228,10 +228,12 @@ class Order(AsksFirst):
         order = self.order()
         stored = stored_strategies(flag, self.given("environment"))
         check_problems(
-            order_problems(flag, self.given("environment"), order, {each["id"] for each in stored})
+            order_problems(flag, self.given("environment"), order, {strategy["id"] for strategy in stored})
         )
-        placed = [each | {"sortOrder": order.get(each["id"], each["sortOrder"])} for each in stored]
-        return sorted(placed, key=lambda each: (each["sortOrder"], each["id"]))
+        placed = [
+            strategy | {"sortOrder": order.get(strategy["id"], strategy["sortOrder"])} for strategy in stored
+        ]
+        return sorted(placed, key=lambda strategy: (strategy["sortOrder"], strategy["id"]))
 
     def edits(self) -> list[FlagEdit]:
         flag, environment = self.find(), self.given("environment")

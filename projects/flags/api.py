@@ -65,8 +65,8 @@ class FlagViewSet(ETagMixin, OnFlagViewSet):
     @extend_schema(operation_id="getFeatures", responses={200: FlagSummaryList})
     def list(self, request: ApiRequest, project_id: str) -> Response:
         """List the active flags of a project, sorted by name."""
-        found = list(Flag.objects.active().filter(project=self.project))
-        return Response({"version": 2, "features": flag_summaries(found, caller=self.caller)})
+        flags = list(Flag.objects.active().filter(project=self.project))
+        return Response({"version": 2, "features": flag_summaries(flags, caller=self.caller)})
 
     @extend_schema(
         operation_id="createFeature", request=FlagBody, responses={201: FlagMetadata}, examples=[NEW_FLAG]

@@ -60,5 +60,5 @@ class ArchiveViewSet(ViewSet):
 
 
 def _archived(flags: FlagQuerySet) -> Response:
-    found = flags.archived().order_by("name")
-    return Response({"version": 2, "features": [metadata_document(flag) for flag in found]})
+    archived_flags = flags.archived().order_by("name")
+    return Response({"version": 2, "features": [metadata_document(flag) for flag in archived_flags]})

@@ -133,16 +133,16 @@ class NothingSelected(ValidationError):
 
 def selected_flags(project: Project, given: QueryDict, *, archived: bool = False) -> list[Flag]:
     """The flags that a form selects, by name. Raises NothingSelected, and ValidationError for too many."""
-    found: QuerySet[Flag] = Flag.objects.archived(archived).filter(project=project).order_by("name")
+    flags: QuerySet[Flag] = Flag.objects.archived(archived).filter(project=project).order_by("name")
     if "matching" in given:
-        found = matching_flags(found, project, QueryDict(str(given["matching"])))
-        if found.count() > MAX_MATCHING:
+        flags = matching_flags(flags, project, QueryDict(str(given["matching"])))
+        if flags.count() > MAX_MATCHING:
             raise ValidationError(f"Select at most {MAX_MATCHING} flags at once.")
     elif "all" not in given:
-        found = found.filter(name__in=given.getlist("name"))
-    if not found:
+        flags = flags.filter(name__in=given.getlist("name"))
+    if not flags:
         raise NothingSelected(archived)
-    return list(found)
+    return list(flags)
 
 
 class ArchivePage(Drafting, SelectedFlags):

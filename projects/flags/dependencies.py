@@ -94,10 +94,10 @@ def remove_dependency(project_id: str, name: str, parent: str, *, caller: Caller
     """Removes one parent. Raises NoAccess, and NotFound also if the flag does not depend on ``parent``."""
     flag = access_flag_for_update(caller, project_id, name, Permission.UPDATE_FEATURE_DEPENDENCY)
     rows = _rows(flag)
-    found = [row for row in rows if row.parent.name == parent]
-    if not found:
+    removed = [row for row in rows if row.parent.name == parent]
+    if not removed:
         raise no_parent(flag, parent)
-    _remove(flag, found, rows, caller=caller)
+    _remove(flag, removed, rows, caller=caller)
 
 
 def no_parent(flag: Flag, parent: str) -> NotFound:

@@ -33,13 +33,13 @@ def environment_summaries(flags: Sequence[Flag]) -> dict[int, list[Document]]:
         )
     }
     places = _project_environments({flag.project_id for flag in flags})
-    found: dict[int, list[Document]] = {}
+    summaries: dict[int, list[Document]] = {}
     for flag in flags:
-        found[flag.pk] = []
+        summaries[flag.pk] = []
         for name, kind, order in places[flag.project_id]:
             enabled, variant_count = switches.get((flag.pk, name), (False, 0))
             total, active = counts.get((flag.pk, name), (0, 0))
-            found[flag.pk].append(
+            summaries[flag.pk].append(
                 {
                     "name": name,
                     "enabled": enabled,
@@ -51,7 +51,7 @@ def environment_summaries(flags: Sequence[Flag]) -> dict[int, list[Document]]:
                     "hasEnabledStrategies": active > 0,
                 }
             )
-    return found
+    return summaries
 
 
 def evaluation_counts(ids: Sequence[int]) -> dict[Place, Document]:
@@ -64,15 +64,15 @@ def evaluation_counts(ids: Sequence[int]) -> dict[Place, Document]:
 
 
 def _project_environments(projects: Iterable[str]) -> dict[str, list[tuple[str, str, int]]]:
-    found: dict[str, list[tuple[str, str, int]]] = defaultdict(list)
+    environments: dict[str, list[tuple[str, str, int]]] = defaultdict(list)
     rows = ProjectEnvironment.objects.filter(project_id__in=list(projects)).order_by(
         "environment__sort_order", "environment_id"
     )
     for project, *environment in rows.values_list(
         "project_id", "environment_id", "environment__type", "environment__sort_order"
     ):
-        found[project].append(tuple(environment))  # type: ignore[arg-type]
-    return found
+        environments[project].append(tuple(environment))  # type: ignore[arg-type]
+    return environments
 
 
 def _switches(ids: Sequence[int]) -> dict[Place, tuple[bool, int]]:

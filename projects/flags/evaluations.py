@@ -101,16 +101,22 @@ def evaluations_by_day(
 def _filled(
     environments: Iterable[str], times: Sequence[datetime], rows: Iterable[tuple[Any, ...]]
 ) -> dict[str, Evaluations]:
-    found = {name: Evaluations([Count(at) for at in times]) for name in environments}
-    places = {(name, count.at): count for name, one in found.items() for count in one.counts}
+    evaluations = {name: Evaluations([Count(at) for at in times]) for name in environments}
+    places = {
+        (name, count.at): count
+        for name, in_environment in evaluations.items()
+        for count in in_environment.counts
+    }
     for environment, at, yes, no, variant in rows:
         if variant is not None:
-            found[environment].variants[variant] = yes
+            evaluations[environment].variants[variant] = yes
         elif count := places.get((environment, _moment(at))):
             count.yes, count.no = yes, no
-    for one in found.values():
-        one.variants = dict(sorted(one.variants.items(), key=lambda item: (-item[1], item[0])))
-    return found
+    for in_environment in evaluations.values():
+        in_environment.variants = dict(
+            sorted(in_environment.variants.items(), key=lambda item: (-item[1], item[0]))
+        )
+    return evaluations
 
 
 def _moment(at: datetime | date) -> datetime:
@@ -128,11 +134,11 @@ def last_evaluated(flag_ids: Iterable[int]) -> dict[int, dict[str, datetime]]:
 
     ``max(found[flag_id].values(), default=None)`` is the last time in any environment.
     """
-    found: dict[int, dict[str, datetime]] = {flag_id: {} for flag_id in flag_ids}
-    rows = FlagLastSeen.objects.filter(flag_id__in=list(found))
+    times: dict[int, dict[str, datetime]] = {flag_id: {} for flag_id in flag_ids}
+    rows = FlagLastSeen.objects.filter(flag_id__in=list(times))
     for flag_id, environment, seen_at in rows.values_list("flag_id", "environment", "seen_at"):
-        found[flag_id][environment] = seen_at
-    return found
+        times[flag_id][environment] = seen_at
+    return times
 
 
 @dataclass(frozen=True, slots=True)

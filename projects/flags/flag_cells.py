@@ -84,12 +84,12 @@ def flag_cells(flags: Sequence[Flag]) -> list[FlagCells]:
 def texts_when_on(ids: Sequence[int], environment: str) -> dict[int, str | None]:
     """What the cells of these flags would say if they were on; None without an enabled strategy. One query."""
     strategies = _strategies(ids)
-    found: dict[int, str | None] = {}
+    texts: dict[int, str | None] = {}
     for flag_id in ids:
         count, share, conditional = strategies.get((flag_id, environment), _NONE)
         cell = _cell(environment, False, True, count, share, conditional, None)
-        found[flag_id] = cell.text if count else None
-    return found
+        texts[flag_id] = cell.text if count else None
+    return texts
 
 
 def _cell(
@@ -123,18 +123,18 @@ def _strategies(ids: Sequence[int]) -> dict[tuple[int, str], tuple[int | None, f
 
 
 def _parents(ids: Sequence[int]) -> dict[int, list[str]]:
-    found: dict[int, list[str]] = defaultdict(list)
+    parents: dict[int, list[str]] = defaultdict(list)
     rows = Dependency.objects.filter(flag_id__in=ids).order_by("id")
     for flag_id, name in rows.values_list("flag_id", "parent__name"):
-        found[flag_id].append(name)
-    return found
+        parents[flag_id].append(name)
+    return parents
 
 
 def _environments(projects: set[str]) -> dict[str, list[tuple[str, str]]]:
-    found: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    environments: dict[str, list[tuple[str, str]]] = defaultdict(list)
     rows = ProjectEnvironment.objects.filter(project_id__in=projects).order_by(
         "environment__sort_order", "environment_id"
     )
     for project, name, kind in rows.values_list("project_id", "environment_id", "environment__type"):
-        found[project].append((name, kind))
-    return found
+        environments[project].append((name, kind))
+    return environments

@@ -130,8 +130,10 @@ def _own_events(changes: Sequence[GroupedChange], events: QuerySet[AuditEvent]) 
             yield [event] if event.type in TYPES else []
             continue
         hour = event.created_at.replace(minute=0, second=0, microsecond=0)
-        of_request = (each for each in listed if each.request_id == event.request_id and each.pk <= event.pk)
-        yield [each for each in of_request if each.created_at >= hour]
+        of_request = (
+            other for other in listed if other.request_id == event.request_id and other.pk <= event.pk
+        )
+        yield [other for other in of_request if other.created_at >= hour]
 
 
 def _pages(

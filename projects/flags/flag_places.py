@@ -131,12 +131,12 @@ def _warning(place: Document) -> str:
 
 def variant_splits(document: Document, evaluations: Mapping[str, Evaluations]) -> list[Split]:
     """The environments with variants, those with most evaluations first."""
-    found = [
+    splits = [
         Split(place["name"], _weights(place), evaluations[place["name"]].variants)
         for place in document["environments"]
         if place["variants"] or any(strategy["variants"] for strategy in place["strategies"])
     ]
-    most = sorted(found, key=lambda split: -sum(split.measured.values()))[:MAX_SPLITS]
+    most = sorted(splits, key=lambda split: -sum(split.measured.values()))[:MAX_SPLITS]
     return [_bounded(split) for split in most]
 
 
@@ -152,9 +152,9 @@ def _bounded(split: Split) -> Split:
     line = f"{len(others):,} others"
 
     def merged(numbers: Mapping[str, Any]) -> dict[str, Any]:
-        found = {name: number for name, number in numbers.items() if name in kept}
+        shown = {name: number for name, number in numbers.items() if name in kept}
         left = sum(numbers.get(name, 0) for name in others)
-        return {**found, line: left} if left else found
+        return {**shown, line: left} if left else shown
 
     return Split(split.environment, merged(split.weights), merged(split.measured))
 
@@ -164,4 +164,4 @@ def _weights(place: Document) -> dict[str, float]:
     counted = [strategy for strategy in place["strategies"] if not strategy["disabled"]]
     lists = [strategy["variants"] or place["variants"] for strategy in counted] or [place["variants"]]
     weights = [{variant["name"]: variant["weight"] for variant in variants} for variants in lists]
-    return weights[0] if all(each == weights[0] for each in weights) else {}
+    return weights[0] if all(weights_of_strategy == weights[0] for weights_of_strategy in weights) else {}

@@ -86,8 +86,8 @@ def _toggle(flag: Flag, cell: Cell, *, caller: Caller) -> Toggle:
 
 
 def _tags(ids: Sequence[int]) -> dict[int, list[str]]:
-    found: dict[int, list[str]] = defaultdict(list)
+    tags: dict[int, list[str]] = defaultdict(list)
     rows = FlagTag.objects.filter(flag__in=ids).order_by("tag_type", "value")
     for flag_id, kind, value in rows.values_list("flag_id", "tag_type", "value"):
-        found[flag_id].append(f"{kind}:{value}")
-    return found
+        tags[flag_id].append(f"{kind}:{value}")
+    return tags

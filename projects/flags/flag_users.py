@@ -32,11 +32,11 @@ def using_applications(flag: Flag) -> list[UsingApplication]:
         return []
     lines = {line.name: line for line in project_applications(flag.project_id).filter(name__in=list(by_name))}
     oldest = oldest_versions(flag.project_id)
-    found = []
+    applications = []
     for name, users in by_name.items():
         line = lines.get(name)
         sdks = group_sdks(line.sdks) if line else []
-        found.append(
+        applications.append(
             UsingApplication(
                 name=name,
                 environments=[user.environment for user in users],
@@ -46,10 +46,10 @@ def using_applications(flag: Flag) -> list[UsingApplication]:
                 outdated=any(oldest.get(sdk["name"]) in sdk["versions"] for sdk in sdks),
             )
         )
-    return found
+    return applications
 
 
 def _text(sdk: str, versions: Sequence[str], oldest: Mapping[str, str]) -> str:
     """``unleash-node-sdk 6.11.0 (outdated), 6.12.1``"""
-    named = [f"{each} (outdated)" if oldest.get(sdk) == each else each for each in versions]
+    named = [f"{version} (outdated)" if oldest.get(sdk) == version else version for version in versions]
     return f"{sdk} {', '.join(named)}".strip()

@@ -15,10 +15,10 @@ def check_room(project: Project, more: int) -> None:
         return
     active = Flag.objects.active()
     if project.flag_limit is not None:
-        there = active.filter(project=project).count()
-        if there + more > project.flag_limit:
+        number = active.filter(project=project).count()
+        if number + more > project.flag_limit:
             raise InvalidOperation(
-                f"Project {project.pk} has {there} of at most {project.flag_limit} flags; "
+                f"Project {project.pk} has {number} of at most {project.flag_limit} flags; "
                 f"{more} more {'does' if more == 1 else 'do'} not fit."
             )
     limit = Limits.from_settings().flags

@@ -70,12 +70,12 @@ def checked_url(url: str) -> str:
 def access_link(flag: Flag, link_id: str) -> FlagLink:
     """A link of the flag. Raises NotFound."""
     try:
-        found = FlagLink.objects.filter(pk=uuid.UUID(link_id), flag=flag).first()
+        link = FlagLink.objects.filter(pk=uuid.UUID(link_id), flag=flag).first()
     except ValueError:
-        found = None
-    if found is None:
+        link = None
+    if link is None:
         raise NotFound(f"{flag.name} has no link {link_id}.")
-    return found
+    return link
 
 
 def _record(

@@ -141,8 +141,8 @@ def stale_flag_counts(flags: QuerySet[Flag], *, now: datetime) -> QuerySet[Any, 
     counted = rows.annotate(
         overdue=Count("pk", filter=overdue(now)), stale_flags=Count("pk", filter=Q(stale=True))
     )
-    found = counted.filter(Q(stale_flags__gt=0) | Q(overdue__gt=0))
-    return found.order_by("-stale_flags", "-overdue", "project_id")
+    counts = counted.filter(Q(stale_flags__gt=0) | Q(overdue__gt=0))
+    return counts.order_by("-stale_flags", "-overdue", "project_id")
 
 
 def _seen(value: str) -> Q:

@@ -29,11 +29,11 @@ def name_problem(name: str) -> str | None:
         return f"must have at most {MAX_LENGTH} characters, not {len(name)}"
     if name in (".", ".."):
         return f"{name} cannot be used in a URL. {ALLOWED}"
-    found = _FORBIDDEN.search(name)
-    if found is None:
+    character = _FORBIDDEN.search(name)
+    if character is None:
         return None
-    what = "spaces are" if found[0].isspace() else f"{found[0]} is"
-    return f"{what} not allowed. {ALLOWED}"
+    subject = "spaces are" if character[0].isspace() else f"{character[0]} is"
+    return f"{subject} not allowed. {ALLOWED}"
 
 
 def pattern_problem(name: str, rules: NamingRules) -> str | None:

@@ -75,11 +75,11 @@ def dependency_document(parent: str, enabled: bool, variants: list[str]) -> Docu
 
 def dependency_documents(flag_ids: Iterable[int]) -> dict[int, list[Document]]:
     """The parents of each flag, in the order in which they were added."""
-    found: dict[int, list[Document]] = defaultdict(list)
+    documents: dict[int, list[Document]] = defaultdict(list)
     rows = Dependency.objects.filter(flag_id__in=list(flag_ids)).order_by("id")
     for flag_id, *parent in rows.values_list("flag_id", "parent__name", "enabled", "variants"):
-        found[flag_id].append(dependency_document(*parent))
-    return found
+        documents[flag_id].append(dependency_document(*parent))
+    return documents
 
 
 def flag_summaries(flags: Sequence[Flag], *, caller: Caller) -> list[Document]:
@@ -145,10 +145,10 @@ def _dependency_kinds(ids: Sequence[int]) -> dict[int, str]:
 
 def _segment_names(ids: Sequence[int]) -> dict[int, list[str]]:
     rows = StrategySegment.objects.filter(strategy__flag_id__in=ids).order_by("segment__name")
-    found: dict[int, list[str]] = defaultdict(list)
+    names: dict[int, list[str]] = defaultdict(list)
     for flag_id, name in rows.values_list("strategy__flag_id", "segment__name").distinct():
-        found[flag_id].append(name)
-    return found
+        names[flag_id].append(name)
+    return names
 
 
 def person_document(user: Any) -> Document:
@@ -166,13 +166,13 @@ def _lifecycle(flag: Flag, stages: dict[int, Document]) -> Document:
 
 
 def _tags(ids: Sequence[int]) -> dict[int, list[Document]]:
-    found: dict[int, list[Document]] = defaultdict(list)
+    tags: dict[int, list[Document]] = defaultdict(list)
     rows = FlagTag.objects.filter(flag_id__in=ids)
     for flag_id, tag_type, value, color in rows.values_list(
         "flag_id", "tag_type_id", "value", "tag_type__color"
     ):
-        found[flag_id].append({"value": value, "type": tag_type, "color": color})
-    return found
+        tags[flag_id].append({"value": value, "type": tag_type, "color": color})
+    return tags
 
 
 def _favorites(ids: Sequence[int], caller: Caller) -> set[int]:

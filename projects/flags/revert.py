@@ -117,14 +117,17 @@ def _write(flag: Flag, part: FlagPart) -> None:
 def _write_parents(flag: Flag, part: FlagPart) -> None:
     """Replaces all, because their ids are their order."""
     wanted = part.after["dependencies"]
-    parents = Flag.objects.filter(name__in=[each["feature"] for each in wanted])
+    parents = Flag.objects.filter(name__in=[dependency["feature"] for dependency in wanted])
     ids = dict(parents.values_list("name", "pk"))
     Dependency.objects.filter(flag=flag).delete()
     Dependency.objects.bulk_create(
         Dependency(
-            flag=flag, parent_id=ids[each["feature"]], enabled=each["enabled"], variants=each["variants"]
+            flag=flag,
+            parent_id=ids[dependency["feature"]],
+            enabled=dependency["enabled"],
+            variants=dependency["variants"],
         )
-        for each in wanted
+        for dependency in wanted
     )
 
 

@@ -120,10 +120,10 @@ def find_target(
     if event is None:
         assert at is not None
         return Target(at)
-    found = readable_events(caller).filter(pk=event, feature=flag.name).first()
-    if found is None:
+    audit_event = readable_events(caller).filter(pk=event, feature=flag.name).first()
+    if audit_event is None:
         raise ValidationError.at("event", f"{flag.name} has no event {event}")
-    return Target(found.created_at, event)
+    return Target(audit_event.created_at, event)
 
 
 @consistent_reads()
@@ -205,9 +205,9 @@ class _Check:
         place = {"project": self.flag.project_id, "environment": part.environment or None}
         needed = _needed(part)
         missing = [permission for permission in needed if not self.caller.can(permission, **place)]
-        found = list(check(part))
-        notes = [each for each in found if isinstance(each, Note)]
-        return PlannedPart(part, [each for each in found if each not in notes], missing, notes)
+        problems = list(check(part))
+        notes = [problem for problem in problems if isinstance(problem, Note)]
+        return PlannedPart(part, [problem for problem in problems if problem not in notes], missing, notes)
 
     def environment_problems(self, part: FlagPart) -> Iterator[Problem]:
         path = f"environments.{part.environment}"
@@ -217,7 +217,7 @@ class _Check:
             yield Problem(path, f"environment {part.environment} {why}")
             return
         yield from self.created_again(E.ENVIRONMENT_CREATED, "environment", {part.environment: path})
-        stored = {each["id"]: each for each in part.before["strategies"]}
+        stored = {stored_strategy["id"]: stored_strategy for stored_strategy in part.before["strategies"]}
         limits = Limits.from_settings()
         if len(part.after["strategies"]) > max(limits.strategies, len(stored)):
             yield Problem(f"{path}.strategies", f"a flag must have at most {limits.strategies} strategies")
@@ -278,12 +278,15 @@ def _needed(part: FlagPart) -> Iterator[Permission]:
             yield Permission.UPDATE_FEATURE_ENVIRONMENT
         if part.before["variants"] != part.after["variants"]:
             yield Permission.UPDATE_FEATURE_ENVIRONMENT_VARIANTS
-        old, new = ({each["id"]: each for each in side["strategies"]} for side in (part.before, part.after))
+        old, new = (
+            {strategy["id"]: strategy for strategy in side["strategies"]}
+            for side in (part.before, part.after)
+        )
         if new.keys() - old.keys():
             yield Permission.CREATE_FEATURE_STRATEGY
         if old.keys() - new.keys():
             yield Permission.DELETE_FEATURE_STRATEGY
-        if any(old[each] != new[each] for each in old.keys() & new.keys()):
+        if any(old[key] != new[key] for key in old.keys() & new.keys()):
             yield Permission.UPDATE_FEATURE_STRATEGY
 
 
@@ -306,5 +309,5 @@ def restored(before: Document, parts: Sequence[FlagPart]) -> Document:
     """The flag's version once these parts are as they were."""
     places = in_environments(before)
     places |= {part.environment: part.after for part in parts if part.environment}
-    rest = {key: value for part in parts if not part.environment for key, value in part.after.items()}
-    return {**before, **rest, "environments": [{"name": name, **places[name]} for name in sorted(places)]}
+    shared = {key: value for part in parts if not part.environment for key, value in part.after.items()}
+    return {**before, **shared, "environments": [{"name": name, **places[name]} for name in sorted(places)]}

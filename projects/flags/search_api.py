@@ -54,5 +54,5 @@ class SearchViewSet(ViewSet):
         Archived flags are found only with archived=IS:true or lifecycle=IS:archived.
         """
         search = FlagFilter(request.query_params, Flag.objects.readable_by(self.caller))
-        found, total = search.page(self.caller.id)
-        return Response({"features": search_documents(found, caller=self.caller), "total": total})
+        flags, total = search.page(self.caller.id)
+        return Response({"features": search_documents(flags, caller=self.caller), "total": total})

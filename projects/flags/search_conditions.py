@@ -64,14 +64,14 @@ def parts(text: str) -> tuple[str, list[str]]:
     return operator, [value.strip() for value in rest.split(",")]
 
 
-def is_one_of(one: Callable[[str], Q]) -> Condition:
+def is_one_of(condition_of: Callable[[str], Q]) -> Condition:
     """Matches one of the values, or none of them if the operator is negative."""
-    return lambda operator, values: _signed(operator, reduce(or_, map(one, values)))
+    return lambda operator, values: _signed(operator, reduce(or_, map(condition_of, values)))
 
 
-def includes(one: Callable[[str], Q]) -> Condition:
+def includes(condition_of: Callable[[str], Q]) -> Condition:
     return lambda operator, values: _signed(
-        operator, reduce(and_ if operator in _ALL else or_, map(one, values))
+        operator, reduce(and_ if operator in _ALL else or_, map(condition_of, values))
     )
 
 

@@ -25,8 +25,8 @@ def change_tags(name: str, add: Sequence[Tag], remove: Sequence[Tag] = (), *, ca
     ValidationError.
     """
     check_tags(add)
-    found = access_named_flag(caller, name)
-    flag = access_flag_for_update(caller, found.project_id, name, Permission.UPDATE_FEATURE)
+    flag_seen = access_named_flag(caller, name)
+    flag = access_flag_for_update(caller, flag_seen.project_id, name, Permission.UPDATE_FEATURE)
     apply_tags([flag], add, remove, caller=caller)
     return flag
 
@@ -68,11 +68,11 @@ def check_tags(tags: Sequence[Tag], place: str = "") -> None:
 
 def apply_tags(flags: Sequence[Flag], add: Sequence[Tag], remove: Sequence[Tag], *, caller: Caller) -> None:
     """Adds and removes tags of locked flags, recording an event for each change."""
-    there = set(
+    stored = set(
         FlagTag.objects.filter(flag__in=flags).values_list("flag__name", "tag_type_id", "value").order_by()
     )
-    added = [(flag, tag) for flag in flags for tag in dict.fromkeys(add) if (flag.name, *tag) not in there]
-    gone = [(flag, tag) for flag in flags for tag in dict.fromkeys(remove) if (flag.name, *tag) in there]
+    added = [(flag, tag) for flag in flags for tag in dict.fromkeys(add) if (flag.name, *tag) not in stored]
+    gone = [(flag, tag) for flag in flags for tag in dict.fromkeys(remove) if (flag.name, *tag) in stored]
     FlagTag.objects.bulk_create(
         FlagTag(flag=flag, tag_type_id=kind, value=value) for flag, (kind, value) in added
     )

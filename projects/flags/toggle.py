@@ -14,10 +14,10 @@ from projects.models import Flag, FlagEnvironment, ProjectEnvironment, Strategy
 def project_environment(project_id: str, environment: str) -> ProjectEnvironment:
     """The project's link to an environment that it uses. Raises NotFound."""
     rows = ProjectEnvironment.objects.filter(project_id=project_id, environment_id=environment)
-    found = rows.select_related("project").first()
-    if found is None:
+    place = rows.select_related("project").first()
+    if place is None:
         raise NotFound(f"Project {project_id} has no environment {environment}.")
-    return found
+    return place
 
 
 def set_switch(flag: Flag, place: ProjectEnvironment, enabled: bool, *, caller: Caller) -> bool:

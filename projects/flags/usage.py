@@ -41,10 +41,10 @@ class FlagUser:
 
 def users_of(flag_ids: Iterable[int]) -> dict[int, list[FlagUser]]:
     """The users of each flag that has any, most recent first. One query."""
-    found: dict[int, list[FlagUser]] = {}
+    users: dict[int, list[FlagUser]] = {}
     for flag_id, *user in _rows(_USERS, list(flag_ids)):
-        found.setdefault(flag_id, []).append(FlagUser(*user))
-    return found
+        users.setdefault(flag_id, []).append(FlagUser(*user))
+    return users
 
 
 def flag_usage_document(flag: Flag) -> Document:
@@ -100,5 +100,5 @@ def _rows(statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
 
 def applications_of(flag: int, environment: str) -> list[str]:
     """Names of the applications that evaluate the flag in an environment."""
-    found = users_of([flag]).get(flag, [])
-    return sorted({user.application for user in found if user.environment == environment})
+    users = users_of([flag]).get(flag, [])
+    return sorted({user.application for user in users if user.environment == environment})

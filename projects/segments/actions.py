@@ -144,9 +144,9 @@ def check_may_create(caller: Caller, project_id: str | None) -> None:
 
 def access_segment_with(caller: Caller, segment_id: int, permission: Permission) -> Segment:
     """A segment for which the caller has the permission. Raises NotFound, NoAccess."""
-    found = access_segment(caller, segment_id)
-    check_scope(caller, permission, OWN_PROJECT, found.project_id)
-    return found
+    segment = access_segment(caller, segment_id)
+    check_scope(caller, permission, OWN_PROJECT, segment.project_id)
+    return segment
 
 
 def access_segment_for_update(
@@ -159,13 +159,13 @@ def access_segment_for_update(
     The lock conflicts with that of ``hold_segments``, so that no strategy can start using the segment before
     the transaction ends.
     """
-    found = access_segment_with(caller, segment_id, permission)
-    if found.project_id or target:
-        lock_scope(found.project_id, target)
+    segment_seen = access_segment_with(caller, segment_id, permission)
+    if segment_seen.project_id or target:
+        lock_scope(segment_seen.project_id, target)
     else:
         lock_refusing_projects()
     rows = Segment.objects.select_for_update(of=("self",))
-    segment = rows.filter(pk=segment_id, project_id=found.project_id).first()
+    segment = rows.filter(pk=segment_id, project_id=segment_seen.project_id).first()
     if segment is None:
         raise _no_segment(segment_id)
     return segment

@@ -67,8 +67,8 @@ class EditSegment(Drafting, EditConflictMixin, SegmentForm):
         actions.check_update(self.segment, self.stored.get("project"), caller=self.caller)
         draft = Draft(segments={self.segment.pk: self.segment.constraints})
         names = Environment.objects.names()
-        found = actions.enabled_users(self.segment, self.caller)
-        ordered = sorted(found, key=lambda place: (names.index(place[2]), place))
+        places = actions.enabled_users(self.segment, self.caller)
+        ordered = sorted(places, key=lambda place: (names.index(place[2]), place))
         return [FlagEdit(*place, draft) for place in ordered]
 
     def needs_confirmation(self) -> bool:

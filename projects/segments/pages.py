@@ -68,8 +68,8 @@ class SegmentsPage(ListPage):
     def rows(self, values: dict[str, str]) -> list[SegmentRow]:
         usage = segment_usage(self.caller)
         text = values["q"]
-        found = Segment.objects.readable_by(self.caller)
-        found = found.filter(Q(name__icontains=text) | Q(description__icontains=text))
+        segments = Segment.objects.readable_by(self.caller)
+        segments = segments.filter(Q(name__icontains=text) | Q(description__icontains=text))
         return [
             SegmentRow(
                 id=segment.pk,
@@ -79,7 +79,7 @@ class SegmentsPage(ListPage):
                 project=segment.project_id or "",
                 flags=usage.get(segment.pk, UNUSED)["usedInFeatures"],
             )
-            for segment in found
+            for segment in segments
         ]
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:

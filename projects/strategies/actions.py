@@ -59,8 +59,8 @@ def insert_strategy(flag: Flag, environment: str, document: StrategyDefinition) 
     """Inserts the rows of a strategy from a validated document."""
     place = document["sortOrder"]
     if place is None:
-        there = Strategy.objects.filter(flag=flag, environment_id=environment)
-        last = there.aggregate(last=Max("sort_order"))["last"]
+        strategies = Strategy.objects.filter(flag=flag, environment_id=environment)
+        last = strategies.aggregate(last=Max("sort_order"))["last"]
         place = 0 if last is None else last + 1
     strategy = Strategy(flag=flag, environment_id=environment)
     assign(strategy, document | {"sortOrder": place})
@@ -230,13 +230,13 @@ def versioned(document: StrategyDefinition) -> dict[str, Any]:
 
 def access_strategy(flag: Flag, environment: str, strategy_id: str) -> Strategy:
     """A strategy of the flag in the environment. Raises NotFound."""
-    found = None
+    strategy = None
     if (identifier := _uuid(strategy_id)) is not None:
         rows = Strategy.objects.filter(pk=identifier, flag=flag, environment_id=environment)
-        found = rows.first()
-    if found is None:
+        strategy = rows.first()
+    if strategy is None:
         raise NotFound(f"{flag.name} has no strategy {strategy_id} in {environment}.")
-    return found
+    return strategy
 
 
 def _access(

@@ -66,8 +66,8 @@ class StrategyViewSet(ETagMixin, OnFlagViewSet):
     @extend_schema(operation_id="getFeatureStrategies", responses={200: StrategyRecord(many=True)})
     def list(self, request: ApiRequest, **where: Any) -> Response:
         """List the strategies in the order in which they are evaluated."""
-        found = Strategy.objects.filter(flag=self.flag, environment_id=where["environment"])
-        return Response(strategy_documents(found))
+        strategies = Strategy.objects.filter(flag=self.flag, environment_id=where["environment"])
+        return Response(strategy_documents(strategies))
 
     @extend_schema(
         operation_id="addFeatureStrategy",

@@ -121,11 +121,11 @@ def change_rows(rows: list[Any], do: str, stored: Any) -> None:
     """Does what a button of the rows is for: adds or removes one, or puts the long values of one into the form."""
     if do == "add-constraint":
         rows.append(dict(NEW))
-    elif (found := _BUTTON.fullmatch(do)) and int(found[2]) < len(rows):
-        if found[1] == "remove-constraint":
-            del rows[int(found[2])]
+    elif (button := _BUTTON.fullmatch(do)) and int(button[2]) < len(rows):
+        if button[1] == "remove-constraint":
+            del rows[int(button[2])]
         else:
-            _show_values(rows, int(found[2]), stored)
+            _show_values(rows, int(button[2]), stored)
 
 
 def _show_values(rows: list[Any], index: int, stored: Any) -> None:

@@ -185,11 +185,11 @@ class StrategyEditor(Drafting, ConsolePage):
             return []
         try:
             self.check(document)
-            found = list(strategy_warnings(document, ""))
+            problems = list(strategy_warnings(document, ""))
         except ValidationError as error:
             details = error.details or [Problem("", error.message)]
-            found = in_percent(details, self.document["variants"])
-        return [problem.message for problem in found if self.was_left(problem)]
+            problems = in_percent(details, self.document["variants"])
+        return [problem.message for problem in problems if self.was_left(problem)]
 
     def was_left(self, problem: Problem) -> bool:
         """Whether the user has filled in the input that the problem is about.

@@ -120,10 +120,10 @@ def _given_segments(given: QueryDict, project_id: str) -> tuple[list[int], list[
     ids = [int(text) for text in given.getlist("segment") if text.isdecimal() and len(text) < 19]
     if not (name := given.get("segment-name", "").strip()):
         return ids, []
-    found = Segment.objects.usable_in(project_id).filter(name=name).values_list("pk", flat=True).first()
-    if found is None:
+    segment_id = Segment.objects.usable_in(project_id).filter(name=name).values_list("pk", flat=True).first()
+    if segment_id is None:
         return ids, [Problem("segments", f"segment {shortened(name)} not found")]
-    return list(dict.fromkeys([*ids, found])), []
+    return list(dict.fromkeys([*ids, segment_id])), []
 
 
 def _given_parameters(
@@ -154,14 +154,14 @@ def _typed(given: QueryDict) -> dict[str, str]:
 
 def _looked_up(typed: Mapping[str, str], stored: Mapping[str, Any]) -> tuple[dict[str, str], list[Problem]]:
     """The parameters with stored values in place of references, and problems for those that have changed."""
-    found, lost = {}, []
+    values, lost = {}, []
     for name, text in typed.items():
         parameter = name.removeprefix("kept-")
         value = text if name == parameter else KeptValues([stored.get(parameter)]).get(text)
-        found[parameter] = "" if value is None else str(value)
+        values[parameter] = "" if value is None else str(value)
         if value is None:
             lost.append(Problem(f"parameters.{parameter}", LOST))
-    return found, lost
+    return values, lost
 
 
 def carried_parameters(given: QueryDict) -> dict[str, str]:
@@ -259,13 +259,13 @@ def _parameters(
     errors: Mapping[str, Sequence[str]],
     opened: str,
 ) -> list[Parameter]:
-    found = []
+    parameters = []
     for name, kind in parameter_kinds(document["name"]):
         value, saved = str(document["parameters"].get(name, "")), str(stored.get(name, ""))
         known = PARAMETERS.get(name)
         kept = reference(value) if value == saved and is_long([value]) and name != opened else ""
         shown = "\n".join(_items(value)) if kind == "list" else value
-        found.append(
+        parameters.append(
             Parameter(
                 name=name,
                 label=known.label if known else name,
@@ -278,7 +278,7 @@ def _parameters(
                 errors=errors[name],
             )
         )
-    return found
+    return parameters
 
 
 def stickiness_choices(project_id: str) -> list[str]:

@@ -120,9 +120,11 @@ class EditStrategyPage(EditConflictMixin, StrategyPage):
     def edited(self, strategies: list[StrategyDefinition]) -> list[StrategyDefinition]:
         mine = str(self.strategy.pk)
         if self.is_deleting:
-            return [each for each in strategies if each["id"] != mine]
+            return [strategy for strategy in strategies if strategy["id"] != mine]
         document = self.entered()
-        return [as_stored(document, each) if each["id"] == mine else each for each in strategies]
+        return [
+            as_stored(document, strategy) if strategy["id"] == mine else strategy for strategy in strategies
+        ]
 
     def refused(self, error: AppError) -> None:
         super().refused(error)
@@ -137,8 +139,8 @@ class EditStrategyPage(EditConflictMixin, StrategyPage):
         return text
 
     def switched_on(self) -> bool:
-        there = FlagEnvironment.objects.filter(flag=self.flag, environment=self.environment)
-        return there.filter(enabled=True).exists()
+        states = FlagEnvironment.objects.filter(flag=self.flag, environment=self.environment)
+        return states.filter(enabled=True).exists()
 
     def get_title(self) -> str:
         number = self.strategies().index(str(self.strategy.pk)) + 1

@@ -15,14 +15,14 @@ _ITEM = re.compile(rf"{_BLANK}(?:({_JSON_STRING}){_BLANK}(?=[,\r\n]|\Z)|([^,\r\n
 
 def read_values(text: str) -> list[str]:
     """The values of an entered list, in order. Strips surrounding spaces and ignores empty values."""
-    found = []
+    values = []
     for match in _ITEM.finditer(text):
         quoted, plain = match.groups()
         if quoted is not None:
-            found.append(json.loads(quoted))
+            values.append(json.loads(quoted))
         elif value := plain.rstrip(" \t\u00a0"):
-            found.append(value)
-    return found
+            values.append(value)
+    return values
 
 
 def values_text(values: Iterable[str]) -> str:

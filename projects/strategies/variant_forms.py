@@ -61,7 +61,7 @@ class VariantRows:
 def given_variants(given: QueryDict, stored: Any) -> tuple[list[Any], list[Problem]]:
     """The variants of a submitted form, and problems for percentages that are not valid."""
     before = {text_of(variant.get("name")): variant for variant in objects_of(stored)}
-    found, problems = [], []
+    variants, problems = [], []
     for index, number in enumerate(given.getlist("v")):
         prefix = f"v-{number}-"
         fixed = f"{prefix}fixed" in given
@@ -72,10 +72,10 @@ def given_variants(given: QueryDict, stored: Any) -> tuple[list[Any], list[Probl
             problems.append(Problem(f"variants[{index}].weight", "Enter a percentage from 0 to 100."))
         variant, is_lost = _variant(given, prefix, weight or 0, fixed, before)
         problems += [Problem(f"variants[{index}].payload", LOST)] if is_lost else []
-        found.append(variant)
+        variants.append(variant)
     rest, is_lost = _rest(given, objects_of(stored))
     problems += [Problem("variants", LOST)] if is_lost else []
-    return found + rest, problems
+    return variants + rest, problems
 
 
 def _rest(given: QueryDict, stored: Sequence[Mapping[str, Any]]) -> tuple[list[Any], bool]:
@@ -98,11 +98,11 @@ def change_variants(variants: list[Any], do: str) -> None:
     elif do == "show-variants":
         for variant in variants[len(rows) : len(rows) + MAX_ROWS]:
             variant["rest"] = False
-    elif (found := _BUTTON.fullmatch(do)) and int(found[2]) < len(rows):
-        if found[1] == "remove-variant":
-            del variants[int(found[2])]
+    elif (button := _BUTTON.fullmatch(do)) and int(button[2]) < len(rows):
+        if button[1] == "remove-variant":
+            del variants[int(button[2])]
         else:
-            variants[int(found[2])]["open"] = True
+            variants[int(button[2])]["open"] = True
 
 
 def _variant(
@@ -155,15 +155,15 @@ def variant_rows(
     variants: Any, stored: Any, errors: Mapping[int, Sequence[str]] | None = None
 ) -> VariantRows:
     """Rows for the template, from stored or submitted variants. ``errors`` are keyed by row index."""
-    found, told = objects_of(variants), errors or {}
+    variant_list, told = objects_of(variants), errors or {}
     rows, rest = [], []
-    for number, variant in enumerate(found):
+    for number, variant in enumerate(variant_list):
         if variant.get("rest", number >= MAX_ROWS):
             rest.append(number)
         else:
             rows.append(_row(number, variant, told.get(number, ())))
-    weights = {row.name: weight_of(found[row.number].get("weight")) for row in rows}
-    others = {f"{len(rest):,} more": sum(weight_of(found[number].get("weight")) for number in rest)}
+    weights = {row.name: weight_of(variant_list[row.number].get("weight")) for row in rows}
+    others = {f"{len(rest):,} more": sum(weight_of(variant_list[number].get("weight")) for number in rest)}
     return VariantRows(
         rows=rows,
         number=len(rest),

@@ -137,19 +137,21 @@ def count_ahead() -> None:
 
 def _field_counts(current: Mapping[str, int]) -> dict[str, FieldCounts]:
     known = {project: cache.get(project) for project in current}
-    found = {
+    counts_by_project = {
         project: counts
         for project, counts in known.items()
         if counts is not None and counts.revision == current[project]
     }
-    by_project: dict[str, dict[str, int]] = {project: {} for project in current if project not in found}
+    by_project: dict[str, dict[str, int]] = {
+        project: {} for project in current if project not in counts_by_project
+    }
     if by_project:
         for project, name, count in _rows(_COUNT_FIELDS, by_project):
             by_project[project][name] = count
     for project, flags in by_project.items():
-        found[project] = FieldCounts(current[project], flags)
-        cache.put(project, found[project], limit=CACHE_BYTES)
-    return found
+        counts_by_project[project] = FieldCounts(current[project], flags)
+        cache.put(project, counts_by_project[project], limit=CACHE_BYTES)
+    return counts_by_project
 
 
 def segment_usage(caller: Caller) -> Usage:
