@@ -18,7 +18,7 @@ from flagadmin.core.metrics.sampling import sampled
 from flagadmin.core.server.memory import given_back
 from playground.engine.snapshot import SPARE_ENTRIES
 from playground.response.snapshot import Batch, ResponseSnapshot, compile_batches
-from projects.definitions import definition_batches
+from projects.definitions import read_definition_batches
 from projects.revision import revisions
 
 Pairs = tuple[tuple[str, int], ...]  # (project, revision), sorted
@@ -145,7 +145,7 @@ def compile_ahead(environment: str, paced: Callable[[Iterator[Batch], Event], It
 
 
 def _batches(projects: Iterable[str], environment: str) -> Iterator[Batch]:
-    return ((read.flags, read.segments) for read in definition_batches(projects, environment))
+    return ((read.flags, read.segments) for read in read_definition_batches(projects, environment))
 
 
 def _compile(projects: list[str], environment: str) -> ResponseSnapshot:

@@ -22,7 +22,7 @@ def access_project(caller: Caller, project_id: str, permission: Permission | Non
     """A project that the caller may read and, with ``permission``, may change. Raises NotFound, NoAccess."""
     project = Project.objects.readable_by(caller).filter(id=project_id).first()
     if project is None:
-        raise no_project(project_id)
+        raise project_not_found(project_id)
     if permission is not None:
         caller.check(permission, project=project_id)
     return project
@@ -45,7 +45,7 @@ def access_project_for_update(
     needs once it knows what it changes.
     """
     if not caller.can_read(project_id):
-        raise no_project(project_id)
+        raise project_not_found(project_id)
     project = (
         Project.objects.select_for_update(no_key=not for_deletion)
         .filter(id=project_id)
@@ -53,7 +53,7 @@ def access_project_for_update(
         .first()
     )
     if project is None:
-        raise no_project(project_id)
+        raise project_not_found(project_id)
     if permission is not None:
         caller.check(permission, project=project_id, environment=environment)
     if not archived:
@@ -190,7 +190,7 @@ def check_project(caller: Caller, project_id: str, path: str = "project") -> Pro
     return project
 
 
-def no_project(project_id: str) -> NotFound:
+def project_not_found(project_id: str) -> NotFound:
     return NotFound(f"Project {project_id} not found.")
 
 

@@ -45,6 +45,6 @@ def flag_crumbs(flag: Flag) -> Crumbs:
     return (*project_crumbs(flag.project), (flag.name, flag_url(flag.project_id, flag.name)))
 
 
-def allowed(caller: Caller, project_id: str, **permissions: Permission) -> Mapping[str, bool]:
+def check_permissions(caller: Caller, project_id: str, **permissions: Permission) -> Mapping[str, bool]:
     """Permissions for templates, by name: ``{% if may.archive %}``."""
     return {name: caller.can(permission, project=project_id) for name, permission in permissions.items()}

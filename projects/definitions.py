@@ -24,10 +24,10 @@ class Definitions:
     def of(cls, flags: Iterable[FlagDefinition], known: Mapping[int, SegmentDefinition]) -> "Definitions":
         """These flags, with the segments they use that are known."""
         listed = list(flags)
-        return cls(listed, {key: known[key] for key in sorted(used_segments(listed) & known.keys())})
+        return cls(listed, {key: known[key] for key in sorted(find_used_segments(listed) & known.keys())})
 
 
-def used_segments(flags: Iterable[FlagDefinition]) -> set[int]:
+def find_used_segments(flags: Iterable[FlagDefinition]) -> set[int]:
     return {segment for flag in flags for strategy in flag["strategies"] for segment in strategy["segments"]}
 
 
@@ -45,7 +45,7 @@ _NUMBERED = "id = ANY(%(ids)s)"
 _PROJECT = 2  # of the columns of _FLAGS
 
 
-def definitions(
+def read_definitions(
     projects: Iterable[str],
     environment: str,
     *,
@@ -67,20 +67,20 @@ def definitions(
         return _definitions(cursor, rows, environment, segments)
 
 
-def definition_batches(projects: Iterable[str], environment: str) -> Iterator[Definitions]:
-    """Like ``definitions``, at most BATCH flags at once; each segment with the first flags that use it.
+def read_definition_batches(projects: Iterable[str], environment: str) -> Iterator[Definitions]:
+    """Like ``read_definitions``, at most BATCH flags at once; each segment with the first flags that use it.
 
     Read them in one transaction.
     """
     known: set[int] = set()
     with connection.cursor() as cursor:
-        for ids in batches_of_ids(cursor, projects):
+        for ids in read_id_batches(cursor, projects):
             read = _definitions(cursor, _read_flags(cursor, _NUMBERED, ids=ids), environment, known=known)
             known.update(read.segments)
             yield read
 
 
-def batches_of_ids(cursor: Any, projects: Iterable[str]) -> Iterator[list[int]]:
+def read_id_batches(cursor: Any, projects: Iterable[str]) -> Iterator[list[int]]:
     """The ids of the projects' active flags in the order of their names, at most BATCH at once."""
     cursor.execute(_IDS.format(where=f"{_IN_PROJECTS} AND {_ACTIVE}"), {"projects": list(projects)})
     ids = [flag_id for (flag_id,) in cursor.fetchall()]
@@ -88,8 +88,8 @@ def batches_of_ids(cursor: Any, projects: Iterable[str]) -> Iterator[list[int]]:
         yield ids[start : start + BATCH]
 
 
-def all_definitions(environment: str, flags: Iterable[str] | None = None) -> Definitions:
-    """Like ``definitions``, of every project. Archived flags are among them; ``archived`` says which."""
+def read_all_definitions(environment: str, flags: Iterable[str] | None = None) -> Definitions:
+    """Like ``read_definitions``, of every project. Archived flags are among them; ``archived`` says which."""
     with connection.cursor() as cursor:
         if flags is None:
             rows = _read_flags(cursor, "true")

@@ -10,7 +10,7 @@ from playground.engine.definitions import (
     SegmentDefinition,
     StrategyDefinition,
 )
-from projects.definitions import Definitions, definitions
+from projects.definitions import Definitions, read_definitions
 from projects.models import Environment, Flag, FlagEnvironment
 
 
@@ -100,18 +100,18 @@ class Drafting:
         raise NotImplementedError
 
 
-def stored_strategies(flag: Flag, environment: str) -> list[StrategyDefinition]:
+def read_strategies(flag: Flag, environment: str) -> list[StrategyDefinition]:
     """The flag's strategies in the environment, in order."""
-    [definition] = definitions([flag.project_id], environment, flags=[flag.name]).flags
+    [definition] = read_definitions([flag.project_id], environment, flags=[flag.name]).flags
     return definition["strategies"]
 
 
-def as_stored(document: StrategyDefinition, stored: StrategyDefinition) -> StrategyDefinition:
+def keep_place(document: StrategyDefinition, stored: StrategyDefinition) -> StrategyDefinition:
     """An edited strategy with what evaluates: its title and place stay as stored."""
     return document | {"id": stored["id"], "title": stored["title"], "sortOrder": stored["sortOrder"]}
 
 
-def enabled_places(flags: Sequence[Flag]) -> list[tuple[str, str]]:
+def find_enabled_places(flags: Sequence[Flag]) -> list[tuple[str, str]]:
     """(flag, environment) where flags of one project are on, production first."""
     rows = FlagEnvironment.objects.filter(flag__in=flags, enabled=True)
     rows = rows.filter(environment__projects=flags[0].project_id)

@@ -11,7 +11,7 @@ from flagadmin.core.db.transactions import UNIQUE_VIOLATION, sqlstate
 from flagadmin.core.errors import NameExists
 from groups.access import Caller, missing
 from groups.permissions import Permission
-from projects.access import begin_checks, check_not_archived, no_project
+from projects.access import begin_checks, check_not_archived, project_not_found
 from projects.models import Project
 
 M = TypeVar("M", bound=Model)
@@ -36,7 +36,7 @@ def lock_scope(*project_ids: str | None) -> None:
     locked = {project.pk: project for project in rows}
     for project_id in sorted(pks):
         if project_id not in locked:
-            raise no_project(project_id)
+            raise project_not_found(project_id)
         check_not_archived(locked[project_id])
     begin_checks(locked.values())
 

@@ -5,7 +5,7 @@ from typing import Any
 from importer.plan.import_plan import Action, FlagPlan, Plan
 from importer.plan.stored import Document
 from playground.engine.definitions import FlagDefinition
-from projects.definitions import Definitions, definitions, used_segments
+from projects.definitions import Definitions, find_used_segments, read_definitions
 from projects.models import Segment
 
 
@@ -17,7 +17,7 @@ def planned_definitions(plan: Plan) -> Definitions:
     if plan.target is None or plan.references is None:
         return Definitions([], {})
     project, environment = plan.target.project.id, plan.target.environment
-    present = definitions([project], environment)
+    present = read_definitions([project], environment)
     flags = {flag["name"]: flag for flag in present.flags}
     for planned in plan.with_action(Action.CREATE, Action.CHANGE):
         if planned.after is None or planned.after["archived"]:
@@ -33,7 +33,7 @@ def planned_changes(plan: Plan) -> tuple[set[str], Definitions]:
         return set(), Definitions([], {})
     project, environment = plan.target.project.id, plan.target.environment
     planned = list(plan.with_action(Action.CREATE, Action.CHANGE))
-    stored = definitions([project], environment, flags=[flag.name for flag in planned])
+    stored = read_definitions([project], environment, flags=[flag.name for flag in planned])
     before = {flag["name"]: flag for flag in stored.flags}
     after = {
         flag.name: _definition(flag, flag.after, project)
@@ -73,6 +73,6 @@ def _with_segments(plan: Plan, flags: list[FlagDefinition], present: Definitions
     """These flags with the segments they use: stored ones and those that the import would create."""
     assert plan.references is not None
     new: dict[int, Any] = {segment["id"]: segment for segment in plan.references.new_segments}
-    rows = Segment.objects.filter(id__in=used_segments(flags) - new.keys() - present.segments.keys())
+    rows = Segment.objects.filter(id__in=find_used_segments(flags) - new.keys() - present.segments.keys())
     stored = {row.id: row.definition for row in rows}
     return Definitions.of(flags, present.segments | stored | new)

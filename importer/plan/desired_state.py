@@ -12,7 +12,7 @@ from importer.plan.stored import Document
 from importer.plan.target import Target
 from playground.engine.definitions import StrategyDefinition
 from projects.flags.dependency_rules import dependency_document
-from projects.flags.link_rules import link_problems, normalized_url
+from projects.flags.link_rules import link_problems, normalize_url
 from projects.strategies.rules import strategy_document, strategy_problems
 from projects.strategies.variant_rules import variants_document, variants_problems
 from projects.tag_types.tag_rules import tag_problems
@@ -209,6 +209,6 @@ def _build_links(entry: Entry, target: Target, issues: list[Issue]) -> list[Docu
     path, links = entry.links  # type: ignore[misc]
     issues += _convert_problems(entry, link_problems(links, path, limits=target.limits))
     return [
-        {"url": normalized_url(link["url"]) or link["url"], "title": link.get("title") or None}
+        {"url": normalize_url(link["url"]) or link["url"], "title": link.get("title") or None}
         for link in links
     ]

@@ -23,7 +23,7 @@ from projects.drafts import Draft
 from projects.flags.bulk_delete import check_no_children
 from projects.flags.dependencies import parents_problems
 from projects.flags.dependency_rules import dependency_document
-from projects.flags.environments import added_strategy, stored_variants
+from projects.flags.environments import plan_added_strategy, read_variants
 from projects.flags.queries import strategy_documents
 from projects.flags.serializers import ParentRecord, VariantBody
 from projects.flags.toggle import project_environment
@@ -178,7 +178,7 @@ class DraftReader:
     ) -> StrategyDefinition:
         """The strategy that turning the flag on adds if none of these is enabled."""
         path = f"{self.path}.enabled"
-        document, problems = self._plan(flag, added_strategy(flag, place), path)
+        document, problems = self._plan(flag, plan_added_strategy(flag, place), path)
         if all(strategy["disabled"] for strategy in strategies):
             self.problems += (replace(each, path=path) for each in problems)  # the body does not have it
             self._check(path, lambda: check_number_of_strategies(flag, self.environment, len(strategies)))
@@ -229,7 +229,7 @@ class DraftReader:
 
     def _variants(self, flag: Flag, given: list[Mapping[str, Any]]) -> list[VariantDefinition]:
         self.problems += variants_problems(given, f"{self.path}.variants")
-        return variants_document(given, stored_variants(flag, self.environment))
+        return variants_document(given, read_variants(flag, self.environment))
 
     def _parents(self, flag: Flag, given: list[Mapping[str, Any]]) -> list[DependencyDefinition]:
         among = Flag.objects.filter(project_id__in=list(self.projects))

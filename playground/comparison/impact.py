@@ -16,7 +16,7 @@ from playground.comparison.who_changes import COUNTED, FlagChanges, WhoChanges, 
 from playground.engine.coercion import objects_of
 from playground.engine.context import Context
 from playground.engine.snapshot import Snapshot
-from projects.definitions import Definitions, definitions, used_segments
+from projects.definitions import Definitions, find_used_segments, read_definitions
 from projects.drafts import FlagEdit, NewFlagEdit
 from projects.models import Dependency
 
@@ -89,12 +89,14 @@ def _read(edit: FlagEdit | NewFlagEdit) -> tuple[Definitions, Definitions]:
     """The flag and those near it, in both states: as few in a large project as in a small one."""
     if isinstance(edit, NewFlagEdit):
         flags = edit.before, edit.after
-        read = definitions([edit.project], edit.environment, flags=[], segments=used_segments(flags))
+        read = read_definitions(
+            [edit.project], edit.environment, flags=[], segments=find_used_segments(flags)
+        )
         segments = read.segments
         return Definitions([edit.before], segments), Definitions([edit.after], segments)
     near = [edit.flag, *_children(edit)]
     names, used = {*near, *_parents(edit, near)}, set(edit.draft.used_segments())
-    stored = definitions([edit.project], edit.environment, flags=names, segments=used)
+    stored = read_definitions([edit.project], edit.environment, flags=names, segments=used)
     return stored, edit.draft.applied(stored)
 
 

@@ -20,7 +20,7 @@ from playground.queries import known_revisions, refuse_too_many
 from playground.request import FUTURE, PlaygroundRequest
 from playground.response.snapshot import ResponseSnapshot, compile_playground
 from playground.snapshot_cache import cached_snapshot, snapshot_at
-from projects.definitions import Definitions, definitions
+from projects.definitions import Definitions, read_definitions
 from projects.history.past import (
     Changed,
     changed_outside,
@@ -191,13 +191,13 @@ def _read(current: Mapping[str, int], environment: str, moment: Moment) -> Then:
     if present is None and is_first:
         rest = _unchanged(current, changed)
         if len(rest) < len(changed.names):
-            read = definitions(current, environment, flags=rest) if rest else Definitions([], {})
+            read = read_definitions(current, environment, flags=rest) if rest else Definitions([], {})
             return Then(changed.applied(read), None)
     present = present or snapshot_at(current, environment)
     users = users_of(present.snapshot, changed.changed_segments) - changed.names
     if not users:
         return Then(Definitions(changed.flags, changed.segments), present, changed.names)
-    unchanged = definitions(current, environment, flags=users)
+    unchanged = read_definitions(current, environment, flags=users)
     flags = [*changed.flags, *unchanged.flags]
     return Then(Definitions(flags, unchanged.segments | changed.segments), present, changed.names | users)
 

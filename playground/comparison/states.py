@@ -20,7 +20,7 @@ from playground.engine.compilation import compile_snapshot, recompile
 from playground.engine.snapshot import Snapshot
 from playground.models import SavedContext
 from playground.snapshot_cache import snapshot_at
-from projects.definitions import Definitions, definitions
+from projects.definitions import Definitions, read_definitions
 
 Revisions = Mapping[str, int]
 """Projects that are compared, with their revisions as they were just read."""
@@ -106,11 +106,11 @@ class Stored(State):
 
     def read_few(self, projects: Revisions, names: Collection[str]) -> Definitions:
         with consistent_reads():
-            read = definitions(projects, self.environment, flags=names)
+            read = read_definitions(projects, self.environment, flags=names)
             parents = {parent["feature"] for flag in read.flags for parent in flag["dependencies"]}
             if parents <= set(names):
                 return read
-            return definitions(projects, self.environment, flags=parents.union(names))
+            return read_definitions(projects, self.environment, flags=parents.union(names))
 
 
 class StoredFlags:
@@ -140,7 +140,7 @@ class StoredFlags:
         """The flags and segments that states need."""
         if not (self._needed or self._segments):
             return Definitions([], {})
-        return definitions(self.projects, self.environment, flags=self._needed, segments=self._segments)
+        return read_definitions(self.projects, self.environment, flags=self._needed, segments=self._segments)
 
     @cached_property
     def snapshot(self) -> Snapshot:
@@ -176,7 +176,7 @@ def read_states(projects: Revisions, states: Iterable[State], names: Collection[
     stored = {}
     for environment in {state.environment for state in states}:
         used = {key for state in states if state.environment == environment for key in state.used_segments}
-        stored[environment] = definitions(projects, environment, flags=names, segments=used)
+        stored[environment] = read_definitions(projects, environment, flags=names, segments=used)
     return [state.apply(stored[state.environment], names) for state in states]
 
 

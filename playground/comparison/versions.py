@@ -16,7 +16,7 @@ from playground.comparison.states import compile_definitions
 from playground.comparison.who_changes import WhoChanges, sample_users
 from playground.engine.definitions import FlagDefinition
 from projects.definition_parts import Document, read_segments
-from projects.definitions import Definitions, all_definitions, used_segments
+from projects.definitions import Definitions, find_used_segments, read_all_definitions
 from projects.history.back import Back, PastEvent
 from projects.history.flag_parts import NOTHING, in_environments
 from projects.history.versions import FlagBack, FlagEvent, events_since, present_version
@@ -171,14 +171,16 @@ def _states(
     environment: str, names: Sequence[str], events: Sequence[FlagEvent], versions: Sequence[Version]
 ) -> dict[Version, list[Definitions]]:
     """The flags after and before each version, with their segments, in one environment."""
-    back = Back(environment, all_definitions(environment, names).flags)
+    back = Back(environment, read_all_definitions(environment, names).flags)
     states: dict[Version, list[Definitions]] = {version: [] for version in versions}
     for version in _walked(back.undo, events, versions):
         flags = back.active({flag["project"] for flag in back.flags.values()})
         states[version].append(
             Definitions([_copied(flag) for flag in flags if flag["name"] in names], dict(back.segments))
         )
-    used = {segment for both in states.values() for state in both for segment in used_segments(state.flags)}
+    used = {
+        segment for both in states.values() for state in both for segment in find_used_segments(state.flags)
+    }
     with connection.cursor() as cursor:
         stored = read_segments(cursor, used)
     # Segments are as they were, if they have changed since, else as they are stored.

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from playground.engine.constraints import CompiledConstraint, Conditions
 from playground.engine.context import Values
 from playground.engine.flags import CompiledFlag, CompiledSegment
-from playground.engine.hashing import ROLLOUT_SEED, Random, drawn_places, hashed_places
+from playground.engine.hashing import ROLLOUT_SEED, Random, drawn_places, hash_places
 from playground.engine.operators import UNDECIDABLE, Test
 from playground.engine.outcomes import StrategyOutcome
 from playground.engine.strategies import CompiledStrategy, Mode, Rollout
@@ -99,7 +99,7 @@ class Rollouts:
     def buckets(self, identifier: bytes | None, random: Random) -> list[int] | None:
         """The bucket of each rollout, from 1 to 100; None if there is no identifier and none is drawn."""
         if identifier is not None:
-            return hashed_places(self._keys, repeat(100), identifier, ROLLOUT_SEED)
+            return hash_places(self._keys, repeat(100), identifier, ROLLOUT_SEED)
         return drawn_places(repeat(100, len(self._keys)), random) if self._draws else None
 
 

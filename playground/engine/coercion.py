@@ -59,7 +59,7 @@ def _storable(text: str) -> str:
 _WHITE_SPACE = "".join(filter(str.isspace, map(chr, [*range(0x1C), *range(0x20, 0x3001)])))
 
 
-def trimmed(text: str) -> str:
+def trim(text: str) -> str:
     """The string without surrounding white space, trimmed as SDKs do."""
     return text.strip(_WHITE_SPACE)
 

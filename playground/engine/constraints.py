@@ -124,14 +124,16 @@ def compile_constraint(document: Mapping[str, Any], columns: Columns) -> Compile
     field = string_of(document.get("contextName"))
     operator = string_of(document.get("operator")) or ""
     if field is None or operator not in OPERATORS:
-        return _broken(field or "", operator, _unknown(field, operator), columns)
+        return _compile_broken(field or "", operator, _unknown(field, operator), columns)
     if unquotable(field):
-        return _broken(field, operator, f"the field name {quoted(field)} cannot be read by SDKs", columns)
+        return _compile_broken(
+            field, operator, f"the field name {quoted(field)} cannot be read by SDKs", columns
+        )
     inverted = bool(document.get("inverted"))
     form, test, fault, shown = bind(operator, document)
-    hint = suggestion(suggestions.suggested_value(operator, text_of(document.get("value"))))
+    hint = suggestion(suggestions.suggest_value(operator, text_of(document.get("value"))))
     if fault is not None:
-        return _broken(field, operator, f"{operator} on {field} {fault}{hint}", columns)
+        return _compile_broken(field, operator, f"{operator} on {field} {fault}{hint}", columns)
     return CompiledConstraint(
         field=intern(field),
         operator=intern(operator),
@@ -148,7 +150,7 @@ def _unknown(field: str | None, operator: str) -> str:
     return "a constraint has no field" if field is None else f"the operator {quoted(operator)} is unknown"
 
 
-def _broken(field: str, operator: str, fault: str, columns: Columns) -> CompiledConstraint:
+def _compile_broken(field: str, operator: str, fault: str, columns: Columns) -> CompiledConstraint:
     column = columns.position("never", "")
     return CompiledConstraint(
         field, operator, column, operators.never, False, f", can never hold: {fault}", "", fault

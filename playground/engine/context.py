@@ -148,7 +148,7 @@ class _OnDemand(dict[int, Any]):
         return value
 
 
-def _parsed(parse: Callable[[str | None], Any]) -> Callable[[Context, str], Any]:
+def _parse(parse: Callable[[str | None], Any]) -> Callable[[Context, str], Any]:
     return lambda context, field: parse(context.values.get(field))
 
 
@@ -191,12 +191,12 @@ def _undecidable(context: Context, field: str) -> object:
 
 FORMS: dict[str, Callable[[Context, str], Any]] = {
     "text": lambda context, field: context.values.get(field),
-    "folded": _parsed(_folded),
-    "number": _parsed(literals.number),
-    "version": _parsed(literals.version),
-    "instant": _parsed(literals.instant),
-    "address": _parsed(literals.address),
-    **{f"matched {longest}": _parsed(_matched(longest)) for longest in patterns.TEXT_LENGTHS},
+    "folded": _parse(_folded),
+    "number": _parse(literals.number),
+    "version": _parse(literals.version),
+    "instant": _parse(literals.instant),
+    "address": _parse(literals.address),
+    **{f"matched {longest}": _parse(_matched(longest)) for longest in patterns.TEXT_LENGTHS},
     "undecidable": _undecidable,
     "identifier": _identifier,
     "never": _nothing,

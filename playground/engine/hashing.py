@@ -23,7 +23,7 @@ def hash_key(group: str) -> bytes:
     return group.encode() + b":"
 
 
-def hashed_places(keys: Iterable[bytes], sizes: Iterable[int], identifier: bytes, seed: int) -> list[int]:
+def hash_places(keys: Iterable[bytes], sizes: Iterable[int], identifier: bytes, seed: int) -> list[int]:
     """The place of the identifier for each key, from 1 to the size given for that key."""
     # `strict` would cost a tenth of an evaluation; sizes may be endless. False asks for an unsigned number.
     return [murmur3(key + identifier, seed, False) % size + 1 for key, size in zip(keys, sizes, strict=False)]

@@ -10,7 +10,7 @@ import ipaddress
 import re
 from functools import lru_cache
 
-from playground.engine.coercion import trimmed
+from playground.engine.coercion import trim
 
 NAN = float("nan")
 
@@ -83,7 +83,7 @@ def _identifier(part: str) -> tuple[int, int | str]:
 
 def instant(text: str | None) -> Instant | None:
     """A context's time: RFC 3339, also with a space instead of `T` and an offset without colon."""
-    if text is None or len(text := trimmed(text)) > MAX_LENGTH:
+    if text is None or len(text := trim(text)) > MAX_LENGTH:
         return None
     match = _CONTEXT_TIME.fullmatch(text)
     return _instant(match) if match else None

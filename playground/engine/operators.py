@@ -138,7 +138,7 @@ def pattern_test(pattern: str, *, fold: bool, inverted: bool) -> Test:
     def test(value: Any) -> bool:
         if value is None or value is UNDECIDABLE:
             return value is UNDECIDABLE and not inverted
-        expression = patterns.compiled(pattern, case_insensitive=fold)
+        expression = patterns.compile_pattern(pattern, case_insensitive=fold)
         return expression is not None and expression.search(value) is not None
 
     return test

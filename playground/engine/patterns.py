@@ -39,7 +39,7 @@ def fault(pattern: str, *, case_insensitive: bool = False) -> str | None:
     return expression if isinstance(expression, str) else None
 
 
-def compiled(pattern: str, *, case_insensitive: bool = False) -> Any:
+def compile_pattern(pattern: str, *, case_insensitive: bool = False) -> Any:
     """The compiled pattern, None if it is not valid. RE2 has no look-around and no back-references."""
     expression = _compiled(pattern, case_insensitive) if len(pattern) <= MAX_LENGTH else None
     return None if isinstance(expression, str) else expression
@@ -47,7 +47,7 @@ def compiled(pattern: str, *, case_insensitive: bool = False) -> Any:
 
 def longest_text(pattern: str, *, case_insensitive: bool = False) -> int:
     """The longest string, in characters, that a valid pattern is matched against."""
-    size = compiled(pattern, case_insensitive=case_insensitive).programsize
+    size = compile_pattern(pattern, case_insensitive=case_insensitive).programsize
     return next((length for length in TEXT_LENGTHS if length * size <= MAX_STEPS), TEXT_LENGTHS[-1])
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from playground.engine.coercion import trimmed
+from playground.engine.coercion import trim
 
 WHOLE_NUMBER = re.compile(r"\+?[0-9]{1,18}", re.ASCII)
 FLEXIBLE_ROLLOUT = "flexibleRollout"
@@ -106,7 +106,7 @@ class StrategyType:
     def values(self, parameters: Mapping[str, str]) -> list[str] | None:
         """The values of a type with an operator; None if the strategy lacks the parameter."""
         text = parameters.get(self.lists) if self.operator else None
-        return None if text is None else [trimmed(part) for part in text.split(",")]
+        return None if text is None else [trim(part) for part in text.split(",")]
 
     def threshold(self, parameters: Mapping[str, str]) -> int:
         """The percentage of a rollout. What is not a whole number counts as 0, as in SDKs."""

@@ -39,7 +39,7 @@ _WRITTEN = [
 ]
 
 
-def suggested_value(operator: str, value: str) -> str | None:
+def suggest_value(operator: str, value: str) -> str | None:
     """The value that was probably meant, as SDKs read it: "0.5" for ".5", "2024-01-01T00:00:00.000Z" for "2024-01-01".
 
     None for a value that SDKs can read, and if there is nothing to suggest.

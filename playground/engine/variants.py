@@ -10,7 +10,7 @@ from typing import Any
 
 from playground.engine.coercion import objects_of, string_of, strings_of, text_of, weight_of
 from playground.engine.context import Columns, Values
-from playground.engine.hashing import VARIANT_SEED, Random, drawn_places, hash_key, hashed_places
+from playground.engine.hashing import VARIANT_SEED, Random, drawn_places, hash_key, hash_places
 from playground.engine.sharing import Shared
 
 NONE = -1
@@ -70,7 +70,7 @@ def variant_places(
     """
     if identifier is None:
         return drawn_places(totals, random)
-    return hashed_places(keys, totals, identifier, VARIANT_SEED)
+    return hash_places(keys, totals, identifier, VARIANT_SEED)
 
 
 def compile_strategy_variants(
@@ -88,7 +88,7 @@ def compile_flag_variants(
     """Variants of a flag in an environment: hashed with its name and the stickiness of the first variant."""
     variants = objects_of(documents)
     stickiness = string_of(variants[0].get("stickiness")) if variants else None
-    overrides = tuple(_overrides(variants, columns))
+    overrides = tuple(_compile_overrides(variants, columns))
     return _compile(
         variants, "default" if stickiness is None else stickiness, flag, columns, shared, overrides
     )
@@ -130,7 +130,7 @@ def _compile_payload(document: object, shared: Shared) -> Payload | None:
     return shared((shared(text_of(document.get("type"))), shared(text_of(document.get("value")))))
 
 
-def _overrides(variants: list[Mapping[str, Any]], columns: Columns) -> list[Override]:
+def _compile_overrides(variants: list[Mapping[str, Any]], columns: Columns) -> list[Override]:
     overrides: list[Override] = []
     for index, variant in enumerate(variants):
         for override in objects_of(variant.get("overrides")):

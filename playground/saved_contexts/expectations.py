@@ -21,7 +21,7 @@ from playground.engine.outcomes import State
 from playground.engine.snapshot import Snapshot
 from playground.models import SavedContext
 from playground.saved_contexts.queries import visible_expectations
-from projects.definitions import Definitions, definitions
+from projects.definitions import Definitions, read_definitions
 from projects.models import Flag
 from projects.revision import revisions
 
@@ -196,11 +196,11 @@ def check_expectations(
 
 def stored_flags(projects: Collection[str], environment: str, names: Collection[str]) -> Definitions:
     """The definitions of these flags of the projects, and of their parents."""
-    found = definitions(projects, environment, flags=names)
+    found = read_definitions(projects, environment, flags=names)
     parents = {parent["feature"] for flag in found.flags for parent in flag["dependencies"]} - set(names)
     if not parents:
         return found
-    above = definitions(projects, environment, flags=parents)
+    above = read_definitions(projects, environment, flags=parents)
     return Definitions([*found.flags, *above.flags], found.segments | above.segments)
 
 

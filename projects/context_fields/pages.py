@@ -22,7 +22,7 @@ from projects.context_fields.documents import context_field_document
 from projects.history.queries import readable_events
 from projects.models import ContextField, Project
 from projects.used_by.counts import UNUSED, context_field_usage
-from projects.used_by.lines import paged_uses
+from projects.used_by.lines import page_uses
 from projects.used_by.queries import Uses, context_field_uses
 
 
@@ -214,7 +214,7 @@ class EditContextField(EditPage, ContextFieldPage):
         return super().get_context_data(
             field_values=self.field.legal_values,
             description=self.field.description,
-            uses=paged_uses(self.request, context_field_uses(self.field.pk, self.caller)),
+            uses=page_uses(self.request, context_field_uses(self.field.pk, self.caller)),
             may_edit=self.may(Permission.UPDATE_CONTEXT_FIELD),
             field=self.field,
             may_delete=self.may(Permission.DELETE_CONTEXT_FIELD),
@@ -251,7 +251,7 @@ class DeleteContextField(ConfirmPage):
         return {
             "title": f"Delete context field {name}",
             "consequences": consequences(name, uses),
-            "uses": paged_uses(self.request, uses),
+            "uses": page_uses(self.request, uses),
             "removed_items": [f"context field {name} with its {counted(count, 'legal value')}"],
             "button": f"Delete context field {name}",
             "cancel": field_url(name),

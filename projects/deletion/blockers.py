@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from flagadmin.core.errors import AppError, InvalidOperation, Problem, choices, raised_by
-from projects.flags.bulk_delete import orphaned
+from projects.flags.bulk_delete import orphans_error
 from projects.models import Dependency, Flag, Project, StrategySegment
-from projects.projects.actions import check_not_default, still_active
+from projects.projects.actions import active_flags_error, check_not_default
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Blockers:
         """What deletion raises, the first of them."""
         errors = raised_by(partial(check_not_default, self.project, "deleted"))
         if self.active:
-            errors.append(still_active(self.project, list(self.active.values()), "deleted"))
+            errors.append(active_flags_error(self.project, list(self.active.values()), "deleted"))
         if borrowers := self._needs(by_segment=True):
             errors.append(
                 InvalidOperation(
@@ -43,7 +43,7 @@ class Blockers:
                 )
             )
         if children := self._needs(by_segment=False):
-            errors.append(orphaned(children, "deleted"))
+            errors.append(orphans_error(children, "deleted"))
         return errors
 
     def _needs(self, *, by_segment: bool) -> list[tuple[str, str]]:
@@ -52,13 +52,13 @@ class Blockers:
         return sorted((dependant.needs, dependant.name) for dependant in dependants)
 
 
-def deletion_blockers(project: Project) -> Blockers:
+def find_blockers(project: Project) -> Blockers:
     """Three queries."""
     active = Flag.objects.active().filter(project=project).order_by("name")
-    return Blockers(project, dict(active.values_list("pk", "name")), _dependants(project))
+    return Blockers(project, dict(active.values_list("pk", "name")), _find_dependants(project))
 
 
-def _dependants(project: Project) -> list[Dependant]:
+def _find_dependants(project: Project) -> list[Dependant]:
     """Flags of other projects that use this project's segments, or are active with a parent in it."""
     children = Dependency.objects.filter(parent__project=project, flag__archived_at=None)
     children = children.exclude(flag__project=project).order_by("flag__name", "parent__name")

@@ -16,8 +16,8 @@ from groups.models import ApiToken, ApiTokenProject, Grant
 from groups.permissions import Permission
 from projects.access import access_project_for_update
 from projects.context_fields.documents import context_field_document
-from projects.deletion.blockers import deletion_blockers
-from projects.deletion.plan import Scopes, is_own, plan_project_deletion, saved_contexts_of, scopes_of
+from projects.deletion.blockers import find_blockers
+from projects.deletion.plan import Scopes, is_own, plan_project_deletion, read_scopes, saved_contexts_of
 from projects.flags.bulk_delete import remove_flag_rows, remove_rows
 from projects.models import ContextField, Flag, Project, Segment
 from projects.projects.queries import project_environment_documents, settings_document
@@ -40,7 +40,7 @@ def delete_project(project_id: str, *, expected: Expected = None, caller: Caller
         plan = plan_project_deletion(project_id, caller=caller)
         changed = f"{project_id} has changed since you opened this page. Nothing was deleted."
         check_expected(expected, plan.document, f"{changed} This is how it is now.")
-    if errors := deletion_blockers(project).errors:
+    if errors := find_blockers(project).errors:
         raise errors[0]
     before = removed_project_document(project)
     # An active flag would stay, and its foreign key keeps the project.
@@ -81,21 +81,23 @@ def _remove_tokens(project: Project, caller: Caller) -> None:
     """
     named = ApiTokenProject.objects.filter(project=project).values("token_id")
     tokens = list(ApiToken.objects.select_for_update().filter(pk__in=named).order_by("id"))
-    scopes = scopes_of(tokens)
+    scopes = read_scopes(tokens)
     own = [token for token in tokens if is_own(token, project, scopes)]
     shared = [token for token in tokens if not is_own(token, project, scopes)]
     ApiTokenProject.objects.filter(project=project).delete()
     remove_rows(ApiToken.objects.filter(pk__in=[token.pk for token in own]))
-    record_all([*_deleted(own, project, scopes), *_narrowed(shared, project, scopes)], actor=caller)
+    record_all(
+        [*_deletion_events(own, project, scopes), *_narrowing_events(shared, project, scopes)], actor=caller
+    )
 
 
-def _deleted(tokens: list[ApiToken], project: Project, scopes: Scopes) -> Iterable[Event]:
+def _deletion_events(tokens: list[ApiToken], project: Project, scopes: Scopes) -> Iterable[Event]:
     for token in tokens:
         before = token_document(token, scopes[token.pk])
         yield _token_event(EventType.API_TOKEN_DELETED, token, project, before=before)
 
 
-def _narrowed(tokens: list[ApiToken], project: Project, scopes: Scopes) -> Iterable[Event]:
+def _narrowing_events(tokens: list[ApiToken], project: Project, scopes: Scopes) -> Iterable[Event]:
     for token in tokens:
         before = token_document(token, scopes[token.pk])
         after = token_document(token, [name for name in scopes[token.pk] if name != project.pk])

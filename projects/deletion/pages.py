@@ -114,15 +114,15 @@ class DeleteProjectPage(ListPage):
         return super().get_context_data(
             plan=plan,
             **project_head(project, "project-settings", caller=self.caller),
-            active=words.still_active(plan),
+            active=words.count_active(plan),
             rows=self.blockers(list(kwargs["listing"].rows)),
             may_archive=may_archive,
             may_not=missing([Permission.DELETE_FEATURE], project=project.pk).message,
-            applications=applications_seen(project.pk),
+            applications=count_applications_seen(project.pk),
             dependants=[(row, flag_url(row.project, row.name)) for row in plan.dependants],
-            lost=words.lost(plan),
-            names=words.lost_names(plan),
-            blocked=words.blocked_because(plan),
+            lost=words.describe_loss(plan),
+            names=words.list_losses(plan),
+            blocked=words.explain_block(plan),
             expected=FormVersion.of(plan.document, self.events()),
             refusal=self.refusal,
             changes=self.version.events_since(self.events()) if isinstance(self.refusal, Conflict) else [],
@@ -149,7 +149,7 @@ class DeleteProjectPage(ListPage):
             raise ValidationError.at("confirm", self.confirm_error)
         shown = frozenset([self.version.fingerprint])
         delete_project(project_id, expected=shown, caller=self.caller)
-        messages.success(self.request, f"Deleted {words.lost(plan)}.")
+        messages.success(self.request, f"Deleted {words.describe_loss(plan)}.")
         return reverse("projects")
 
     def events(self) -> QuerySet[AuditEvent]:
@@ -159,7 +159,7 @@ class DeleteProjectPage(ListPage):
         return curl_for(self.request, "DELETE", api_path(self.planned.project.pk))
 
 
-def applications_seen(project_id: str) -> int:
+def count_applications_seen(project_id: str) -> int:
     """The number of applications seen in the project within ``IN_USE``."""
     lately = timezone.now() - IN_USE
     return ProjectApplication.objects.filter(project_id=project_id, last_seen_at__gte=lately).count()

@@ -10,7 +10,7 @@ from django.db.models import Max, QuerySet
 from groups.access import DEFAULT_PROJECT, Caller
 from groups.models import ApiToken, ApiTokenProject, Grant
 from projects.access import access_project
-from projects.deletion.blockers import Blockers, Dependant, deletion_blockers
+from projects.deletion.blockers import Blockers, Dependant, find_blockers
 from projects.models import (
     Application,
     ContextField,
@@ -101,22 +101,22 @@ def plan_project_deletion(project_id: str, *, caller: Caller) -> DeletionPlan:
     Raises NotFound. Checking the permission to delete is up to the caller.
     """
     project = access_project(caller, project_id)
-    blockers = deletion_blockers(project)
-    deleted, narrowed = _tokens(project)
-    groups, people = _access(project)
+    blockers = find_blockers(project)
+    deleted, narrowed = _read_tokens(project)
+    groups, people = _read_access(project)
     return DeletionPlan(
         project=project,
         blockers=[error.message for error in blockers.errors],
-        active=_active(blockers),
+        active=_read_active_flags(blockers),
         dependants=blockers.dependants,
-        archived=_names(Flag.objects.archived().filter(project=project)),
+        archived=_read_names(Flag.objects.archived().filter(project=project)),
         deleted_tokens=deleted,
         narrowed_tokens=narrowed,
         groups=groups,
         people=people,
-        segments=_names(Segment.objects.filter(project=project)),
-        context_fields=_names(ContextField.objects.filter(project=project)),
-        saved_contexts=_names(saved_contexts_of(project)),
+        segments=_read_names(Segment.objects.filter(project=project)),
+        context_fields=_read_names(ContextField.objects.filter(project=project)),
+        saved_contexts=_read_names(saved_contexts_of(project)),
     )
 
 
@@ -125,11 +125,11 @@ def saved_contexts_of(project: Project) -> QuerySet[Any]:
     return project.saved_contexts.all()
 
 
-def _names(rows: QuerySet[Any]) -> list[str]:
+def _read_names(rows: QuerySet[Any]) -> list[str]:
     return list(rows.order_by("name").values_list("name", flat=True))
 
 
-def _active(blockers: Blockers) -> list[ActiveFlag]:
+def _read_active_flags(blockers: Blockers) -> list[ActiveFlag]:
     ids = Flag.objects.active().filter(project=blockers.project).order_by().values("pk")
     seen: dict[int, datetime] = dict(
         FlagLastSeen.objects.filter(flag_id__in=ids)
@@ -138,11 +138,11 @@ def _active(blockers: Blockers) -> list[ActiveFlag]:
         .annotate(last=Max("seen_at"))
         .values_list("flag_id", "last")
     )
-    used_by = _uses(ids)
+    used_by = _read_uses(ids)
     return [ActiveFlag(name, seen.get(pk), used_by.get(pk, [])) for pk, name in blockers.active.items()]
 
 
-def _uses(flag_ids: QuerySet[Any]) -> dict[int, list[LastUse]]:
+def _read_uses(flag_ids: QuerySet[Any]) -> dict[int, list[LastUse]]:
     """The applications that used each flag, most recent first. Two queries."""
     usage = FlagUsage.objects.filter(flag_id__in=flag_ids).order_by()
     last = usage.values("flag_id", "application_id").annotate(last=Max("last_used_at")).order_by("-last")
@@ -156,14 +156,14 @@ def _uses(flag_ids: QuerySet[Any]) -> dict[int, list[LastUse]]:
     return uses
 
 
-def _tokens(project: Project) -> tuple[list[str], list[str]]:
+def _read_tokens(project: Project) -> tuple[list[str], list[str]]:
     tokens = list(ApiToken.objects.filter(scopes__project=project).order_by("name"))
-    scopes = scopes_of(tokens)
+    scopes = read_scopes(tokens)
     own = [token.name for token in tokens if is_own(token, project, scopes)]
     return own, [token.name for token in tokens if not is_own(token, project, scopes)]
 
 
-def _access(project: Project) -> tuple[list[Access], list[Access]]:
+def _read_access(project: Project) -> tuple[list[Access], list[Access]]:
     groups, people = [], []
     grants = Grant.objects.filter(project=project).select_related("role", "user", "group")
     for grant in grants.order_by("role_id", "id"):
@@ -184,7 +184,7 @@ def is_own(token: ApiToken, project: Project, scopes: Scopes) -> bool:
     return not token.all_projects and scopes[token.pk] == [project.pk]
 
 
-def scopes_of(tokens: Iterable[ApiToken]) -> Scopes:
+def read_scopes(tokens: Iterable[ApiToken]) -> Scopes:
     """The ids of the projects in each token's scope, by token id."""
     scopes: Scopes = {token.pk: [] for token in tokens}
     rows = ApiTokenProject.objects.filter(token_id__in=list(scopes)).order_by("project_id")

@@ -6,14 +6,14 @@ from flagadmin.core.errors import counted
 from projects.deletion.plan import Access, DeletionPlan
 
 
-def listed(parts: Sequence[str]) -> str:
+def join_words(parts: Sequence[str]) -> str:
     """Joins strings: ``a``, ``a and b``, ``a, b, and c``."""
     if len(parts) < 3:
         return " and ".join(parts)
     return f"{', '.join(parts[:-1])}, and {parts[-1]}"
 
 
-def lost(plan: DeletionPlan) -> str:
+def describe_loss(plan: DeletionPlan) -> str:
     """For example ``project shop, its 4 archived flags, 2 API tokens, and the access of 1 group``."""
     flags = len(plan.archived) + len(plan.active)
     state = "" if plan.active else "archived "
@@ -24,30 +24,30 @@ def lost(plan: DeletionPlan) -> str:
         counted(len(plan.context_fields), "context field") if plan.context_fields else "",
         counted(len(plan.saved_contexts), "saved context") if plan.saved_contexts else "",
         counted(len(plan.deleted_tokens), "API token") if plan.deleted_tokens else "",
-        f"the access of {holders(plan)}" if plan.groups or plan.people else "",
+        f"the access of {count_holders(plan)}" if plan.groups or plan.people else "",
     ]
-    return listed([part for part in parts if part])
+    return join_words([part for part in parts if part])
 
 
-def holders(plan: DeletionPlan) -> str:
+def count_holders(plan: DeletionPlan) -> str:
     """For example ``1 group and 3 people``; a holder of several roles counts once."""
     numbers = [
         counted(_heads(plan.groups), "group") if plan.groups else "",
-        counted(_heads(people(plan)), "person", "people") if people(plan) else "",
-        counted(_heads(services(plan)), "service account") if services(plan) else "",
+        counted(_heads(select_people(plan)), "person", "people") if select_people(plan) else "",
+        counted(_heads(select_services(plan)), "service account") if select_services(plan) else "",
     ]
-    return listed([number for number in numbers if number]).replace(", and", " and")
+    return join_words([number for number in numbers if number]).replace(", and", " and")
 
 
-def people(plan: DeletionPlan) -> list[Access]:
+def select_people(plan: DeletionPlan) -> list[Access]:
     return [access for access in plan.people if not access.is_service]
 
 
-def services(plan: DeletionPlan) -> list[Access]:
+def select_services(plan: DeletionPlan) -> list[Access]:
     return [access for access in plan.people if access.is_service]
 
 
-def lost_names(plan: DeletionPlan) -> list[tuple[str, list[str]]]:
+def list_losses(plan: DeletionPlan) -> list[tuple[str, list[str]]]:
     """What would be deleted, as [(label, names), …], without empty entries."""
     named = [
         ("Archived flags", plan.archived),
@@ -57,18 +57,18 @@ def lost_names(plan: DeletionPlan) -> list[tuple[str, list[str]]]:
         ("Saved contexts", plan.saved_contexts),
         ("API tokens", plan.deleted_tokens),
         ("Groups", _with_roles(plan.groups)),
-        ("People", _with_roles(people(plan))),
-        ("Service accounts", _with_roles(services(plan))),
+        ("People", _with_roles(select_people(plan))),
+        ("Service accounts", _with_roles(select_services(plan))),
     ]
     return [(label, names) for label, names in named if names]
 
 
-def blocked_because(plan: DeletionPlan) -> str:
+def explain_block(plan: DeletionPlan) -> str:
     """Why the delete button is disabled; "" if nothing blocks deletion."""
     if plan.is_default:
         return "The default project cannot be deleted."
     if plan.active:
-        return f"{still_active(plan)}."
+        return f"{count_active(plan)}."
     if plan.dependants:
         flags = len({dependant.name for dependant in plan.dependants})
         verb = "needs" if flags == 1 else "need"
@@ -76,7 +76,7 @@ def blocked_because(plan: DeletionPlan) -> str:
     return ""
 
 
-def still_active(plan: DeletionPlan) -> str:
+def count_active(plan: DeletionPlan) -> str:
     verb = "is" if len(plan.active) == 1 else "are"
     return f"{counted(len(plan.active), 'flag')} {verb} still active"
 

@@ -16,7 +16,7 @@ from groups.access import Caller
 from groups.models import ApiToken
 from groups.permissions import Permission
 from projects.access import access_environment, unknown_environment
-from projects.definitions import all_definitions
+from projects.definitions import read_all_definitions
 from projects.environments.rules import environment_problems
 from projects.flags.bulk_delete import remove_rows
 from projects.models import Environment, FlagEnvironment, ProjectEnvironment, Strategy
@@ -107,7 +107,7 @@ def _configured(environment: str) -> dict[str, Any]:
             "variants": flag["variants"],
             "strategies": flag["strategies"],
         }
-        for flag in all_definitions(environment).flags
+        for flag in read_all_definitions(environment).flags
         if flag["enabled"] or flag["variants"] or flag["strategies"]
     }
 

@@ -12,12 +12,12 @@ from groups.permissions import Permission
 from playground.engine.definitions import StrategyDefinition
 from projects.access import access_flag
 from projects.console import ActionPage, flag_crumbs, flag_url
-from projects.drafts import Draft, Drafting, FlagEdit, enabled_places, stored_strategies
+from projects.drafts import Draft, Drafting, FlagEdit, find_enabled_places, read_strategies
 from projects.flags.actions import update_flag
-from projects.flags.dependencies import add_dependency, checked_parent, no_parent, remove_dependency
+from projects.flags.dependencies import add_dependency, check_parent, no_parent, remove_dependency
 from projects.flags.links import add_link, remove_link
 from projects.flags.queries import dependency_documents
-from projects.flags.strategy_lines import moved
+from projects.flags.strategy_lines import move_strategy
 from projects.flags.tags import change_tags
 from projects.flags.toggle import project_environment
 from projects.models import Environment, Flag, Segment
@@ -172,12 +172,12 @@ class Parents(AsksFirst):
         if self.removes and parents.pop(self.parent(), None) is None:
             raise no_parent(flag, self.parent())
         if not self.removes:
-            added = checked_parent(flag, self.wanted(), caller=self.caller)
+            added = check_parent(flag, self.wanted(), caller=self.caller)
             parents[added["feature"]] = added
         draft = Draft(flag.name, {"dependencies": [*parents.values()]})
         return [
             FlagEdit(flag.project_id, name, environment, draft)
-            for name, environment in enabled_places([flag])
+            for name, environment in find_enabled_places([flag])
         ]
 
 
@@ -215,7 +215,7 @@ class Order(AsksFirst):
 
     def order(self) -> dict[str, int]:
         """The place of each strategy by its id. Empty if no order is given: they keep theirs."""
-        order = moved(list(filter(None, self.given("order").split(","))), self.given("move"))
+        order = move_strategy(list(filter(None, self.given("order").split(","))), self.given("move"))
         return {identifier: index for index, identifier in enumerate(order)}
 
     def act(self) -> str:
@@ -226,7 +226,7 @@ class Order(AsksFirst):
     def strategies(self, flag: Flag) -> list[StrategyDefinition]:
         """As they would be stored, in their new order."""
         order = self.order()
-        stored = stored_strategies(flag, self.given("environment"))
+        stored = read_strategies(flag, self.given("environment"))
         check_problems(
             order_problems(flag, self.given("environment"), order, {strategy["id"] for strategy in stored})
         )
@@ -237,7 +237,7 @@ class Order(AsksFirst):
 
     def edits(self) -> list[FlagEdit]:
         flag, environment = self.find(), self.given("environment")
-        if (flag.name, environment) not in enabled_places([flag]):
+        if (flag.name, environment) not in find_enabled_places([flag]):
             return []
         draft = Draft(flag.name, {"strategies": self.strategies(flag)})
         return [FlagEdit(flag.project_id, flag.name, environment, draft)]

@@ -92,7 +92,7 @@ class StrategyActions(AdminActions):
 
     def check_values(self, obj: Strategy, form: Any) -> None:
         if obj.flag_id is not None:
-            strategies.checked_strategy(obj.flag, validate_body(StrategyBody, form.given()))
+            strategies.check_strategy(obj.flag, validate_body(StrategyBody, form.given()))
 
     def create(self, obj: Strategy, form: Any, caller: Caller) -> Strategy:
         made = strategies.add_strategy(*place_of(obj), form.given(), caller=caller)
@@ -171,7 +171,7 @@ class FlagLinkInline(OfFlag):
     fields = ("url", "title")
 
     def check_values(self, obj: FlagLink, form: forms.ModelForm) -> None:
-        links.checked_url(obj.url)
+        links.check_url(obj.url)
 
     def create(self, obj: FlagLink, form: Any, caller: Caller) -> None:
         links.add_link(obj.flag.project_id, obj.flag.name, obj.url, obj.title, caller=caller)

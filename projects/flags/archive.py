@@ -14,7 +14,7 @@ from flagadmin.core.errors import InvalidOperation, Problem
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.access import access_flags_for_update, access_project
-from projects.flags.bulk_delete import check_no_children, children_outside, remove_flags
+from projects.flags.bulk_delete import check_no_children, find_children_outside, remove_flags
 from projects.flags.limits import check_room
 from projects.flags.queries import metadata_document
 from projects.models import Dependency, Flag, FlagEnvironment, LifecycleStage
@@ -100,7 +100,7 @@ def check_archive(project_id: str, names: Iterable[str]) -> tuple[list[str], boo
     Read-only. The caller has checked that the project may be read.
     """
     flags = Flag.objects.active().filter(project_id=project_id, name__in=list(names))
-    parents = {parent for parent, _ in children_outside(flags)}
+    parents = {parent for parent, _ in find_children_outside(flags)}
     return sorted(parents), Dependency.objects.filter(flag__in=flags).exists()
 
 

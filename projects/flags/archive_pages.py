@@ -21,7 +21,7 @@ from groups.console import ConfirmPage, ConsolePage, Crumbs, read_next_page
 from groups.permissions import Permission
 from projects.access import access_project
 from projects.console import ActionPage, api_path, project_crumbs, project_url
-from projects.drafts import Draft, Drafting, FlagEdit, enabled_places
+from projects.drafts import Draft, Drafting, FlagEdit, find_enabled_places
 from projects.flags.archive import archive_flags, delete_flags, revive_flags
 from projects.flags.bulk_delete import check_no_children
 from projects.flags.list_queries import MAX_MATCHING, matching_flags
@@ -54,7 +54,7 @@ class UsedFlag:
         return timezone.now() - self.last.last_used_at < RECENT
 
 
-def used_flags(flags: Iterable[Flag]) -> list[UsedFlag]:
+def find_used_flags(flags: Iterable[Flag]) -> list[UsedFlag]:
     """The flags among these that applications evaluate, most recent first."""
     names = {flag.pk: flag.name for flag in flags}
     found = [UsedFlag(names[pk], users) for pk, users in users_of(names).items()]
@@ -68,7 +68,7 @@ def enabled_in(flags: Sequence[Flag]) -> list[tuple[str, int]]:
     return list(rows.values_list("environment").annotate(Count("pk")))
 
 
-def counted(names: Sequence[str]) -> str:
+def count_flags(names: Sequence[str]) -> str:
     """``flag dark-theme`` or ``3 flags``, as button text."""
     return f"flag {names[0]}" if len(names) == 1 else f"{len(names):,} flags"
 
@@ -95,7 +95,7 @@ class SelectedFlags(ConsolePage):
         project = access_project(self.caller, self.kwargs["project_id"])
         self.check_permission(project.pk)
         self.all = "all" in given
-        return selected_flags(project, given, archived=self.archived)
+        return select_flags(project, given, archived=self.archived)
 
     def ask(self, flags: Sequence[Flag]) -> HttpResponseBase:
         """Redirects to the page about the selected flags, so that reloading it submits nothing.
@@ -131,7 +131,7 @@ class NothingSelected(ValidationError):
         super().__init__(f"Select {state} of this project first.")
 
 
-def selected_flags(project: Project, given: QueryDict, *, archived: bool = False) -> list[Flag]:
+def select_flags(project: Project, given: QueryDict, *, archived: bool = False) -> list[Flag]:
     """The flags that a form selects, by name. Raises NothingSelected, and ValidationError for too many."""
     flags: QuerySet[Flag] = Flag.objects.archived(archived).filter(project=project).order_by("name")
     if "matching" in given:
@@ -162,10 +162,10 @@ class ArchivePage(Drafting, SelectedFlags):
         return list(dependencies.order_by("parent__name", "flag__name").select_related("parent", "flag"))
 
     def shown(self, flags: Sequence[Flag], *, status: int = 200, **more: Any) -> HttpResponseBase:
-        used, dependencies = used_flags(flags), self.dependants(flags)
+        used, dependencies = find_used_flags(flags), self.dependants(flags)
         here = [row.flag.name for row in dependencies if row.flag.project_id == self.kwargs["project_id"]]
         self.names = [flag.name for flag in flags]
-        self.title = f"Archive {counted(self.names)}"
+        self.title = f"Archive {count_flags(self.names)}"
         context = self.get_context_data(
             names=self.names,
             back=self.back(),
@@ -204,7 +204,7 @@ class ArchivePage(Drafting, SelectedFlags):
         check_no_children(flags, "archived")
         return [
             FlagEdit(flags[0].project_id, name, environment, Draft(name, archived=True))
-            for name, environment in enabled_places(flags)
+            for name, environment in find_enabled_places(flags)
         ]
 
     def archive(self, flags: Sequence[Flag]) -> HttpResponseBase:
@@ -217,7 +217,7 @@ class ArchivePage(Drafting, SelectedFlags):
         if "dependants" in self.request.POST:
             names += [row.flag.name for row in self.dependants(flags) if row.flag.project_id == project_id]
         done = archive_flags(project_id, names, caller=self.caller)
-        messages.success(self.request, f"Archived {counted([flag.name for flag in done])}.")
+        messages.success(self.request, f"Archived {count_flags([flag.name for flag in done])}.")
         return HttpResponseRedirect(self.back())
 
     def curl(self) -> str:
@@ -239,7 +239,7 @@ class DeletePage(SelectedFlags, ConfirmPage):
     def plan(self) -> dict[str, Any]:
         given = self.request.POST if self.request.method == "POST" else self.request.GET
         self.names = [flag.name for flag in self.flags(given)]
-        self.title = f"Delete {counted(self.names)}"
+        self.title = f"Delete {count_flags(self.names)}"
         return {
             "removed_items": self.names,
             "kept": f"{'Its' if len(self.names) == 1 else 'Their'} strategies, variants and tags are deleted too."
@@ -252,7 +252,7 @@ class DeletePage(SelectedFlags, ConfirmPage):
     def act(self) -> tuple[str, str]:
         names = [flag.name for flag in self.flags(self.request.POST)]
         deleted = delete_flags(self.kwargs["project_id"], names, caller=self.caller)
-        return f"Deleted {counted(deleted)}.", f"{self.back()}?show=archived"
+        return f"Deleted {count_flags(deleted)}.", f"{self.back()}?show=archived"
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         if "known" in request.POST:
@@ -270,9 +270,9 @@ class DeletePage(SelectedFlags, ConfirmPage):
 class ReviveFlags(ActionPage):
     def act(self) -> str:
         project = access_project(self.caller, self.kwargs["project_id"])
-        names = [flag.name for flag in selected_flags(project, self.request.POST, archived=True)]
+        names = [flag.name for flag in select_flags(project, self.request.POST, archived=True)]
         revived = revive_flags(project.pk, names, caller=self.caller)
-        return f"Revived {counted([flag.name for flag in revived])}, switched off in every environment."
+        return f"Revived {count_flags([flag.name for flag in revived])}, switched off in every environment."
 
     def back(self) -> str:
         return project_url(self.kwargs["project_id"])

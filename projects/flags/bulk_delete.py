@@ -9,7 +9,7 @@ from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import record_selected
 from flagadmin.core.errors import InvalidOperation, Problem, choices
 from groups.access import Caller
-from projects.flags.deleted_flags import removed_flags
+from projects.flags.deleted_flags import select_removed_flags
 from projects.models import Dependency, Flag
 
 
@@ -28,18 +28,18 @@ def remove_flags(flags: Sequence[Flag], *, caller: Caller) -> None:
 def remove_flag_rows(flags: QuerySet[Flag], *, caller: Caller) -> None:
     """Like ``remove_flags``, but for a queryset: the flags are not loaded into memory."""
     check_no_children(flags, "deleted")
-    record_selected(EventType.FEATURE_DELETED, *removed_flags(flags), actor=caller)
+    record_selected(EventType.FEATURE_DELETED, *select_removed_flags(flags), actor=caller)
     remove_rows(Dependency.objects.filter(parent__in=flags.order_by().values("pk")))
     remove_rows(flags)
 
 
 def check_no_children(flags: Sequence[Flag] | QuerySet[Flag], what: str) -> None:
     """Raises InvalidOperation naming every active flag, other than these, that depends on one of them."""
-    if pairs := children_outside(flags):
-        raise orphaned(pairs, what)
+    if pairs := find_children_outside(flags):
+        raise orphans_error(pairs, what)
 
 
-def orphaned(pairs: Sequence[tuple[str, str]], what: str) -> InvalidOperation:
+def orphans_error(pairs: Sequence[tuple[str, str]], what: str) -> InvalidOperation:
     """The error for (parent, child) names."""
     parents = choices({parent for parent, _ in pairs})
     children = choices({child for _, child in pairs})
@@ -49,7 +49,7 @@ def orphaned(pairs: Sequence[tuple[str, str]], what: str) -> InvalidOperation:
     )
 
 
-def children_outside(flags: Sequence[Flag] | QuerySet[Flag]) -> list[tuple[str, str]]:
+def find_children_outside(flags: Sequence[Flag] | QuerySet[Flag]) -> list[tuple[str, str]]:
     """Sorted (parent, child) names, where the child is an active flag that is not among ``flags``."""
     ids: Any = flags.order_by().values("pk") if isinstance(flags, QuerySet) else [flag.pk for flag in flags]
     dependencies = Dependency.objects.filter(parent_id__in=ids, flag__archived_at=None).exclude(

@@ -15,7 +15,7 @@ from projects.access import access_project
 from projects.console import ActionPage, api_path, project_url
 from projects.drafts import Drafting, FlagEdit
 from projects.flags.actions import set_stale
-from projects.flags.archive_pages import MAX_LISTED, SelectedFlags, counted, selected_flags
+from projects.flags.archive_pages import MAX_LISTED, SelectedFlags, count_flags, select_flags
 from projects.flags.environments import check_enabling, disable_flags, draft_of_switch, enable_flags
 from projects.flags.flag_cells import flag_cells, texts_when_on
 from projects.flags.tags import change_tags_of_many
@@ -80,7 +80,7 @@ class TogglePage(Drafting, SelectedFlags):
             messages.info(self.request, f"{self.these(names)} already {self.turned} in {self.environment}.")
             return
         undo = {"environment": self.environment, "enabled": "off" if self.turned == "on" else "on"}
-        done = f"Turned {self.turned} {counted(changed)} in {self.environment}."
+        done = f"Turned {self.turned} {count_flags(changed)} in {self.environment}."
         tell(self, done, "flags-toggle", changed, {**undo, "confirmed": "yes", "next": self.back()})
 
     def these(self, names: Sequence[str]) -> str:
@@ -89,7 +89,7 @@ class TogglePage(Drafting, SelectedFlags):
     def shown(self, flags: Sequence[Flag], *, status: int = 200, **more: Any) -> HttpResponseBase:
         self.names = [flag.name for flag in flags]
         changes = self.changes(flags)
-        self.title = f"Turn {self.turned} {counted(self.names)} in {self.environment}"
+        self.title = f"Turn {self.turned} {count_flags(self.names)} in {self.environment}"
         users = self.users([flag for flag, _, _ in changes])
         context = self.get_context_data(
             names=self.names,
@@ -100,7 +100,7 @@ class TogglePage(Drafting, SelectedFlags):
             environment=self.environment,
             production=project_environment(flags[0].project_id, self.environment).environment.is_production,
             turned=self.turned,
-            button=f"Turn {self.turned} {counted([flag.name for flag, _, _ in changes])} in {self.environment}",
+            button=f"Turn {self.turned} {count_flags([flag.name for flag, _, _ in changes])} in {self.environment}",
             back=self.back(),
             **more,
         )
@@ -160,11 +160,11 @@ class TagsPage(SelectedFlags):
         names = [flag.name for flag in flags]
         change_tags_of_many(self.kwargs["project_id"], names, add, remove, caller=self.caller)
         verb, joint = ("Removed", "from") if removes else ("Added", "to")
-        messages.success(self.request, f"{verb} the tag {':'.join(tag)} {joint} {counted(names)}.")
+        messages.success(self.request, f"{verb} the tag {':'.join(tag)} {joint} {count_flags(names)}.")
 
     def shown(self, flags: Sequence[Flag], *, status: int = 200, **more: Any) -> HttpResponseBase:
         self.names = [flag.name for flag in flags]
-        self.title = f"Tag {counted(self.names)}"
+        self.title = f"Tag {count_flags(self.names)}"
         present = FlagTag.objects.filter(flag__in=flags).order_by("tag_type", "value")
         context = self.get_context_data(
             names=self.names,
@@ -191,12 +191,12 @@ class Stale(ActionPage):
 
     def act(self) -> str:
         project = access_project(self.caller, self.kwargs["project_id"])
-        names = [flag.name for flag in selected_flags(project, self.request.POST)]
+        names = [flag.name for flag in select_flags(project, self.request.POST)]
         stale = self.request.POST.get("stale") == "yes"
         changed = [flag.name for flag in set_stale(project.pk, names, stale, caller=self.caller)]
         self.changed = changed
         self.undo = {"stale": "no" if stale else "yes", "next": self.address()}
-        return f"Marked {counted(changed)} as {'stale' if stale else 'not stale'}." if changed else ""
+        return f"Marked {count_flags(changed)} as {'stale' if stale else 'not stale'}." if changed else ""
 
     def tell(self, done: str) -> None:
         if done:

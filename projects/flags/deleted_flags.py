@@ -74,7 +74,7 @@ _ISO = (
 )
 
 
-def removed_flags(flags: QuerySet[Flag]) -> tuple[str, list[Any]]:
+def select_removed_flags(flags: QuerySet[Flag]) -> tuple[str, list[Any]]:
     """A SELECT of (project, flag, document, all parents of each child) for these flags by name, and its parameters."""
     inner, params = flags.order_by().values("pk").query.sql_with_params()
     select = _DOCUMENTS.format(

@@ -54,7 +54,7 @@ def add_dependency(project_id: str, name: str, given: Mapping[str, Any], *, call
     )
 
 
-def checked_parent(flag: Flag, given: Mapping[str, Any], *, caller: Caller) -> DependencyDefinition:
+def check_parent(flag: Flag, given: Mapping[str, Any], *, caller: Caller) -> DependencyDefinition:
     """The dependency as it would be stored. Raises ValidationError."""
     document = dependency_document(given)
     parent = Flag.objects.readable_by(caller).filter(name=document["feature"]).first()

@@ -21,7 +21,7 @@ from projects.models import Flag, FlagEnvironment, ProjectEnvironment, Strategy
 from projects.strategies.actions import (
     check_number_of_strategies,
     check_room_for_strategy,
-    checked_strategy,
+    check_strategy,
     insert_strategy,
 )
 from projects.strategies.rules import StrategyDefaults, default_strategy_document
@@ -81,10 +81,10 @@ def disable_flags(project_id: str, names: Iterable[str], environment: str, *, ca
 
 def draft_of_switch(flag: Flag, place: ProjectEnvironment, enabled: bool) -> Draft:
     """What turning the flag on or off would change, with the strategy that it may get."""
-    return Draft(flag.name, {"enabled": enabled}, added_strategy(flag, place))
+    return Draft(flag.name, {"enabled": enabled}, plan_added_strategy(flag, place))
 
 
-def added_strategy(flag: Flag, place: ProjectEnvironment) -> StrategyDefinition:
+def plan_added_strategy(flag: Flag, place: ProjectEnvironment) -> StrategyDefinition:
     """What a flag without an enabled strategy gets when it is turned on."""
     defaults = StrategyDefaults(flag.name, place.project.default_stickiness)
     document = default_strategy_document(place.default_strategy, defaults)
@@ -103,7 +103,7 @@ def check_enabling(flags: Sequence[Flag], place: ProjectEnvironment, *, caller: 
     enabled = {flag_id for flag_id, row in numbers.items() if row["enabled"]}
     if lacking := [flag for flag in flags if flag.pk not in enabled]:
         caller.check(Permission.CREATE_FEATURE_STRATEGY, project=place.project_id, environment=environment)
-        checked_strategy(lacking[0], added_strategy(lacking[0], place))
+        check_strategy(lacking[0], plan_added_strategy(lacking[0], place))
     for flag in lacking:
         number = numbers[flag.pk]["number"] if flag.pk in numbers else 0
         check_number_of_strategies(flag, environment, number)
@@ -189,7 +189,7 @@ def set_variants_in(
     return stored
 
 
-def stored_variants(flag: Flag, environment: str) -> list[VariantDefinition]:
+def read_variants(flag: Flag, environment: str) -> list[VariantDefinition]:
     rows = FlagEnvironment.objects.filter(flag=flag, environment_id=environment)
     return rows.values_list("variants", flat=True).first() or []
 
@@ -222,7 +222,7 @@ def _enable(flag: Flag, place: ProjectEnvironment, *, activate_disabled: bool, c
 def _add_default_strategy(flag: Flag, place: ProjectEnvironment, *, caller: Caller) -> None:
     environment = place.environment_id
     caller.check(Permission.CREATE_FEATURE_STRATEGY, project=flag.project_id, environment=environment)
-    document = checked_strategy(flag, added_strategy(flag, place))
+    document = check_strategy(flag, plan_added_strategy(flag, place))
     check_room_for_strategy(flag, environment)
     strategy = insert_strategy(flag, environment, document)
     [after] = strategy_documents([strategy])

@@ -92,7 +92,7 @@ class FlagVariantsViewSet(ETagMixin, OnFlagViewSet):
 
     @cached_property
     def variants(self) -> Variants:
-        return actions.stored_variants(self.flag, self.kwargs["environment"])
+        return actions.read_variants(self.flag, self.kwargs["environment"])
 
     def current_document(self) -> Variants:
         return self.variants

@@ -84,7 +84,7 @@ def evaluations_by_hour(
     last = (now or timezone.now()).astimezone(UTC).replace(minute=0, second=0, microsecond=0)
     hours = [last - timedelta(hours=back) for back in reversed(range(HOURS))]
     rows = _rows(_BY_HOUR, flag_id, list(environments), hours[0])
-    return _filled(environments, hours, rows)
+    return _fill(environments, hours, rows)
 
 
 def evaluations_by_day(
@@ -95,10 +95,10 @@ def evaluations_by_day(
     days = [today - timedelta(days=back) for back in reversed(range(DAYS))]
     names = list(environments)
     rows = _rows(_BY_DAY, flag_id, names, days[0], flag_id, names, days[0].date())
-    return _filled(environments, days, rows)
+    return _fill(environments, days, rows)
 
 
-def _filled(
+def _fill(
     environments: Iterable[str], times: Sequence[datetime], rows: Iterable[tuple[Any, ...]]
 ) -> dict[str, Evaluations]:
     evaluations = {name: Evaluations([Count(at) for at in times]) for name in environments}
@@ -129,7 +129,7 @@ def _rows(statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
         return cursor.fetchall()
 
 
-def last_evaluated(flag_ids: Iterable[int]) -> dict[int, dict[str, datetime]]:
+def read_last_evaluations(flag_ids: Iterable[int]) -> dict[int, dict[str, datetime]]:
     """When SDKs last reported each flag, by environment. One query.
 
     ``max(found[flag_id].values(), default=None)`` is the last time in any environment.

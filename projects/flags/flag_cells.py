@@ -7,7 +7,7 @@ from datetime import datetime
 
 from django.db import connection
 
-from projects.flags.evaluations import last_evaluated
+from projects.flags.evaluations import read_last_evaluations
 from projects.models import Dependency, Environment, Flag, FlagEnvironment, ProjectEnvironment
 
 # SQL of a strategy ``s``: whether it is limited to some requests. One without a share names users, addresses or hosts.
@@ -56,7 +56,7 @@ class FlagCells:
 def flag_cells(flags: Sequence[Flag]) -> list[FlagCells]:
     """One entry per flag, in order. Five queries for any number of flags."""
     ids = [flag.pk for flag in flags]
-    seen, parents, strategies = last_evaluated(ids), _parents(ids), _strategies(ids)
+    seen, parents, strategies = read_last_evaluations(ids), _parents(ids), _strategies(ids)
     enabled = set(
         FlagEnvironment.objects.filter(flag_id__in=ids, enabled=True).values_list("flag_id", "environment_id")
     )

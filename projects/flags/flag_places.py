@@ -13,7 +13,7 @@ from flagadmin.core.lists.charts import percent_text
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.console import flag_url
-from projects.flags.evaluations import Evaluations, last_evaluated
+from projects.flags.evaluations import Evaluations, read_last_evaluations
 from projects.flags.flag_rows import Toggle, toggle_of
 from projects.flags.strategy_lines import Palette, Share, StrategyLine, strategy_lines
 from projects.models import Environment, Flag, Segment
@@ -76,7 +76,7 @@ def flag_places(
 ) -> Iterator[FlagInEnvironment]:
     """The cards in the order of the project's environments; ``focus`` is shown whole."""
     segments = dict(Segment.objects.usable_in(flag.project_id).values_list("id", "name"))
-    seen, palette = last_evaluated([flag.pk])[flag.pk], Palette()
+    seen, palette = read_last_evaluations([flag.pk])[flag.pk], Palette()
     are_few = sum(len(place["strategies"]) for place in document["environments"]) <= MAX_STRATEGIES
     for index, place in enumerate(document["environments"]):
         name, strategies = place["name"], place["strategies"]
@@ -137,10 +137,10 @@ def variant_splits(document: Document, evaluations: Mapping[str, Evaluations]) -
         if place["variants"] or any(strategy["variants"] for strategy in place["strategies"])
     ]
     most = sorted(splits, key=lambda split: -sum(split.measured.values()))[:MAX_SPLITS]
-    return [_bounded(split) for split in most]
+    return [_limit_split(split) for split in most]
 
 
-def _bounded(split: Split) -> Split:
+def _limit_split(split: Split) -> Split:
     """With the variants that count most, and one line for the others."""
     names = sorted(
         split.weights.keys() | split.measured.keys(),

@@ -11,7 +11,7 @@ MAX_LENGTH = 2000
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
-def normalized_url(url: str) -> str | None:
+def normalize_url(url: str) -> str | None:
     """The URL as stored, or None if it is not a web URL.
 
     As in the reference, ``example.com`` becomes ``https://example.com``, and ``www.``, a default port and a
@@ -50,5 +50,5 @@ def link_problems(links: Sequence[Mapping[str, Any]], path: str, *, limits: Limi
     if len(links) > limits.links:
         yield Problem(path, f"must have at most {limits.links} links, not {len(links)}")
     for index, link in enumerate(links):
-        if normalized_url(link["url"]) is None:
+        if normalize_url(link["url"]) is None:
             yield Problem(f"{path}[{index}].url", f"{link['url']} is not a web URL")

@@ -10,7 +10,7 @@ from flagadmin.core.errors import NotFound, ValidationError
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.access import access_flag_for_update
-from projects.flags.link_rules import normalized_url
+from projects.flags.link_rules import normalize_url
 from projects.flags.queries import link_document
 from projects.limits import Limits
 from projects.models import Flag, FlagLink
@@ -23,7 +23,7 @@ def add_link(project_id: str, name: str, url: str, title: str | None, *, caller:
     limit = Limits.from_settings().links
     if FlagLink.objects.filter(flag=flag).count() >= limit:
         raise ValidationError(f"{name} has {limit} links, the maximum.")
-    link = FlagLink.objects.create(flag=flag, url=checked_url(url), title=title or None)
+    link = FlagLink.objects.create(flag=flag, url=check_url(url), title=title or None)
     _record(EventType.FEATURE_LINK_ADDED, flag, after=link, caller=caller)
     return link
 
@@ -44,7 +44,7 @@ def update_link(
     link = access_link(flag, link_id)
     check_expected(expected, link_document(link))
     before = FlagLink(pk=link.pk, flag=flag, url=link.url, title=link.title)
-    link.url, link.title = checked_url(url), title or None
+    link.url, link.title = check_url(url), title or None
     link.save(update_fields=["url", "title"])
     _record(EventType.FEATURE_LINK_UPDATED, flag, before=before, after=link, caller=caller)
     return link
@@ -59,9 +59,9 @@ def remove_link(project_id: str, name: str, link_id: str, *, caller: Caller) -> 
     link.delete()
 
 
-def checked_url(url: str) -> str:
+def check_url(url: str) -> str:
     """The URL as stored. Raises ValidationError."""
-    normalized = normalized_url(url)
+    normalized = normalize_url(url)
     if normalized is None:
         raise ValidationError.at("url", f"{url} is not a web URL")
     return normalized

@@ -40,7 +40,7 @@ def pattern_problem(name: str, rules: NamingRules) -> str | None:
     """The problem if a new flag's whole name does not match the pattern. Existing flags keep their names."""
     if not rules.naming_pattern:
         return None
-    pattern = patterns.compiled(rules.naming_pattern)
+    pattern = patterns.compile_pattern(rules.naming_pattern)
     if pattern is None or pattern.fullmatch(name):
         return None
     message = f"{name} does not match the project's naming pattern {rules.naming_pattern}."

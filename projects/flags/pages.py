@@ -9,7 +9,7 @@ from flagadmin.core.lists.pages import OFFERED, Listing, change_query, csv_respo
 from groups.console import ConsolePage, Crumbs
 from groups.permissions import Permission
 from projects.access import access_flag
-from projects.console import allowed, api_path, flag_url, project_crumbs, project_url
+from projects.console import api_path, check_permissions, flag_url, project_crumbs, project_url
 from projects.flags.dependencies import possible_parents
 from projects.flags.evaluations import Evaluations, evaluations_by_day, evaluations_by_hour
 from projects.flags.flag_document import flag_document
@@ -69,7 +69,7 @@ class FlagPage(ConsolePage):
         caller, flag, document, given = self.caller, self.flag, self.document, self.request.GET
         evaluations = self.evaluations()
         focus = given.get("environment", "")
-        may = allowed(
+        may = check_permissions(
             caller,
             flag.project_id,
             edit=Permission.UPDATE_FEATURE,

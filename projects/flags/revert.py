@@ -17,7 +17,7 @@ from projects.flags.revert_plan import (
     Target,
     moment_text,
     plan_revert,
-    restored,
+    restore_parts,
 )
 from projects.history.flag_parts import DEPENDENCIES, DETAILS, FlagPart
 from projects.history.versions import seen_version
@@ -62,7 +62,7 @@ def revert_flag(
             feature=name,
             subject=moment_text(target.at),
             before=plan.before,
-            after=restored(plan.before, parts),
+            after=restore_parts(plan.before, parts),
         ),
         actor=caller,
     )

@@ -14,7 +14,7 @@ from groups.console import ConsolePage, Crumbs
 from groups.models import User
 from projects.access import access_flag
 from projects.console import api_path, flag_crumbs, flag_url
-from projects.drafts import Drafting, ExactDraft, FlagEdit, enabled_places
+from projects.drafts import Drafting, ExactDraft, FlagEdit, find_enabled_places
 from projects.flags.flag_history import without_flag
 from projects.flags.revert import revert_flag
 from projects.flags.revert_plan import (
@@ -26,7 +26,7 @@ from projects.flags.revert_plan import (
     moment_text,
     plan_revert,
 )
-from projects.flags.revert_segments import changed_segments
+from projects.flags.revert_segments import find_changed_segments
 from projects.history.changes import event_rows
 from projects.history.field_changes import FieldChange, part_changes
 from projects.history.flag_parts import DEPENDENCIES, DETAILS, ENVIRONMENT, FlagPart
@@ -119,7 +119,7 @@ class RevertPage(Drafting, ConsolePage):
             elif part.kind == DEPENDENCIES:
                 common |= part.after
         if common:
-            changes |= {place: changes.get(place, {}) for _, place in enabled_places([self.flag])}
+            changes |= {place: changes.get(place, {}) for _, place in find_enabled_places([self.flag])}
         return [
             FlagEdit(
                 self.flag.project_id,
@@ -152,7 +152,7 @@ class RevertPage(Drafting, ConsolePage):
             sentence=list(without_flag(row.sentence, self.flag.name)),
             parts=parts,
             possible=any(not part.reasons for part in parts),
-            changed_segments=changed_segments(self.plan, self.target),
+            changed_segments=find_changed_segments(self.plan, self.target),
             expected=fingerprint(self.plan.before),
             back=self.back(),
             **kwargs,

@@ -305,7 +305,7 @@ def check_environments(names: Collection[str], flag: Flag) -> None:
         raise ValidationError.of(problems)
 
 
-def restored(before: Document, parts: Sequence[FlagPart]) -> Document:
+def restore_parts(before: Document, parts: Sequence[FlagPart]) -> Document:
     """The flag's version once these parts are as they were."""
     places = in_environments(before)
     places |= {part.environment: part.after for part in parts if part.environment}

@@ -4,13 +4,13 @@ from typing import Any
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
-from projects.flags.revert_plan import RevertPlan, Target, restored
+from projects.flags.revert_plan import RevertPlan, Target, restore_parts
 from projects.models import Segment
 
 
-def changed_segments(plan: RevertPlan, target: Target) -> list[str]:
+def find_changed_segments(plan: RevertPlan, target: Target) -> list[str]:
     """The names of those whose conditions are not those of then. Two queries, none without segments."""
-    version = restored(plan.before, [planned.part for planned in plan.parts])
+    version = restore_parts(plan.before, [planned.part for planned in plan.parts])
     used = {
         segment
         for place in version["environments"]

@@ -66,16 +66,16 @@ def parts(text: str) -> tuple[str, list[str]]:
 
 def is_one_of(condition_of: Callable[[str], Q]) -> Condition:
     """Matches one of the values, or none of them if the operator is negative."""
-    return lambda operator, values: _signed(operator, reduce(or_, map(condition_of, values)))
+    return lambda operator, values: _negate_if_asked(operator, reduce(or_, map(condition_of, values)))
 
 
 def includes(condition_of: Callable[[str], Q]) -> Condition:
-    return lambda operator, values: _signed(
+    return lambda operator, values: _negate_if_asked(
         operator, reduce(and_ if operator in _ALL else or_, map(condition_of, values))
     )
 
 
-def _signed(operator: str, condition: Q) -> Q:
+def _negate_if_asked(operator: str, condition: Q) -> Q:
     return ~condition if operator in NEGATIVE else condition
 
 

@@ -67,7 +67,7 @@ def strategy_lines(
     listed = MAX_VARIANTS if most > 1 else FEW_VARIANTS
     for index, strategy in enumerate(strategies):
         summary = strategy_summary(strategy, segments=segments, most=most)
-        share, variants = share_of(strategy), palette.shares(strategy["variants"])
+        share, variants = calculate_share(strategy), palette.shares(strategy["variants"])
         yield StrategyLine(
             id=strategy["id"],
             number=index + 1,
@@ -84,7 +84,7 @@ def strategy_lines(
         )
 
 
-def share_of(strategy: Document) -> float | None:
+def calculate_share(strategy: Document) -> float | None:
     """For which share of requests it is on where its conditions hold, in per cent.
 
     None if it names users or addresses, or is custom. What is not a whole number counts as 0, as in SDKs.
@@ -104,7 +104,7 @@ def _of(share: float | None, strategy: Document, summary: Summary) -> str:
     return f"by {stickiness}" if stickiness not in (None, "default", "random") else ""
 
 
-def moved(ids: Sequence[str], move: str) -> list[str]:
+def move_strategy(ids: Sequence[str], move: str) -> list[str]:
     """The ids after moving one of them a step: ``move`` is "up" or "down", a space and its id."""
     direction, _, chosen = move.partition(" ")
     order = list(ids)

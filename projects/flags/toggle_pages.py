@@ -14,11 +14,11 @@ from projects.access import access_flag
 from projects.console import ActionPage, api_path, flag_crumbs, flag_url
 from projects.drafts import Draft, Drafting, FlagEdit
 from projects.flags.environments import (
-    added_strategy,
     check_enabling,
     disable_flag,
     draft_of_switch,
     enable_flag,
+    plan_added_strategy,
 )
 from projects.flags.queries import strategy_documents
 from projects.flags.toggle import project_environment
@@ -133,7 +133,7 @@ class ToggleFlag(Drafting, ActionPage):
         rows = Strategy.objects.filter(flag=self.flag, environment=self.environment, disabled=False)
         documents = strategy_documents(list(rows.order_by("sort_order", "created_at", "pk")))
         if not documents and self.turned == "on":
-            documents = [added_strategy(self.flag, self.place)]
+            documents = [plan_added_strategy(self.flag, self.place)]
         ids = {segment for document in documents for segment in document["segments"]}
         names = dict(Segment.objects.filter(pk__in=ids).values_list("pk", "name"))
         return [strategy_summary(document, segments=names) for document in documents]

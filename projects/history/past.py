@@ -15,7 +15,7 @@ from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.db.transactions import consistent_reads
 from playground.engine.definitions import FlagDefinition, SegmentDefinition
 from projects.definition_parts import read_segments
-from projects.definitions import Definitions, all_definitions, used_segments
+from projects.definitions import Definitions, find_used_segments, read_all_definitions
 from projects.history.back import IN_ONE_ENVIRONMENT, TYPES, Back, PastEvent
 from projects.history.versions import events_since
 from projects.models import OutsideChange
@@ -89,12 +89,12 @@ def changed_since(projects: Iterable[str], environment: str, at: datetime) -> Ch
     with consistent_reads():
         read = _read(project_ids, environment, at)
         existing = read.names - read.created
-        back = Back(environment, all_definitions(environment, existing).flags if existing else ())
+        back = Back(environment, read_all_definitions(environment, existing).flags if existing else ())
         for event in read.events:
             back.undo(event)
         flags = back.active(project_ids)
         with connection.cursor() as cursor:
-            stored = read_segments(cursor, used_segments(flags) - back.segments.keys())
+            stored = read_segments(cursor, find_used_segments(flags) - back.segments.keys())
     return Changed(frozenset(read.names), flags, stored | back.segments, frozenset(back.segments))
 
 
@@ -114,12 +114,12 @@ def flags_then(
             back = _flags_back(names := names | parents, environment, at)
         flags_at_moment = [flag for flag in back.active(projects) if flag["name"] in names]
         with connection.cursor() as cursor:
-            stored = read_segments(cursor, used_segments(flags_at_moment) - back.segments.keys())
+            stored = read_segments(cursor, find_used_segments(flags_at_moment) - back.segments.keys())
     return Definitions.of(flags_at_moment, stored | back.segments)
 
 
 def _flags_back(names: Collection[str], environment: str, at: datetime) -> Back:
-    back = Back(environment, all_definitions(environment, names).flags)
+    back = Back(environment, read_all_definitions(environment, names).flags)
     for _, event in events_since(names, at=at, segments=True):
         back.undo(event)
     return back

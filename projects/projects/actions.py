@@ -156,10 +156,10 @@ def check_no_active_flags(project: Project, what: str) -> None:
     """Raises InvalidOperation naming the active flags of the project, which must be locked."""
     active = Flag.objects.active().filter(project=project).order_by("name")
     if names := list(active.values_list("name", flat=True)):
-        raise still_active(project, names, what)
+        raise active_flags_error(project, names, what)
 
 
-def still_active(project: Project, names: Sequence[str], what: str) -> InvalidOperation:
+def active_flags_error(project: Project, names: Sequence[str], what: str) -> InvalidOperation:
     count = "1 flag is" if len(names) == 1 else f"{len(names)} flags are"
     return InvalidOperation(
         f"{count} still active in project {project.pk}: {choices(names)}. "

@@ -18,7 +18,7 @@ from groups.permissions import Permission
 from projects.access import access_project_for_update
 from projects.deletion.execute import delete_project
 from projects.deletion.plan import plan_project_deletion
-from projects.deletion.summary import lost
+from projects.deletion.summary import describe_loss
 from projects.members.admin import GrantInline
 from projects.models import Project, ProjectEnvironment
 from projects.projects import actions as project_actions
@@ -95,7 +95,7 @@ class ProjectAdmin(SubjectAdmin):
 
     def deletion_label(self, obj: Project) -> str:
         plan = plan_project_deletion(obj.pk, caller=Caller.system())
-        return f"{lost(plan)}."
+        return f"{describe_loss(plan)}."
 
     def deletion_blockers(self, obj: Project, caller: Caller) -> list[str]:
         return plan_project_deletion(obj.pk, caller=caller).blockers

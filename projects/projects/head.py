@@ -5,7 +5,7 @@ from typing import Any
 
 from groups.access import Caller
 from groups.permissions import Permission
-from projects.console import allowed, project_url
+from projects.console import check_permissions, project_url
 from projects.flags.list_queries import environment_names
 from projects.members.counts import member_counts
 from projects.models import FavoriteProject, Project, ProjectApplication
@@ -19,7 +19,7 @@ Tab = tuple[str, str, int | None, bool]
 def project_head(project: Project, tab: str, *, caller: Caller) -> dict[str, Any]:
     """The template variables of the head. ``tab`` is the URL name of the current tab. Five queries."""
     may = {
-        **allowed(
+        **check_permissions(
             caller,
             project.pk,
             create=Permission.CREATE_FEATURE,

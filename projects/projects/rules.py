@@ -7,7 +7,7 @@ from playground.engine import patterns
 from projects.flags.name_rules import pattern_problem
 from projects.models import Project
 from projects.rules import name_problems
-from projects.strategies.constraint_rules import shortened
+from projects.strategies.constraint_rules import shorten
 
 MAX_PROJECT_NAME_LENGTH = 255
 MAX_FLAGS = 2**31 - 1
@@ -38,7 +38,7 @@ def naming_problems(project: Project, path: str = "featureNaming") -> Iterator[P
     """The pattern must be valid for RE2, which runs in linear time; the example must match the pattern."""
     pattern, example = project.naming_pattern, project.naming_example
     if pattern and (fault := patterns.fault(pattern)):
-        yield Problem(f"{path}.pattern", f"{shortened(pattern)} {fault}")
+        yield Problem(f"{path}.pattern", f"{shorten(pattern)} {fault}")
     elif pattern and example and pattern_problem(example, project):
         yield Problem(f"{path}.example", f"{example} does not match the pattern {pattern}")
     elif not pattern and example:

@@ -19,9 +19,9 @@ from projects.models import Environment, Segment
 from projects.segments import actions
 from projects.segments.documents import segment_document
 from projects.segments.pages import SegmentForm, conditions_summary
-from projects.strategies.constraint_forms import stored_constraints
+from projects.strategies.constraint_forms import clean_constraints
 from projects.strategies.sentences import Summary
-from projects.used_by.lines import paged_uses
+from projects.used_by.lines import page_uses
 from projects.used_by.queries import segment_uses
 
 
@@ -63,7 +63,7 @@ class EditSegment(Drafting, EditConflictMixin, SegmentForm):
     def edits(self) -> list[FlagEdit]:
         self.find()
         self.read(self.request)
-        self.segment.constraints = stored_constraints(self.segment.constraints)
+        self.segment.constraints = clean_constraints(self.segment.constraints)
         actions.check_update(self.segment, self.stored.get("project"), caller=self.caller)
         draft = Draft(segments={self.segment.pk: self.segment.constraints})
         names = Environment.objects.names()
@@ -87,7 +87,7 @@ class EditSegment(Drafting, EditConflictMixin, SegmentForm):
         return sum(environment in production for _, _, environment in used)
 
     def asked(self) -> dict[str, Any]:
-        before, after = self.stored["constraints"], stored_constraints(self.segment.constraints)
+        before, after = self.stored["constraints"], clean_constraints(self.segment.constraints)
         texts = [str(conditions_summary(constraints)) for constraints in (before, after)]
         return {
             "asking": True,
@@ -108,7 +108,7 @@ class EditSegment(Drafting, EditConflictMixin, SegmentForm):
         return f"Segment {self.stored['name']}"
 
     def get_context_data(self, problems: Sequence[Problem] = (), **kwargs: Any) -> dict[str, Any]:
-        uses = paged_uses(self.request, segment_uses(self.segment.pk, self.caller))
+        uses = page_uses(self.request, segment_uses(self.segment.pk, self.caller))
         return super().get_context_data(
             problems=problems,
             uses=uses,

@@ -21,15 +21,15 @@ from projects.strategies.constraint_forms import (
     MAX_OFFERED,
     ConstraintFields,
     change_rows,
+    clean_constraints,
     constraint_rows,
-    given_constraints,
     operator_choices,
-    stored_constraints,
+    read_constraints,
 )
-from projects.strategies.forms import sorted_problems
-from projects.strategies.sentences import Summary, constraint_sentence, shortened
+from projects.strategies.forms import sort_problems
+from projects.strategies.sentences import Summary, constraint_sentence, shorten_conditions
 from projects.used_by.counts import UNUSED, segment_usage
-from projects.used_by.lines import paged_uses
+from projects.used_by.lines import page_uses
 from projects.used_by.queries import segment_uses
 
 
@@ -47,7 +47,7 @@ def conditions_summary(constraints: Sequence[Any]) -> Summary:
     """The description of a segment, which consists of its conditions."""
     if not constraints:
         return Summary("Includes every request")
-    return Summary("", shortened([constraint_sentence(item) for item in constraints]))
+    return Summary("", shorten_conditions([constraint_sentence(item) for item in constraints]))
 
 
 class SegmentsPage(ListPage):
@@ -142,7 +142,7 @@ class SegmentForm(ConsolePage):
         self.segment.name = request.POST.get("name", "").strip()
         self.segment.description = request.POST.get("description", "").strip() or None
         self.segment.project_id = request.POST.get("project") or None
-        self.segment.constraints = given_constraints(request.POST, self.stored["constraints"])
+        self.segment.constraints = read_constraints(request.POST, self.stored["constraints"])
 
     def needs_confirmation(self) -> bool:
         """Whether to show what changes first. Raises what saving would."""
@@ -154,7 +154,7 @@ class SegmentForm(ConsolePage):
 
     def try_to_save(self) -> HttpResponseBase:
         rows = self.segment.constraints
-        self.segment.constraints = stored_constraints(rows)
+        self.segment.constraints = clean_constraints(rows)
         try:
             if self.needs_confirmation():
                 self.segment.constraints = rows
@@ -175,7 +175,7 @@ class SegmentForm(ConsolePage):
 
     def get_context_data(self, problems: Sequence[Problem] = (), **kwargs: Any) -> dict[str, Any]:
         own = {problem.path: problem.message for problem in problems if problem.path in ("name", "project")}
-        by_place, _, others = sorted_problems(p for p in problems if p.path not in own)
+        by_place, _, others = sort_problems(p for p in problems if p.path not in own)
         constraint_fields = ConstraintFields.of(self.segment.project_id or "")
         return super().get_context_data(
             segment=self.segment,
@@ -183,7 +183,7 @@ class SegmentForm(ConsolePage):
             fields=constraint_fields.names[:MAX_OFFERED],
             operators=operator_choices(),
             projects=list(dict.fromkeys([*self.projects(), *filter(None, [self.segment.project_id])])),
-            summary=conditions_summary(stored_constraints(self.segment.constraints)),
+            summary=conditions_summary(clean_constraints(self.segment.constraints)),
             own_problems=own,
             errors=others,
             button=self.button,
@@ -210,7 +210,7 @@ class DeleteSegment(ConfirmPage):
             "title": f"Delete segment {segment.name}",
             "removed_items": [f"segment {segment.name} with its {counted(count, 'condition')}"],
             "blocked": " ".join(error.message for error in blockers),
-            "uses": paged_uses(self.request, segment_uses(segment.pk, self.caller)),
+            "uses": page_uses(self.request, segment_uses(segment.pk, self.caller)),
             "button": f"Delete segment {segment.name}",
             "cancel": reverse("segment", args=[segment.pk]),
         }

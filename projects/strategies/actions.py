@@ -36,10 +36,10 @@ def add_strategy(
     """
     permission = Permission.CREATE_FEATURE_STRATEGY
     flag, _ = _access(project_id, name, environment, permission, caller=caller)
-    document = checked_strategy(flag, given)
+    document = check_strategy(flag, given)
     check_room_for_strategy(flag, environment)
     strategy = insert_strategy(flag, environment, document)
-    return _recorded(EventType.FEATURE_STRATEGY_ADD, strategy, environment, None, caller=caller)
+    return _record(EventType.FEATURE_STRATEGY_ADD, strategy, environment, None, caller=caller)
 
 
 def check_room_for_strategy(flag: Flag, environment: str) -> None:
@@ -69,7 +69,7 @@ def insert_strategy(flag: Flag, environment: str, document: StrategyDefinition) 
     return strategy
 
 
-def checked_strategy(
+def check_strategy(
     flag: Flag, given: Mapping[str, Any], *, stored_variants: Sequence[VariantDefinition] = ()
 ) -> StrategyDefinition:
     """The document to store for the given values. Raises ValidationError with every problem."""
@@ -135,14 +135,14 @@ def edit_strategy(
     flag, place = _access(project_id, name, environment, permission, caller=caller)
     strategy = access_strategy(flag, environment, strategy_id)
     [before] = strategy_documents([strategy])
-    check_expected(expected, versioned(before))
-    document = checked_strategy(flag, edit(before), stored_variants=strategy.variants)
+    check_expected(expected, without_place(before))
+    document = check_strategy(flag, edit(before), stored_variants=strategy.variants)
     if document["sortOrder"] is None:
         document["sortOrder"] = strategy.sort_order
     assign(strategy, document)
     strategy.save()
     set_segments(strategy, document["segments"])
-    after = _recorded(EventType.FEATURE_STRATEGY_UPDATE, strategy, environment, before, caller=caller)
+    after = _record(EventType.FEATURE_STRATEGY_UPDATE, strategy, environment, before, caller=caller)
     keep_off_without_strategies(flag, place, caller=caller)
     return after
 
@@ -165,7 +165,7 @@ def remove_strategy(
     flag, place = _access(project_id, name, environment, permission, caller=caller)
     strategy = access_strategy(flag, environment, strategy_id)
     [before] = strategy_documents([strategy])
-    check_expected(expected, versioned(before))
+    check_expected(expected, without_place(before))
     strategy.delete()
     record(
         Event(
@@ -223,7 +223,7 @@ def order_problems(
             yield Problem(f"[{index}].id", message)
 
 
-def versioned(document: StrategyDefinition) -> dict[str, Any]:
+def without_place(document: StrategyDefinition) -> dict[str, Any]:
     """The part of the document that ``expected`` is compared with: all members except ``sortOrder``."""
     return {key: value for key, value in document.items() if key != "sortOrder"}
 
@@ -267,7 +267,7 @@ def set_segments(strategy: Strategy, segments: Sequence[int]) -> None:
     )
 
 
-def _recorded(
+def _record(
     kind: EventType,
     strategy: Strategy,
     environment: str,

@@ -61,7 +61,7 @@ class StrategyViewSet(ETagMixin, OnFlagViewSet):
         return document
 
     def current_document(self) -> dict[str, Any]:
-        return actions.versioned(self.document)
+        return actions.without_place(self.document)
 
     @extend_schema(operation_id="getFeatureStrategies", responses={200: StrategyRecord(many=True)})
     def list(self, request: ApiRequest, **where: Any) -> Response:

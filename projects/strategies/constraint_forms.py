@@ -19,7 +19,7 @@ from playground.engine.definitions import ConstraintDefinition
 from playground.engine.literals import constraint_number
 from playground.engine.operators import OPERATORS
 from projects.models import ContextField
-from projects.strategies.constraint_rules import PARTIAL, shortened
+from projects.strategies.constraint_rules import PARTIAL, shorten
 from projects.strategies.kept_values import LOST, KeptValues, is_long, reference
 from projects.strategies.operator_help import HELP
 from projects.strategies.value_list import read_values, values_text
@@ -84,26 +84,26 @@ def operator_choices() -> list[tuple[str, str]]:
     ]
 
 
-def given_constraints(given: QueryDict, stored: Any) -> list[dict[str, Any]]:
+def read_constraints(given: QueryDict, stored: Any) -> list[dict[str, Any]]:
     """The constraints of a submitted form, in order, each with both ``values`` and ``value``.
 
     ``stored`` are the constraints whose values rows may refer to.
     """
-    lists = (_selected(constraint) for constraint in objects_of(stored))
+    lists = (_select_values(constraint) for constraint in objects_of(stored))
     kept = KeptValues(values for values in lists if is_long(values))
-    return [_given(given, f"c-{number}-", kept) for number in given.getlist("c")]
+    return [_read_row(given, f"c-{number}-", kept) for number in given.getlist("c")]
 
 
-def _given(given: QueryDict, prefix: str, kept: KeptValues) -> dict[str, Any]:
+def _read_row(given: QueryDict, prefix: str, kept: KeptValues) -> dict[str, Any]:
     if referred := given.get(f"{prefix}kept"):
         values = kept.get(referred)
         own = {"values": values or [], "value": "", "kept": values is not None, "lost": values is None}
-        return _entered(given, prefix) | own
-    return _entered(given, prefix)
+        return _read_inputs(given, prefix) | own
+    return _read_inputs(given, prefix)
 
 
-def _entered(given: QueryDict, prefix: str) -> dict[str, Any]:
-    shown = _shown(given.get(f"{prefix}was", ""))
+def _read_inputs(given: QueryDict, prefix: str) -> dict[str, Any]:
+    shown = _read_shown(given.get(f"{prefix}was", ""))
     place = {value: index for index, value in enumerate(shown)}
     ticked = sorted(given.getlist(f"{prefix}choice"), key=lambda value: place.get(value, len(place)))
     return {
@@ -130,12 +130,14 @@ def change_rows(rows: list[Any], do: str, stored: Any) -> None:
 
 def _show_values(rows: list[Any], index: int, stored: Any) -> None:
     """Puts the values of one row into the form. Other rows whose values are as stored are shortened again."""
-    known = [_selected(constraint) for constraint in objects_of(stored)]
+    known = [_select_values(constraint) for constraint in objects_of(stored)]
     for place, row in enumerate(rows):
-        row["kept"] = place != index and (row["kept"] or _selected(row) in known) and is_long(_selected(row))
+        row["kept"] = (
+            place != index and (row["kept"] or _select_values(row) in known) and is_long(_select_values(row))
+        )
 
 
-def _selected(constraint: Mapping[str, Any]) -> list[str]:
+def _select_values(constraint: Mapping[str, Any]) -> list[str]:
     """The values that the operator reads; for the other kind of operator, what these would become."""
     values, value = strings_of(constraint.get("values")), text_of(constraint.get("value"))
     operator = OPERATORS.get(text_of(constraint.get("operator")), OPERATORS["IN"])
@@ -144,7 +146,7 @@ def _selected(constraint: Mapping[str, Any]) -> list[str]:
     return [value or (values[0] if values else "")]
 
 
-def _shown(text: str) -> list[str]:
+def _read_shown(text: str) -> list[str]:
     try:
         return strings_of(json.loads(text))
     except (ValueError, RecursionError):
@@ -162,12 +164,12 @@ def _value(text: str, shown: str) -> str:
     return shown if local_time(shown) == seconds else f"{seconds}.000Z"
 
 
-def stored_constraints(rows: Iterable[Mapping[str, Any]]) -> list[ConstraintDefinition]:
+def clean_constraints(rows: Iterable[Mapping[str, Any]]) -> list[ConstraintDefinition]:
     """The constraints to save: only the members that their operators read."""
-    return [_stored(row) for row in rows]
+    return [_clean_constraint(row) for row in rows]
 
 
-def _stored(row: Mapping[str, Any]) -> ConstraintDefinition:
+def _clean_constraint(row: Mapping[str, Any]) -> ConstraintDefinition:
     name, operator = row["operator"], OPERATORS.get(row["operator"])
     folds = operator is not None and _folds(operator.family)
     document: ConstraintDefinition = {
@@ -202,7 +204,7 @@ def _row(
 ) -> ConstraintRow:
     field, name = text_of(document.get("contextName")), text_of(document.get("operator"))
     operator = OPERATORS.get(name, OPERATORS["IN"])
-    selected = _selected(document)
+    selected = _select_values(document)
     value = "" if operator.takes == "values" else selected[0]
     legal = [] if operator.family in PARTIAL else available.legal.get(field, [])
     options = list(dict.fromkeys([*legal, *filter(None, selected)])) if legal else []
@@ -222,7 +224,7 @@ def _row(
         hint=HINTS.get(operator.family, ""),
         help=HELP.get(name, ""),
         kept=reference(selected) if kept else "",
-        first=[shortened(text, 40) for text in selected[:MAX_SHOWN]] if kept else [],
+        first=[shorten(text, 40) for text in selected[:MAX_SHOWN]] if kept else [],
         more=max(len(selected) - MAX_SHOWN, 0),
         inverted=bool(document.get("inverted")),
         may_invert=name != "REGEX",

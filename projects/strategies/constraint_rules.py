@@ -8,7 +8,7 @@ from flagadmin.core.unreadable_values import UnreadableValue
 from playground.engine.definitions import ConstraintDefinition
 from playground.engine.operators import OPERATORS, problem
 from playground.engine.patterns import MAX_LENGTH as MAX_VALUE_LENGTH
-from playground.engine.suggestions import suggested_value
+from playground.engine.suggestions import suggest_value
 from projects.limits import Limits
 from projects.text_values import text_of
 
@@ -110,16 +110,16 @@ def _size_problems(values: Sequence[str], path: str, limits: Limits) -> Iterator
 def _value_problems(
     operator: str, value: str, path: str, legal: frozenset[str] | None, field: str
 ) -> Iterator[Problem]:
-    if value and (intended := suggested_value(operator, value)):
-        message = f"SDKs cannot read {operator} {shortened(value)} and never match it; {intended} was probably meant"
+    if value and (intended := suggest_value(operator, value)):
+        message = (
+            f"SDKs cannot read {operator} {shorten(value)} and never match it; {intended} was probably meant"
+        )
         yield UnreadableValue(path, message)
     elif value and (fault := problem(operator, value)):
-        yield Problem(path, f"{shortened(value)} {fault}")
+        yield Problem(path, f"{shorten(value)} {fault}")
     elif value and legal is not None and value not in legal:
-        yield Problem(
-            path, f"{shortened(value)} is not a legal value of {field}. Available: {choices(legal)}"
-        )
+        yield Problem(path, f"{shorten(value)} is not a legal value of {field}. Available: {choices(legal)}")
 
 
-def shortened(value: str, limit: int = 60) -> str:
+def shorten(value: str, limit: int = 60) -> str:
     return value if len(value) <= limit else value[: limit - 1] + "…"

@@ -25,10 +25,10 @@ from projects.strategies.constraint_forms import (
     MAX_OFFERED,
     ConstraintFields,
     change_rows,
+    clean_constraints,
     operator_choices,
-    stored_constraints,
 )
-from projects.strategies.forms import carried_parameters, given_strategy, strategy_inputs, was_left
+from projects.strategies.forms import carry_parameters, read_strategy, strategy_inputs, was_left
 from projects.strategies.rules import strategy_warnings
 from projects.strategies.sentences import Summary, strategy_summary, variants_sentence
 from projects.strategies.variant_forms import change_variants, in_percent
@@ -103,7 +103,7 @@ class StrategyEditor(Drafting, ConsolePage):
         return self.render_to_response(self.get_context_data())
 
     def read(self) -> None:
-        self.document, problems = given_strategy(
+        self.document, problems = read_strategy(
             self.request.POST, self.project_id, stored=self.stored, kept=self.kept
         )
         self.problems = refused_problems(problems)
@@ -151,7 +151,7 @@ class StrategyEditor(Drafting, ConsolePage):
 
     def changes(self, document: StrategyDefinition) -> list[FieldChange]:
         """The differences of the form to the stored strategy."""
-        stored = self.stored | {"constraints": stored_constraints(self.stored["constraints"])}
+        stored = self.stored | {"constraints": clean_constraints(self.stored["constraints"])}
         variants = variants_document(document["variants"], self.stored["variants"])
         return strategy_changes(stored, document | {"variants": variants})
 
@@ -161,7 +161,7 @@ class StrategyEditor(Drafting, ConsolePage):
 
     def new_document(self) -> StrategyDefinition:
         """The document that saving the form would store."""
-        return self.document | {"constraints": stored_constraints(self.document["constraints"])}
+        return self.document | {"constraints": clean_constraints(self.document["constraints"])}
 
     def change_rows(self, do: str) -> None:
         if do == "ask-delete":
@@ -217,7 +217,7 @@ class StrategyEditor(Drafting, ConsolePage):
                 variants_document(document["variants"], self.stored["variants"])
             ),
             error_messages=self.error_messages(document),
-            carried=json.dumps(carried_parameters(self.request.POST)),
+            carried=json.dumps(carry_parameters(self.request.POST)),
             refusal=self.refusal if self.refusal and not self.refusal.details else None,
             operators=operator_choices(),
             fields=ConstraintFields.of(self.project_id).names[:MAX_OFFERED],

@@ -19,12 +19,12 @@ from projects.strategies.constraint_forms import (
     ConstraintFields,
     ConstraintRow,
     constraint_rows,
-    given_constraints,
+    read_constraints,
 )
-from projects.strategies.constraint_rules import shortened
+from projects.strategies.constraint_rules import shorten
 from projects.strategies.fields import FIELDS
 from projects.strategies.kept_values import LOST, KeptValues, is_long, reference
-from projects.strategies.variant_forms import VariantRows, given_variants, variant_rows
+from projects.strategies.variant_forms import VariantRows, read_variant_rows, variant_rows
 from projects.strategies.variant_rules import variants_document
 
 SHOWN = 100  # characters of a long value
@@ -91,7 +91,7 @@ class StrategyInputs:
         return any(parameter.kind == "percentage" for parameter in self.parameters)
 
 
-def given_strategy(
+def read_strategy(
     given: QueryDict, project_id: str, *, stored: StrategyDefinition, kept: StrategyDefinition
 ) -> tuple[StrategyDefinition, list[Problem]]:
     """The strategy of a submitted form, and the problems found. Constraint rows keep all of their values.
@@ -99,34 +99,34 @@ def given_strategy(
     ``kept`` is the strategy whose long values the form may refer to.
     """
     name = given.get("name") or stored["name"]
-    variants, problems = given_variants(given, kept.get("variants"))
-    segments, unknown = _given_segments(given, project_id)
-    parameters, lost = _given_parameters(
+    variants, problems = read_variant_rows(given, kept.get("variants"))
+    segments, unknown = _read_segments(given, project_id)
+    parameters, lost = _read_parameters(
         given, name, stored.get("parameters") or {}, kept.get("parameters") or {}
     )
     document: Any = {
         **{field.member: field.entered(given) for field in FIELDS if field.entered},
         "name": name,
         "parameters": parameters,
-        "constraints": given_constraints(given, kept.get("constraints")),
+        "constraints": read_constraints(given, kept.get("constraints")),
         "segments": segments,
         "variants": variants,
     }
     return document, [*problems, *unknown, *lost]
 
 
-def _given_segments(given: QueryDict, project_id: str) -> tuple[list[int], list[Problem]]:
+def _read_segments(given: QueryDict, project_id: str) -> tuple[list[int], list[Problem]]:
     """The ids of the segments that were left ticked, and of the one whose name was entered."""
     ids = [int(text) for text in given.getlist("segment") if text.isdecimal() and len(text) < 19]
     if not (name := given.get("segment-name", "").strip()):
         return ids, []
     segment_id = Segment.objects.usable_in(project_id).filter(name=name).values_list("pk", flat=True).first()
     if segment_id is None:
-        return ids, [Problem("segments", f"segment {shortened(name)} not found")]
+        return ids, [Problem("segments", f"segment {shorten(name)} not found")]
     return list(dict.fromkeys([*ids, segment_id])), []
 
 
-def _given_parameters(
+def _read_parameters(
     given: QueryDict, name: str, stored: Mapping[str, Any], kept: Mapping[str, Any]
 ) -> tuple[dict[str, Any], list[Problem]]:
     """The stored parameters updated from the form. Parameters without an input keep their values.
@@ -134,9 +134,9 @@ def _given_parameters(
     After a change of type, parameters with the same meaning keep the values entered for the previous type.
     """
     is_new_type = given.get("was-name", name) != name
-    typed, lost = _looked_up(carried_parameters(given) if is_new_type else _typed(given), kept)
+    typed, lost = _look_up(carry_parameters(given) if is_new_type else _read_typed(given), kept)
     if is_new_type:
-        typed = _same_meaning(typed)
+        typed = _add_same_meaning(typed)
     parameters = dict(stored)
     for parameter, kind in parameter_kinds(name):
         if kind == "boolean" and not is_new_type:
@@ -147,12 +147,12 @@ def _given_parameters(
     return parameters, lost
 
 
-def _typed(given: QueryDict) -> dict[str, str]:
+def _read_typed(given: QueryDict) -> dict[str, str]:
     """The entered parameters. ``kept-NAME`` is the reference to the long value of one."""
     return {name[2:]: given.get(name, "").strip() for name in given if name.startswith("p-")}
 
 
-def _looked_up(typed: Mapping[str, str], stored: Mapping[str, Any]) -> tuple[dict[str, str], list[Problem]]:
+def _look_up(typed: Mapping[str, str], stored: Mapping[str, Any]) -> tuple[dict[str, str], list[Problem]]:
     """The parameters with stored values in place of references, and problems for those that have changed."""
     values, lost = {}, []
     for name, text in typed.items():
@@ -164,13 +164,13 @@ def _looked_up(typed: Mapping[str, str], stored: Mapping[str, Any]) -> tuple[dic
     return values, lost
 
 
-def carried_parameters(given: QueryDict) -> dict[str, str]:
+def carry_parameters(given: QueryDict) -> dict[str, str]:
     """The values entered so far for parameters of all types."""
     try:
         before = json.loads(given.get("carried", ""))
     except (ValueError, RecursionError):
         before = {}
-    typed = _typed(given)
+    typed = _read_typed(given)
     replaced = {name.removeprefix("kept-") for name in typed}
     texts = {
         key: value
@@ -182,7 +182,7 @@ def carried_parameters(given: QueryDict) -> dict[str, str]:
     return texts | implied | typed
 
 
-def _same_meaning(typed: Mapping[str, str]) -> dict[str, str]:
+def _add_same_meaning(typed: Mapping[str, str]) -> dict[str, str]:
     """Adds the percentage under its other name."""
     renamed = {name: typed[entered] for entered in PERCENTAGES if entered in typed for name in PERCENTAGES}
     return renamed | dict(typed)
@@ -222,7 +222,7 @@ def strategy_inputs(
     ``kept`` is the strategy whose long values the form may refer to. ``opened`` is the parameter whose long
     value the user wants to edit.
     """
-    by_place, by_parameter, others = sorted_problems(problems)
+    by_place, by_parameter, others = sort_problems(problems)
     sticky = stickiness_choices(project_id)
     kind = StrategyType.objects.filter(pk=document["name"]).first()
     selected = Segment.objects.in_bulk(document["segments"])
@@ -231,20 +231,22 @@ def strategy_inputs(
     return StrategyInputs(
         document=document,
         type_title=(kind.title if kind else "") or document["name"],
-        parameters=_parameters(document, kept["parameters"], sticky, by_parameter, opened),
+        parameters=_parameter_inputs(document, kept["parameters"], sticky, by_parameter, opened),
         constraints=constraint_rows(
             document["constraints"], ConstraintFields.of(project_id), by_place["constraints"]
         ),
         segments=[selected[pk] for pk in dict.fromkeys(document["segments"]) if pk in selected],
         other_segments=list(others_segments.values_list("name", flat=True)[:MAX_OFFERED]),
-        variants=variant_rows(shared(variants, stored["variants"]), kept["variants"], by_place["variants"]),
+        variants=variant_rows(
+            share_out_weights(variants, stored["variants"]), kept["variants"], by_place["variants"]
+        ),
         variants_stickiness=variants[0].get("stickiness", "default") if variants else "default",
         stickiness=sticky,
         errors=others,
     )
 
 
-def shared(
+def share_out_weights(
     variants: Sequence[VariantDefinition], stored: Sequence[VariantDefinition]
 ) -> list[VariantDefinition]:
     """The variants in the order of the form, with the weights that saving would give them."""
@@ -252,7 +254,7 @@ def shared(
     return [variant | {"weight": weights.get(variant["name"], variant["weight"])} for variant in variants]
 
 
-def _parameters(
+def _parameter_inputs(
     document: StrategyDefinition,
     stored: Mapping[str, Any],
     sticky: Sequence[str],
@@ -287,7 +289,7 @@ def stickiness_choices(project_id: str) -> list[str]:
     return list(dict.fromkeys([*STICKINESS, *fields.order_by("name").values_list("name", flat=True)]))
 
 
-def sorted_problems(
+def sort_problems(
     problems: Iterable[Problem],
 ) -> tuple[dict[str, dict[int, list[str]]], dict[str, list[str]], list[str]]:
     """Messages of rows (``constraints[2].value``), of parameters (``parameters.rollout``), and all others."""

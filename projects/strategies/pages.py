@@ -16,7 +16,7 @@ from groups.permissions import Permission
 from playground.engine.definitions import StrategyDefinition
 from projects.access import access_flag
 from projects.console import api_path, flag_crumbs, flag_url
-from projects.drafts import Draft, FlagEdit, as_stored, stored_strategies
+from projects.drafts import Draft, FlagEdit, keep_place, read_strategies
 from projects.flags.queries import strategy_documents
 from projects.flags.toggle import project_environment
 from projects.flags.usage import applications_of
@@ -26,10 +26,10 @@ from projects.strategies.actions import (
     access_strategy,
     add_strategy,
     check_number_of_strategies,
-    checked_strategy,
+    check_strategy,
     remove_strategy,
     update_strategy,
-    versioned,
+    without_place,
 )
 from projects.strategies.editor import StrategyEditor, strategy_sentences, type_choices
 from projects.strategies.rules import StrategyDefaults, default_strategy_document, strategy_document
@@ -55,11 +55,11 @@ class StrategyPage(StrategyEditor):
         raise NotImplementedError
 
     def check(self, document: StrategyDefinition) -> StrategyDefinition:
-        return checked_strategy(self.flag, document)
+        return check_strategy(self.flag, document)
 
     def edits(self) -> list[FlagEdit]:
         self.find()
-        strategies = self.edited(stored_strategies(self.flag, self.environment))
+        strategies = self.edited(read_strategies(self.flag, self.environment))
         draft = Draft(self.flag.name, {"strategies": strategies})
         return [FlagEdit(self.project_id, self.flag.name, self.environment, draft)]
 
@@ -97,7 +97,7 @@ class EditStrategyPage(EditConflictMixin, StrategyPage):
         return events.filter(project=self.project_id, feature=self.flag.name, environment=self.environment)
 
     def current_document(self) -> dict[str, Any]:
-        return versioned(self.stored)
+        return without_place(self.stored)
 
     def sentences_now(self) -> list[Summary | str]:
         return strategy_sentences(self.stored_document())
@@ -115,7 +115,7 @@ class EditStrategyPage(EditConflictMixin, StrategyPage):
         return f"Changed a strategy of {self.flag.name} in {self.environment}."
 
     def check(self, document: StrategyDefinition) -> StrategyDefinition:
-        return checked_strategy(self.flag, document, stored_variants=self.strategy.variants)
+        return check_strategy(self.flag, document, stored_variants=self.strategy.variants)
 
     def edited(self, strategies: list[StrategyDefinition]) -> list[StrategyDefinition]:
         mine = str(self.strategy.pk)
@@ -123,7 +123,7 @@ class EditStrategyPage(EditConflictMixin, StrategyPage):
             return [strategy for strategy in strategies if strategy["id"] != mine]
         document = self.entered()
         return [
-            as_stored(document, strategy) if strategy["id"] == mine else strategy for strategy in strategies
+            keep_place(document, strategy) if strategy["id"] == mine else strategy for strategy in strategies
         ]
 
     def refused(self, error: AppError) -> None:

@@ -40,10 +40,10 @@ def strategy_summary(strategy: Document, *, segments: Mapping[int, str], most: i
     conditions = [constraint_sentence(item) for item in objects_of(strategy.get("constraints"))]
     conditions += [f"in segment {segments.get(number, number)}" for number in strategy.get("segments") or []]
     whom = _whom(text_of(strategy.get("name")), parameters_of(strategy.get("parameters")))
-    return Summary(whom, shortened(conditions, most))
+    return Summary(whom, shorten_conditions(conditions, most))
 
 
-def shortened(conditions: Sequence[str], most: int = MAX_LISTED) -> list[str]:
+def shorten_conditions(conditions: Sequence[str], most: int = MAX_LISTED) -> list[str]:
     """The first conditions and the number of the others.
 
     A single extra condition is not abbreviated.
@@ -84,7 +84,7 @@ def _whom(name: str, parameters: Mapping[str, str]) -> str:
     if kind.percentage:
         stickiness = kind.stickiness or parameters.get("stickiness", "default")
         return _share(parameters.get(kind.percentage, ""), stickiness)
-    return kind.whom.format(_listed(parameters.get(kind.lists, "")))
+    return kind.whom.format(_list_items(parameters.get(kind.lists, "")))
 
 
 def _share(rollout: str, stickiness: str) -> str:
@@ -96,5 +96,5 @@ def _share(rollout: str, stickiness: str) -> str:
     return f"On for {shown(rollout)} % by {by}"
 
 
-def _listed(text: str) -> str:
+def _list_items(text: str) -> str:
     return listed([item.strip() for item in text.split(",") if item.strip()])

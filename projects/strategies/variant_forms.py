@@ -13,7 +13,7 @@ from django.http import QueryDict
 
 from flagadmin.core.errors import Problem
 from playground.engine.coercion import mapping_of, objects_of, text_of, weight_of
-from projects.strategies.constraint_rules import shortened
+from projects.strategies.constraint_rules import shorten
 from projects.strategies.kept_values import LOST, KeptValues, is_long, reference
 from projects.strategies.sentences import percent
 from projects.strategies.variant_rules import variants_problems
@@ -58,7 +58,7 @@ class VariantRows:
         return bool(self.rows or self.number)
 
 
-def given_variants(given: QueryDict, stored: Any) -> tuple[list[Any], list[Problem]]:
+def read_variant_rows(given: QueryDict, stored: Any) -> tuple[list[Any], list[Problem]]:
     """The variants of a submitted form, and problems for percentages that are not valid."""
     before = {text_of(variant.get("name")): variant for variant in objects_of(stored)}
     variants, problems = [], []
@@ -186,7 +186,7 @@ def _row(number: int, variant: Mapping[str, Any], errors: Sequence[str]) -> Vari
         payload=f"{text[:SHOWN]}…" if kept else text,
         was=text_of(variant["was"]) if "was" in variant else name,
         kept=reference(text) if kept else "",
-        overrides=shortened("; ".join(_override(item) for item in objects_of(variant.get("overrides"))), 200),
+        overrides=shorten("; ".join(_override(item) for item in objects_of(variant.get("overrides"))), 200),
         errors=errors,
     )
 

@@ -9,7 +9,7 @@ from flagadmin.core.errors import Problem, choices
 from flagadmin.core.unreadable_values import UnreadableValue
 from playground.engine.coercion import objects_of
 from playground.engine.definitions import VariantDefinition
-from projects.strategies.constraint_rules import shortened
+from projects.strategies.constraint_rules import shorten
 from projects.strategies.variant_order import variant_order
 
 TOTAL_WEIGHT = 1000
@@ -141,7 +141,7 @@ def payload_problems(payload: Mapping[str, Any] | None, path: str) -> Iterator[P
     elif kind == "json" and not is_json(value):
         yield Problem(f"{path}.value", "must be valid JSON, because the payload type is json")
     elif kind == "number" and not _is_number(value):
-        message = f"SDKs cannot read {shortened(value)} as a number, which the payload type announces"
+        message = f"SDKs cannot read {shorten(value)} as a number, which the payload type announces"
         yield UnreadableValue(f"{path}.value", message)
 
 

@@ -18,14 +18,14 @@ from playground.engine.definitions import VariantDefinition
 from projects.access import access_flag
 from projects.console import api_path, flag_crumbs, flag_url
 from projects.drafts import Draft, Drafting, FlagEdit
-from projects.flags.environments import set_variants, stored_variants
+from projects.flags.environments import read_variants, set_variants
 from projects.flags.toggle import project_environment
 from projects.flags.usage import applications_of
 from projects.history.field_changes import FieldChange
 from projects.history.queries import readable_events
-from projects.strategies.forms import shared, sorted_problems, stickiness_choices
+from projects.strategies.forms import share_out_weights, sort_problems, stickiness_choices
 from projects.strategies.sentences import variants_sentence
-from projects.strategies.variant_forms import change_variants, given_variants, in_percent, variant_rows
+from projects.strategies.variant_forms import change_variants, in_percent, read_variant_rows, variant_rows
 from projects.strategies.variant_rules import PAYLOAD_TYPES, variants_document, variants_problems
 
 
@@ -42,7 +42,7 @@ class VariantsPage(Drafting, EditConflictMixin, ConsolePage):
         self.is_production = place.environment.is_production
         permission = Permission.UPDATE_FEATURE_ENVIRONMENT_VARIANTS
         self.caller.check(permission, project=self.flag.project_id, environment=self.environment)
-        self.stored = stored_variants(self.flag, self.environment)
+        self.stored = read_variants(self.flag, self.environment)
         self.variants: list[Any] = list(self.stored)
         self.problems: list[Problem] = []
         self.asking = False  # whether the page asks to confirm
@@ -57,7 +57,7 @@ class VariantsPage(Drafting, EditConflictMixin, ConsolePage):
         return self.stored
 
     def sentences_now(self) -> list[str]:
-        return [variants_summary(stored_variants(self.flag, self.environment))]
+        return [variants_summary(read_variants(self.flag, self.environment))]
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         self.find()
@@ -65,7 +65,7 @@ class VariantsPage(Drafting, EditConflictMixin, ConsolePage):
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         self.find()
-        self.variants, problems = given_variants(request.POST, self.stored)
+        self.variants, problems = read_variant_rows(request.POST, self.stored)
         self.problems = refused_problems(problems)
         do = request.POST.get("do", "save")
         if do == "save" and not self.problems:
@@ -75,7 +75,7 @@ class VariantsPage(Drafting, EditConflictMixin, ConsolePage):
 
     def edits(self) -> list[FlagEdit]:
         self.find()
-        self.variants, self.problems = given_variants(self.request.POST, self.stored)
+        self.variants, self.problems = read_variant_rows(self.request.POST, self.stored)
         check_values([*self.problems, *variants_problems(self.variants, "")])
         name, variants = self.flag.name, variants_document(self.variants, self.stored)
         return [FlagEdit(self.flag.project_id, name, self.environment, Draft(name, {"variants": variants}))]
@@ -130,14 +130,16 @@ class VariantsPage(Drafting, EditConflictMixin, ConsolePage):
         return flag_crumbs(self.flag)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        by_place, _, others = sorted_problems(self.problems)
+        by_place, _, others = sort_problems(self.problems)
         first = self.variants[0] if self.variants else {}
         inputs = {
             "stickiness": stickiness_choices(self.flag.project_id),
             "variants_stickiness": first.get("stickiness", "default"),
         }
         return super().get_context_data(
-            rows=variant_rows(shared(self.variants, self.stored), self.stored, by_place["variants"]),
+            rows=variant_rows(
+                share_out_weights(self.variants, self.stored), self.stored, by_place["variants"]
+            ),
             inputs=inputs,
             payload_types=PAYLOAD_TYPES,
             sentence=variants_summary(variants_document(self.variants, self.stored)),

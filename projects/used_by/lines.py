@@ -54,5 +54,5 @@ def _segment_url(segment_id: int) -> str:
     return reverse("segment", args=[segment_id])
 
 
-def paged_uses(request: HttpRequest, uses: Uses) -> Listing[UseLine]:
+def page_uses(request: HttpRequest, uses: Uses) -> Listing[UseLine]:
     return Listing(request.GET, use_lines(uses), columns=())

@@ -11,7 +11,7 @@ from django.db import connections
 
 from playground.engine.definitions import SegmentDefinition, StrategyDefinition
 from projects.definition_parts import Document, FlagParts, read_flag_parts, read_segments
-from projects.definitions import batches_of_ids
+from projects.definitions import read_id_batches
 
 _FLAGS = """
 SELECT id, name, type, project_id, stale, description, impression_data FROM projects_flag
@@ -43,7 +43,7 @@ def read_client_flags(
     """
     segments: dict[int, SegmentDefinition] = {}
     with connections[using].cursor() as cursor:
-        for ids in batches_of_ids(cursor, projects):
+        for ids in read_id_batches(cursor, projects):
             parts = read_flag_parts(cursor, ids, environment)
             new = read_segments(cursor, parts.segments.difference(segments))
             segments |= new

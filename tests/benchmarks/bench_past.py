@@ -26,9 +26,9 @@ def record_changes(count: int) -> None:
     from flagadmin.core.audit.events import EventType
     from flagadmin.core.audit.record import Event, copy_all
     from groups.access import Caller
-    from projects.definitions import definitions
+    from projects.definitions import read_definitions
 
-    flags = definitions(["shop"], "production").flags
+    flags = read_definitions(["shop"], "production").flags
 
     def events() -> Any:
         for number in range(count):
@@ -55,10 +55,10 @@ def record_switches() -> None:
     from flagadmin.core.audit.events import EventType
     from flagadmin.core.audit.record import Event, copy_all
     from groups.access import Caller
-    from projects.definitions import definitions
+    from projects.definitions import read_definitions
 
     turned = {True: EventType.FEATURE_ENVIRONMENT_ENABLED, False: EventType.FEATURE_ENVIRONMENT_DISABLED}
-    flags = definitions(["shop"], "production").flags
+    flags = read_definitions(["shop"], "production").flags
     events = [
         Event(type=turned[flag["enabled"]], project="shop", environment="production", feature=flag["name"])
         for flag in flags

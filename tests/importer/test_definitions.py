@@ -8,7 +8,7 @@ from importer.apply.execute import import_body
 from importer.body.schemas import read_body
 from importer.plan.build import plan_import
 from importer.plan.definitions import planned_definitions
-from projects.definitions import Definitions, definitions
+from projects.definitions import Definitions, read_definitions
 from projects.models import Flag
 from tests.support.import_bodies import body, strategy, switch
 
@@ -45,4 +45,4 @@ def test_is_what_the_import_then_makes(callers: Any) -> None:
 
     assert not Flag.objects.filter(name="new").exists()
     import_body(changes, caller=caller)
-    assert planned == without_ids(definitions(["shop"], "development"))
+    assert planned == without_ids(read_definitions(["shop"], "development"))

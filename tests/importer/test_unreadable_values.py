@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from playground.engine.suggestions import suggested_value
+from playground.engine.suggestions import suggest_value
 from projects.models import Segment, Strategy
 from tests.support.flags import make_flag
 from tests.support.import_bodies import body, strategy
@@ -202,11 +202,11 @@ def test_a_default_strategy_takes_them(api, shop):
     ("operator", "value"), [("DATE_AFTER", "yesterday"), ("DATE_AFTER", "2024-13-01"), ("NUM_GT", "abc")]
 )
 def test_what_nobody_can_read_is_refused(api, shop, operator, value):
-    assert suggested_value(operator, value) is None
+    assert suggest_value(operator, value) is None
     refused = api["admin"].post(IMPORT, sent(operator, value), format="json")
     assert refused.status_code == 400
 
 
 @pytest.mark.parametrize(("operator", "value", "intended"), VALUES)
 def test_what_is_meant_can_be_read(operator, value, intended):
-    assert suggested_value(operator, intended) is None
+    assert suggest_value(operator, intended) is None

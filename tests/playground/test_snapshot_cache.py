@@ -37,13 +37,13 @@ def filled(shop):
 def read(monkeypatch):
     """The projects that were read, one list for each time."""
     asked = []
-    original = playground.snapshot_cache.definition_batches
+    original = playground.snapshot_cache.read_definition_batches
 
     def noted(projects, environment):
         asked.append(list(projects))
         return original(asked[-1], environment)
 
-    monkeypatch.setattr(playground.snapshot_cache, "definition_batches", noted)
+    monkeypatch.setattr(playground.snapshot_cache, "read_definition_batches", noted)
     return asked
 
 

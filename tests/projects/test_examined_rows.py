@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 
 from playground.snapshot_cache import cache as snapshots
-from projects.definitions import all_definitions, definitions
+from projects.definitions import read_all_definitions, read_definitions
 from projects.export import export_flags
 from sdk.features.cache import cache as answers
 from tests.support.cast import client, make_project, make_token
@@ -143,9 +143,9 @@ def test_rows_examined_for_sdks_and_the_playground(make_state: Callable[[], None
 def test_rows_examined_for_definitions_and_exports(make_state: Callable[[], None]) -> None:
     make_state()
     with count_examined_rows() as counted:
-        assert len(definitions(["large"], "production").flags) == FLAGS
-        assert len(definitions(["large"], "production", flags=["large-7", "large-8"]).flags) == 2
-        assert definitions(["small"], "production").flags
-        assert len(all_definitions("production").flags) > FLAGS
+        assert len(read_definitions(["large"], "production").flags) == FLAGS
+        assert len(read_definitions(["large"], "production", flags=["large-7", "large-8"]).flags) == 2
+        assert read_definitions(["small"], "production").flags
+        assert len(read_all_definitions("production").flags) > FLAGS
         assert len(export_flags("production", project="large")["featureStrategies"]) == 2 * FLAGS
     check_no_more_than_a_pass(counted)

@@ -9,7 +9,7 @@ import pytest
 from django.db import transaction
 
 from playground.comparison.request import StateBody
-from projects.definitions import Definitions, definitions
+from projects.definitions import Definitions, read_definitions
 from projects.models import Flag, ProjectEnvironment, Segment, Strategy
 from projects.revision import revisions
 from tests.support.comparison import drafted
@@ -55,7 +55,7 @@ def definitions_of(draft: dict[str, Any]) -> Definitions:
     body = StateBody(data={"environment": "production", "draft": {"flag": "f"} | draft})
     body.is_valid(raise_exception=True)
     state = drafted(body.validated_data, revisions(["shop"]))
-    return state.draft.applied(definitions(["shop"], "production", segments=state.used_segments))
+    return state.draft.applied(read_definitions(["shop"], "production", segments=state.used_segments))
 
 
 def flags_of(read: Definitions, known: set[str]) -> list[dict[str, Any]]:
@@ -121,7 +121,7 @@ def check(api: Any, draft: dict[str, Any]) -> None:
     known = set(ids())
     predicted = flags_of(definitions_of(draft), known)
     Saving(api).save(draft)
-    assert flags_of(definitions(["shop"], "production"), known) == predicted
+    assert flags_of(read_definitions(["shop"], "production"), known) == predicted
 
 
 MEMBERS: dict[str, list[Any]] = {

@@ -9,7 +9,7 @@ from groups.access import Caller
 from playground.comparison import versions
 from playground.comparison.compare import Change
 from playground.comparison.versions import USERS, Version, version_changes
-from projects.definitions import Definitions, definitions
+from projects.definitions import Definitions, read_definitions
 from projects.flags import archive, dependencies, environments
 from projects.flags.actions import NewFlag, create_flag, update_flag
 from projects.models import Flag, Project
@@ -139,12 +139,12 @@ def test_events_of_one_request_are_one_version(api: Any, browse: Any, cart: Flag
 def test_versions_among_random_changes_changed_whom_they_changed_then(shop: Project) -> None:
     make_project("docs")
     steps, made = RandomChanges(5), []
-    states = {name: definitions(["default", *PROJECTS], name) for name in ENVIRONMENTS}
+    states = {name: read_definitions(["default", *PROJECTS], name) for name in ENVIRONMENTS}
     for _ in range(70):
         last = AuditEvent.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
         before = states
         steps.step()
-        states = {name: definitions(["default", *PROJECTS], name) for name in ENVIRONMENTS}
+        states = {name: read_definitions(["default", *PROJECTS], name) for name in ENVIRONMENTS}
         events = list(AuditEvent.objects.filter(pk__gt=last).order_by("pk"))
         flag = Flag.objects.filter(name__in={event.feature for event in events if event.feature}).first()
         if flag is not None and {event.feature for event in events} == {flag.name}:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from playground.engine.hashing import ROLLOUT_SEED, VARIANT_SEED, hash_key, hashed_places
+from playground.engine.hashing import ROLLOUT_SEED, VARIANT_SEED, hash_key, hash_places
 from tests.support.hashes import sdk_places
 from tests.support.vectors import load
 
@@ -13,8 +13,8 @@ ROWS = [tuple(row.values()) for row in load("hashes")]
 def test_ours(group: str, identifier: str, bucket: int, place: int) -> None:
     key, hashed = hash_key(group), identifier.encode()
 
-    assert hashed_places([key], [100], hashed, ROLLOUT_SEED) == [bucket]
-    assert hashed_places([key], [1000], hashed, VARIANT_SEED) == [place]
+    assert hash_places([key], [100], hashed, ROLLOUT_SEED) == [bucket]
+    assert hash_places([key], [1000], hashed, VARIANT_SEED) == [place]
 
 
 @pytest.mark.parametrize(("group", "identifier", "bucket", "place"), ROWS)

@@ -13,7 +13,7 @@ from projects.flags.evaluations import (
     evaluations_by_day,
     evaluations_by_hour,
     installation_usage,
-    last_evaluated,
+    read_last_evaluations,
 )
 from projects.models import Environment, Flag, UsageDay, UsageHour, UsageTotal
 from tests.support.flags import make_flag
@@ -136,7 +136,7 @@ def test_last_evaluated_by_environment(cart: Flag, django_assert_num_queries) ->
     report("cart", NOW - DAY, yes=1)
     report("cart", NOW, environment="production", yes=1)
     with django_assert_num_queries(1):
-        found = last_evaluated([cart.pk, other.pk])
+        found = read_last_evaluations([cart.pk, other.pk])
     assert found == {cart.pk: {"development": NOW - DAY, "production": NOW}, other.pk: {}}
 
 

@@ -16,7 +16,7 @@ from projects.applications.store_report import store_report
 from projects.applications.usage_report import Count, FlagUse, Instance, InstanceKey, UsageReport
 from projects.flags import environments
 from projects.flags.flag_history import SHOWN, without_flag
-from projects.flags.strategy_lines import moved, share_of
+from projects.flags.strategy_lines import calculate_share, move_strategy
 from projects.history.descriptions import Part
 from projects.models import Environment, Flag, FlagUsage, ProjectEnvironment, Strategy
 from projects.strategies.fields import of_object
@@ -211,7 +211,7 @@ def test_a_strategy_moves_one_step(browse, cart):
     [("up b", "bac"), ("down b", "acb"), ("up a", "abc"), ("down c", "abc"), ("", "abc"), ("up x", "abc")],
 )
 def test_moving_within_an_order(move, order):
-    assert moved(list("abc"), move) == list(order)
+    assert move_strategy(list("abc"), move) == list(order)
 
 
 def test_impression_data_is_turned_on_and_off(browse, cart):
@@ -313,4 +313,4 @@ def test_thirty_environments_with_thirty_strategies_of_250_constraints(browse, c
     ],
 )
 def test_share_of_a_strategy(name, parameters, share):
-    assert share_of({"name": name, "parameters": parameters}) == share
+    assert calculate_share({"name": name, "parameters": parameters}) == share

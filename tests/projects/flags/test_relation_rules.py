@@ -8,7 +8,7 @@ from projects.flags.dependency_rules import (
     dependency_document,
     dependency_problems,
 )
-from projects.flags.link_rules import link_problems, normalized_url
+from projects.flags.link_rules import link_problems, normalize_url
 from projects.limits import Limits
 from projects.strategies.known_names import KnownNames
 from projects.tag_types.tag_rules import tag_problems
@@ -102,7 +102,7 @@ def test_tags_that_are_refused(tag_type, value, path):
     ],
 )
 def test_addresses_are_brought_into_one_form(given, stored):
-    assert normalized_url(given) == stored
+    assert normalize_url(given) == stored
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_addresses_are_brought_into_one_form(given, stored):
     ],
 )
 def test_addresses_that_are_none(given):
-    assert normalized_url(given) is None
+    assert normalize_url(given) is None
     [problem] = link_problems([{"url": given}], "links", limits=Limits())
     assert problem.path == "links[0].url"
 

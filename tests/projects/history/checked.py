@@ -6,7 +6,7 @@ from typing import Any
 from django.db import connection
 from django.utils import timezone
 
-from projects.definitions import Definitions, definitions
+from projects.definitions import Definitions, read_definitions
 from projects.history.past import changed_since, flags_then
 from projects.models import OutsideChange
 from tests.support.cast import make_project
@@ -20,12 +20,12 @@ def as_one(found: Definitions) -> dict[str, Any]:
 
 
 def at(moment: datetime, project: str, environment: str) -> Definitions:
-    return changed_since([project], environment, moment).applied(definitions([project], environment))
+    return changed_since([project], environment, moment).applied(read_definitions([project], environment))
 
 
 def stored() -> dict[tuple[str, str], dict[str, Any]]:
     return {
-        (project, environment): as_one(definitions([project], environment))
+        (project, environment): as_one(read_definitions([project], environment))
         for project in PROJECTS
         for environment in ENVIRONMENTS
     }

@@ -14,7 +14,7 @@ from importer.apply.execute import import_body
 from importer.apply.undo import undo_import
 from importer.body.schemas import read_body
 from importer.models import ImportRun
-from projects.definitions import definitions
+from projects.definitions import read_definitions
 from projects.deletion.execute import delete_project
 from projects.flags import archive, dependencies, move
 from projects.flags.actions import NewFlag, create_flag, set_stale
@@ -50,7 +50,7 @@ def moments(work: Callable[[], object]) -> list[datetime]:
 
 
 def on_at(moment: datetime) -> int:
-    then = changed_since(["shop"], "production", moment).applied(definitions(["shop"], "production"))
+    then = changed_since(["shop"], "production", moment).applied(read_definitions(["shop"], "production"))
     return sum(flag["enabled"] for flag in then.flags)
 
 
