@@ -43,7 +43,7 @@ def test_nothing_needs_attention_at_first(callers) -> None:
     assert needs_attention(callers("outsider")) == []
 
 
-def test_stale_flags_say_why(callers, shop) -> None:
+def test_stale_flags_have_reasons(callers, shop) -> None:
     make_flag("first", stale=True, enabled=True, environment="production")
     quiet = make_flag("second", stale=True)
     make_flag("third", stale=True)
@@ -71,7 +71,7 @@ def test_a_change_restarts_the_days_at_100_percent_but_marking_it_stale_does_not
     assert "100 % for 1 day" in items(callers("member"), "stale")[0].detail
 
 
-def test_flags_past_their_lifetime(callers, shop) -> None:
+def test_flags_past_their_lifetime_are_counted(callers, shop) -> None:
     for name, age, kind in (("old", 41, "release"), ("young", 39, "release"), ("switch", 999, "kill-switch")):
         flag = make_flag(name, type=kind)
         Flag.objects.filter(pk=flag.pk).update(created_at=timezone.now() - age * DAY)
@@ -80,7 +80,7 @@ def test_flags_past_their_lifetime(callers, shop) -> None:
     assert item.url == "/projects/shop/?state=overdue"
 
 
-def test_flags_of_unreadable_projects_are_not_told(callers, shop) -> None:
+def test_flags_of_unreadable_projects_are_not_shown(callers, shop) -> None:
     make_flag("secret", "default", stale=True)
     assert items(callers("member"), "stale") == []
     assert len(items(callers("viewer"), "stale")) == 1
@@ -106,9 +106,9 @@ def test_imports_that_wait_and_imports_that_are_blocked(callers) -> None:
     blocked = pending(member, preview={"problemCount": 3, "refusal": ""})
     refused = pending(member, preview={"problemCount": 0, "refusal": "You need more."})
 
-    found = {item.url: item for item in items(member, "import")}
+    items_by_url = {item.url: item for item in items(member, "import")}
 
-    first, second, third = (found[f"/import/{run.id}/"] for run in (waiting, blocked, refused))
+    first, second, third = (items_by_url[f"/import/{run.id}/"] for run in (waiting, blocked, refused))
     assert (first.level, first.title) == ("amber", "Import into shop / production awaits review")
     assert first.detail == "2 new · flags.json"
     assert (second.level, second.title) == ("red", "Import into shop / production is blocked")
@@ -121,7 +121,7 @@ def test_imports_that_wait_and_imports_that_are_blocked(callers) -> None:
     ("days", "level", "title"),
     [(1.5, "red", "expires in 1 day"), (6.5, "amber", "expires in 6 days"), (0.5, "red", "within a day")],
 )
-def test_tokens_that_expire_soon(callers, shop, days: float, level: str, title: str) -> None:
+def test_tokens_that_expire_soon_are_shown(callers, shop, days: float, level: str, title: str) -> None:
     make_token("backend", environment="production", expires_at=timezone.now() + days * DAY, name="web&co")
     (item,) = items(callers("admin"), "token")
     assert item.level == level
@@ -138,7 +138,7 @@ def test_tokens_that_have_expired_or_expire_later_are_left_alone(callers, shop, 
     assert items(callers("admin"), "token") == []
 
 
-def test_only_ones_own_personal_tokens_are_told(callers, people) -> None:
+def test_only_ones_own_personal_tokens_are_shown(callers, people) -> None:
     make_token("personal", user=people["member"], name="laptop")
     ApiToken.objects.filter(name="laptop").update(expires_at=timezone.now() + 3.5 * DAY)
     (item,) = items(callers("member"), "token")
@@ -146,7 +146,7 @@ def test_only_ones_own_personal_tokens_are_told(callers, people) -> None:
     assert items(callers("admin"), "token") == []
 
 
-def test_applications_with_the_oldest_sdk(callers, shop) -> None:
+def test_applications_with_the_oldest_sdk_are_shown(callers, shop) -> None:
     make_flag("known")
     sdk = make_sdk(projects=["shop"])
     for name, version in (("web", "6.1.2"), ("old web", "3.9.0"), ("other", "6.0.0")):
@@ -214,11 +214,11 @@ def test_of_very_many_instances_the_same_part_of_each_application_is_counted(sho
             sdk.register(name, f"{name}-{number}", sdkVersion=f"node:{version}")
             sdk.count(name, ["known"], f"{name}-{number}")
 
-    found = sdk_adoption("shop")
-    assert (found, found.sampled) == ({"node": [("6.1.2", 3, False), ("3.9.0", 1, True)]}, 4)
+    adoption = sdk_adoption("shop")
+    assert (adoption, adoption.sampled) == ({"node": [("6.1.2", 3, False), ("3.9.0", 1, True)]}, 4)
 
-    found = application_adoption(Application.objects.get(name="web").pk)
-    assert (found, found.sampled) == ({"node": [("6.1.2", 4, False)]}, 4)
+    adoption = application_adoption(Application.objects.get(name="web").pk)
+    assert (adoption, adoption.sampled) == ({"node": [("6.1.2", 4, False)]}, 4)
 
     monkeypatch.setattr(adoption_module, "MAX_INSTANCES", 8)
     assert sdk_adoption("shop").sampled == 0

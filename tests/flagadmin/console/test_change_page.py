@@ -57,10 +57,10 @@ def test_each_flag_says_whom_the_change_changed(browse: Any, turned_on: AuditEve
 def test_the_whole_change_is_compared(browse: Any, turned_on: AuditEvent) -> None:
     browser = browse("reader")
     [url] = re.findall(r'href="(/playground/who-changes/[^"]*)"', page_of(browser, turned_on))
-    asked = parse_qs(urlsplit(url).query)
-    assert (asked["project"], asked["from"], asked["to"]) == (["shop"], ["production"], ["production"])
-    assert asked["from-at"] < asked["to-at"]
-    assert "flag" not in asked
+    query = parse_qs(urlsplit(url).query)
+    assert (query["project"], query["from"], query["to"]) == (["shop"], ["production"], ["production"])
+    assert query["from-at"] < query["to-at"]
+    assert "flag" not in query
 
     environments.disable_flag("shop", "cart", "production", caller=SYSTEM)
     alone = comparison_url(AuditEvent.objects.filter(pk=last_event().pk))

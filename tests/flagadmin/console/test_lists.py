@@ -41,7 +41,7 @@ def listing(query="", rows=THINGS, **options):
         ("sort=nosuch", ["a", "b", "c"]),
     ],
 )
-def test_it_is_sorted_by_a_known_column(query, names):
+def test_a_list_is_sorted_by_a_known_column(query, names):
     assert [thing.name for thing in listing(query).rows] == names
 
 
@@ -80,10 +80,10 @@ def test_an_unknown_option_is_refused_naming_the_known_ones():
 
 
 def test_a_changed_query_sets_replaces_and_removes():
-    given = QueryDict("a=1&b=2&b=3")
+    query = QueryDict("a=1&b=2&b=3")
 
-    assert change_query(given, a=None, b="4", c=["5", "6"]) == "?b=4&c=5&c=6"
-    assert given.urlencode() == "a=1&b=2&b=3"
+    assert change_query(query, a=None, b="4", c=["5", "6"]) == "?b=4&c=5&c=6"
+    assert query.urlencode() == "a=1&b=2&b=3"
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1"])
@@ -119,6 +119,6 @@ def test_curl_names_other_methods():
 @pytest.mark.parametrize(
     ("options", "available"), [([], "There are none."), ([("a:b", "a:b")], "Available: a:b.")]
 )
-def test_an_unknown_choice_is_told_with_what_there_is(options, available):
+def test_an_unknown_choice_is_refused_naming_the_choices(options, available):
     with pytest.raises(ValidationError, match=f"x not found. {available}"):
         Filter("tag", "Tag", options).value(QueryDict("tag=x"))

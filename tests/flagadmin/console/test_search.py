@@ -107,13 +107,13 @@ def test_every_kind_is_found(browse, shop):
     make_token("backend", projects=["shop"], environment="production", name="findme-token")
     StrategyType.objects.create(name="findme-type")
 
-    found = names(browse("admin"), "findme")
+    hits = names(browse("admin"), "findme")
 
-    assert list(found) == [
+    assert list(hits) == [
         "Flags", "Projects", "Segments", "Context fields", "Saved contexts", "People", "Service accounts", "Groups",
         "Applications", "API tokens", "Strategy types", "Actions",
     ]  # fmt: skip
-    assert "New flag in Findme-Project" in found["Actions"]
+    assert "New flag in Findme-Project" in hits["Actions"]
     assert names(browse("admin"), "owner") | {} == names(browse("admin"), "OWNER")
     assert "Owner" in names(browse("admin"), "owner")["Roles"]
 
@@ -128,7 +128,7 @@ def test_every_link_leads_to_a_page(browse, shop):
     assert {browser.get(link.replace("&amp;", "&")).status_code for link in links} == {200}
 
 
-def test_only_what_the_caller_may_read(browse, shop):
+def test_only_what_the_caller_may_read_is_found(browse, shop):
     make_project("hidden-plans")
     make_flag("hidden-flag", "hidden-plans")
     make_flag("hidden-shop-flag", "shop")

@@ -66,7 +66,7 @@ def test_activity_tells_who_did_what(browse):
     assert "<ins>On</ins>" in page
 
 
-def test_activity_of_unreadable_projects_is_not_told(browse):
+def test_activity_of_unreadable_projects_is_not_shown(browse):
     happened(EventType.PROJECT_CREATED, project="default")
     happened(EventType.USER_CREATED, subject="somebody")
 
@@ -207,7 +207,7 @@ def test_activity_finds_a_person_by_the_name_that_it_shows(browse, people):
     assert ">another</a>" not in page
 
 
-def test_a_filter_that_is_not_there_is_refused(browse):
+def test_an_unknown_filter_value_is_refused(browse):
     response = browse("viewer").get("/activity/?kind=weather")
 
     assert response.status_code == 400
@@ -215,7 +215,7 @@ def test_a_filter_that_is_not_there_is_refused(browse):
 
 
 @pytest.mark.parametrize(("query", "project"), [("", "=cmd()"), ("&spreadsheet=true", "'=cmd()")])
-def test_activity_as_csv(browse, query, project):
+def test_activity_can_be_downloaded_as_csv(browse, query, project):
     happened(EventType.FEATURE_CREATED, project="=cmd()", feature="x")
 
     response = browse("viewer").get(f"/activity/?format=csv{query}")
@@ -257,7 +257,7 @@ def test_without_flags_one_starts_with_the_first(browse, people, shop):
 
 
 @pytest.mark.parametrize(
-    ("event_type", "before", "after", "told"),
+    ("event_type", "before", "after", "sentence"),
     [
         (EventType.FEATURE_STRATEGY_UPDATE, {"name": "default"}, {"name": "default", "title": "Now"}, "Now"),
         (
@@ -272,13 +272,13 @@ def test_without_flags_one_starts_with_the_first(browse, people, shop):
         (EventType.FEATURES_IMPORTED, None, {"features": "many"}, "imported"),
     ],
 )
-def test_events_of_earlier_versions_are_told_too(browse, event_type, before, after, told):
+def test_events_of_earlier_versions_are_shown(browse, event_type, before, after, sentence):
     happened(event_type, project="shop", environment="production", feature="cart", before=before, after=after)
 
     response = browse("viewer").get("/activity/")
 
     assert response.status_code == 200
-    assert told in response.text
+    assert sentence in response.text
     assert "cart" in browse("viewer").get("/").text or event_type == EventType.FEATURES_IMPORTED
 
 

@@ -11,7 +11,7 @@ from tests.support.records import events
 __all__ = ["site"]
 
 
-def test_a_person(site, people):
+def test_a_person_is_created_changed_and_deleted(site, people):
     url = "/admin/groups/user/"
     saved(send(site, f"{url}add/", username="ada", name="Ada", new_password="correct horse battery"))
     ada = User.objects.get(username="ada")
@@ -25,7 +25,7 @@ def test_a_person(site, people):
     assert [event.type for event in events(*kinds)] == kinds
 
 
-def test_the_last_admin_stays(site, people):
+def test_the_last_admin_cannot_be_deleted_or_disabled(site, people):
     response = site.post(f"/admin/groups/user/{people['admin'].pk}/delete/", {"post": "yes"})
     assert "Nobody with the Admin role" in response.text
     response = send(site, f"/admin/groups/user/{people['admin'].pk}/change/", is_active=None)
@@ -34,7 +34,7 @@ def test_the_last_admin_stays(site, people):
     assert people["admin"].is_active
 
 
-def test_a_group_and_its_members(site, people):
+def test_a_group_and_its_members_are_changed(site, people):
     url = "/admin/groups/group/"
     saved(send(site, f"{url}add/", name="crew", description="", mappings_sso="[]"))
     crew = Group.objects.get()
@@ -49,7 +49,7 @@ def test_a_group_and_its_members(site, people):
     assert events("group-deleted")[0].before["name"] == "crew"
 
 
-def test_a_role_and_its_permissions(site, people):
+def test_permissions_of_a_role_are_replaced_unless_it_is_built_in(site, people):
     url = "/admin/groups/role/"
     saved(send(site, f"{url}add/", name="Tester", type="custom"))
     tester = Role.objects.get(name="Tester")
@@ -72,7 +72,7 @@ def test_a_role_and_its_permissions(site, people):
     assert not Role.objects.filter(name="Tester").exists()
 
 
-def test_a_token(site, people):
+def test_a_tokens_expiry_is_changed_and_it_is_revoked(site, people):
     make_token("backend", projects=["shop"], environment="development")
     token = ApiToken.objects.get()
     url = f"/admin/groups/apitoken/{token.pk}/"

@@ -77,11 +77,11 @@ DATES = {"10": "2031-01-10T00:00:00", "20": "2031-01-20T00:00:00"}
 
 class ChangeForm:
     def __init__(self, model):
-        make, self.field, self.told = ROWS[model]
+        make, self.field, self.expected_sentence = ROWS[model]
         self.row = make()
         self.url = url_of(self.row)
 
-    def given(self, text):
+    def values(self, text):
         return {self.field: DATES[text] if self.field == "expires_at" else text, "_save": "Save"}
 
     def stored(self):
@@ -127,32 +127,32 @@ def test_the_form_sends_its_version(site, form):
 
 def test_a_concurrent_change_is_shown_and_kept(site, boss, form):
     mine = filled(site, form.url)
-    saved(send(boss, form.url, **form.given("10")))
+    saved(send(boss, form.url, **form.values("10")))
 
-    answer = site.post(form.url, mine | form.given("20"))
+    answer = site.post(form.url, mine | form.values("20"))
 
     text = refused(answer)
-    assert form.told in text
+    assert form.expected_sentence in text
     assert "Stored now: " in text
-    assert shown(answer)[form.field] == form.given("20")[form.field]
+    assert shown(answer)[form.field] == form.values("20")[form.field]
     assert form.stored() == "10"
 
 
-def test_saved_again_it_replaces_the_change(site, boss, form):
+def test_a_form_saved_again_replaces_the_change(site, boss, form):
     mine = filled(site, form.url)
-    saved(send(boss, form.url, **form.given("10")))
-    answer = site.post(form.url, mine | form.given("20"))
+    saved(send(boss, form.url, **form.values("10")))
+    answer = site.post(form.url, mine | form.values("20"))
 
-    saved(site.post(form.url, shown(answer) | form.given("20")))
+    saved(site.post(form.url, shown(answer) | form.values("20")))
 
     assert form.stored() == "20"
 
 
-def test_without_a_version_it_overwrites(site, boss, form):
+def test_a_form_without_a_version_overwrites(site, boss, form):
     mine = filled(site, form.url)
-    saved(send(boss, form.url, **form.given("10")))
+    saved(send(boss, form.url, **form.values("10")))
 
-    saved(site.post(form.url, mine | form.given("20") | {"expected": ""}))
+    saved(site.post(form.url, mine | form.values("20") | {"expected": ""}))
 
     assert form.stored() == "20"
 
@@ -164,7 +164,7 @@ def test_of_two_at_once_one_is_saved(transactional_db, site, boss, form, stop):
     mine = filled(site, form.url)
 
     def save(browser, text):
-        return lambda: browser.post(form.url, mine | form.given(text)).status_code
+        return lambda: browser.post(form.url, mine | form.values(text)).status_code
 
     # Stopped before its lock the first finds what the second has saved; before its commit it has saved already.
     statuses = (409, 302) if stop == BEFORE_LOCK else (302, 409)
@@ -172,7 +172,7 @@ def test_of_two_at_once_one_is_saved(transactional_db, site, boss, form, stop):
     assert form.stored() == ("20" if stop == BEFORE_LOCK else "10")
 
 
-def test_a_changed_inline_row(site, boss, cart):
+def test_a_changed_inline_row_is_refused(site, boss, cart):
     link = FlagLink.objects.create(flag=cart, url="https://a.example")
     mine = filled(site, url_of(cart))
     saved(send(boss, url_of(cart), **{"links-0-url": "https://b.example"}))
@@ -188,7 +188,7 @@ def test_a_changed_inline_row(site, boss, cart):
     assert (link.url, link.title) == ("https://a.example", "Ours")
 
 
-def test_a_row_added_meanwhile(site, boss, cart):
+def test_a_row_added_meanwhile_is_shown(site, boss, cart):
     mine = filled(site, url_of(cart))
     added = {"links-TOTAL_FORMS": "1", "links-0-url": "https://b.example"}
     saved(send(boss, url_of(cart), **added))
@@ -202,7 +202,7 @@ def test_a_row_added_meanwhile(site, boss, cart):
     assert (cart.description, cart.links.count()) == ("Ours", 1)
 
 
-def test_a_row_removed_meanwhile(site, boss, cart):
+def test_a_row_removed_meanwhile_is_dropped(site, boss, cart):
     add_strategy(cart)
     mine = filled(site, url_of(cart))
     saved(send(boss, url_of(cart), **{"strategies-0-DELETE": "on"}))

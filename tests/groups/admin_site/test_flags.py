@@ -24,7 +24,7 @@ def page(flag, name="change"):
     return f"{FLAGS}{flag.pk}/{name}/"
 
 
-def test_created(site, shop):
+def test_a_flag_is_created_in_all_environments(site, shop):
     saved(send(site, f"{FLAGS}add/", name="menu", project="shop", type="release"))
     menu = Flag.objects.get(name="menu")
     assert menu.environments.count() == 2
@@ -34,7 +34,7 @@ def test_created(site, shop):
     assert "spaces are not allowed" in refusals(response)[0]
 
 
-def test_changed_and_seen_by_the_next_evaluation(site, cart):
+def test_a_change_is_seen_by_the_next_evaluation(site, cart):
     before = revisions(["default", "shop"])
     saved(send(site, page(cart), description="baskets", stale="on"))
     cart.refresh_from_db()
@@ -55,7 +55,7 @@ def test_a_page_sent_unchanged_changes_nothing(site, cart):
     assert events("feature-metadata-updated", "feature-strategy-update") == []
 
 
-def test_strategies(site, cart):
+def test_strategies_are_added_changed_and_removed(site, cart):
     vip = Segment.objects.create(name="vip", constraints=[])
     constraint = {"contextName": "country", "operator": "IN", "values": ["DE"]}
     saved(
@@ -88,7 +88,7 @@ def test_strategies(site, cart):
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "said"),
+    ("field", "value", "message"),
     [
         (
             "constraints",
@@ -101,21 +101,21 @@ def test_strategies(site, cart):
         ("variants", [{"name": "a"}], "variants[0].weight"),
     ],
 )
-def test_a_strategy_that_is_refused(site, cart, field, value, said):
+def test_a_refused_strategy_changes_nothing(site, cart, field, value, message):
     strategy = add_strategy(cart, name="flexibleRollout", parameters={"rollout": "50"})
     response = send(site, page(cart), **{f"strategies-0-{field}": json.dumps(value)})
-    assert any(said in text for text in errors_of(response)), errors_of(response)
+    assert any(message in text for text in errors_of(response)), errors_of(response)
     before = Strategy.objects.get()
     assert (before.constraints, before.parameters) == (strategy.constraints, strategy.parameters)
 
 
-def test_json_that_is_none(site, cart):
+def test_invalid_json_is_an_error_of_its_field(site, cart):
     add_strategy(cart)
     response = send(site, page(cart), **{"strategies-0-parameters": "{"})
     assert "Enter a valid JSON." in errors_of(response)
 
 
-def test_switch_and_variants(site, cart):
+def test_switches_and_variants_are_changed(site, cart):
     variants = [{"name": "blue", "weight": 1000, "weightType": "variable", "stickiness": "default"}]
     saved(
         send(
@@ -134,7 +134,7 @@ def test_switch_and_variants(site, cart):
     assert "variants[0].weight" in errors_of(response)[0]
 
 
-def test_tags_links_and_parents(site, cart):
+def test_tags_links_and_parents_are_changed(site, cart):
     base = make_flag("base")
     saved(
         send(
@@ -180,7 +180,7 @@ def test_an_active_flag_is_not_deleted(site, cart):
     assert Flag.objects.filter(pk=cart.pk).exists()
 
 
-def test_archived_revived_and_deleted(site, cart):
+def test_flags_are_archived_revived_and_deleted_in_bulk(site, cart):
     site.post(FLAGS, {"action": "archive", "_selected_action": [cart.pk]})
     cart.refresh_from_db()
     assert cart.is_archived

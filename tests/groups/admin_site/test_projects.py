@@ -33,20 +33,20 @@ def test_a_project_is_changed(site, shop):
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"naming_pattern": "("}, "is not a valid regular expression"),
         ({"naming_pattern": "a+", "naming_example": "b"}, "does not match"),
         ({"default_stickiness": "nosuch"}, "Available:"),
     ],
 )
-def test_values_that_are_refused(site, shop, changes, said):
+def test_invalid_values_are_refused(site, shop, changes, message):
     response = send(site, f"{PROJECTS}shop/change/", **changes)
-    assert any(said in text for text in errors_of(response))
+    assert any(message in text for text in errors_of(response))
     assert events("project-updated") == []
 
 
-def test_environments_and_roles_of_a_project(site, shop, people):
+def test_environments_and_roles_of_a_project_are_changed(site, shop, people):
     strategy = {"name": "flexibleRollout", "parameters": {"rollout": "50"}}
     saved(
         send(
@@ -68,7 +68,7 @@ def test_environments_and_roles_of_a_project(site, shop, people):
 
 
 def test_a_default_strategy_is_checked(site, shop):
-    for strategy, said in (
+    for strategy, message in (
         ({"name": "nosuch"}, "strategy type nosuch not found"),
         ({"name": "default", "constraints": ["text"]}, "default_strategy.constraints[0]"),
         ("text", "default_strategy"),
@@ -78,13 +78,13 @@ def test_a_default_strategy_is_checked(site, shop):
             f"{PROJECTS}shop/change/",
             **{"environment_links-0-default_strategy": json.dumps(strategy)},
         )
-        assert any(said in text for text in errors_of(response)), said
+        assert any(message in text for text in errors_of(response)), message
 
 
 # Deleting -------------------------------------------------------------------------------------------------
 
 
-def test_an_active_flag_stands_against_deleting_its_project(site, shop):
+def test_a_project_with_an_active_flag_is_not_deleted(site, shop):
     make_flag("menu")
     page = site.get(f"{PROJECTS}shop/delete/").content.decode()
     assert "1 flag is still active in project shop: menu" in page
@@ -121,7 +121,7 @@ def test_many_projects_are_deleted_all_or_none(site, shop):
     assert len(events("project-deleted")) == 2
 
 
-def test_what_comes_between_the_page_and_the_answer(site, shop, monkeypatch):
+def test_a_change_between_the_page_and_its_confirmation_is_respected(site, shop, monkeypatch):
     """A flag that became active after the page was looked at is found by the deletion itself."""
     from projects.projects.admin import ProjectAdmin
 
@@ -134,7 +134,7 @@ def test_what_comes_between_the_page_and_the_answer(site, shop, monkeypatch):
     assert "still active" in refusals(response)[0]
 
 
-def test_archived_and_revived_in_bulk(site, shop):
+def test_projects_are_archived_and_revived_in_bulk(site, shop):
     site.post(PROJECTS, {"action": "archive", "_selected_action": ["shop"]})
     assert Project.objects.get(pk="shop").archived_at is not None
     site.post(PROJECTS, {"action": "revive", "_selected_action": ["shop"]})
@@ -175,7 +175,7 @@ def test_a_role_is_given_and_taken(site, shop, people):
     assert "either a user or a group" in errors_of(response)[0]
 
 
-def test_revisions_stay_where_they_are(site, shop):
+def test_revisions_are_only_shown(site, shop):
     """What no evaluation reads raises no revision."""
     before = revisions(["default", "shop"])
     saved(send(site, f"{PROJECTS}shop/change/", description="new"))

@@ -16,7 +16,7 @@ __all__ = ["site"]
 CONSTRAINT = {"contextName": "country", "operator": "IN", "values": ["DE"]}
 
 
-def test_a_segment(site):
+def test_a_segment_is_created_changed_and_deleted(site):
     saved(send(site, "/admin/projects/segment/add/", name="eu", constraints=json.dumps([CONSTRAINT])))
     eu = Segment.objects.get()
     assert (eu.constraints, eu.created_by) == ([CONSTRAINT], "admin")
@@ -49,20 +49,20 @@ def test_the_delete_page_says_what_blocks_it(site):
 
 
 @pytest.mark.parametrize(
-    ("constraints", "said"),
+    ("constraints", "message"),
     [
         ([{"contextName": "a", "operator": "NUM_EQ", "value": "x"}], "constraints[0].value"),
         ([{"contextName": "a"}], "constraints[0].operator"),
         ({"contextName": "a"}, "constraints"),
     ],
 )
-def test_a_segment_that_is_refused(site, constraints, said):
+def test_an_invalid_segment_is_refused(site, constraints, message):
     response = send(site, "/admin/projects/segment/add/", name="eu", constraints=json.dumps(constraints))
-    assert any(said in text for text in errors_of(response))
+    assert any(message in text for text in errors_of(response))
     assert not Segment.objects.exists()
 
 
-def test_a_context_field(site):
+def test_a_context_field_is_created_changed_and_deleted(site):
     url = "/admin/projects/contextfield/"
     saved(send(site, f"{url}add/", name="tier", legal_values='[{"value": "a"}]'))
     saved(send(site, f"{url}tier/change/", stickiness="on"))
@@ -75,7 +75,7 @@ def test_a_context_field(site):
     assert len(events("context-field-created", "context-field-updated", "context-field-deleted")) == 3
 
 
-def test_a_strategy_type(site):
+def test_a_strategy_type_is_changed_unless_it_is_built_in(site):
     url = "/admin/projects/strategytype/"
     saved(send(site, f"{url}add/", name="hostGroup", parameters='[{"name": "p", "type": "string"}]'))
     saved(send(site, f"{url}hostGroup/change/", title="Host group"))
@@ -90,7 +90,7 @@ def test_a_strategy_type(site):
     assert not StrategyType.objects.filter(name="hostGroup").exists()
 
 
-def test_a_tag_type(site):
+def test_a_tag_type_in_use_is_not_deleted(site):
     url = "/admin/projects/tagtype/"
     saved(send(site, f"{url}add/", name="team", description="who", color="#00AAFF"))
     response = send(site, f"{url}team/change/", color="red")
@@ -102,7 +102,7 @@ def test_a_tag_type(site):
 
 
 @pytest.mark.parametrize("path", ["segment/{segment}", "strategytype/hostGroup", "tagtype/team"])
-def test_the_page_before_a_deletion_tries_nothing(site, monkeypatch, path):
+def test_the_page_before_a_deletion_deletes_nothing(site, monkeypatch, path):
     """Deleting to see whether it works would take the locks of a deletion for everybody who only looks."""
     for model in (Segment, StrategyType, TagType):
         monkeypatch.setattr(admin.site._registry[model], "remove", never)

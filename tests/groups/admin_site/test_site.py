@@ -143,9 +143,9 @@ def test_the_audit_trail_is_only_shown(furnished, site):
     assert AuditEvent.objects.get().type == "project-created"
 
 
-def test_autocomplete(furnished, site):
-    found = site.get(
+def test_autocomplete_finds_accounts(furnished, site):
+    response = site.get(
         "/admin/autocomplete/",
         {"app_label": "groups", "model_name": "grant", "field_name": "user", "term": "outs"},
     )
-    assert [item["text"] for item in found.json()["results"]] == ["outsider"]
+    assert [item["text"] for item in response.json()["results"]] == ["outsider"]

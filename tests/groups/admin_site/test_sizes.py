@@ -65,7 +65,7 @@ def test_a_long_value_is_summarized_and_survives(site, full):
     assert strategy.constraints == LONG
 
 
-def test_so_does_that_of_a_segment(site, shop):
+def test_a_long_value_of_a_segment_survives(site, shop):
     segment = Segment.objects.create(name="vip", constraints=LONG_SEGMENT)
     address = f"/admin/projects/segment/{segment.pk}/change/"
     content(site.get(address))
@@ -75,7 +75,7 @@ def test_so_does_that_of_a_segment(site, shop):
     assert (segment.description, segment.constraints) == ("all of them", LONG_SEGMENT)
 
 
-def test_what_is_short_has_its_fields(site, shop):
+def test_short_values_have_their_fields(site, shop):
     flag = make_flag("short")
     add_strategy(flag, "production")
     shown = content(site.get(f"/admin/projects/flag/{flag.pk}/change/"))

@@ -15,8 +15,8 @@ from tests.support.random_changes import NAMES, PROJECTS, RandomChanges
 ENVIRONMENTS = ["development", "production", "extra"]
 
 
-def as_one(found: Definitions) -> dict[str, Any]:
-    return {"flags": found.flags, "segments": dict(sorted(found.segments.items()))}
+def as_one(definitions_then: Definitions) -> dict[str, Any]:
+    return {"flags": definitions_then.flags, "segments": dict(sorted(definitions_then.segments.items()))}
 
 
 def at(moment: datetime, project: str, environment: str) -> Definitions:
@@ -60,11 +60,11 @@ def check_one_flag(
     name = changes.random.choice(NAMES)
     flags = {flag["name"]: flag for flag in was["flags"]}
     names = {name, *(parent["feature"] for parent in flags.get(name, {}).get("dependencies", ()))}
-    found = flags_then([name], [project], environment, moment)
+    definitions_then = flags_then([name], [project], environment, moment)
     if name not in flags:
-        assert name not in [flag["name"] for flag in found.flags]
+        assert name not in [flag["name"] for flag in definitions_then.flags]
         return
     shown = [flags[each] for each in sorted(names & flags.keys())]
     used = {segment for flag in shown for strategy in flag["strategies"] for segment in strategy["segments"]}
-    assert found.flags == shown
-    assert found.segments == {segment: was["segments"][segment] for segment in used}
+    assert definitions_then.flags == shown
+    assert definitions_then.segments == {segment: was["segments"][segment] for segment in used}

@@ -36,7 +36,7 @@ def types(response):
     return [event["type"] for event in response.json()["events"]]
 
 
-def test_newest_first(api, events):
+def test_events_are_listed_newest_first(api, events):
     body = api["admin"].get(URL).json()
     assert (body["total"], body["totalEvents"], body["version"]) == (6, 6, 1)
     assert [event["id"] for event in body["events"]] == sorted(
@@ -44,7 +44,7 @@ def test_newest_first(api, events):
     )
 
 
-def test_one_event(api, events):
+def test_an_event_has_its_states_before_and_after(api, events):
     event = api["admin"].get(f"{URL}?type=IS:feature-environment-enabled").json()["events"][0]
     expected = {
         "type": "feature-environment-enabled",
@@ -63,7 +63,7 @@ def test_one_event(api, events):
     assert created["data"] == {"name": "cart"}
 
 
-def test_who_sees_what(api, events):
+def test_callers_see_events_of_their_projects(api, events):
     assert len(types(api["admin"].get(URL))) == len(types(api["admin_token"].get(URL))) == 6
     assert "user-created" not in types(api["viewer"].get(URL))
     assert len(types(api["viewer"].get(URL))) == 5
@@ -92,7 +92,7 @@ def test_a_project_out_of_sight_is_unknown(api, events):
     assert "stealth" not in api["reader"].get(f"{URL}?query=stealth").content.decode()
 
 
-def test_a_deleted_project(api, events):
+def test_events_of_a_deleted_project_are_found(api, events):
     assert types(api["viewer"].get(f"{URL}?project=IS:gone")) == ["project-deleted"]
 
 
@@ -116,7 +116,7 @@ def test_a_deleted_project(api, events):
         ("from=2020-01-01T00:00:00Z&to=IS:2099-12-31", 6),
     ],
 )
-def test_filters(api, events, query, count):
+def test_filters_narrow_the_events(api, events, query, count):
     for path in (URL, "/api/admin/search/events"):
         assert api["admin"].get(f"{path}?{query}").json()["total"] == count
 
@@ -127,7 +127,7 @@ def test_today_counts_as_an_end(standing_clock, api, events):
     assert api["admin"].get(f"{URL}?from=IS:{today + timedelta(days=1)}").json()["total"] == 0
 
 
-def test_times(api):
+def test_times_are_included_at_the_start_and_not_at_the_end(api):
     for minute in (29, 30, 31):
         moment = datetime(2026, 11, 21, 14, minute, tzinfo=UTC)
         AuditEvent.objects.create(type="feature-created", feature=f"at-{minute}", created_at=moment)
@@ -142,11 +142,11 @@ def test_times(api):
     assert "or a time like 2026-11-21T14:30:00Z" in refused["details"][0]["message"]
 
 
-def test_by_person(api, people, events):
+def test_events_are_filtered_by_person(api, people, events):
     assert types(api["admin"].get(f"{URL}?createdBy=IS:{people['admin'].pk}")) == ["user-created"]
 
 
-def test_pages(api, events):
+def test_pages_follow_each_other(api, events):
     ids = [event["id"] for event in api["admin"].get(URL).json()["events"]]
     page = api["admin"].get(f"{URL}?limit=2&offset=3").json()
     assert ([event["id"] for event in page["events"]], page["total"]) == (ids[3:5], 6)
@@ -168,18 +168,18 @@ def test_pages(api, events):
         "bogus=1",
     ],
 )
-def test_refused(api, events, query):
+def test_invalid_parameters_are_refused(api, events, query):
     response = api["admin"].get(f"{URL}?{query}")
     assert (response.status_code, response.json()["name"]) == (400, "ValidationError")
     assert query.split("=")[0] in [problem["path"] for problem in response.json()["details"]]
 
 
-def test_of_one_flag(api, events):
+def test_events_of_one_flag_are_listed(api, events):
     body = api["reader"].get(f"{URL}/cart").json()
     assert (body["toggleName"], body["total"]) == ("cart", 2)
 
 
-def test_older_search(api, events):
+def test_the_older_search_takes_a_body(api, events):
     response = api["viewer"].post(f"{URL}/search", {"project": "shop", "limit": 1})
     assert (response.json()["total"], len(response.json()["events"])) == (2, 1)
     assert api["viewer"].post(f"{URL}/search", []).status_code == 400
@@ -191,7 +191,7 @@ def test_no_event_can_be_changed(api, events):
     assert AuditEvent.objects.count() == 6
 
 
-def test_who_made_changes(api, people):
+def test_creators_of_events_are_listed(api, people):
     api["owner"].post("/api/admin/projects/shop/features", {"name": "one"})
     api["owner"].post("/api/admin/projects/shop/features", {"name": "two"})
     api["admin_token"].post("/api/admin/projects/shop/features", {"name": "by-token"})

@@ -176,9 +176,9 @@ def test_long_values_and_many_fields_are_shortened() -> None:
         before={f"key{n:02}": "x" for n in range(20)},
         after={f"key{n:02}": "y" * 1000 for n in range(20)},
     )
-    found = changes_of(event)
-    assert found[0] == FieldChange("Key00", "x", "y" * 250 + "… (750 more characters)")
-    assert found[-1] == FieldChange("8 more", None, "")
+    changes = changes_of(event)
+    assert changes[0] == FieldChange("Key00", "x", "y" * 250 + "… (750 more characters)")
+    assert changes[-1] == FieldChange("8 more", None, "")
 
 
 # Groups -----------------------------------------------------------------------------------------------------
