@@ -29,7 +29,7 @@ from flagadmin.core.server import loop_routes
 from flagadmin.core.server import worker_processes as processes
 from flagadmin.core.server.body_receiver import BodyReceiver
 from flagadmin.core.server.loop_routes import Ready, is_writing
-from flagadmin.core.server.memory import LARGE, give_back
+from flagadmin.core.server.memory import LARGE, trim
 from flagadmin.core.server.sockets import drop_stalled_readers
 from flagadmin.wsgi import application as wsgi_application
 from groups.authentication import check_known
@@ -183,7 +183,7 @@ def _answer(environ: dict[str, Any], protocol: Any | None) -> tuple[Ready, Any]:
     finally:
         response.close()
     if len(ready.body) > LARGE:
-        give_back()
+        trim()
     return ready, response
 
 

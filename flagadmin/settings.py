@@ -35,7 +35,7 @@ try:
                 "DATABASE_URL is set, so SECRET_KEY must be set too:"
                 " every machine that uses this database needs the same one."
             )
-        SECRET_KEY = datadir.kept_secret_key(DATA_DIR)
+        SECRET_KEY = datadir.read_secret_key(DATA_DIR)
 except (OSError, ValueError) as error:
     raise ImproperlyConfigured(str(error)) from error
 

@@ -15,7 +15,7 @@ from flagadmin.core.byte_cache import CACHE_BYTES, SharingCache
 from flagadmin.core.db.transactions import consistent_reads
 from flagadmin.core.metrics.processes import process_name
 from flagadmin.core.metrics.sampling import sampled
-from flagadmin.core.server.memory import given_back
+from flagadmin.core.server.memory import trim_after_long_work
 from playground.engine.snapshot import SPARE_ENTRIES
 from playground.response.snapshot import Batch, ResponseSnapshot, compile_batches
 from projects.definitions import read_definition_batches
@@ -122,7 +122,7 @@ class _Ahead:
 _being_compiled: dict[str, _Ahead] = {}  # by environment
 
 
-@given_back()
+@trim_after_long_work()
 def compile_ahead(environment: str, paced: Callable[[Iterator[Batch], Event], Iterator[Batch]]) -> None:
     """Compiles all projects in the steps of ``paced``, which makes no pauses once its event is set.
 
@@ -152,7 +152,7 @@ def _compile(projects: list[str], environment: str) -> ResponseSnapshot:
     """One thread of a worker compiles at a time; those that waited find the result."""
     if ahead := _being_compiled.get(environment):
         ahead.wait_for(projects)
-    with _compiling, given_back():
+    with _compiling, trim_after_long_work():
         begun = perf_counter()
         with consistent_reads():
             key = _key(revisions(projects), environment)

@@ -21,23 +21,23 @@ def flag(name: str, *, default: bool = False) -> bool:
 
     Other values raise ImproperlyConfigured.
     """
-    given = text(name).lower()
-    if not given:
+    value = text(name).lower()
+    if not value:
         return default
-    if given in _TRUE:
+    if value in _TRUE:
         return True
-    if given in _FALSE:
+    if value in _FALSE:
         return False
-    raise ImproperlyConfigured(f"{name} must be 1 or 0, not {given!r}.")
+    raise ImproperlyConfigured(f"{name} must be 1 or 0, not {value!r}.")
 
 
 def integer(name: str, default: int, *, at_least: int = 0) -> int:
     """An integer, at least `at_least`."""
-    given = text(name, str(default))
+    value = text(name, str(default))
     try:
-        number = int(given)
+        number = int(value)
     except ValueError:
-        raise ImproperlyConfigured(f"{name} must be a whole number, not {given!r}.") from None
+        raise ImproperlyConfigured(f"{name} must be a whole number, not {value!r}.") from None
     if number < at_least:
         raise ImproperlyConfigured(f"{name} must be at least {at_least}, not {number}.")
     return number
@@ -45,10 +45,10 @@ def integer(name: str, default: int, *, at_least: int = 0) -> int:
 
 def choice(name: str, default: str, *others: str) -> str:
     """One of these words."""
-    given = text(name, default).lower()
-    if given not in (default, *others):
-        raise ImproperlyConfigured(f"{name} must be {', '.join(others)} or {default}, not {given!r}.")
-    return given
+    value = text(name, default).lower()
+    if value not in (default, *others):
+        raise ImproperlyConfigured(f"{name} must be {', '.join(others)} or {default}, not {value!r}.")
+    return value
 
 
 def names(name: str, default: str = "") -> list[str]:
@@ -58,17 +58,17 @@ def names(name: str, default: str = "") -> list[str]:
 
 def secret(name: str) -> str:
     """At least SHORTEST_SECRET characters that can be in a header, or empty."""
-    given = text(name)
-    if given and not re.fullmatch(rf"[!-~]{{{SHORTEST_SECRET},}}", given):
+    value = text(name)
+    if value and not re.fullmatch(rf"[!-~]{{{SHORTEST_SECRET},}}", value):
         raise ImproperlyConfigured(
             f"{name} must have at least {SHORTEST_SECRET} characters: ASCII letters, digits, punctuation."
         )
-    return given
+    return value
 
 
 def origin(name: str) -> str:
     """`https://host` or `http://host:port`, without a trailing slash; empty if unset."""
-    given = text(name).rstrip("/")
-    if given and not re.fullmatch(r"https?://[^/?#@\s]+", given):
-        raise ImproperlyConfigured(f"{name} must be a URL like https://flags.example.org, not {given!r}.")
-    return given
+    value = text(name).rstrip("/")
+    if value and not re.fullmatch(r"https?://[^/?#@\s]+", value):
+        raise ImproperlyConfigured(f"{name} must be a URL like https://flags.example.org, not {value!r}.")
+    return value

@@ -241,13 +241,13 @@ def clipped(text: str, limit: int) -> str:
 
 def raised_by(*checks: Callable[[], object]) -> list[AppError]:
     """The errors that these checks raise, to show why an operation is not possible without trying it."""
-    found = []
+    errors = []
     for check in checks:
         try:
             check()
         except AppError as error:
-            found.append(error)
-    return found
+            errors.append(error)
+    return errors
 
 
 class MaintenanceMode(ServiceUnavailable):
@@ -295,6 +295,6 @@ def named_flags(names: Collection[str]) -> str:
 
 def check_problems(problems: Iterable[Problem]) -> None:
     """Raises ValidationError if there are any problems."""
-    found = list(problems)
-    if found:
-        raise ValidationError.of(found)
+    problems = list(problems)
+    if problems:
+        raise ValidationError.of(problems)

@@ -50,23 +50,25 @@ def check_values(problems: Iterable[Problem]) -> None:
 
 def refused_problems(problems: Iterable[Problem]) -> list[Problem]:
     """The problems, without unreadable values that are to be kept."""
-    found = list(problems)
+    problems = list(problems)
     noted = _noted.get()
     if noted is None:
-        return found
-    noted += [each for each in found if isinstance(each, UnreadableValue) and each not in noted]
-    return without_unreadable(found) if noted.keeps else found
+        return problems
+    noted += [
+        problem for problem in problems if isinstance(problem, UnreadableValue) and problem not in noted
+    ]
+    return without_unreadable(problems) if noted.keeps else problems
 
 
 def without_unreadable(problems: Iterable[Problem]) -> list[Problem]:
     return [problem for problem in problems if not isinstance(problem, UnreadableValue)]
 
 
-def header_of(kept: Sequence[UnreadableValue]) -> str:
+def header_of(values: Sequence[UnreadableValue]) -> str:
     """The problems as JSON in ASCII, with the number of those that do not fit."""
-    said = [problem.as_dict() for problem in kept]
-    while len(text := json.dumps(said + _rest(len(kept) - len(said)))) > MAX_HEADER:
-        said.pop()
+    documents = [problem.as_dict() for problem in values]
+    while len(text := json.dumps(documents + _rest(len(values) - len(documents)))) > MAX_HEADER:
+        documents.pop()
     return text
 
 

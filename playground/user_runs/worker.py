@@ -6,7 +6,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from flagadmin.core.db.locks import Lock, held_if_free
+from flagadmin.core.db.locks import Lock, hold_if_free
 from flagadmin.core.server.worker_processes import start_process
 from playground.models import UserRun
 from playground.user_runs.write import evaluate_run, unfinished
@@ -21,7 +21,7 @@ def start() -> None:
 
 def work() -> None:
     while unfinished().exists():
-        with held_if_free(Lock.USER_RUNS) as is_alone:
+        with hold_if_free(Lock.USER_RUNS) as is_alone:
             if not is_alone:
                 return
             while run := unfinished().first():
@@ -31,7 +31,7 @@ def work() -> None:
 def resume() -> None:
     """Starts a process for runs that were interrupted by the end of theirs."""
     if unfinished().exists():
-        with held_if_free(Lock.USER_RUNS) as is_free:
+        with hold_if_free(Lock.USER_RUNS) as is_free:
             pass
         if is_free:
             start()

@@ -12,12 +12,11 @@ from flagadmin.core.byte_cache import ByteCache
 from flagadmin.core.db import outages
 from flagadmin.core.db.replica import has_other_database
 from flagadmin.core.errors import ServiceUnavailable
-from flagadmin.core.http.gzip_member import gzip_member
 from sdk.delta.content import read_content
 from sdk.delta.history import History, Matches
 from sdk.delta.scope import Scope
 from sdk.delta.version_ids import Outdated, get_version_id, read_latest_id
-from sdk.features.answer import KEPT
+from sdk.features.body import MAX_KEPT, ChunkedBody
 from sdk.features.chunks import Chunk
 
 ATTEMPTS = 5
@@ -26,31 +25,14 @@ STATE_BYTES = 4_000  # beside its content
 TRUSTED = 600.0  # seconds; then the id is looked up again, in case a backup was restored
 
 
-class Events:
-    """``{"events": […]}`` as JSON. Its bytes are made when first needed and kept; large ones compressed only."""
+class Events(ChunkedBody):
+    """``{"events": […]}``."""
 
     def __init__(self, chunks: Sequence[Chunk]) -> None:
+        super().__init__(chunks)
         size = sum(len(text) for chunk in chunks for text in chunk.texts)
         # The compressed form is smaller than a quarter. The texts are often those of the pieces, but may outlive them.
-        self.nbytes = size + size // 4 + (size if size <= KEPT else 0)
-        self._chunks = chunks
-        self._body = self._gzipped = b""
-        self._making = Lock()
-
-    @property
-    def body(self) -> bytes:
-        with self._making:
-            body = self._body or b"".join(chunk.raw for chunk in self._chunks)
-            if len(body) <= KEPT:
-                self._body = body
-            return body
-
-    @property
-    def gzipped(self) -> bytes:
-        with self._making:
-            if not self._gzipped:
-                self._gzipped = gzip_member(chunk.deflated for chunk in self._chunks)
-            return self._gzipped
+        self.nbytes = size + size // 4 + (size if size <= MAX_KEPT else 0)
 
 
 class ScopeState:

@@ -1,23 +1,18 @@
 """The answer of /api/client/features, put together from the pieces of its projects."""
 
-from collections.abc import Callable, Iterator, Mapping
-from threading import Lock
+from collections.abc import Callable, Mapping
 
-from flagadmin.core.http.gzip_member import gzip_member
+from sdk.features.body import ChunkedBody
 from sdk.features.chunks import Chunk, cut_into_chunks, replace_texts
 from sdk.features.pieces import Piece, Place
 
 _HEAD = Chunk((b'{"version":2,"features":[',))
 _REFERENCES = 16  # bytes of memory for a flag: its places among a chunk's names and texts
-KEPT = 16_000_000  # bytes: the largest body that is kept as it is
 _PIECE = 100  # bytes of memory for a piece's place in an answer
 
 
-class FeaturesAnswer:
-    """The answer to one query at one state of its projects. Its bytes are made when first needed, and kept.
-
-    Large ones are kept compressed only: most SDKs take gzip, and joining them takes a millisecond for a megabyte.
-    """
+class FeaturesAnswer(ChunkedBody):
+    """The answer to one query at one state of its projects."""
 
     def __init__(
         self,
@@ -38,32 +33,9 @@ class FeaturesAnswer:
         self.pieces = pieces
         self.flags = flags
         self.segments = segments
-        self._query = query
-        self._meta = meta
+        self._ending = _make_ending(segments, query, meta)
         self._fixed = _PIECE * len(pieces) + _REFERENCES * sum(len(chunk.names) for chunk in flags)
-        self._making = Lock()
-        self._body = self._gzipped = b""
-
-    @property
-    def body(self) -> bytes:
-        with self._making:
-            body = self._body or self._join()
-            if len(body) <= KEPT:
-                self._body = body
-            return body
-
-    @property
-    def gzipped(self) -> bytes:
-        with self._making:
-            if not self._gzipped:
-                self._gzipped = gzip_member(
-                    chunk.deflated for chunk in (_HEAD, *self.flags, *self._make_ending())
-                )
-            return self._gzipped
-
-    def get_bytes(self, *, gzipped: bool) -> bytes:
-        """The bytes if they have been made, else b"". Never waits."""
-        return self._gzipped if gzipped else self._body
+        super().__init__([_HEAD, *flags, *self._ending])
 
     @property
     def nbytes(self) -> int:
@@ -74,17 +46,19 @@ class FeaturesAnswer:
         # Joined at once: with a hundred thousand flags, copying them chunk by chunk doubles the time.
         texts = [text for chunk in self.flags for text in chunk.texts] or [b""]
         texts[0] = _HEAD.raw + texts[0]
-        texts[-1] += b"".join(chunk.raw for chunk in self._make_ending())
+        texts[-1] += b"".join(chunk.raw for chunk in self._ending)
         return b",".join(texts)
 
-    def _make_ending(self) -> Iterator[Chunk]:
-        """What stands behind the flags."""
-        if self.segments is None:
-            yield Chunk((b'],"query":%b,"meta":%b}' % (self._query, self._meta),))
-        else:
-            yield Chunk((b'],"query":%b,"segments":[' % self._query,))
-            yield self.segments
-            yield Chunk((b'],"meta":%b}' % self._meta,))
+
+def _make_ending(segments: Chunk | None, query: bytes, meta: bytes) -> list[Chunk]:
+    """What stands behind the flags."""
+    if segments is None:
+        return [Chunk((b'],"query":%b,"meta":%b}' % (query, meta),))]
+    return [
+        Chunk((b'],"query":%b,"segments":[' % query,)),
+        segments,
+        Chunk((b'],"meta":%b}' % meta,)),
+    ]
 
 
 def make_flag_chunks(

@@ -7,7 +7,7 @@ from weakref import WeakValueDictionary
 
 import orjson
 
-from flagadmin.core.server.memory import given_back
+from flagadmin.core.server.memory import trim_after_long_work
 from sdk.features.documents import read_client_flags
 
 _OVERHEAD = 120  # bytes of memory for a flag or segment, beside its text
@@ -78,7 +78,7 @@ class _Text:
         return Piece(revision, self.flags, self.segments, held + _OVERHEAD * entries)
 
 
-@given_back()
+@trim_after_long_work()
 def _read(projects: Mapping[str, _Text], place: Place, *, using: str) -> None:
     segments: dict[int, bytes] = {}
     for batch in read_client_flags(

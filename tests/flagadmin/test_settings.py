@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from flagadmin.core.db.data_dir import kept_secret_key, make_data_dir
+from flagadmin.core.db.data_dir import make_data_dir, read_secret_key
 from flagadmin.settings import _database
 from tests.support.paths import ROOT
 from tests.support.serve import environment
@@ -58,7 +58,7 @@ def test_the_generated_key_is_kept_and_nobody_else_reads_it(tmp_path: Path) -> N
 
 def test_a_key_that_is_there_is_never_replaced(tmp_path: Path) -> None:
     (tmp_path / "secret_key").write_text("mine\n")
-    assert kept_secret_key(make_data_dir(tmp_path)) == "mine"
+    assert read_secret_key(make_data_dir(tmp_path)) == "mine"
 
 
 @pytest.mark.processes

@@ -18,7 +18,7 @@ def named(answer) -> list[str]:
     return [flag["name"] for flag in answer.json()["features"]]
 
 
-def test_the_document(sdk: Sdk) -> None:
+def test_flags_have_all_their_members(sdk: Sdk) -> None:
     norwegians = Segment.objects.create(name="norwegians", constraints=[CONSTRAINT])
     variants = [{"name": "blue", "weight": 1000, "stickiness": "userId", "weightType": "variable"}]
     strategy = {"name": "flexibleRollout", "parameters": {"rollout": "50"}, "variants": variants}
@@ -259,20 +259,20 @@ def test_gzip_where_it_is_accepted(sdk: Sdk, accepted: str, *, zipped: bool) -> 
     assert json.loads(body)["features"][0]["name"] == "flag"
 
 
-def test_one_flag(sdk: Sdk) -> None:
+def test_a_single_flag_is_as_in_the_list(sdk: Sdk) -> None:
     make_flag("flag", "default", enabled=True)
     answer = sdk.features("/flag")
     assert (answer.status_code, answer.json()) == (200, sdk.features().json()["features"][0])
 
 
-def test_an_unknown_flag(shop, sdk: Sdk) -> None:
+def test_an_unknown_flag_is_not_found(shop, sdk: Sdk) -> None:
     make_flag("basket")
     for name in ("nope", "basket"):
         answer = sdk.features(f"/{name}")
         assert (answer.status_code, answer.json()["name"]) == (404, "NotFoundError")
 
 
-def test_head(sdk: Sdk) -> None:
+def test_head_has_the_etag_and_no_body(sdk: Sdk) -> None:
     answer = sdk.api.head("/api/client/features")
     assert (answer.status_code, answer.content) == (200, b"")
     assert answer["ETag"]

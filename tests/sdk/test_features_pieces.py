@@ -15,12 +15,11 @@ from groups.models import ApiToken
 from projects import definitions
 from projects.flags.actions import update_flag
 from projects.models import Flag, FlagEnvironment, Segment, Strategy
-from sdk.delta import states
 from sdk.delta.content import read_content
 from sdk.delta.history import History
 from sdk.delta.scope import Scope
 from sdk.delta.states import Events
-from sdk.features import answer as features_answer
+from sdk.features import body as features_body
 from sdk.features import chunks, pieces
 from sdk.features.answer import FeaturesAnswer
 from sdk.features.cache import FeaturesCache, FeaturesQuery, cache, get_answer
@@ -144,7 +143,7 @@ def test_filters_after_a_change(tokens: list[ApiToken]) -> None:
     assert spliced.count(b'"enabled":true') == 1
 
 
-def test_no_flags(db: None) -> None:
+def test_an_answer_without_flags_is_complete(db: None) -> None:
     make_token("backend", environment="development")
     [token] = ApiToken.objects.all()
     assert answer(token).body == plain_features(token, ALL)
@@ -241,13 +240,12 @@ def test_a_piece_counts_once() -> None:
 def test_large_bytes_are_kept_compressed(tokens: list[ApiToken], monkeypatch: pytest.MonkeyPatch) -> None:
     whole = answer(tokens[0]).body
     cache.clear()
-    monkeypatch.setattr(features_answer, "KEPT", len(whole) - 1)
+    monkeypatch.setattr(features_body, "MAX_KEPT", len(whole) - 1)
     large = answer(tokens[0])
     assert gzip.decompress(large.gzipped) == large.body == whole
     assert large.get_bytes(gzipped=False) == b""
     assert large.get_bytes(gzipped=True) == large.gzipped
     events = Events([chunks.Chunk((whole,))])
-    monkeypatch.setattr(states, "KEPT", len(whole) - 1)
     assert gzip.decompress(events.gzipped) == events.body == whole
 
 

@@ -213,7 +213,7 @@ RECORDED = {
 
 
 @pytest.mark.parametrize("name", RECORDED)
-def test_recorded(web, name) -> None:
+def test_answers_equal_the_recorded_ones(web, name) -> None:
     """The reference's answers for the flags of its recording, in whatever order."""
     make_recorded_flags()
     case = RECORDED[name]

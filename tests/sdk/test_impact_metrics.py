@@ -114,7 +114,7 @@ def test_a_metric_keeps_its_kind(sdk: Sdk) -> None:
 
 
 @pytest.mark.parametrize(("who", "status"), [("viewer", 200), ("outsider", 403), ("nobody", 401)])
-def test_who_may_scrape(api, who: str, status: int) -> None:
+def test_only_readers_of_all_projects_may_scrape(api, who: str, status: int) -> None:
     assert api[who].get(URL).status_code == status
 
 

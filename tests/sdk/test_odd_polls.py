@@ -90,7 +90,7 @@ def test_every_variant_is_answered_as_django_answers_it(polled_secret: str) -> N
     assert with_server(work) >= 40
 
 
-def test_other_paths_and_methods(polled_secret: str) -> None:
+def test_other_paths_and_methods_are_answered_as_django_answers_them(polled_secret: str) -> None:
     async def work(server: Server) -> list[bool]:
         headers = (HOST, ("Authorization", polled_secret), SPEC)
         await server.warm_up(*headers)
@@ -118,7 +118,7 @@ def test_other_paths_and_methods(polled_secret: str) -> None:
     assert with_server(work) == [*[False] * 6, True, True, *[False] * 4]
 
 
-def test_the_probe(polled_secret: str) -> None:
+def test_odd_probes_are_answered_as_django_answers_them(polled_secret: str) -> None:
     async def work(server: Server) -> None:
         await server.warm_up(HOST, path="/healthz")
         for headers in (

@@ -276,7 +276,7 @@ def test_killed_watchers_come_back(polled: Polled) -> None:
         assert sdks.statuses() == {401}
 
 
-def test_a_stopped_database(polled: Polled) -> None:
+def test_polls_survive_a_stopped_database(polled: Polled) -> None:
     """What has been answered from memory is then answered as Django answers it; and it comes back."""
     token = polled.tokens.pop()
     with Sdks(polled, token.secret) as sdks:

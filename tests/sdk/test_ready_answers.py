@@ -110,7 +110,9 @@ def test_deltas_without_changes_come_from_memory(polled_secret: str, monkeypatch
     with_server(work)
 
 
-def test_a_token_expires_between_two_reads(polled_secret: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_expired_token_is_refused_between_two_reads(
+    polled_secret: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     expires_at = timezone.now() + timedelta(hours=1)
     ApiToken.objects.update(expires_at=expires_at)
 
@@ -138,7 +140,7 @@ def test_a_change_of_another_project_keeps_the_answer(polled_secret: str) -> Non
     assert with_server(work)
 
 
-def test_a_change_while_django_answers(polled_secret: str) -> None:
+def test_an_answer_is_not_kept_if_something_changed_meanwhile(polled_secret: str) -> None:
     """Before or after Django reads: what it answered is not replayed."""
 
     async def work(server: Server) -> None:

@@ -39,7 +39,7 @@ def flags(db: None) -> dict[int, int]:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_recorded(name: str, flags: dict[int, int], tokens: dict[str, str]) -> None:
+def test_answers_equal_the_recorded_ones(name: str, flags: dict[int, int], tokens: dict[str, str]) -> None:
     case = CASES[name]
     etag = send(CASES[FEATURES], tokens)["ETag"] if case["status"] == 304 else ""
     answer = send(case, tokens, etag)

@@ -56,8 +56,8 @@ class BrokenExpectations(Exception):
 
     @property
     def message(self) -> str:
-        found = counted(self.count, "expectation")
-        return f"This breaks {found}, which {self.refusing}. Nothing was saved."
+        expectations = counted(self.count, "expectation")
+        return f"This breaks {expectations}, which {self.refusing}. Nothing was saved."
 
     def as_app_error(self) -> AppError:
         return BrokenExpectationsConflict(
@@ -84,19 +84,19 @@ class _Running:
             self._ends[check, project_id] = check(project_id)
 
     def __call__(self) -> None:
-        refused = [broken for end in self._ends.values() if (broken := end()) is not None]
-        if refused:
-            raise united(refused)
+        refusals = [broken for end in self._ends.values() if (broken := end()) is not None]
+        if refusals:
+            raise unite_refusals(refusals)
 
 
-def united(refused: Sequence[BrokenExpectations]) -> BrokenExpectations:
+def unite_refusals(refusals: Sequence[BrokenExpectations]) -> BrokenExpectations:
     """One refusal of all the projects. Each has its share of the problems that a refusal names."""
-    most = max(1, MAX_DETAILS // len(refused))
+    limit = max(1, MAX_DETAILS // len(refusals))
     return BrokenExpectations(
-        list(dict.fromkeys(project for each in refused for project in each.projects)),
-        [problem for each in refused for problem in each.problems[:most]][:MAX_DETAILS],
-        [document for each in refused for document in each.documents[:most]][:MAX_DETAILS],
-        sum(each.count for each in refused),
+        list(dict.fromkeys(project for refusal in refusals for project in refusal.projects)),
+        [problem for refusal in refusals for problem in refusal.problems[:limit]][:MAX_DETAILS],
+        [document for refusal in refusals for document in refusal.documents[:limit]][:MAX_DETAILS],
+        sum(refusal.count for refusal in refusals),
     )
 
 

@@ -44,7 +44,7 @@ def give_to_owner_of(folder: Path, made: Path) -> None:
         os.chown(made, owner.st_uid, owner.st_gid, follow_symlinks=False)
 
 
-def kept_secret_key(data_dir: Path) -> str:
+def read_secret_key(data_dir: Path) -> str:
     """The key in `secret_key`, generated on first use. Processes that start together get the same key.
 
     Raises ValueError if the file is empty, OSError if it cannot be read.
@@ -52,8 +52,8 @@ def kept_secret_key(data_dir: Path) -> str:
     The key is written to a temporary file and then linked: the first link wins, and no process reads a
     partial key.
     """
-    kept = data_dir / "secret_key"
-    if not kept.exists():
+    path = data_dir / "secret_key"
+    if not path.exists():
         descriptor, drafted = tempfile.mkstemp(dir=data_dir, prefix="secret_key.")  # mode 0600
         try:
             with os.fdopen(descriptor, "w") as draft:
@@ -61,15 +61,15 @@ def kept_secret_key(data_dir: Path) -> str:
                 draft.flush()
                 os.fsync(draft.fileno())
             give_to_owner_of(data_dir, Path(drafted))
-            os.link(drafted, kept)
+            os.link(drafted, path)
         except FileExistsError:
             pass
         finally:
             os.unlink(drafted)
-    key = kept.read_text().strip()
+    key = path.read_text().strip()
     if not key:
         raise ValueError(
-            f"The secret key file {kept} is empty. Restore it from a backup, or delete it:"
+            f"The secret key file {path} is empty. Restore it from a backup, or delete it:"
             " a new key is created, and everybody has to log in again."
         )
     return key

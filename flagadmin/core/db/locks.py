@@ -20,29 +20,29 @@ class Lock(IntEnum):
 
 
 @contextmanager
-def held(lock: Lock) -> Iterator[None]:
+def hold(lock: Lock) -> Iterator[None]:
     """Waits for the lock and holds it until the end of the context. Raises django.db.OperationalError."""
-    with _transaction("SELECT pg_advisory_xact_lock(%s)", lock):
+    with _begin("SELECT pg_advisory_xact_lock(%s)", lock):
         yield
 
 
 @contextmanager
-def held_if_free(lock: Lock) -> Iterator[bool]:
+def hold_if_free(lock: Lock) -> Iterator[bool]:
     """Whether the lock was free. If so, it is held until the end of the context."""
-    with _transaction("SELECT pg_try_advisory_xact_lock(%s)", lock) as (was_free,):
+    with _begin("SELECT pg_try_advisory_xact_lock(%s)", lock) as (was_free,):
         yield was_free
 
 
 @contextmanager
-def _transaction(statement: str, lock: Lock) -> Iterator[tuple[bool]]:
+def _begin(statement: str, lock: Lock) -> Iterator[tuple[bool]]:
     holder = connection.copy()
     try:
         holder.set_autocommit(False)
         with holder.cursor() as cursor:
             cursor.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
             cursor.execute(statement, [lock])
-            found = cursor.fetchone()
-        yield found
+            row = cursor.fetchone()
+        yield row
     finally:
         with suppress(DatabaseError):  # the lock has gone with its connection
             holder.rollback()

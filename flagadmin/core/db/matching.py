@@ -36,13 +36,15 @@ def best_matches(
     are those that begin with what was typed, and any others. The first name then needs an index.
     """
     typed = " ".join(words)
-    found: Any = rows.filter(_Matches(*names, *also, words=words))
+    matches: Any = rows.filter(_Matches(*names, *also, words=words))
     if most is not None:
         beginning = Q(**{f"{names[0]}__startswith": typed}) | Q(**{f"{names[0]}__startswith": typed.lower()})
-        some = [each.order_by().values("pk")[:most] for each in (found, found.filter(beginning))]
-        found = rows.filter(pk__in=some[0].union(some[1]))
-    found = found.annotate(rank=_Rank(*names, words=words), found=Window(Count("*")))
-    return found.order_by("rank", *first, *names[:1], "pk")
+        any_matches, beginning_matches = (
+            queryset.order_by().values("pk")[:most] for queryset in (matches, matches.filter(beginning))
+        )
+        matches = rows.filter(pk__in=any_matches.union(beginning_matches))
+    matches = matches.annotate(rank=_Rank(*names, words=words), found=Window(Count("*")))
+    return matches.order_by("rank", *first, *names[:1], "pk")
 
 
 Sql = tuple[str, list[Any]]
@@ -60,7 +62,7 @@ class _OfWords(Func):
         collate = ' COLLATE "C"' if "".join(self.words).isascii() else ""
         columns = [compiler.compile(column) for column in self.get_source_expressions()]
         sql = " OR ".join(f"UPPER(({column}){collate}) {operator} UPPER(%s)" for column, _ in columns)
-        return f"({sql})", [each for _, given in columns for each in (*given, text)]
+        return f"({sql})", [parameter for _, parameters in columns for parameter in (*parameters, text)]
 
 
 class _Matches(_OfWords):
@@ -70,14 +72,16 @@ class _Matches(_OfWords):
 
     def as_sql(self, compiler: Any, connection: Any, **_: Any) -> Sql:  # type: ignore[override]
         parts = [self.any_column(compiler, "LIKE", f"%{_like(connection, word)}%") for word in self.words]
-        return " AND ".join(sql for sql, _ in parts), [each for _, given in parts for each in given]
+        return " AND ".join(sql for sql, _ in parts), [
+            parameter for _, parameters in parts for parameter in parameters
+        ]
 
 
 class _Rank(_OfWords):
     output_field = IntegerField()
 
     def as_sql(self, compiler: Any, connection: Any, **_: Any) -> Sql:  # type: ignore[override]
-        exact, given = self.any_column(compiler, "=", " ".join(self.words))
+        exact, parameters = self.any_column(compiler, "=", " ".join(self.words))
         ranks = []
         for word in self.words:
             text = _like(connection, word)
@@ -85,8 +89,8 @@ class _Rank(_OfWords):
             cases = [self.any_column(compiler, *test) for test in tests]
             whens = " ".join(f"WHEN {sql} THEN {rank}" for rank, (sql, _) in enumerate(cases, 1))
             ranks.append(f"CASE {whens} ELSE 4 END")
-            given = [*given, *(each for _, more in cases for each in more)]
-        return f"CASE WHEN {exact} THEN 0 ELSE {' + '.join(ranks)} END", given
+            parameters = [*parameters, *(parameter for _, more in cases for parameter in more)]
+        return f"CASE WHEN {exact} THEN 0 ELSE {' + '.join(ranks)} END", parameters
 
 
 def _like(connection: Any, text: str) -> str:

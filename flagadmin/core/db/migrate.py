@@ -5,7 +5,7 @@ import logging
 from django.core.management import call_command
 from django.db import OperationalError
 
-from flagadmin.core.db.locks import Lock, held
+from flagadmin.core.db.locks import Lock, hold
 from flagadmin.core.db.transactions import DEADLOCK, sqlstate
 from flagadmin.core.db.versions import newer_migrations_of_database
 
@@ -20,7 +20,7 @@ class NewerDatabaseError(Exception):
 
 def migrate() -> None:
     """Applies all migrations. Servers that start together migrate one after the other. Raises NewerDatabaseError."""
-    with held(Lock.MIGRATION):
+    with hold(Lock.MIGRATION):
         if newer := newer_migrations_of_database():
             raise NewerDatabaseError(
                 f"A newer version of flagadmin has migrated the database ({', '.join(newer)}). Start that version, "

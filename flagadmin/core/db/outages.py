@@ -80,11 +80,11 @@ def read(reader: Callable[[], T], known: Callable[[], T | None], *, using: str =
         except UNREACHABLE as error:
             failure = error
     age = reach.age()
-    found = known() if age is not None else None
-    if found is None:
+    value = known() if age is not None else None
+    if value is None:
         raise failure or ServiceUnavailable()
     _age.set(age)
-    return found
+    return value
 
 
 def may_use_known() -> bool:

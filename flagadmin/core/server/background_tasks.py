@@ -15,7 +15,7 @@ from django.conf import settings
 from django.db import close_old_connections
 from prometheus_client import Counter, Gauge, Histogram
 
-from flagadmin.core.db.locks import Lock, held_if_free
+from flagadmin.core.db.locks import Lock, hold_if_free
 from flagadmin.core.metrics.processes import process_name
 from flagadmin.core.metrics.sampling import sample
 
@@ -105,7 +105,7 @@ def run_due_tasks(now: float) -> None:
 
 def _run_alone(task: Task) -> None:
     """Skips the task if another server is running tasks at the moment."""
-    with held_if_free(Lock.MAINTENANCE) as is_free:
+    with hold_if_free(Lock.MAINTENANCE) as is_free:
         if is_free:
             task()
 

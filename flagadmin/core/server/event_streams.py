@@ -92,15 +92,15 @@ class EventStream:
         On its own, so that nothing of the answer is kept for as long as the response is open.
         """
         ready, response = await self._request.ask()
-        given = getattr(response, "stream", None)
-        if given is None:
+        subscription = getattr(response, "stream", None)
+        if subscription is None:
             self._request.send(ready)
             return None
         headers = [header for header in ready.headers if header[0].lower() != "content-length"]
         self._transport = self._request.protocol.response_stream(ready.status, headers)
         await self.send(retry(RECONNECT))
         await self.send(ready.body)
-        return given
+        return subscription
 
     async def until_ended(self) -> None:
         disconnect = asyncio.ensure_future(_disconnected(self._request.protocol, self.end))
@@ -143,13 +143,13 @@ class EventStreams:
         ``opened(response.stream, stream)`` may then send to the stream; what it returns is called at the end.
         """
         stream = EventStream(request)
-        given = await stream.begin()
-        if given is None:
+        subscription = await stream.begin()
+        if subscription is None:
             return
         bucket = min(self._buckets, key=len)
         bucket.add(stream)
         self._drain_on(request.stopping)
-        closed = opened(given, stream)
+        closed = opened(subscription, stream)
         try:
             await stream.until_ended()
         finally:

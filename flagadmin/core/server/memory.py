@@ -1,4 +1,4 @@
-"""The memory of a process that serves: what is loaded stays, cycles are sought rarely, freed memory is given back."""
+"""The memory of a process that serves: what is loaded stays, cycles are sought rarely, freed memory is trimmed."""
 
 import ctypes
 import gc
@@ -20,7 +20,7 @@ def settle() -> None:
     gc.set_threshold(YOUNG)
 
 
-def give_back() -> None:
+def trim() -> None:
     """Returns freed memory to the system: malloc would keep the many small blocks.
 
     Takes some milliseconds, in which other threads run.
@@ -30,11 +30,11 @@ def give_back() -> None:
 
 
 @contextmanager
-def given_back() -> Iterator[None]:
+def trim_after_long_work() -> Iterator[None]:
     """A context manager and decorator for work that frees much of what it reads, if it takes long."""
     begun = perf_counter()
     try:
         yield
     finally:
         if perf_counter() - begun > LONG:
-            give_back()
+            trim()

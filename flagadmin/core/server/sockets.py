@@ -15,12 +15,12 @@ def drop_stalled_readers() -> bool:
 
     Uses TCP_USER_TIMEOUT, which accepted connections inherit. Returns False if no socket is listening yet.
     """
-    found = False
-    for listener in _listeners():
+    is_listening = False
+    for listener in _list_listeners():
         with listener:
             listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, SECONDS_WITHOUT_READING * 1000)
-            found = True
-    return found
+            is_listening = True
+    return is_listening
 
 
 def end_slow_readers(allowed: Mapping[str, int]) -> set[str]:
@@ -29,11 +29,11 @@ def end_slow_readers(allowed: Mapping[str, int]) -> set[str]:
     Clients are given as ``"address:port"``. Looks at all open files: call it in a thread.
     """
     ended = set()
-    for connection in _sockets():
+    for connection in _list_sockets():
         with connection, suppress(OSError):
             address, port = connection.getpeername()[:2]
             for client in (f"{address}:{port}", f"[{address}]:{port}"):
-                if client in allowed and _bytes_confirmed(connection) < allowed[client]:
+                if client in allowed and _count_confirmed_bytes(connection) < allowed[client]:
                     # Reset when it is closed, so that the kernel need not keep what was not read either.
                     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                     connection.shutdown(socket.SHUT_RDWR)
@@ -41,21 +41,21 @@ def end_slow_readers(allowed: Mapping[str, int]) -> set[str]:
     return ended
 
 
-def _bytes_confirmed(connection: socket.socket) -> int:
+def _count_confirmed_bytes(connection: socket.socket) -> int:
     """The bytes that the other side has acknowledged since the connection was made (tcpi_bytes_acked, Linux)."""
     info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 128)
     return int(struct.unpack_from("=Q", info, 120)[0])
 
 
-def _listeners() -> Iterator[socket.socket]:
-    for found in _sockets():
-        if found.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
-            yield found
+def _list_listeners() -> Iterator[socket.socket]:
+    for connection in _list_sockets():
+        if connection.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+            yield connection
         else:
-            found.close()
+            connection.close()
 
 
-def _sockets() -> Iterator[socket.socket]:
+def _list_sockets() -> Iterator[socket.socket]:
     """This process's TCP sockets, each as a duplicate that the caller closes."""
     for name in os.listdir("/proc/self/fd"):
         try:
@@ -65,8 +65,8 @@ def _sockets() -> Iterator[socket.socket]:
         if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
             os.close(descriptor)
             continue
-        found = socket.socket(fileno=descriptor)
-        if found.family == socket.AF_UNIX:
-            found.close()
+        connection = socket.socket(fileno=descriptor)
+        if connection.family == socket.AF_UNIX:
+            connection.close()
         else:
-            yield found
+            yield connection

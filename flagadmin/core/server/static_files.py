@@ -90,7 +90,7 @@ def source_digest() -> str:
     """A hash of the names and contents of all source files."""
     digest = hashlib.sha256()
     for finder in get_finders():
-        for path, storage in sorted(finder.list(NOT_SERVED), key=lambda found: found[0]):
+        for path, storage in sorted(finder.list(NOT_SERVED), key=lambda file: file[0]):
             digest.update(
                 path.encode() + b"\0" + hashlib.sha256(Path(storage.path(path)).read_bytes()).digest()
             )

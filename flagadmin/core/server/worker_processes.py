@@ -125,13 +125,13 @@ def _begin() -> None:
     os.nice(POLITENESS)
 
 
-def _run_on_its_own(*given: Any) -> None:
+def _run_on_its_own(*arguments: Any) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     end_with_parent(lambda: os._exit(1))
     os.nice(POLITENESS)
-    _run(*given)
+    _run(*arguments)
 
 
 def _run(identifier: str, work: Callable[..., R], args: tuple[object, ...], kwargs: dict[str, object]) -> R:

@@ -26,9 +26,9 @@ def label_of(field: pages.Filter, value: str) -> str:
 
 
 @register.filter
-def get(found: Mapping[str, Any], key: str) -> Any:
+def get(mapping: Mapping[str, Any], key: str) -> Any:
     """The value of a variable key, None without one."""
-    return found.get(key)
+    return mapping.get(key)
 
 
 @register.filter

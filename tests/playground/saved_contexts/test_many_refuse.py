@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.change_checks import BrokenExpectations, united
+from flagadmin.core.change_checks import BrokenExpectations, unite_refusals
 from flagadmin.core.errors import Problem
 from playground.models import SavedContext
 from projects.models import Project, Segment
@@ -67,7 +67,7 @@ def test_all_refusing_projects_are_named(everybody, api, browse):
 
 def test_many_refusing_projects_are_counted():
     refused = [BrokenExpectations([f"p{n}"], [Problem("", "")] * 100, [{}] * 100, 150) for n in range(7)]
-    found = united(refused)
+    found = unite_refusals(refused)
     assert found.message.startswith(
         "This breaks 1050 expectations, which projects p0, p1, p2 and 4 more refuse."
     )

@@ -104,7 +104,7 @@ def test_a_change_elsewhere_is_no_event(shop: Project) -> None:
     assert sdk.get().status_code == 304
 
 
-def test_a_deleted_project(shop: Project) -> None:
+def test_flags_of_a_deleted_project_are_removed(shop: Project) -> None:
     make_flag("a")
     sdk, own = DeltaSdk(), DeltaSdk(projects=["default", "shop"])
     sdk.poll(), own.poll()
@@ -144,7 +144,7 @@ def test_ids_are_compared_weakly_and_in_lists(shop: Project) -> None:
     assert sdk.get()["ETag"] == sdk.etag
 
 
-def test_ids_grow(shop: Project) -> None:
+def test_event_ids_grow(shop: Project) -> None:
     flag = make_flag("a")
     sdk, ids = DeltaSdk(), []
     for _ in range(3):
@@ -226,7 +226,7 @@ def test_unused_versions_are_forgotten(shop: Project) -> None:
     assert not SdkVersion.objects.exists()
 
 
-def test_name_prefix(shop: Project) -> None:
+def test_a_name_prefix_filters_events(shop: Project) -> None:
     flag, other = make_flag("a.1"), make_flag("b.1")
     sdk = DeltaSdk(query="?namePrefix=a.")
     assert sdk.poll() == [("hydration", ["a.1"])]
@@ -237,7 +237,7 @@ def test_name_prefix(shop: Project) -> None:
     assert sdk.poll() == [("feature-updated", "a.1")]
 
 
-def test_tags(shop: Project) -> None:
+def test_tags_filter_events(shop: Project) -> None:
     tag = {"tag_type_id": "simple", "value": "xx"}
     one, two = make_flag("a"), make_flag("b")
     FlagTag.objects.create(flag=one, **tag)
@@ -253,7 +253,7 @@ def test_tags(shop: Project) -> None:
     assert sdk.sdk.api.get("/api/client/delta?tag=x").status_code == 400
 
 
-def test_compressed(shop: Project) -> None:
+def test_events_are_compressed_for_who_accepts_gzip(shop: Project) -> None:
     for number in range(10):
         make_flag(f"flag-{number}", description="d" * 100)
     api = DeltaSdk().sdk.api
@@ -282,7 +282,7 @@ def test_only_backend_tokens(kind: str, status: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_random_changes(shop: Project, seed: int) -> None:
+def test_sdks_stay_current_through_random_changes(shop: Project, seed: int) -> None:
     """Whenever it asks, an SDK then has what one has that gets everything."""
     make_project("docs")
     changes, random = RandomChanges(seed), Random(seed)

@@ -75,7 +75,7 @@ PAYLOADS = st.sampled_from(
 
 @settings(max_examples=examples(200), deadline=None)
 @given(states(), st.lists(PAYLOADS, min_size=1, max_size=3), contexts(), contexts())
-def test_any_flag(state: Any, payloads: list[Any], context: Any, other: Any) -> None:
+def test_any_flag_gets_a_consistent_answer(state: Any, payloads: list[Any], context: Any, other: Any) -> None:
     give_payloads(state, payloads)
     snapshot = compiled(state)
     found, elsewhere = all_flags(snapshot, context), all_flags(snapshot, other)
@@ -109,6 +109,6 @@ def test_browsers_get_the_same_with_fewer_words(state: Any, context: Any) -> Non
 
 @given(st.text(min_size=1))
 @settings(max_examples=examples(30), deadline=None)
-def test_an_unknown_flag(name: str) -> None:
+def test_an_unknown_flag_is_not_found(name: str) -> None:
     with pytest.raises(FlagNotFound):
         documents.render_flag(compiled({"features": []}), name, Context({}), NOW, browser=False)

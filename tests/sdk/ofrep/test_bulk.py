@@ -47,7 +47,7 @@ def test_every_active_flag_of_the_tokens_projects(web: Any, shop: Any) -> None:
     assert flags(asked(client(make_token("backend", projects=[], environment="development")))) == {}
 
 
-def test_a_slash_at_the_end(web: Any) -> None:
+def test_a_slash_at_the_end_is_accepted(web: Any) -> None:
     make_flag("on", "default", enabled=True)
     assert set(web.post(f"{FLAGS}/", {}).json()) == {"flags", "eventStreams"}
     assert web.post(f"{FLAGS}/on/", {}).json()["key"] == "on/"

@@ -67,7 +67,7 @@ def server(db: None) -> Any:
 
 
 @pytest.mark.parametrize("given", [{}, USER])
-def test_all_flags(server: Any, description: Description, given: Any) -> None:
+def test_a_bulk_answer_matches_the_document(server: Any, description: Description, given: Any) -> None:
     answer = server.post(FLAGS, {"context": given})
     assert description.faults(description.answer("post", FLAGS, 200), answer.json()) == []
     assert faults(BULK, answer.json()) == []
@@ -76,7 +76,7 @@ def test_all_flags(server: Any, description: Description, given: Any) -> None:
 
 
 @pytest.mark.parametrize("key", ["on", "off", "color", "no-color", "ratio", "layout", "half"])
-def test_one_flag(server: Any, description: Description, key: str) -> None:
+def test_a_single_answer_matches_the_document(server: Any, description: Description, key: str) -> None:
     answer = server.post(f"{FLAGS}/{key}", {"context": USER})
     check(description, "post", ONE, answer)
     assert answer.status_code == 200
@@ -84,7 +84,7 @@ def test_one_flag(server: Any, description: Description, key: str) -> None:
 
 
 @pytest.mark.parametrize(("key", "status"), [("by-user", 400), ("missing", 404)])
-def test_failures(server: Any, description: Description, key: str, status: int) -> None:
+def test_failures_match_the_document(server: Any, description: Description, key: str, status: int) -> None:
     answer = server.post(f"{FLAGS}/{key}", {})
     check(description, "post", ONE, answer)
     assert answer.status_code == status
@@ -95,7 +95,9 @@ def test_failures(server: Any, description: Description, key: str, status: int) 
 
 
 @pytest.mark.parametrize(("method", "path"), OPERATIONS)
-def test_its_examples(method: str, path: str, description: Description, server: Any) -> None:
+def test_examples_of_the_document_match_it(
+    method: str, path: str, description: Description, server: Any
+) -> None:
     operation = description.operation(method, path)
     for schema, value in examples(operation.get("requestBody", {})):
         assert description.faults(schema, value) == []

@@ -56,7 +56,9 @@ ON, OFF = (True, "enabled"), (False, "disabled")
         ([{"name": "only-sdks-know"}], {}, (*OFF, "UNKNOWN")),
     ],
 )
-def test_boolean_flags(server: Any, strategies: list[Any], given: Any, expected: Any) -> None:
+def test_a_flag_without_payload_is_boolean(
+    server: Any, strategies: list[Any], given: Any, expected: Any
+) -> None:
     make_flag("flag", "default", enabled=True, strategies=strategies)
     assert result(server, "flag", **given) == expected
 
@@ -222,7 +224,7 @@ def test_the_targeting_key_is_needed_only_by_rollouts_by_user(server: Any) -> No
         ({"currentTime": "2030-01-02T00:00:00Z"}, "late"),
     ],
 )
-def test_the_context(server: Any, given: Any, is_on: str) -> None:
+def test_context_members_become_fields(server: Any, given: Any, is_on: str) -> None:
     conditions = {
         "user": constraint("userId", "7"),
         "session": constraint("sessionId", "7"),
@@ -295,7 +297,7 @@ def test_unknown_flags_are_not_found(server: Any, shop: Any, key: str) -> None:
 
 @pytest.mark.parametrize("header", ["HTTP_AUTHORIZATION", "HTTP_X_API_KEY"])
 @pytest.mark.parametrize("kind", ["backend", "frontend"])
-def test_tokens(db: None, header: str, kind: str) -> None:
+def test_tokens_are_accepted_in_both_headers(db: None, header: str, kind: str) -> None:
     make_flag("flag", "default", enabled=True)
     secret = make_token(kind, environment="development")
     given = f"Bearer {secret}" if header == "HTTP_AUTHORIZATION" else secret

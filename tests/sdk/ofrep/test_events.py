@@ -75,7 +75,7 @@ def test_a_ticket_ends_with_its_token(web: Any, end: Any) -> None:
 @pytest.mark.parametrize(
     "change", [lambda ticket: ticket[:-1], lambda ticket: "1" + ticket, lambda ticket: "x"]
 )
-def test_a_forged_ticket(web: Any, change: Any) -> None:
+def test_a_forged_ticket_is_refused(web: Any, change: Any) -> None:
     where, _, ticket = uri(web).partition("ticket=")
     assert client().get(f"{where}ticket={change(ticket)}").status_code == 401
 
@@ -91,7 +91,7 @@ def test_other_tokens_are_refused(db: None) -> None:
     assert (answer.status_code, answer.json()["errorCode"]) == (403, "GENERAL")
 
 
-def test_too_many_streams(web: Any, settings: Any) -> None:
+def test_too_many_streams_are_refused(web: Any, settings: Any) -> None:
     settings.STREAMS_LIMIT = 0
     answer = client().get(uri(web))
     assert (answer.status_code, answer.json()["errorCode"], answer["Retry-After"]) == (429, "GENERAL", "30")

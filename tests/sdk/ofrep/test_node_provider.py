@@ -48,11 +48,11 @@ def test_what_applications_get(folder: Path, live_server: Any, token: str) -> No
             assert found["flagMetadata"]["why"]
 
 
-def test_a_wrong_token(folder: Path, live_server: Any, token: str) -> None:
+def test_a_wrong_token_gets_the_default(folder: Path, live_server: Any, token: str) -> None:
     [found] = details(folder, live_server.url, {"X-API-Key": "*:development.wrong"}, ask("boolean", "on"))
     assert (found["value"], found["reason"], found["errorCode"]) == (False, "ERROR", "GENERAL")
 
 
-def test_the_example(folder: Path, live_server: Any, token: str) -> None:
+def test_the_documented_example_runs(folder: Path, live_server: Any, token: str) -> None:
     said = node(folder, "--input-type=module", "--eval", example("js", live_server.url, token))
     assert said == f"true SPLIT {EXAMPLE_SAYS}\n"

@@ -75,17 +75,17 @@ def test_only_integers_need_the_documented_provider(sdk: OpenFeatureClient) -> N
     assert differ == {("integer", bool)}
 
 
-def test_a_wrong_token(live_server: Any, sdk: OpenFeatureClient) -> None:
+def test_a_wrong_token_gets_the_default(live_server: Any, sdk: OpenFeatureClient) -> None:
     wrong = client_of(live_server.url, {"X-API-Key": "*:development.wrong"})
     found = wrong.get_boolean_details("on", False)
     assert (found.value, found.error_code, found.error_message) == (False, "GENERAL", "unauthorized")
 
 
-def test_an_api_key(live_server: Any, token: str, sdk: OpenFeatureClient) -> None:
+def test_an_api_key_header_is_accepted(live_server: Any, token: str, sdk: OpenFeatureClient) -> None:
     assert client_of(live_server.url, {"X-API-Key": token}).get_boolean_value("on", False)
 
 
-def test_the_example(live_server: Any, token: str) -> None:
+def test_the_documented_example_runs(live_server: Any, token: str) -> None:
     program = example("python", live_server.url, token)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.stdout == f"True SPLIT {EXAMPLE_SAYS}\n", done.stderr

@@ -127,14 +127,14 @@ def test_whoever_connects_again_gets_what_was_missed(served: Served) -> None:
             assert client.next().kinds == ["hydration"]
 
 
-def test_who_is_refused(served: Served) -> None:
+def test_only_backend_tokens_open_streams(served: Served) -> None:
     for secret, status in (("nonsense", 401), (ADMIN, 403)):
         with listening(served.port, secret) as client:
             assert client.status == status
             assert client.headers["Content-Type"] == "application/json"
 
 
-def test_too_many(served: Served) -> None:
+def test_too_many_streams_are_refused(served: Served) -> None:
     secret = served.token()
     with ExitStack() as stack:
         refused: list[Listener] = []
@@ -224,7 +224,7 @@ def test_lost_connections_to_the_database(served: Served) -> None:
         assert client.next().kinds == ["feature-updated"]
 
 
-def test_a_killed_database(served: Served) -> None:
+def test_streams_survive_a_killed_database(served: Served) -> None:
     """The streams stay, and hear of what is changed as soon as it is back."""
     served.flag("killed")
     with listening(served.port, served.token()) as client:
@@ -244,7 +244,7 @@ def switched(served: Served, name: str) -> bool:
     return True
 
 
-def test_a_killed_worker(served: Served) -> None:
+def test_clients_of_a_killed_worker_miss_no_change(served: Served) -> None:
     """Its clients connect again: no change is missed, and nobody goes back to an older state."""
     served.flag("survivor")
     secret = served.token()

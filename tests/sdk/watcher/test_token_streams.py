@@ -76,7 +76,7 @@ class World:
         await until(lambda: not self.streams._updating)
 
 
-def test_who_is_told() -> None:
+def test_streams_are_told_of_changes_in_their_projects() -> None:
     async def work() -> None:
         world = World()
         await world.all_told()
@@ -106,7 +106,7 @@ def test_who_is_told() -> None:
         replace(OF_SHOP, expires_at=datetime(2030, 1, 1, tzinfo=UTC)),
     ],
 )
-def test_who_is_ended(other: TokenState | None) -> None:
+def test_streams_of_a_changed_token_are_ended(other: TokenState | None) -> None:
     async def work() -> None:
         world = World()
         await world.changes(tokens={1: TOKEN, 2: other})
@@ -134,7 +134,7 @@ def test_a_token_that_was_revoked_before_the_stream_was_opened() -> None:
     run(work)
 
 
-def test_a_token_expires() -> None:
+def test_a_stream_ends_when_its_token_expires() -> None:
     async def work() -> None:
         world, stream, expired = World(), Stream(), Stream()
         now = datetime.now(UTC)

@@ -106,7 +106,7 @@ def test_it_is_notified_of_tokens(
     assert before != after
 
 
-def test_lost_notifications(backend: ApiToken) -> None:
+def test_changes_are_seen_without_notifications(backend: ApiToken) -> None:
     """The read that comes anyway finds the change."""
     with connection.cursor() as cursor:
         cursor.execute("ALTER TABLE projects_projectrevision DISABLE TRIGGER USER")
@@ -212,7 +212,7 @@ def test_uses_are_noted_and_unused_tokens_forgotten(
     assert unused.seen_at is None
 
 
-def test_tokens_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_tokens_in_use_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_TOKENS", 2)
     watcher = Watcher()
     assert [watcher.use(token) for token in (1, 2, 3, 2)] == [True, True, False, True]

@@ -34,7 +34,7 @@ def check_backup(path: Path) -> str:
 def _environment(folder: str) -> dict[str, str]:
     """That of this process, with a database and a data directory of its own, and the same keys."""
     other = {"DATABASE_URL", "DATABASE_REPLICA_URL"}
-    kept = {name: value for name, value in os.environ.items() if name not in other}
+    environment = {name: value for name, value in os.environ.items() if name not in other}
     key = settings.SECRET_KEY if isinstance(settings.SECRET_KEY, str) else settings.SECRET_KEY.decode()
     scratch = {"FLAGADMIN_DATA_DIR": folder, "FLAGADMIN_DATABASE_DURABLE": "0", "SECRET_KEY": key}
-    return kept | scratch
+    return environment | scratch

@@ -78,9 +78,9 @@ class Cluster:
                 f"The path {plain} is too long for a socket, or contains a comma."
                 " Set FLAGADMIN_DATA_DIR to another."
             )
-        return f"/proc/{os.getpid()}/fd/{self._opened_folder()}"
+        return f"/proc/{os.getpid()}/fd/{self._open_folder()}"
 
-    def _opened_folder(self) -> int:
+    def _open_folder(self) -> int:
         if self._folder_descriptor is None:
             self._folder_descriptor = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
         return self._folder_descriptor
@@ -201,8 +201,8 @@ class Cluster:
         command = [str(program), "-D", place]
         for name, value in (settings | access).items():
             command += ["-c", f"{name}={value}"]
-        command += ["-c", f"cluster_name={_shown(self.data_dir)}"]
-        with self._opened_log() as log:
+        command += ["-c", f"cluster_name={_describe_path(self.data_dir)}"]
+        with self._open_log() as log:
             self._process = subprocess.Popen(
                 command,
                 cwd=self.folder,
@@ -241,7 +241,7 @@ class Cluster:
             return
         _signal(pid, signal.SIGINT)  # "fast" shutdown: ends sessions and writes the data
         deadline = time.monotonic() + STOP_SECONDS
-        while self.postmaster_pid() == pid and not self._reaped(pid):
+        while self.postmaster_pid() == pid and not self._has_exited(pid):
             if time.monotonic() > deadline:
                 _signal(pid, signal.SIGQUIT)  # immediate shutdown; the next start recovers
                 deadline = float("inf")
@@ -263,7 +263,7 @@ class Cluster:
             self._process.wait(timeout=STOP_SECONDS)
             self._process = None
 
-    def _reaped(self, pid: int) -> bool:
+    def _has_exited(self, pid: int) -> bool:
         return self._process is not None and self._process.pid == pid and self._process.poll() is not None
 
     # -- log --------------------------------------------------------------------------------------------
@@ -272,7 +272,7 @@ class Cluster:
     def log_path(self) -> Path:
         return self.data_dir / "postgres.log"
 
-    def _opened_log(self) -> BinaryIO:
+    def _open_log(self) -> BinaryIO:
         new = not self.log_path.exists()
         if not new and self.log_path.stat().st_size > LOG_BYTES:
             self.log_path.rename(self.data_dir / "postgres.log.1")
@@ -295,11 +295,11 @@ def _as(account: Account | None) -> dict[str, Any]:
 
 def _environment() -> dict[str, str]:
     """Omits this process's variables: they contain secrets that the account's processes could read."""
-    kept = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ}
-    return kept | {"LC_ALL": "C"}
+    environment = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ}
+    return environment | {"LC_ALL": "C"}
 
 
-def _shown(data_dir: Path) -> str:
+def _describe_path(data_dir: Path) -> str:
     """The directory in the form shown in the process list: the last 60 characters, as printable ASCII."""
     return "".join(char if char.isascii() and char.isprintable() else "?" for char in str(data_dir))[-60:]
 

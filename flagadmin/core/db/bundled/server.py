@@ -62,7 +62,7 @@ def ensure_running(data_dir: Path, *, durable: bool = True) -> ConnectionParamet
     with _registry:
         use = _uses.get(data_dir)
         if use is None or use.pid != os.getpid():  # a forked child must register separately
-            use = _registered(data_dir, durable=durable)
+            use = _register(data_dir, durable=durable)
             _uses[data_dir] = use
         postmaster = use.cluster.postmaster_pid()
         if postmaster is None or postmaster != use.ready_postmaster:
@@ -86,7 +86,7 @@ def release(data_dir: Path) -> None:
         users.stop_if_unused(use.cluster)
 
 
-def _registered(data_dir: Path, *, durable: bool) -> _Use:
+def _register(data_dir: Path, *, durable: bool) -> _Use:
     try:
         make_data_dir(data_dir)
         lock = users.register(data_dir)

@@ -30,7 +30,7 @@ def stop_if_unused(cluster: Cluster) -> None:
 
     If another process is stopping it, waits until it has stopped.
     """
-    with _opened_lock(cluster.data_dir, "lock.users") as lock:
+    with _hold_file(cluster.data_dir, "lock.users") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -42,7 +42,7 @@ def stop_if_unused(cluster: Cluster) -> None:
 
 def stop_when_unused(cluster: Cluster) -> None:
     """Waits until no process uses the server, then stops it."""
-    with _opened_lock(cluster.data_dir, "lock.users") as lock:
+    with _hold_file(cluster.data_dir, "lock.users") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         cluster.stop()
 
@@ -50,7 +50,7 @@ def stop_when_unused(cluster: Cluster) -> None:
 @contextlib.contextmanager
 def starting(data_dir: Path) -> Iterator[None]:
     """Holds the start lock, so that one process at a time creates and starts the server."""
-    with _opened_lock(data_dir, "lock.start") as lock:
+    with _hold_file(data_dir, "lock.start") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
@@ -65,7 +65,7 @@ def _open_lock(data_dir: Path, name: str) -> int:
 
 
 @contextlib.contextmanager
-def _opened_lock(data_dir: Path, name: str) -> Iterator[int]:
+def _hold_file(data_dir: Path, name: str) -> Iterator[int]:
     lock = _open_lock(data_dir, name)
     try:
         yield lock

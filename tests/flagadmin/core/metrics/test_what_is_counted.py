@@ -42,7 +42,7 @@ def test_evaluations_and_snapshots(api: Any, counted: Callable[[], Values]) -> N
     assert size == snapshot_cache.cache.nbytes > 0
 
 
-def test_sdk_answers(sdk: Sdk, counted: Callable[[], Values]) -> None:
+def test_sdk_answers_are_counted(sdk: Sdk, counted: Callable[[], Values]) -> None:
     make_flag("flag", "default")
     for _ in range(2):
         assert sdk.features().status_code == 200
@@ -52,7 +52,9 @@ def test_sdk_answers(sdk: Sdk, counted: Callable[[], Values]) -> None:
     assert values['flagadmin_cache_bytes{cache="sdk answers",process="main-1"}'] == answers.nbytes > 0
 
 
-def test_reports(sdk: Sdk, counted: Callable[[], Values], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_are_counted_by_result(
+    sdk: Sdk, counted: Callable[[], Values], monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(*_: Any, **__: Any) -> None:
         raise ServiceUnavailable
 
@@ -66,7 +68,7 @@ def test_reports(sdk: Sdk, counted: Callable[[], Values], monkeypatch: pytest.Mo
     assert values['flagadmin_reports_waiting{process="main-1"}'] == 0
 
 
-def test_imports(api: Any, counted: Callable[[], Values]) -> None:
+def test_imports_are_counted_by_result(api: Any, counted: Callable[[], Values]) -> None:
     data = {"features": [{"name": "new"}], "featureStrategies": [], "tagTypes": []}
     body = {"project": "default", "environment": "development", "data": data}
     assert api["admin"].post(IMPORT, body).status_code == 200

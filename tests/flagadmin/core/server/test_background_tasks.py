@@ -18,7 +18,7 @@ def _nothing_registered(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.django_db
-def test_runs_what_is_due() -> None:
+def test_tasks_run_when_they_are_due() -> None:
     ran: list[str] = []
     background_tasks.run_every(timedelta(seconds=10), lambda: ran.append("ten"))
     background_tasks.run_every(timedelta(seconds=30), lambda: ran.append("thirty"))

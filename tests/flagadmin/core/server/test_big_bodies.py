@@ -23,7 +23,7 @@ def target(install: Callable[[Path], None]) -> Iterator[Installation]:
         yield made
 
 
-def test_bodies_of_1_mb(target: Installation) -> None:
+def test_bodies_of_1_mb_take_little_time_and_memory(target: Installation) -> None:
     found = {}
     for name, (key, method, path, body) in BODIES.items():
         with closing(Client(target.port, target.keys[key], timeout=SECONDS)) as client:

@@ -70,7 +70,7 @@ def no_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("length", [4, None])
-def test_a_whole_body(length: int | None) -> None:
+def test_a_whole_body_is_received(length: int | None) -> None:
     assert received(Sender(b"ab", b"cd"), length) == b"abcd"
 
 

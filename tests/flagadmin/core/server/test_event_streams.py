@@ -116,7 +116,7 @@ def test_a_client_that_is_gone_is_noticed_when_it_is_told_something() -> None:
     run(work)
 
 
-def test_all_are_kept_alive(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_streams_are_kept_alive(monkeypatch: pytest.MonkeyPatch) -> None:
     sleep = asyncio.sleep
     monkeypatch.setattr(asyncio, "sleep", lambda seconds: sleep(0))
 
@@ -152,7 +152,7 @@ def test_when_the_worker_stops_clients_come_back_one_after_another() -> None:
     run(work)
 
 
-def test_room(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_more_streams_than_the_limit_are_opened(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     async def work() -> None:
         streams = EventStreams()
         settings.STREAMS_LIMIT = 1

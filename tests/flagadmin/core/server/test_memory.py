@@ -79,9 +79,9 @@ def test_nor_does_an_answer_that_drf_does_not_render(shop, kind, path):
 def test_memory_is_given_back_after_long_work(monkeypatch, seconds, given):
     times, calls = iter([100.0, 100.0 + seconds]), []
     monkeypatch.setattr(memory, "perf_counter", lambda: next(times))
-    monkeypatch.setattr(memory, "give_back", lambda: calls.append("given"))
+    monkeypatch.setattr(memory, "trim", lambda: calls.append("given"))
 
-    with pytest.raises(KeyError), memory.given_back():
+    with pytest.raises(KeyError), memory.trim_after_long_work():
         raise KeyError
 
     assert len(calls) == given
@@ -90,10 +90,10 @@ def test_memory_is_given_back_after_long_work(monkeypatch, seconds, given):
 def test_memory_is_given_back_where_the_c_library_can(monkeypatch):
     trimmed = []
     monkeypatch.setattr(memory, "_trim", trimmed.append)
-    memory.give_back()
+    memory.trim()
     assert trimmed == [0]  # bytes to keep at the top of the heap
     monkeypatch.setattr(memory, "_trim", None)
-    memory.give_back()
+    memory.trim()
     assert trimmed == [0]
 
 

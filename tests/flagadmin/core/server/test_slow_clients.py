@@ -105,12 +105,12 @@ def chunked(port: int, path: str, *chunks: bytes, **headers: str) -> tuple[int, 
         return response.status, json.loads(response.read())
 
 
-def test_a_chunked_body(server: int) -> None:
+def test_a_chunked_body_is_accepted(server: int) -> None:
     body = json.dumps(QUESTION).encode()
     assert chunked(server, "/api/admin/playground", body[:5], body[5:])[0] == 200
 
 
-def test_a_packed_body(server: int) -> None:
+def test_a_compressed_chunked_body_is_accepted(server: int) -> None:
     packed = gzip.compress(json.dumps(QUESTION).encode())
     assert chunked(server, "/api/admin/playground", packed, **{"Content-Encoding": "gzip"})[0] == 200
 

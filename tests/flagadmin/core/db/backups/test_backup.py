@@ -104,7 +104,7 @@ def run(script: str, folder: Path, file: Path) -> dict[str, Any]:
 
 
 @pytest.mark.processes
-def test_there_and_back(tmp_path):
+def test_a_restore_brings_back_what_the_backup_held(tmp_path):
     """Also what was done between backup and restore is gone, and no revision comes twice."""
     file = tmp_path / "all.backup"
     here = run(HERE, tmp_path / "here", file)
@@ -124,7 +124,7 @@ def test_there_and_back(tmp_path):
     assert there["statistics"] > 0
 
 
-def test_what_is_no_backup(db, tmp_path):
+def test_what_is_no_backup_is_refused(db, tmp_path):
     file = tmp_path / "notes.txt"
     file.write_text("not a backup")
     with pytest.raises(CommandError, match=r"is not a backup made by"):

@@ -41,7 +41,7 @@ def test_from_the_bundled_database_to_another_version_and_back(
         assert held(manage(tmp_path, "restore", tmp_path / "again", "--force", **there)) == holds
 
 
-def test_with_tls(bundled_backup: tuple[Path, str], tmp_path: Path) -> None:
+def test_backups_go_over_tls(bundled_backup: tuple[Path, str], tmp_path: Path) -> None:
     """The bundled programs have none of their own."""
     file, holds = bundled_backup
     with servers(1, programs_of(15)) as [server]:

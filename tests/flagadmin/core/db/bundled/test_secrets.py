@@ -64,7 +64,7 @@ def test_the_account_that_runs_the_server_for_root_is_not_let_in(
     assert all(b"Peer authentication failed" in answer for answer in answers)
 
 
-def test_who_is_let_in() -> None:
+def test_root_and_the_owner_are_let_in_but_not_nobody() -> None:
     assert accounts_let_in(Account(name="nobody", uid=65534, gid=65534)) == {"root"}
     assert accounts_let_in(Account(name="anna", uid=1000, gid=1000)) == {"root", "anna"}
     assert "root" in accounts_let_in(None)

@@ -151,7 +151,7 @@ def test_a_killed_server_loses_nothing_and_hinders_no_start(
     assert user().visits() == 2
 
 
-def test_one_that_is_just_dying_hinders_no_start(
+def test_a_dying_server_hinders_no_start(
     data_dir: Path, user: Callable[..., User], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It listens still and takes no connection any more, and is gone when it was asked a third time."""
@@ -218,7 +218,7 @@ def test_a_half_made_cluster_is_made_again(data_dir: Path, user: Callable[..., U
 
 
 @pytest.mark.parametrize("name", ["d" * 120, "with blank, comma and é"])
-def test_any_path_will_do(tmp_path: Path, name: str) -> None:
+def test_the_data_directory_may_have_any_path(tmp_path: Path, name: str) -> None:
     visitor = User(tmp_path / name)
     try:
         assert visitor.visits() == 1

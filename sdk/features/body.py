@@ -1,0 +1,42 @@
+"""A JSON body that is put together from chunks when it is first needed."""
+
+from collections.abc import Sequence
+from threading import Lock
+
+from flagadmin.core.http.gzip_member import gzip_member
+from sdk.features.chunks import Chunk
+
+MAX_KEPT = 16_000_000  # bytes: the largest body that is kept as it is
+
+
+class ChunkedBody:
+    """Its bytes are kept. Large ones are kept compressed only: most SDKs take gzip, and joining them takes a
+    millisecond for a megabyte.
+    """
+
+    def __init__(self, chunks: Sequence[Chunk]) -> None:
+        self._chunks = chunks
+        self._making = Lock()
+        self._body = self._gzipped = b""
+
+    @property
+    def body(self) -> bytes:
+        with self._making:
+            body = self._body or self._join()
+            if len(body) <= MAX_KEPT:
+                self._body = body
+            return body
+
+    @property
+    def gzipped(self) -> bytes:
+        with self._making:
+            if not self._gzipped:
+                self._gzipped = gzip_member(chunk.deflated for chunk in self._chunks)
+            return self._gzipped
+
+    def get_bytes(self, *, gzipped: bool) -> bytes:
+        """The bytes if they have been made, else b"". Never waits."""
+        return self._gzipped if gzipped else self._body
+
+    def _join(self) -> bytes:
+        return b"".join(chunk.raw for chunk in self._chunks)
