@@ -24,29 +24,29 @@ def with_session_of(user: User) -> None:
 
 @pytest.mark.parametrize("header", ["Authorization", "X-API-Key"])
 @pytest.mark.parametrize("kind", ["backend", "frontend"])
-def test_a_key(kind: str, header: str) -> None:
+def test_a_token_may_send_a_large_body(kind: str, header: str) -> None:
     with_key(make_token(kind, environment="production"), header)
 
 
-def test_a_session() -> None:
+def test_a_session_may_send_a_large_body() -> None:
     with_session_of(make_user("maria"))
 
 
-def test_nothing() -> None:
+def test_anonymous_callers_may_not_send_a_large_body() -> None:
     with pytest.raises(AuthenticationRequired):
         check_known(RequestFactory().post("/").environ)
 
 
-def test_an_unknown_key() -> None:
+def test_an_unknown_token_may_not_send_a_large_body() -> None:
     with pytest.raises(AuthenticationRequired):
         with_key("*:production.nosuch")
 
 
-def test_an_unknown_session() -> None:
+def test_an_unknown_session_may_not_send_a_large_body() -> None:
     with pytest.raises(AuthenticationRequired):
         check_known(RequestFactory().post("/", headers={"Cookie": "sessionid=nosuch"}).environ)
 
 
-def test_the_session_of_a_disabled_account() -> None:
+def test_the_session_of_a_disabled_account_may_not_send_a_large_body() -> None:
     with pytest.raises(AuthenticationRequired):
         with_session_of(make_user("former", is_active=False))

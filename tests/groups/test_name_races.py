@@ -35,14 +35,14 @@ def taken(make):
         ),
     ],
 )
-def test_one_is_made(make, model):
+def test_of_many_creations_with_one_name_one_succeeds(make, model):
     before = model.objects.count()
     assert taken(make) == AT_ONCE - 1
     assert model.objects.count() == before + 1
 
 
 @pytest.mark.django_db(transaction=True)
-def test_personal_tokens_of_one_person():
+def test_of_many_tokens_with_one_name_one_is_created():
     user = make_user("anna")
     make = partial(create_personal_token, user, name="laptop", expires_at=None, caller=Caller(user=user))
     assert taken(make) == AT_ONCE - 1

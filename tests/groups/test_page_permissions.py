@@ -57,7 +57,7 @@ def test_others_are_told_what_they_need_and_see_nothing(browse, addresses, who):
         assert "Secret" not in answer.text
 
 
-def test_strangers_log_in_first(addresses):
+def test_visitors_are_sent_to_the_login(addresses):
     for address in addresses:
         assert Client().get(address).status_code == 302
 
@@ -77,5 +77,5 @@ def test_others_change_nothing(browse, people, addresses, who):
 
 
 @pytest.mark.parametrize("kind", ["roles", "groups", "people", "service-accounts"])
-def test_what_is_not_there_is_not_found(browse, people, kind):
+def test_pages_of_missing_objects_are_404(browse, people, kind):
     assert browse("admin").get(f"/access/{kind}/987654/").status_code == 404

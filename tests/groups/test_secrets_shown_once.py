@@ -32,19 +32,19 @@ def test_reloading_it_shows_and_creates_nothing(browse, people, shop, address, g
 
     posted = admin.post(address, given)
     assert (posted.status_code, posted["Location"]) == (302, f"{address}?created")
-    shown = admin.get(posted["Location"])
-    secret = SECRET.search(shown.text)[1]
+    page = admin.get(posted["Location"])
+    secret = SECRET.search(page.text)[1]
     before = counts()
     again = admin.get(posted["Location"], follow=True)
 
-    assert "no-store" in shown["Cache-Control"]
+    assert "no-store" in page["Cache-Control"]
     assert "HttpOnly" in str(posted.cookies["shown_once"])
     assert secret not in again.text
     assert "It was created and shown once." in page_text(again)
     assert counts() == before
 
 
-def test_it_is_shown_to_nobody_else(browse, people, shop):
+def test_a_secret_is_shown_to_nobody_else(browse, people, shop):
     admin, editor = browse("admin"), browse("editor")
     posted = admin.post(*PAGES["personal token"])
     editor.cookies["shown_once"] = posted.cookies["shown_once"].value
@@ -53,7 +53,7 @@ def test_it_is_shown_to_nobody_else(browse, people, shop):
 
 
 @pytest.mark.parametrize("planted", ["", "nonsense", "WzEseyJzZWNyZXQiOiJ4In1d:1:1"])
-def test_nothing_planted_is_shown(browse, people, planted):
+def test_a_forged_cookie_is_not_shown(browse, people, planted):
     admin = browse("admin")
     admin.cookies["shown_once"] = planted
 

@@ -27,7 +27,7 @@ def team(people, shop):
     return group
 
 
-def test_create(api, people):
+def test_creating_a_group_answers_201_and_stores_its_members(api, people):
     body = {
         "name": "Checkout",
         "description": "d",
@@ -77,28 +77,28 @@ def test_its_root_role_counts_for_its_members(api, people):
         ({"mappingsSSO": [""]}, "mappingsSSO[0]"),
     ],
 )
-def test_create_refused(api, change, path):
-    found = problems(api["admin"].post(URL, {"name": "Checkout"} | change))
-    assert any(key.startswith(path.split("[")[0]) for key in found), found
+def test_a_malformed_group_is_refused_with_its_path(api, change, path):
+    problem_paths = problems(api["admin"].post(URL, {"name": "Checkout"} | change))
+    assert any(key.startswith(path.split("[")[0]) for key in problem_paths), problem_paths
     assert not Group.objects.exists()
 
 
-def test_name_taken(api, team):
+def test_a_name_that_is_taken_is_refused(api, team):
     response = api["admin"].post(URL, {"name": "Team"})
     assert (response.status_code, response.json()["name"]) == (409, "NameExistsError")
-    other = api["admin"].post(URL, {"name": "Other"}).json()
-    assert api["admin"].put(f"{URL}/{other['id']}", {"name": "Team"}).status_code == 409
+    other_group = api["admin"].post(URL, {"name": "Other"}).json()
+    assert api["admin"].put(f"{URL}/{other_group['id']}", {"name": "Team"}).status_code == 409
 
 
-def test_list_and_get(api, team):
-    listed = api["admin"].get(URL).json()["groups"]
-    one = api["admin"].get(f"{URL}/{team.pk}").json()
-    assert listed == [one]
-    assert (one["projects"], one["userCount"]) == (["shop"], 1)
-    assert one["users"][0]["user"]["username"] == "viewer"
+def test_groups_are_listed_and_read_with_their_members(api, team):
+    groups = api["admin"].get(URL).json()["groups"]
+    group = api["admin"].get(f"{URL}/{team.pk}").json()
+    assert groups == [group]
+    assert (group["projects"], group["userCount"]) == (["shop"], 1)
+    assert group["users"][0]["user"]["username"] == "viewer"
 
 
-def test_list_takes_a_fixed_number_of_queries(api, people, django_assert_max_num_queries):
+def test_the_list_takes_a_fixed_number_of_queries(api, people, django_assert_max_num_queries):
     for number in range(10):
         group = Group.objects.create(name=f"group {number}")
         GroupMembership.objects.create(group=group, user=people["viewer"])
@@ -108,18 +108,18 @@ def test_list_takes_a_fixed_number_of_queries(api, people, django_assert_max_num
 
 
 @pytest.mark.parametrize("unknown", ["999999", "-1", "0", "99999999999", "9" * 40])
-def test_unknown(api, unknown):
+def test_an_unknown_group_is_404(api, unknown):
     assert api["admin"].get(f"{URL}/{unknown}").status_code == 404
     assert api["admin"].put(f"{URL}/{unknown}", {"name": "x"}).status_code == 404
 
 
 @pytest.mark.parametrize("nonsense", ["abc", "NaN", "1.5", "1e3", "+1", "%20", "٣", "0x1"])
-def test_no_number(api, nonsense):
+def test_an_id_that_is_no_number_is_400(api, nonsense):
     response = api["admin"].get(f"{URL}/{nonsense}")
     assert (response.status_code, response.json()["name"]) == (400, "ValidationError")
 
 
-def test_update(api, people, team):
+def test_updating_replaces_the_members(api, people, team):
     body = {
         "name": "Squad",
         "description": "",
@@ -134,7 +134,7 @@ def test_update(api, people, team):
     assert event.after["users"] == sorted([people["editor"].pk, people["viewer"].pk])
 
 
-def test_what_is_not_named_stays(api, people, team):
+def test_omitted_properties_keep_their_values(api, people, team):
     api["admin"].put(f"{URL}/{team.pk}", {"description": "new"})
     group = api["admin"].get(f"{URL}/{team.pk}").json()
     assert (group["name"], group["description"], group["userCount"]) == ("Team", "new", 1)
@@ -142,7 +142,7 @@ def test_what_is_not_named_stays(api, people, team):
     assert api["admin"].get(f"{URL}/{team.pk}").json()["users"] == []
 
 
-def test_a_scim_group_has_its_name_and_members_from_elsewhere(api, people, team):
+def test_name_and_members_of_a_scim_group_cannot_be_changed(api, people, team):
     team.scim_id = "abc"
     team.save()
     url = f"{URL}/{team.pk}"
@@ -161,14 +161,14 @@ def test_the_last_admins_keep_their_group(api, people):
     for change in ({"users": []}, {"rootRole": None}, {"rootRole": 2}):
         response = api["admin_token"].put(url, change)
         assert (response.status_code, response.json()["name"]) == (403, "InvalidOperationError")
-    second = make_user("second", root_role=BuiltIn.ADMIN)
-    response = api["admin"].put(url, {"users": members(second)})
+    second_admin = make_user("second", root_role=BuiltIn.ADMIN)
+    response = api["admin"].put(url, {"users": members(second_admin)})
     assert "You would lose the Admin role" in response.json()["message"]
-    assert api["admin_token"].put(url, {"users": members(second)}).status_code == 200
+    assert api["admin_token"].put(url, {"users": members(second_admin)}).status_code == 200
 
 
 @pytest.mark.parametrize("name", ["editor", "viewer", "owner", "outsider", "service"])
-def test_admins_only(api, team, name):
+def test_only_admins_change_groups(api, team, name):
     url = f"{URL}/{team.pk}"
     answers = [
         api[name].get(URL),

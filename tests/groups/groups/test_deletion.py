@@ -30,7 +30,7 @@ def team(people, shop):
     return group
 
 
-def test_delete(api, people, team):
+def test_deleting_a_group_keeps_its_members(api, people, team):
     response = api["admin"].delete(f"{URL}/{team.pk}")
     assert (response.status_code, response.content) == (200, b"")
     assert not Group.objects.filter(pk=team.pk).exists()
@@ -40,7 +40,7 @@ def test_delete(api, people, team):
     assert Project.objects.filter(id="shop").exists()
 
 
-def test_the_event_tells_what_was_lost(api, people, team):
+def test_the_event_has_what_was_lost(api, people, team):
     api["admin"].delete(f"{URL}/{team.pk}")
     event = AuditEvent.objects.get(type="group-deleted")
     assert (event.subject, event.actor_name, event.after) == ("Former contractors", "admin", None)
@@ -60,31 +60,31 @@ def test_a_scim_group_may_be_deleted(api, team):
     assert api["admin"].delete(f"{URL}/{team.pk}").status_code == 200
 
 
-def test_with_an_admin_token(api, team):
+def test_an_admin_token_deletes_a_group(api, team):
     assert api["admin_token"].delete(f"{URL}/{team.pk}").status_code == 200
 
 
 @pytest.mark.parametrize("unknown", ["999999", "-1", "0", "99999999999", "9" * 40])
-def test_unknown(api, unknown):
+def test_an_unknown_group_is_404(api, unknown):
     response = api["admin"].delete(f"{URL}/{unknown}")
     assert (response.status_code, response.json()["name"]) == (404, "NotFoundError")
 
 
-def test_twice(api, team):
+def test_deleting_a_group_twice_is_404(api, team):
     assert api["admin"].delete(f"{URL}/{team.pk}").status_code == 200
     assert api["admin"].delete(f"{URL}/{team.pk}").status_code == 404
     assert AuditEvent.objects.filter(type="group-deleted").count() == 1
 
 
 @pytest.mark.parametrize("nonsense", ["abc", "NaN", "1.5", "1e3", "null"])
-def test_no_number(api, nonsense):
+def test_an_id_that_is_no_number_is_400(api, nonsense):
     response = api["admin"].delete(f"{URL}/{nonsense}")
     assert (response.status_code, response.json()["name"]) == (400, "ValidationError")
     assert response.json()["details"][0]["path"] == "groupId"
 
 
 @pytest.mark.parametrize("name", ["editor", "viewer", "owner", "member", "outsider", "service"])
-def test_who_may_not(api, team, name):
+def test_others_than_admins_are_refused(api, team, name):
     response = api[name].delete(f"{URL}/{team.pk}")
     assert (response.status_code, response.json()["name"]) == (403, "NoAccessError")
     assert response.json()["permissions"] == ["ADMIN"]
@@ -92,12 +92,12 @@ def test_who_may_not(api, team, name):
     assert Group.objects.filter(pk=team.pk).exists()
 
 
-def test_without_a_key(api, team):
+def test_a_request_without_a_token_is_refused(api, team):
     response = api["nobody"].delete(f"{URL}/{team.pk}")
     assert (response.status_code, response.json()["name"]) == (401, "AuthenticationRequired")
 
 
-def test_the_last_that_gives_the_admin_role(api, people):
+def test_the_last_group_that_gives_the_admin_role_is_not_deleted(api, people):
     people["admin"].delete()
     admin = make_user("boss")
     group = Group.objects.create(name="Admins", root_role_id=BuiltIn.ADMIN)
@@ -106,24 +106,24 @@ def test_the_last_that_gives_the_admin_role(api, people):
     assert (response.status_code, response.json()["name"]) == (403, "InvalidOperationError")
 
 
-def test_plan(people, team):
+def test_the_plan_names_members_grants_and_who_loses_all_access(people, team):
     plan = plan_group_deletion(team, caller=Caller.system())
     assert [user.username for user in plan.members] == ["member", "outsider", "viewer"]
     assert [(grant.project_id, grant.role.name) for grant in plan.grants] == [("shop", "Member")]
     assert [user.username for user in plan.losing_all] == ["outsider"]
 
 
-def test_plan_when_another_group_gives_access_too(people, team):
-    other = Group.objects.create(name="Other")
-    GroupMembership.objects.create(group=other, user=people["outsider"])
+def test_the_plan_counts_access_through_other_groups(people, team):
+    other_group = Group.objects.create(name="Other")
+    GroupMembership.objects.create(group=other_group, user=people["outsider"])
     assert [user.username for user in plan_group_deletion(team, caller=Caller.system()).losing_all] == [
         "outsider"
     ]
-    Grant.objects.create(group=other, project=make_project("elsewhere"), role_id=BuiltIn.READER)
+    Grant.objects.create(group=other_group, project=make_project("elsewhere"), role_id=BuiltIn.READER)
     assert plan_group_deletion(team, caller=Caller.system()).losing_all == []
 
 
-def test_plan_of_a_group_that_gives_nothing(people):
+def test_nobody_loses_access_with_a_group_that_gives_nothing(people):
     group = Group.objects.create(name="Empty")
     GroupMembership.objects.create(group=group, user=people["outsider"])
     assert plan_group_deletion(group, caller=Caller.system()).losing_all == []
@@ -148,7 +148,7 @@ def raced(transactional_db):
     return user, group, make_project("shop")
 
 
-def test_adding_a_member_meanwhile_waits_and_finds_nothing(raced):
+def test_adding_a_member_during_the_deletion_waits_and_is_404(raced):
     user, group, _ = raced
     with pytest.raises(NotFound):
         race(
@@ -160,7 +160,7 @@ def test_adding_a_member_meanwhile_waits_and_finds_nothing(raced):
     assert not GroupMembership.objects.exists()
 
 
-def test_a_grant_meanwhile_leaves_no_orphan(raced):
+def test_a_grant_during_the_deletion_leaves_no_orphan(raced):
     _, group, project = raced
     granted, deleted = Event(), Event()
 
@@ -180,7 +180,7 @@ def test_a_grant_meanwhile_leaves_no_orphan(raced):
 
 
 @pytest.mark.parametrize("stop", [BEFORE_LOCK, BEFORE_COMMIT])
-def test_two_deletions_at_once(raced, stop):
+def test_of_two_deletions_at_once_one_succeeds(raced, stop):
     _, group, _ = raced
     with pytest.raises(NotFound):
         race(*[lambda: delete_group(group.pk, caller=Caller.system())] * 2, stop=stop)

@@ -41,7 +41,7 @@ def test_a_group_that_gives_nothing_takes_nothing(browse, people, db):
     assert "Friends has 1 member. It gives them no role, so nobody loses access." in idle
 
 
-def test_deleting(browse, contractors):
+def test_deleting_a_group_takes_a_confirmation(browse, contractors):
     answer = browse("admin").post(f"/access/groups/{contractors.pk}/delete/")
 
     assert answer["Location"] == "/access/groups/"
@@ -49,21 +49,21 @@ def test_deleting(browse, contractors):
     assert AuditEvent.objects.filter(type="group-deleted", subject="Former contractors").exists()
 
 
-def test_the_group_that_keeps_one_admin_is_not_deleted(browse, people, contractors):
+def test_the_last_group_that_gives_the_admin_role_is_not_deleted(browse, people, contractors):
     people["admin"].root_role = None
     people["admin"].save()
     contractors.root_role = Role.objects.get(pk=BuiltIn.ADMIN.value)
     contractors.save()
     GroupMembership.objects.create(group=contractors, user=people["admin"])
 
-    refused = browse("admin").post(f"/access/groups/{contractors.pk}/delete/")
+    response = browse("admin").post(f"/access/groups/{contractors.pk}/delete/")
 
-    assert refused.status_code == 403
-    assert "Nobody with the Admin role could log in" in page_text(refused)
+    assert response.status_code == 403
+    assert "Nobody with the Admin role could log in" in page_text(response)
     assert Group.objects.exists()
 
 
-def test_members_come_and_go(browse, people, contractors):
+def test_members_are_added_and_removed(browse, people, contractors):
     admin, address = browse("admin"), f"/access/groups/{contractors.pk}/"
 
     admin.post(f"{address}members/", {"who": "Owner"})
@@ -75,7 +75,7 @@ def test_members_come_and_go(browse, people, contractors):
 @pytest.mark.parametrize(
     ("who", "told"), [("nobody", "Account nobody not found."), ("", "Enter a user name")]
 )
-def test_an_unknown_member_is_told(browse, contractors, who, told):
+def test_an_unknown_member_is_refused_by_name(browse, contractors, who, told):
     answer = browse("admin").post(f"/access/groups/{contractors.pk}/members/", {"who": who}, follow=True)
 
     assert told in page_text(answer)
@@ -89,16 +89,16 @@ def test_members_from_the_identity_provider_are_not_offered_for_change(browse, p
 
     assert "come from the identity provider" in page_text(admin.get(address))
     assert "members/" not in admin.get(address).text
-    told = page_text(admin.post(f"{address}members/", {"who": "owner"}, follow=True))
-    assert "come from the identity provider" in told
+    text = page_text(admin.post(f"{address}members/", {"who": "owner"}, follow=True))
+    assert "come from the identity provider" in text
     assert "owner" not in members(contractors)
 
 
-def test_creating_and_changing(browse, db):
+def test_a_group_is_created_and_changed(browse, db):
     admin = browse("admin")
-    made = admin.post("/access/groups/new/", {"name": "Team", "rootRole": "3", "mappingsSSO": "a, b"})
+    response = admin.post("/access/groups/new/", {"name": "Team", "rootRole": "3", "mappingsSSO": "a, b"})
     group = Group.objects.get(name="Team")
-    assert made["Location"] == f"/access/groups/{group.pk}/"
+    assert response["Location"] == f"/access/groups/{group.pk}/"
     assert (group.root_role_id, group.mappings_sso) == (3, ["a", "b"])
 
     admin.post(f"/access/groups/{group.pk}/edit/", {"name": "Crew", "rootRole": ""})
@@ -106,7 +106,7 @@ def test_creating_and_changing(browse, db):
     assert (group.name, group.root_role) == ("Crew", None)
 
 
-def test_a_name_that_is_taken_is_told(browse, contractors):
+def test_a_name_that_is_taken_is_refused_beside_its_field(browse, contractors):
     answer = browse("admin").post("/access/groups/new/", {"name": "Former contractors"})
 
     assert answer.status_code == 409

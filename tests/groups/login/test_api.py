@@ -33,7 +33,7 @@ def is_in(visitor):
 
 
 @pytest.mark.parametrize("name", ["anna", "Anna@Example.org"])
-def test_log_in(visitor, anna, name):
+def test_a_password_begins_a_session(visitor, anna, name):
     response = log_in(visitor, name=name)
     assert response.status_code == 200
     record = response.json()
@@ -53,7 +53,7 @@ def test_writing_with_the_session_needs_the_csrf_token(visitor, anna):
 
 
 @pytest.mark.parametrize("case", ["wrong password", "unknown", "disabled"])
-def test_refused_in_the_same_words(visitor, anna, case):
+def test_refusals_do_not_say_what_was_wrong(visitor, anna, case):
     if case == "disabled":
         anna.is_active = False
         anna.save()
@@ -67,7 +67,7 @@ def test_refused_in_the_same_words(visitor, anna, case):
     assert not is_in(visitor)
 
 
-def test_slowed_down_with_the_login_page(visitor, anna):
+def test_failures_count_together_with_those_of_the_login_page(visitor, anna):
     for _ in range(FREE_TRIES_ACCOUNT - 1):
         assert log_in(visitor, "wrong").status_code == 401
     assert Client().post("/login/", {"username": "anna", "password": "wrong"}).status_code == 401
@@ -85,7 +85,7 @@ def test_not_while_passwords_are_off(visitor, anna, settings):
 
 
 @pytest.mark.parametrize("body", [{}, {"username": "anna"}, {"username": ["a"], "password": "b"}, []])
-def test_malformed(visitor, anna, body):
+def test_malformed_bodies_are_refused(visitor, anna, body):
     assert visitor.post(LOGIN, body).status_code == 400
 
 
@@ -111,13 +111,13 @@ class TestSecondFactor:
         assert not is_in(visitor)
         assert visitor.get("/login/code/")["Location"] == "/login/"  # nothing is pending
 
-    def test_with_a_code(self, visitor, codes):
+    def test_a_code_logs_in(self, visitor, codes):
         assert log_in(visitor, code=code_of()).status_code == 200
         assert is_in(visitor)
         assert AuditEvent.objects.get(type="user-logged-in").after["how"] == "password, authenticator app"
         assert log_in(APIClient(), code=code_of()).status_code == 401  # each works once
 
-    def test_with_a_recovery_code(self, visitor, codes):
+    def test_a_recovery_code_logs_in(self, visitor, codes):
         assert log_in(visitor, code=codes[0]).status_code == 200
         assert AuditEvent.objects.get(type="user-logged-in").after["how"] == "password, recovery code"
 
@@ -129,7 +129,7 @@ class TestSecondFactor:
         failures = AuditEvent.objects.filter(type="user-login-failed", after__wrong="second factor")
         assert failures.count() == FREE_TRIES_ACCOUNT
 
-    def test_whoever_needs_a_factor_and_has_none_reads_nothing(self, visitor, anna, settings):
+    def test_an_account_that_lacks_a_required_factor_reads_nothing(self, visitor, anna, settings):
         settings.REQUIRE_SECOND_FACTOR = "all"
         fresh = APIClient()
         assert log_in(fresh).status_code == 200
@@ -142,12 +142,12 @@ class TestChoosingAPassword:
         answer = api["admin"].post("/api/admin/user-admin/reset-password", {"id": "anna"}).json()
         return answer["resetPasswordUrl"].split("/")[-2]
 
-    def test_whose_link_it_is(self, visitor, anna, token):
+    def test_a_link_names_its_account(self, visitor, anna, token):
         record = visitor.get(f"/auth/reset/validate?token={token}").json()
         assert (record["id"], record["email"], record["token"]) == (anna.pk, "anna@example.org", token)
         assert record["role"]["name"] == "Editor"
 
-    def test_choose(self, visitor, anna, token):
+    def test_a_link_sets_a_password_once(self, visitor, anna, token):
         body = {"token": token, "password": NEW}
         assert visitor.post("/auth/reset/password", body).status_code == 200
         assert not is_in(visitor)
@@ -156,7 +156,7 @@ class TestChoosingAPassword:
         assert visitor.post("/auth/reset/password", body).status_code == 401
         assert AuditEvent.objects.filter(type="user-password-changed").count() == 2
 
-    def test_a_refused_password_leaves_the_link(self, visitor, token):
+    def test_a_refused_password_leaves_the_link_usable(self, visitor, token):
         answer = visitor.post("/auth/reset/password", {"token": token, "password": "short"})
         assert (answer.status_code, answer.json()["details"][0]["path"]) == (400, "password")
         assert visitor.post("/auth/reset/password", {"token": token, "password": NEW}).status_code == 200
@@ -182,7 +182,7 @@ class TestChoosingAPassword:
 
 
 @pytest.mark.parametrize(("password", "status"), [("abc", 400), (NEW, 200), (None, 400)])
-def test_check_a_password(visitor, db, password, status):
+def test_passwords_are_checked_against_the_rules(visitor, db, password, status):
     assert visitor.post("/auth/reset/validate-password", {"password": password}).status_code == status
 
 

@@ -32,11 +32,11 @@ def log_in(browser, page):
 
 def test_an_ended_session_gives_the_form_back_filled_in(ada):
     browser = Client()
-    asked = browser.post(NEW_FLAG, ENTERED)
-    assert asked.status_code == 401
-    assert "What you entered is kept" in asked.text or "what you entered is kept" in asked.text
+    response = browser.post(NEW_FLAG, ENTERED)
+    assert response.status_code == 401
+    assert "What you entered is kept" in response.text or "what you entered is kept" in response.text
 
-    back = log_in(browser, asked)
+    back = log_in(browser, response)
 
     assert back.redirect_chain[-1][0] == NEW_FLAG
     assert "nothing was saved" in back.text
@@ -48,19 +48,22 @@ def test_an_ended_session_gives_the_form_back_filled_in(ada):
 
 def test_a_wrong_password_loses_nothing(ada):
     browser = Client()
-    asked = browser.post(NEW_FLAG, ENTERED)
+    response = browser.post(NEW_FLAG, ENTERED)
     wrong = browser.post(
-        "/login/", {"username": "ada", "password": "x", "entered": hidden(asked, "entered"), "next": NEW_FLAG}
+        "/login/",
+        {"username": "ada", "password": "x", "entered": hidden(response, "entered"), "next": NEW_FLAG},
     )
 
     assert wrong.status_code == 401
-    assert hidden(wrong, "entered") == hidden(asked, "entered")
+    assert hidden(wrong, "entered") == hidden(response, "entered")
 
 
 def test_passwords_are_never_carried_along(ada):
-    asked = Client().post("/account/password/", {"password": PASSWORD, "confirmPassword": PASSWORD, "x": "y"})
+    response = Client().post(
+        "/account/password/", {"password": PASSWORD, "confirmPassword": PASSWORD, "x": "y"}
+    )
 
-    assert PASSWORD not in asked.text
+    assert PASSWORD not in response.text
 
 
 def test_what_cannot_be_filled_in_leads_back_to_its_page(ada):
@@ -84,9 +87,9 @@ def test_a_form_with_an_old_token_comes_back_filled_in(ada, script):
     browser = Client(enforce_csrf_checks=True)
     browser.force_login(ada)
     headers = {**OURS, **({"HX-Request": "true"} if script else {})}
-    refused = browser.post(NEW_FLAG, {**ENTERED, "csrfmiddlewaretoken": "x" * 64}, headers=headers)
+    response = browser.post(NEW_FLAG, {**ENTERED, "csrfmiddlewaretoken": "x" * 64}, headers=headers)
 
-    assert refused["HX-Redirect" if script else "Location"] == NEW_FLAG
+    assert response["HX-Redirect" if script else "Location"] == NEW_FLAG
     back = browser.get(NEW_FLAG)
     assert 'value="one-click-pay"' in back.text
     assert "Check it and submit it again." in back.text
@@ -107,10 +110,10 @@ def test_without_session_and_token_the_script_is_told_so_and_the_page_stays(shop
 def test_nothing_is_kept_that_another_site_may_have_sent(ada, headers):
     browser = Client(enforce_csrf_checks=True)
     browser.force_login(ada)
-    refused = browser.post(NEW_FLAG, ENTERED, headers=headers)
+    response = browser.post(NEW_FLAG, ENTERED, headers=headers)
 
-    assert refused.status_code == 403
-    assert "Go back, reload the page and submit the form again." in refused.text
+    assert response.status_code == 403
+    assert "Go back, reload the page and submit the form again." in response.text
     assert 'value="one-click-pay"' not in browser.get(NEW_FLAG).text
 
 

@@ -27,7 +27,7 @@ def is_in(client):
     return client.get("/").status_code == 200
 
 
-def test_opened_by_hand_it_logs_in_and_leads_on(client, anna):
+def test_a_link_opened_by_hand_logs_in_and_redirects(client, anna):
     response = client.get(create_login_link(anna, "/activity/?x=1"), headers=BY_HAND)
     assert (response.status_code, response["Location"]) == (302, "/activity/?x=1")
     assert is_in(client)
@@ -44,7 +44,7 @@ def test_opened_by_hand_it_logs_in_and_leads_on(client, anna):
         BY_HAND | {"Sec-Fetch-Dest": "image"},
     ],
 )
-def test_otherwise_it_takes_a_click(client, anna, headers):
+def test_a_link_opened_otherwise_asks_for_a_click(client, anna, headers):
     link = create_login_link(anna)
     response = client.get(link, headers=headers)
     assert response.status_code == 200
@@ -54,13 +54,13 @@ def test_otherwise_it_takes_a_click(client, anna, headers):
     assert is_in(client)
 
 
-def test_head_uses_nothing_up(client, anna):
+def test_head_does_not_use_a_link_up(client, anna):
     link = create_login_link(anna)
     client.head(link, headers=BY_HAND)
     assert client.get(link, headers=BY_HAND).status_code == 302
 
 
-def test_only_once(client, anna):
+def test_a_link_works_once(client, anna):
     link = create_login_link(anna)
     client.post(link)
     for again in (Client().get(link, headers=BY_HAND), Client().post(link)):
@@ -68,37 +68,37 @@ def test_only_once(client, anna):
         assert "This link has already been used" in again.text
 
 
-def test_not_for_long(client, anna):
+def test_a_link_expires(client, anna):
     link = create_login_link(anna, lifetime=timedelta(seconds=-1))
     assert client.get(link, headers=BY_HAND).status_code == 404
 
 
-def test_unknown(client, db):
+def test_an_unknown_link_is_404(client, db):
     assert client.get("/login/link/nonsense/", headers=BY_HAND).status_code == 404
 
 
-def test_a_disabled_person(client, anna):
+def test_a_link_of_a_disabled_account_is_404(client, anna):
     link = create_login_link(anna)
     User.objects.update(is_active=False)
     assert client.get(link, headers=BY_HAND).status_code == 404
 
 
-def test_it_never_leads_to_another_site(client, anna):
+def test_a_link_never_redirects_to_another_site(client, anna):
     link = create_login_link(anna, "https://evil.example/")
     assert client.post(link)["Location"] == "/"
 
 
-def test_only_its_hash_is_kept(client, anna):
+def test_only_the_hash_of_a_link_is_stored(client, anna):
     token = create_login_link(anna).split("/")[3]
     assert token not in repr(list(LoginLink.objects.values()))
 
 
-def test_a_click_needs_the_form(anna):
+def test_a_click_needs_the_csrf_token(anna):
     strict = Client(enforce_csrf_checks=True)
     assert strict.post(create_login_link(anna)).status_code == 403
 
 
-def test_the_first_account(client, db):
+def test_the_setup_link_creates_the_first_account(client, db):
     link = create_setup_link()
     assert "Create the first account" in client.get(link, headers=BY_HAND).text
     response = client.post(link, SETUP)
@@ -110,7 +110,7 @@ def test_the_first_account(client, db):
     assert types == ["user-created", "user-logged-in"]
 
 
-def test_the_first_account_needs_a_fair_password(client, db):
+def test_the_first_account_needs_a_good_password(client, db):
     link = create_setup_link()
     response = client.post(link, {"username": "anna", "password": "123456"})
     assert response.status_code == 400
@@ -119,7 +119,7 @@ def test_the_first_account_needs_a_fair_password(client, db):
     assert client.post(link, SETUP).status_code == 302
 
 
-def test_no_second_first_account(client, db):
+def test_the_setup_link_creates_no_second_account(client, db):
     link = create_setup_link()
     make_user("bertha")
     assert client.get(link).status_code == 404
@@ -127,7 +127,7 @@ def test_no_second_first_account(client, db):
     assert create_setup_link() is None
 
 
-def test_a_service_account_is_nobody_who_could_log_in(db):
+def test_service_accounts_do_not_count_as_accounts_that_log_in(db):
     make_user("robot", is_service=True)
     assert create_setup_link()
 
@@ -138,7 +138,7 @@ def test_the_newest_setup_link_counts(client, db):
     assert client.get(newer).status_code == 200
 
 
-def test_it_stands_in_the_log_while_there_is_nobody(db, caplog):
+def test_the_log_has_the_setup_link_while_there_is_no_account(db, caplog):
     offer_setup_link()
     assert "/login/link/" in caplog.text
     caplog.clear()
@@ -148,7 +148,7 @@ def test_it_stands_in_the_log_while_there_is_nobody(db, caplog):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_used_by_many_at_once():
+def test_of_many_uses_at_once_one_logs_in():
     link = create_setup_link()
 
     def one(number):
@@ -163,7 +163,7 @@ def test_used_by_many_at_once():
     assert User.objects.count() == 1
 
 
-def test_the_login_page_says_how_to_begin_while_there_is_nobody(client, db):
+def test_the_login_page_explains_the_setup_while_there_is_no_account(client, db):
     assert "No account exists yet." in client.get("/login/").text
     client.post(create_setup_link(), SETUP)
     client.logout()

@@ -28,7 +28,7 @@ def is_in(client):
 
 
 @pytest.mark.parametrize("name", ["anna", "ANNA", "anna@example.org", "Anna@Example.ORG", " anna "])
-def test_by_user_name_or_address_in_any_case(client, anna, name):
+def test_user_name_and_address_log_in_in_any_case(client, anna, name):
     response = log_in(client, name)
     assert (response.status_code, response["Location"]) == (302, "/")
     assert is_in(client)
@@ -39,7 +39,7 @@ def test_by_user_name_or_address_in_any_case(client, anna, name):
 @pytest.mark.parametrize(
     "case", ["wrong password", "unknown", "disabled", "service account", "without a password"]
 )
-def test_refused_in_the_same_words(client, anna, case):
+def test_refusals_do_not_say_what_was_wrong(client, anna, case):
     name, password = "anna", PASSWORD
     if case == "wrong password":
         password = "wrong horse"
@@ -61,11 +61,11 @@ def test_refused_in_the_same_words(client, anna, case):
     assert password not in response.text
 
 
-def test_an_empty_form(client, db):
+def test_an_empty_form_is_refused(client, db):
     assert log_in(client, "", "").status_code == 400
 
 
-def test_where_one_wanted_to_go(client, anna):
+def test_a_login_redirects_to_next(client, anna):
     assert log_in(client, next="/activity/?x=1")["Location"] == "/activity/?x=1"
 
 
@@ -80,11 +80,11 @@ def test_where_one_wanted_to_go(client, anna):
         "/\t/evil.example",
     ],
 )
-def test_never_to_another_site(client, anna, elsewhere):
+def test_a_login_never_redirects_to_another_site(client, anna, elsewhere):
     assert log_in(client, next=elsewhere)["Location"] == "/"
 
 
-def test_the_page_keeps_where_one_wanted_to_go(client, anna):
+def test_a_refused_login_keeps_next(client, anna):
     assert 'name="next" value="/activity/"' in client.get("/login/?next=/activity/").text
     log_in(client)
     assert client.get("/login/?next=/activity/")["Location"] == "/activity/"
@@ -102,20 +102,20 @@ def test_the_session_gets_a_new_key(client, anna):
     assert not Session.objects.filter(session_key=before).exists()
 
 
-def test_the_cookie(client, anna):
+def test_the_session_cookie_is_protected(client, anna):
     cookie = log_in(client).cookies["sessionid"]
     assert cookie["httponly"]
     assert cookie["samesite"] == "Lax"
 
 
-def test_a_form_without_its_token(anna):
+def test_a_form_without_a_csrf_token_is_refused(anna):
     strict = Client(enforce_csrf_checks=True)
     assert log_in(strict).status_code == 403
     token = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', strict.get("/login/").text)[1]
     assert log_in(strict, csrfmiddlewaretoken=token).status_code == 302
 
 
-def test_out(client, anna):
+def test_logging_out_ends_the_session(client, anna):
     log_in(client)
     client.get("/logout/")
     assert is_in(client)
@@ -124,7 +124,7 @@ def test_out(client, anna):
     assert not Session.objects.exists()
 
 
-def test_data_fixes_have_the_same_login(client, anna, people):
+def test_the_admin_site_uses_the_same_login(client, anna, people):
     assert client.get("/admin/login/?next=/admin/")["Location"] == "/login/?next=/admin/"
     log_in(client)
     assert client.get("/admin/login/?next=/admin/").status_code == 403
@@ -132,14 +132,14 @@ def test_data_fixes_have_the_same_login(client, anna, people):
     assert client.get("/admin/").status_code == 200
 
 
-def test_a_disabled_person_is_out_at_once(client, anna):
+def test_disabling_an_account_ends_its_sessions_at_once(client, anna):
     log_in(client)
     anna.is_active = False
     anna.save()
     assert not is_in(client)
 
 
-def test_no_password_is_kept_of_a_failed_try(client, anna):
+def test_a_failed_login_stores_no_password(client, anna):
     log_in(client, name="my secret password", password="x")
     assert "my secret password" not in repr(list(LoginFailure.objects.values()))
 
@@ -156,7 +156,7 @@ def test_a_failed_login_is_logged_and_audited(client, anna, caplog, name, subjec
     assert "hunter2" not in caplog.text
 
 
-def test_failed_logins_that_must_wait_write_no_more(client, anna, caplog):
+def test_throttled_logins_write_no_events(client, anna, caplog):
     for _ in range(FREE_TRIES_ACCOUNT + 3):
         log_in(client, "anna", "wrong")
     assert AuditEvent.objects.filter(type="user-login-failed").count() == FREE_TRIES_ACCOUNT

@@ -47,7 +47,7 @@ def test_the_login_page_has_the_providers_button_alone(client, db):
 
 
 @pytest.mark.parametrize("password", [PASSWORD, "wrong"])
-def test_a_password_is_refused_unseen(client, anna, password):
+def test_a_password_is_refused_unchecked(client, anna, password):
     answer = client.post("/login/", {"username": "anna", "password": password})
     assert answer.status_code == 403
     assert OFF in answer.text
@@ -59,7 +59,7 @@ def test_the_admin_site_leads_to_the_same_page(client, anna):
     assert client.get("/admin/login/?next=/admin/")["Location"] == "/login/?next=/admin/"
 
 
-def test_links_of_before_do_not_work(client, anna, settings):
+def test_earlier_links_do_not_work(client, anna, settings):
     settings.PASSWORD_LOGIN = True
     link = create_login_link(anna)
     User.objects.all().delete()
@@ -86,7 +86,7 @@ def test_a_link_from_the_shell_logs_in_once(client, anna, capsys):
     assert Client().post(link).status_code == 404
 
 
-def test_it_works_with_passwords_too(client, anna, capsys, settings):
+def test_a_link_from_the_shell_works_with_passwords_on_too(client, anna, capsys, settings):
     settings.PASSWORD_LOGIN = True
     settings.PUBLIC_URL = "https://flags.example.org"
     link = shell_link(capsys, "anna")
@@ -103,7 +103,7 @@ def test_the_shell_says_if_the_link_has_no_address(anna, capsys, settings, addre
     assert ("FLAGADMIN_PUBLIC_URL is not set" in said) == (address == "")
 
 
-def test_a_link_cannot_be_made_one_of_the_shell(client, anna, settings):
+def test_no_other_link_becomes_one_of_the_shell(client, anna, settings):
     settings.PASSWORD_LOGIN = True
     token = create_login_link(anna).split("/")[3]
     settings.PASSWORD_LOGIN = False
@@ -129,9 +129,13 @@ def test_nobody_sets_a_password_by_the_api(visitor, anna):
     def post(path, **body):
         return visitor.post(f"/api/admin/{path}", body, content_type="application/json")
 
-    own = {"oldPassword": PASSWORD, "password": "another sound one", "confirmPassword": "another sound one"}
+    passwords = {
+        "oldPassword": PASSWORD,
+        "password": "another sound one",
+        "confirmPassword": "another sound one",
+    }
     answers = [
-        post("user/change-password", **own),
+        post("user/change-password", **passwords),
         post(f"user-admin/{anna.pk}/change-password", password="another sound one"),
         post("user-admin", username="bertha", password="another sound one"),
     ]
@@ -176,9 +180,9 @@ def test_a_new_user_gets_no_link_on_the_pages(visitor, settings, by_email, messa
 
 def test_a_form_of_an_ended_session_comes_back_after_the_login_in_another_tab(visitor, people, shop):
     form = {"name": "one-click-pay", "type": "release"}
-    asked = Client().post("/projects/shop/features/new", form)
-    assert asked.status_code == 401
-    assert 'target="_blank"' in asked.text
+    response = Client().post("/projects/shop/features/new", form)
+    assert response.status_code == 401
+    assert 'target="_blank"' in response.text
     # The browser sends it again when the page is reloaded, with the token of before the login.
     strict = Client(enforce_csrf_checks=True)
     strict.force_login(people["admin"])

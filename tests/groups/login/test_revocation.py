@@ -27,8 +27,8 @@ def test_a_personal_token_sets_no_first_password(api, people):
     people["viewer"].set_unusable_password()
     people["viewer"].save()
     body = {"password": PASSWORD, "confirmPassword": PASSWORD}
-    refused = api["viewer"].post("/api/admin/user/change-password", body)
-    assert (refused.status_code, refused.json()["name"]) == (403, "NoAccessError")
+    response = api["viewer"].post("/api/admin/user/change-password", body)
+    assert (response.status_code, response.json()["name"]) == (403, "NoAccessError")
     people["viewer"].refresh_from_db()
     assert not people["viewer"].has_usable_password()
 
@@ -67,23 +67,23 @@ def test_a_token_that_expires_makes_none_that_lasts_longer(people, later):
         own.post("/api/admin/api-tokens", {"tokenName": "x", "type": "admin", "expiresAt": later}),
         admin.post("/api/admin/api-tokens", {"tokenName": "x", "type": "admin", "expiresAt": later}),
     ]
-    for refused in refusals:
-        assert (refused.status_code, refused.json()["details"][0]["path"]) == (400, "expiresAt")
-        assert "2099-01-01" in refused.json()["message"]
+    for response in refusals:
+        assert (response.status_code, response.json()["details"][0]["path"]) == (400, "expiresAt")
+        assert "2099-01-01" in response.json()["message"]
 
 
 def test_a_token_that_expires_does_not_prolong_itself(people):
     secret = make_token("admin", expires_at=END)
-    refused = client(secret).put(f"/api/admin/api-tokens/{secret}", {"expiresAt": "2100-01-01T00:00:00Z"})
-    assert (refused.status_code, refused.json()["details"][0]["path"]) == (400, "expiresAt")
+    response = client(secret).put(f"/api/admin/api-tokens/{secret}", {"expiresAt": "2100-01-01T00:00:00Z"})
+    assert (response.status_code, response.json()["details"][0]["path"]) == (400, "expiresAt")
     assert ApiToken.objects.get(kind="admin").expires_at == END
 
 
 def test_a_token_that_expires_makes_one_that_ends_with_it(people):
-    own = client(make_token("personal", user=people["admin"], expires_at=END))
-    assert own.post(OWN, {"description": "x", "expiresAt": "2099-01-01T00:00:00Z"}).status_code == 201
+    admin = client(make_token("personal", user=people["admin"], expires_at=END))
+    assert admin.post(OWN, {"description": "x", "expiresAt": "2099-01-01T00:00:00Z"}).status_code == 201
     sdk = {"tokenName": "sdk", "type": "backend", "environment": "production", "projects": ["*"]}
-    assert own.post("/api/admin/api-tokens", sdk).status_code == 201
+    assert admin.post("/api/admin/api-tokens", sdk).status_code == 201
 
 
 @pytest.mark.parametrize(

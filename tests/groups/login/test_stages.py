@@ -29,9 +29,9 @@ def views(patterns: Iterable[URLPattern | URLResolver]) -> Iterator[str]:
 
 
 def test_no_page_of_allauth_is_routed():
-    found = list(views(get_resolver().url_patterns))
-    assert len(found) > 100
-    assert [view for view in found if view.startswith("allauth.")] == []
+    routed = list(views(get_resolver().url_patterns))
+    assert len(routed) > 100
+    assert [view for view in routed if view.startswith("allauth.")] == []
 
 
 @pytest.mark.parametrize("name", ["account/login.html", "allauth/layouts/base.html", "mfa/index.html"])

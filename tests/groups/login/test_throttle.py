@@ -34,7 +34,7 @@ def wait_of(attempt, now):
     return int(caught.value.headers["Retry-After"])
 
 
-def test_an_account(client, anna):
+def test_an_account_waits_after_five_failures(client, anna):
     for number in range(FREE_TRIES_ACCOUNT):
         assert guess(client, address=f"192.0.2.{number}").status_code == 401
     response = guess(client, password=PASSWORD, address="192.0.2.200")
@@ -44,33 +44,33 @@ def test_an_account(client, anna):
     assert 'data-enable-after="6"' in response.text
 
 
-def test_name_and_address_are_one_account(client, anna):
+def test_user_name_and_address_count_as_one_account(client, anna):
     for number in range(FREE_TRIES_ACCOUNT):
         guess(client, name=("anna", "ANNA@example.org")[number % 2])
     assert guess(client, name="Anna").status_code == 429
 
 
-def test_an_address(client, anna):
+def test_an_ip_address_waits_after_twenty_failures(client, anna):
     for number in range(FREE_TRIES_ADDRESS):
         assert guess(client, name=f"guess-{number}").status_code == 401
     assert guess(client, password=PASSWORD).status_code == 429
     assert guess(client, password=PASSWORD, address="192.0.2.2").status_code == 302
 
 
-def test_an_unknown_account_is_no_different(client, anna):
+def test_an_unknown_account_waits_as_a_known_one(client, anna):
     for _ in range(FREE_TRIES_ACCOUNT):
         assert guess(client, name="bertha").status_code == 401
     assert guess(client, name="bertha").status_code == 429
 
 
-def test_a_success_begins_anew(client, anna):
+def test_a_success_resets_the_count(client, anna):
     for _ in range(FREE_TRIES_ACCOUNT - 1):
         guess(client)
     assert guess(client, password=PASSWORD).status_code == 302
     assert not LoginFailure.objects.exists()
 
 
-def test_waits_double_and_end(anna):
+def test_waits_double_up_to_the_window(anna):
     attempt, now, waits = Try.of(anna, "anna", "192.0.2.1"), timezone.now(), []
     for _ in range(FREE_TRIES_ACCOUNT):
         count_try(attempt, now=now)
@@ -82,7 +82,7 @@ def test_waits_double_and_end(anna):
     count_try(attempt, now=now + timedelta(minutes=15, seconds=1))
 
 
-def test_a_refused_try_does_not_lengthen_the_wait(anna):
+def test_a_throttled_attempt_does_not_lengthen_the_wait(anna):
     attempt, now = Try.of(anna, "anna", "192.0.2.1"), timezone.now()
     for _ in range(FREE_TRIES_ACCOUNT):
         count_try(attempt, now=now)
@@ -90,7 +90,7 @@ def test_a_refused_try_does_not_lengthen_the_wait(anna):
         assert wait_of(attempt, now + timedelta(seconds=seconds)) == 6 - seconds
 
 
-def test_one_machine_has_a_whole_ipv6_network():
+def test_an_ipv6_network_counts_as_one_address():
     assert Try.of(None, "x", "2001:db8::1").address == Try.of(None, "x", "2001:db8::ffff:2").address
     assert Try.of(None, "x", "2001:db8::1").address != Try.of(None, "x", "2001:db8:0:1::1").address
     assert Try.of(None, "x", "::ffff:192.0.2.1").address == "192.0.2.1"
@@ -114,7 +114,7 @@ def test_old_tries_are_forgotten(anna):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_many_tries_at_once_are_no_way_around_it():
+def test_parallel_attempts_do_not_bypass_the_limit():
     make_user("anna", password=PASSWORD)
 
     def one(number):

@@ -8,7 +8,7 @@ from tests.support.records import refused
 USERS = "/api/admin/user-admin"
 
 
-def test_accounts_and_groups(api, people):
+def test_candidates_are_accounts_and_groups(api, people):
     group = Group.objects.create(name="Crew", description="Rows")
     body = api["owner"].get(f"{USERS}/access").json()
     assert {user["username"] for user in body["users"]} == set(people)
@@ -21,13 +21,13 @@ def test_accounts_and_groups(api, people):
     assert body["groups"] == [{"id": group.pk, "name": "Crew", "description": "Rows"}]
 
 
-def test_only_for_who_may_give_access(api):
+def test_only_callers_who_may_give_access_read_candidates(api):
     for who in ("viewer", "member", "outsider"):
         record = refused(api[who].get(f"{USERS}/access"), 403, "NoAccessError")
         assert record["permissions"] == ["ADMIN", "UPDATE_PROJECT", "PROJECT_USER_ACCESS_WRITE"]
 
 
-def test_how_many_admins(api, people):
+def test_admins_are_counted_by_kind(api, people):
     people["admin"].set_password("correct horse battery")
     people["admin"].save()
     linked = make_user("linked", root_role=BuiltIn.ADMIN)

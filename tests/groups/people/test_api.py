@@ -23,13 +23,13 @@ def problems(response):
     return {problem["path"]: problem["message"] for problem in response.json()["details"]}
 
 
-def test_list(api, people):
+def test_people_are_listed_with_the_root_roles(api, people):
     body = api["admin"].get(URL).json()
     assert {user["username"] for user in body["users"]} == set(people) - {"service"}
     assert [role["name"] for role in body["rootRoles"]] == ["Admin", "Editor", "Viewer"]
 
 
-def test_create_with_a_password(api):
+def test_a_person_created_with_a_password_logs_in(api):
     body = {
         "username": "anna",
         "email": "anna@example.org",
@@ -48,7 +48,7 @@ def test_create_with_a_password(api):
     assert PASSWORD not in repr(vars(event))
 
 
-def test_create_without_a_password_gives_a_link(api):
+def test_creating_a_person_without_a_password_answers_with_a_link(api):
     user = api["admin"].post(URL, {"email": "anna@example.org", "rootRole": "Editor"}).json()
     assert (user["username"], user["rootRole"]) == ("anna@example.org", BuiltIn.EDITOR)
     assert user["inviteLink"].startswith("http://testserver/login/link/")
@@ -57,7 +57,7 @@ def test_create_without_a_password_gives_a_link(api):
     assert LoginLink.objects.get().user.username == "anna@example.org"
 
 
-def test_no_role_gives_nothing(api):
+def test_a_person_without_a_role_sees_nothing(api):
     user = api["admin"].post(URL, {"username": "anna", "password": PASSWORD}).json()
     assert user["rootRole"] is None
     assert client(make_token("personal", user=User.objects.get(id=user["id"]))).get(URL).status_code == 403
@@ -76,15 +76,15 @@ def test_no_role_gives_nothing(api):
         ({"password": "anna1"}, "password"),
     ],
 )
-def test_create_refused(api, change, path):
+def test_a_malformed_person_is_refused(api, change, path):
     assert path in problems(api["admin"].post(URL, {"username": "anna"} | change))
 
 
-def test_all_problems_at_once(api):
+def test_all_problems_are_reported_at_once(api):
     body = {"username": "anna", "email": "nonsense", "rootRole": 99, "password": "123456"}
-    found = problems(api["admin"].post(URL, body))
-    assert set(found) == {"email", "rootRole", "password"}
-    assert "1 (Admin), 2 (Editor), 3 (Viewer)" in found["rootRole"]
+    answer = problems(api["admin"].post(URL, body))
+    assert set(answer) == {"email", "rootRole", "password"}
+    assert "1 (Admin), 2 (Editor), 3 (Viewer)" in answer["rootRole"]
 
 
 @pytest.mark.parametrize(
@@ -95,18 +95,18 @@ def test_all_problems_at_once(api):
         ({"username": "V@x.org"}, "username", "V@x.org"),
     ],
 )
-def test_one_name_one_account(api, people, body, path, name):
+def test_a_taken_name_or_address_is_refused(api, people, body, path, name):
     people["viewer"].email = "v@X.org"
     people["viewer"].save()
-    found = problems(api["admin"].post(URL, body))
-    assert found == {path: f"User already exists: an account named {name}."}
-    other = f"{URL}/{people['reader'].pk}"
+    answer = problems(api["admin"].post(URL, body))
+    assert answer == {path: f"User already exists: an account named {name}."}
+    other_url = f"{URL}/{people['reader'].pk}"
     if path == "email":
-        assert problems(api["admin"].put(other, body)) == found
+        assert problems(api["admin"].put(other_url, body)) == answer
 
 
 @pytest.mark.parametrize("name", ["editor", "viewer", "owner", "outsider", "service"])
-def test_admins_only(api, people, name):
+def test_only_admins_manage_people(api, people, name):
     target = f"{URL}/{people['reader'].pk}"
     answers = [
         api[name].get(URL),
@@ -119,7 +119,7 @@ def test_admins_only(api, people, name):
     assert [answer.status_code for answer in answers] == [403] * 6
 
 
-def test_get(api, people):
+def test_a_person_is_read(api, people):
     response = api["admin"].get(f"{URL}/{people['viewer'].pk}")
     assert response.json()["username"] == "viewer"
     assert api["admin"].get(f"{URL}/999999").status_code == 404
@@ -127,7 +127,7 @@ def test_get(api, people):
     assert api["admin"].get(f"{URL}/{people['service'].pk}").status_code == 404
 
 
-def test_update(api, people):
+def test_a_person_is_updated(api, people):
     url = f"{URL}/{people['viewer'].pk}"
     response = api["admin"].put(url, {"name": "Vera", "rootRole": 2, "email": "vera@example.org"})
     assert response.status_code == 200
@@ -138,14 +138,14 @@ def test_update(api, people):
     assert AuditEvent.objects.filter(type="user-updated").count() == 1
 
 
-def test_disable(api, people):
+def test_tokens_of_a_disabled_account_are_refused(api, people):
     secret = make_token("personal", user=people["viewer"])
     assert client(secret).get("/api/admin/user").status_code == 200
     api["admin"].put(f"{URL}/{people['viewer'].pk}", {"isActive": False})
     assert client(secret).get("/api/admin/user").status_code == 401
 
 
-def test_delete_takes_keys_roles_and_memberships_along(api, people, shop):
+def test_deleting_a_person_deletes_tokens_roles_and_memberships(api, people, shop):
     group = Group.objects.create(name="Team")
     GroupMembership.objects.create(group=group, user=people["owner"])
     secret = make_token("personal", user=people["owner"], name="laptop")
@@ -160,7 +160,7 @@ def test_delete_takes_keys_roles_and_memberships_along(api, people, shop):
 
 
 @pytest.mark.parametrize("change", [{"rootRole": None}, {"rootRole": 2}, {"isActive": False}, None])
-def test_the_last_admin(api, people, change):
+def test_the_last_admin_is_neither_demoted_nor_deleted(api, people, change):
     url = f"{URL}/{people['admin'].pk}"
     admin = api["admin_token"]
     response = admin.delete(url) if change is None else admin.put(url, change)
@@ -169,7 +169,7 @@ def test_the_last_admin(api, people, change):
 
 
 @pytest.mark.parametrize("change", [{"rootRole": 2}, {"isActive": False}, None])
-def test_nobody_removes_themselves(api, people, change):
+def test_admins_do_not_remove_their_own_admin_role(api, people, change):
     make_user("second", root_role=BuiltIn.ADMIN)
     url = f"{URL}/{people['admin'].pk}"
     response = api["admin"].delete(url) if change is None else api["admin"].put(url, change)
@@ -178,20 +178,20 @@ def test_nobody_removes_themselves(api, people, change):
     assert api["admin"].put(url, {"name": "New name"}).status_code == 200
 
 
-def test_an_admin_through_a_group_is_one_too(api, people):
+def test_an_admin_through_a_group_counts_as_admin(api, people):
     group = Group.objects.create(name="Admins", root_role_id=BuiltIn.ADMIN)
     GroupMembership.objects.create(group=group, user=people["editor"])
     assert api["admin_token"].delete(f"{URL}/{people['admin'].pk}").status_code == 200
     assert api["admin_token"].delete(f"{URL}/{people['editor'].pk}").status_code == 403
 
 
-def test_change_password(api, people):
-    browser, other = Client(), Client()
+def test_an_admin_changes_a_password(api, people):
+    browser, another = Client(), Client()
     browser.force_login(people["viewer"])
     url = f"{URL}/{people['viewer'].pk}/change-password"
     assert api["admin"].post(url, {"password": PASSWORD}).status_code == 200
     assert browser.get("/").status_code == 302
-    assert other.post("/login/", {"username": "viewer", "password": PASSWORD}).status_code == 302
+    assert another.post("/login/", {"username": "viewer", "password": PASSWORD}).status_code == 302
     assert "too short" in str(api["admin"].post(url, {"password": "x"}).json())
     assert (
         api["admin"].post(f"{URL}/{people['service'].pk}/change-password", {"password": PASSWORD}).status_code
@@ -199,23 +199,23 @@ def test_change_password(api, people):
     )
 
 
-def test_validate_password(api):
+def test_passwords_are_checked_against_the_rules(api):
     url = f"{URL}/validate-password"
     assert api["viewer"].post(url, {"password": PASSWORD}).status_code == 200
     assert len(api["viewer"].post(url, {"password": "123456"}).json()["details"]) == 3
 
 
-def test_search(api, people):
+def test_people_are_found_by_part_of_a_name(api, people):
     for name in ("admin", "owner", "editor"):
-        found = api[name].get(f"{URL}/search?q=VIEW")
-        assert [user["username"] for user in found.json()] == ["viewer"]
+        answer = api[name].get(f"{URL}/search?q=VIEW")
+        assert [user["username"] for user in answer.json()] == ["viewer"]
     assert api["admin"].get(f"{URL}/search?q=").json() == []
     for name in ("viewer", "member", "outsider"):
         assert api[name].get(f"{URL}/search?q=VIEW").status_code == 403
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_admins_who_remove_each_other():
+def test_of_two_admins_who_remove_each_other_one_stays():
     first, second = (make_user(name, root_role=BuiltIn.ADMIN) for name in ("first", "second"))
 
     def demote(acting, target):
@@ -228,6 +228,6 @@ def test_two_admins_who_remove_each_other():
         return True
 
     with ThreadPoolExecutor(2) as pool:
-        done = list(pool.map(demote, (first, second), (second, first)))
+        outcomes = list(pool.map(demote, (first, second), (second, first)))
     assert User.objects.filter(root_role=BuiltIn.ADMIN).count() == 1
-    assert sorted(done) == [False, True]
+    assert sorted(outcomes) == [False, True]

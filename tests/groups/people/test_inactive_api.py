@@ -36,7 +36,7 @@ def test_a_fresh_installation_has_none(api, people):
     assert api["admin"].get(URL).json() == {"version": 1, "inactiveUsers": []}
 
 
-def test_who_is_listed(api, away):
+def test_people_not_seen_for_180_days_are_listed(api, away):
     make_person("never seen")
     make_person("logs in", seen=10)
     make_person("uses a token", seen=300, token_seen=3)
@@ -48,15 +48,15 @@ def test_who_is_listed(api, away):
     assert (record["id"], record["email"]) == (away.pk, "away@example.org")
 
 
-def test_delete(api, away):
-    kept = make_person("kept")
+def test_inactive_people_are_deleted_together(api, away):
+    remaining_person = make_person("kept")
     response = api["admin"].post(f"{URL}/delete", {"ids": [away.pk]})
     assert (response.status_code, response.content) == (200, b"")
-    assert listed(api) == [kept.username]
+    assert listed(api) == [remaining_person.username]
     assert AuditEvent.objects.get(type="user-deleted").subject == "away"
 
 
-def test_nobody_else_is_deleted(api, people, away):
+def test_an_active_person_in_the_list_refuses_it(api, people, away):
     response = api["admin"].post(f"{URL}/delete", {"ids": [away.pk, people["viewer"].pk, 999_999]})
     assert response.status_code == 400
     assert [problem["path"] for problem in response.json()["details"]] == ["ids[1]", "ids[2]"]
@@ -64,11 +64,11 @@ def test_nobody_else_is_deleted(api, people, away):
 
 
 @pytest.mark.parametrize("ids", [None, "1", [0], ["x"], [2**63], {}])
-def test_malformed(api, ids):
+def test_malformed_bodies_are_refused(api, ids):
     assert api["admin"].post(f"{URL}/delete", {"ids": ids}).status_code == 400
 
 
 @pytest.mark.parametrize("name", ["editor", "viewer", "owner", "outsider"])
-def test_admins_only(api, name):
+def test_only_admins_list_and_delete_inactive_people(api, name):
     assert api[name].get(URL).status_code == 403
     assert api[name].post(f"{URL}/delete", {"ids": [1]}).status_code == 403

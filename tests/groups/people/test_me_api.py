@@ -9,19 +9,19 @@ URL = "/api/admin/user"
 PASSWORD = "correct horse battery"
 
 
-def test_an_admin(api):
+def test_an_admin_has_one_permission(api):
     body = api["admin"].get(URL).json()
     assert body["user"]["username"] == "admin"
     assert body["permissions"] == [{"permission": "ADMIN"}]
 
 
-def test_project_roles(api):
+def test_permissions_of_a_project_role_name_the_project(api):
     permissions = api["member"].get(URL).json()["permissions"]
     assert {"permission": "CREATE_FEATURE", "project": "shop"} in permissions
     assert all(held["project"] == "shop" for held in permissions)
 
 
-def test_environment_roles(api, people, shop):
+def test_permissions_in_an_environment_name_it(api, people, shop):
     role = Role.objects.create(name="Switcher", type="custom")
     role.permissions.create(permission="UPDATE_FEATURE_ENVIRONMENT", environment_id="development")
     Grant.objects.create(role=role, project=shop, user=people["outsider"])
@@ -30,19 +30,19 @@ def test_environment_roles(api, people, shop):
     ]
 
 
-def test_root_roles(api):
+def test_permissions_of_a_root_role_name_no_project(api):
     permissions = api["editor"].get(URL).json()["permissions"]
     assert {"permission": "CREATE_SEGMENT"} in permissions
     assert {"permission": "CREATE_FEATURE", "project": "default"} in permissions
     assert api["viewer"].get(URL).json()["permissions"] == []
 
 
-def test_an_admin_token(api):
+def test_an_admin_token_is_no_account(api):
     body = api["admin_token"].get(URL).json()
     assert (body["user"]["id"], body["user"]["isAPI"]) == (None, True)
 
 
-def test_by_session(people):
+def test_a_session_answers_for_its_account(people):
     browser = Client()
     browser.force_login(people["viewer"])
     assert browser.get(URL).json()["user"]["username"] == "viewer"
@@ -60,7 +60,7 @@ def change(client, old="old password here", new=PASSWORD, again=PASSWORD):
     return client.post(f"{URL}/change-password", body)
 
 
-def test_change_password(api, viewer):
+def test_changing_the_password_ends_all_sessions(api, viewer):
     browser = Client()
     browser.force_login(viewer)
     assert change(api["viewer"]).status_code == 200
@@ -76,12 +76,12 @@ def test_change_password(api, viewer):
         ({"new": "123", "again": "123"}, "password"),
     ],
 )
-def test_change_password_refused(api, viewer, given, path):
+def test_a_wrong_password_change_is_refused(api, viewer, given, path):
     response = change(api["viewer"], **given)
     assert response.status_code == 400
     assert path in [problem["path"] for problem in response.json()["details"]]
 
 
-def test_guessing_the_old_one_is_throttled(standing_clock, api, viewer):
+def test_guessing_the_old_password_is_throttled(standing_clock, api, viewer):
     statuses = [change(api["viewer"], old="wrong").status_code for _ in range(6)]
     assert statuses == [400] * 5 + [429]

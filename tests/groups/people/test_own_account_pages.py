@@ -33,7 +33,7 @@ def change(browser, **given):
     return browser.post("/account/password/", form)
 
 
-def test_what_one_holds(people, shop):
+def test_the_page_shows_roles_groups_and_tokens(people, shop):
     group = Group.objects.create(name="Team", root_role_id=BuiltIn.EDITOR)
     GroupMembership.objects.create(group=group, user=people["member"])
     page = page_text(browser_of(people["member"]).get("/account/"))
@@ -43,13 +43,13 @@ def test_what_one_holds(people, shop):
     assert "Nothing yet" in browser_of(people["outsider"]).get("/account/").text
 
 
-def test_a_stranger_is_sent_to_log_in(client, db):
+def test_visitors_are_sent_to_the_login(client, db):
     for address in ("/account/", "/account/password/", "/account/tokens/new/"):
         assert client.get(address)["Location"].startswith("/login/?next=/account/")
     assert client.post("/account/log-out-everywhere/")["Location"].startswith("/login/")
 
 
-def test_change_password(viewer):
+def test_changing_the_password_ends_other_sessions(viewer):
     browser, elsewhere = browser_of(viewer), browser_of(viewer)
     assert change(browser)["Location"] == "/account/"
     assert "logged out everywhere else" in browser.get("/account/").text
@@ -67,7 +67,7 @@ def test_change_password(viewer):
         ({"password": "12345", "confirmPassword": "12345"}, "entirely numeric"),
     ],
 )
-def test_change_password_refused(viewer, given, words):
+def test_a_wrong_password_change_is_refused(viewer, given, words):
     response = change(browser_of(viewer), **given)
     assert response.status_code == 400
     assert words in response.text
@@ -75,14 +75,14 @@ def test_change_password_refused(viewer, given, words):
     assert viewer.check_password(OLD)
 
 
-def test_guessing_the_present_one(standing_clock, viewer):
+def test_guessing_the_present_password_is_throttled(standing_clock, viewer):
     browser = browser_of(viewer)
     statuses = [change(browser, currentPassword="wrong").status_code for _ in range(6)]
     assert statuses == [400] * 5 + [429]
     assert "Too many attempts" in change(browser, currentPassword="wrong").text
 
 
-def test_the_first_password_of_somebody_who_came_by_link(people):
+def test_somebody_who_came_by_link_chooses_a_first_password(people):
     people["viewer"].set_unusable_password()
     people["viewer"].save()
     browser = browser_of(people["viewer"])
@@ -91,7 +91,7 @@ def test_the_first_password_of_somebody_who_came_by_link(people):
     assert response.status_code == 302
 
 
-def test_log_out_everywhere(viewer):
+def test_logging_out_everywhere_ends_all_sessions(viewer):
     here, elsewhere = browser_of(viewer), browser_of(viewer)
     secret = make_token("personal", user=viewer)
     assert here.post("/account/log-out-everywhere/")["Location"] == "/login/"
@@ -122,14 +122,14 @@ def test_a_new_token_is_shown_once(viewer):
         ({"description": "laptop"}, 409, "has a token named"),
     ],
 )
-def test_a_new_token_refused(viewer, form, status, words):
+def test_a_malformed_token_is_refused(viewer, form, status, words):
     make_token("personal", user=viewer, name="laptop")
     response = browser_of(viewer).post("/account/tokens/new/", form)
     assert response.status_code == status
     assert words in response.text
 
 
-def test_revoke_a_token(viewer, people):
+def test_a_revoked_token_stops_working(viewer, people):
     make_token("personal", user=viewer, name="laptop")
     make_token("personal", user=people["editor"], name="theirs")
     ids = dict(ApiToken.objects.values_list("name", "id"))

@@ -26,7 +26,7 @@ def names(browser, query):
     return [line.split(",")[0] for line in lines.splitlines()[1:]]
 
 
-def test_what_a_person_holds_and_through_what(browse, people, shop):
+def test_the_page_shows_roles_and_where_they_come_from(browse, people, shop):
     group = Group.objects.create(name="Team", root_role_id=BuiltIn.EDITOR.value)
     GroupMembership.objects.create(group=group, user=people["member"])
     Grant.objects.create(group=group, project=shop, role_id=BuiltIn.OWNER.value)
@@ -82,15 +82,15 @@ def test_a_reset_ends_the_password_its_sessions_and_older_links(browse, people):
     viewer.save()
     old_session, admin = browse("viewer"), browse("admin")
     address = f"/access/people/{viewer.pk}/reset-password/"
-    first = path_of(secret_of(admin.post(address, follow=True)))
+    first_link = path_of(secret_of(admin.post(address, follow=True)))
 
-    second = path_of(secret_of(admin.post(address, follow=True)))
+    second_link = path_of(secret_of(admin.post(address, follow=True)))
 
     assert old_session.get("/account/").status_code == 302
     assert Client().post("/login/", {"username": "viewer", "password": "an old password"}).status_code == 401
-    assert Client().post(first).status_code == 404
+    assert Client().post(first_link).status_code == 404
     guest = Client()
-    assert guest.post(second)["Location"] == "/account/password/"
+    assert guest.post(second_link)["Location"] == "/account/password/"
     new = {"password": "correct horse battery", "confirmPassword": "correct horse battery"}
     assert guest.post("/account/password/", new)["Location"] == "/account/"
 
@@ -106,7 +106,7 @@ def test_a_reset_that_makes_no_sense_is_refused(browse, people, who):
     assert 'id="secret"' not in admin.post(address, follow=True).text
 
 
-def test_disabling_ends_keys_and_enabling_brings_them_back(browse, people):
+def test_disabling_suspends_tokens_and_enabling_restores_them(browse, people):
     key = make_token("personal", user=people["viewer"])
     admin, address = browse("admin"), f"/access/people/{people['viewer'].pk}/active"
 
@@ -120,14 +120,14 @@ def test_the_last_admin_is_neither_disabled_nor_deleted(browse, people):
     admin, address = browse("admin"), f"/access/people/{people['admin'].pk}/"
 
     assert "reset-password" not in admin.get(address).text
-    told = page_text(admin.post(f"{address}active", {"active": "no"}, follow=True))
-    assert "Nobody with the Admin role could log in" in told
+    text = page_text(admin.post(f"{address}active", {"active": "no"}, follow=True))
+    assert "Nobody with the Admin role could log in" in text
     assert "Nobody with the Admin role could log in" in page_text(admin.get(f"{address}delete/"))
     assert admin.post(f"{address}delete/").status_code == 403
     assert User.objects.get(username="admin").is_active
 
 
-def test_changing_a_person(browse, people):
+def test_a_person_is_changed(browse, people):
     admin, address = browse("admin"), f"/access/people/{people['viewer'].pk}/edit/"
 
     admin.post(address, {"name": "Vera", "email": "vera@example.com", "rootRole": "2", "username": "other"})
@@ -139,11 +139,11 @@ def test_changing_a_person(browse, people):
         "vera@example.com",
         2,
     )
-    refused = admin.post(address, {"email": "no address"})
-    assert "no address is not an email address." in page_text(refused)
+    response = admin.post(address, {"email": "no address"})
+    assert "no address is not an email address." in page_text(response)
 
 
-def test_deleting_says_what_goes(browse, people, shop):
+def test_the_deletion_page_lists_what_is_deleted(browse, people, shop):
     make_token("personal", user=people["member"], name="laptop")
     admin, address = browse("admin"), f"/access/people/{people['member'].pk}/delete/"
 
@@ -154,10 +154,10 @@ def test_deleting_says_what_goes(browse, people, shop):
     assert not User.objects.filter(username="member").exists()
 
 
-def test_a_service_account_has_keys_shown_once(browse, people):
+def test_tokens_of_a_service_account_are_shown_once(browse, people):
     admin = browse("admin")
-    made = admin.post("/access/service-accounts/new/", {"username": "deploy-bot", "rootRole": "2"})
-    address = made["Location"]
+    response = admin.post("/access/service-accounts/new/", {"username": "deploy-bot", "rootRole": "2"})
+    address = response["Location"]
 
     answer = admin.post(f"{address}tokens/new/", {"description": "pipeline"}, follow=True)
 

@@ -42,7 +42,7 @@ def test_roles_directly_and_through_groups(api, people):
     assert held(api, "member", "?projectId=nosuch") == set()
 
 
-def test_nobody_s_roles_but_one_s_own(api, people):
+def test_only_own_roles_are_listed(api, people):
     assert held(api, "outsider") == set()
     assert held(api, "outsider", "?projectId=shop") == set()
 
@@ -58,7 +58,7 @@ def test_feedback_is_answered_and_stored_nowhere(api, people):
     assert not AuditEvent.objects.exists()
 
 
-def test_an_error_of_the_browser(api):
+def test_an_error_of_the_browser_is_accepted_and_not_stored(api):
     answer = api["viewer"].post("/api/admin/record-ui-error", {"errorMessage": "x", "errorStack": ""})
     assert (answer.status_code, answer.content) == (204, b"")
 
@@ -72,5 +72,5 @@ def test_an_error_of_the_browser(api):
         ("post", "record-ui-error", {"errorStack": "x"}),
     ],
 )
-def test_malformed(api, method, path, body):
+def test_malformed_bodies_are_refused(api, method, path, body):
     assert getattr(api["viewer"], method)(f"/api/admin/{path}", body).status_code == 400

@@ -22,7 +22,7 @@ def named(anna, by):
 
 
 @pytest.mark.parametrize("by", ["email", "user name", "id", "number"])
-def test_gives_a_link(api, anna, by):
+def test_a_reset_answers_with_a_link(api, anna, by):
     response = api["admin"].post(URL, {"id": named(anna, by)})
     assert response.status_code == 200
     link = response.json()["resetPasswordUrl"]
@@ -33,26 +33,26 @@ def test_gives_a_link(api, anna, by):
     assert link.split("/")[-2] not in repr(vars(event))
 
 
-def test_what_ends(api, anna):
+def test_a_reset_ends_sessions_tokens_and_older_links(api, anna):
     browser = Client()
     browser.force_login(anna)
-    first = api["admin"].post(URL, {"id": "anna"}).json()["resetPasswordUrl"]
+    first_link = api["admin"].post(URL, {"id": "anna"}).json()["resetPasswordUrl"]
     assert browser.get("/").status_code == 302
     assert not ApiToken.objects.filter(user=anna).exists()
     anna.refresh_from_db()
     assert not anna.has_usable_password()
     api["admin"].post(URL, {"id": "anna"})
-    assert Client().post(first.removeprefix("http://testserver")).status_code == 404
+    assert Client().post(first_link.removeprefix("http://testserver")).status_code == 404
 
 
 @pytest.mark.parametrize("wanted", ["nobody@example.org", "999999", "service", ""])
-def test_unknown(api, anna, wanted):
+def test_an_unknown_person_is_refused(api, anna, wanted):
     response = api["admin"].post(URL, {"id": wanted})
     assert response.status_code == 400
     assert response.json()["details"][0]["path"] == "id"
 
 
-def test_not_one_s_own(api, people):
+def test_the_own_password_is_not_reset(api, people):
     assert api["admin"].post(URL, {"id": "admin"}).json()["name"] == "InvalidOperationError"
 
 
@@ -64,5 +64,5 @@ def test_not_while_passwords_are_off(api, anna, settings):
 
 
 @pytest.mark.parametrize("name", ["editor", "viewer", "owner", "outsider"])
-def test_admins_only(api, anna, name):
+def test_only_admins_reset_passwords(api, anna, name):
     assert api[name].post(URL, {"id": "anna"}).status_code == 403

@@ -31,7 +31,7 @@ def log_in(client, user):
     return client
 
 
-def test_the_account_page(client, linked):
+def test_the_account_page_names_the_provider_alone(client, linked):
     page = log_in(client, linked).get("/account/").text
     assert "Choose a password" in page
     assert "Change password" not in page

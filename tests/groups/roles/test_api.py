@@ -33,7 +33,7 @@ def problems(response):
     return {problem["path"]: problem["message"] for problem in response.json()["details"]}
 
 
-def test_list(api):
+def test_roles_are_listed_built_in_ones_first(api):
     roles = api["admin"].get(URL).json()["roles"]
     assert [(role["id"], role["name"], role["type"]) for role in roles] == [
         (1, "Admin", "root"),
@@ -45,7 +45,7 @@ def test_list(api):
     ]
 
 
-def test_get(api):
+def test_a_role_is_read_with_its_permissions(api):
     (admin,) = api["admin"].get(f"{URL}/1").json()["permissions"]
     assert admin == {"id": Permission.ADMIN.id, "name": "ADMIN", "displayName": "Admin", "type": "root"}
     assert ("CREATE_FEATURE", None) in held(api["admin"].get(f"{URL}/5").json())
@@ -53,7 +53,7 @@ def test_get(api):
     assert api["admin"].get(f"{URL}/abc").status_code == 400
 
 
-def test_create(api):
+def test_a_role_is_created(api):
     response = api["admin"].post(URL, SWITCHER)
     assert (response.status_code, response.json()["version"]) == (200, 1)
     switcher = response.json()["roles"]
@@ -64,7 +64,7 @@ def test_create(api):
     assert held(event.after) == held(switcher)
 
 
-def test_it_gives_what_it_says(people, callers, shop, switcher):
+def test_a_custom_role_gives_its_permissions(people, callers, shop, switcher):
     Grant.objects.create(project=shop, user=people["outsider"], role_id=switcher["id"])
     caller, switch = callers("outsider"), Permission.UPDATE_FEATURE_ENVIRONMENT
     assert caller.can(switch, project="shop", environment="development")
@@ -72,7 +72,7 @@ def test_it_gives_what_it_says(people, callers, shop, switcher):
     assert not caller.can(switch, project="default", environment="development")
 
 
-def test_create_a_root_role(api):
+def test_a_root_role_is_created(api):
     body = {"name": "Segmenter", "type": "root-custom", "permissions": [{"name": "CREATE_SEGMENT"}]}
     assert api["admin"].post(URL, body).json()["roles"]["type"] == "root-custom"
 
@@ -92,12 +92,12 @@ def test_create_a_root_role(api):
         ({"permissions": [{}]}, "permissions[0].name"),
     ],
 )
-def test_create_refused(api, change, path):
+def test_a_malformed_role_is_refused(api, change, path):
     assert path in problems(api["admin"].post(URL, SWITCHER | change))
     assert not Role.objects.filter(name="Switcher").exists()
 
 
-def test_name_taken(api, switcher):
+def test_a_name_that_is_taken_is_refused(api, switcher):
     assert api["admin"].post(URL, SWITCHER).status_code == 409
     assert api["admin"].post(f"{URL}/validate", SWITCHER).status_code == 409
     assert api["admin"].post(f"{URL}/validate", SWITCHER | {"name": "New"}).status_code == 200
@@ -105,7 +105,7 @@ def test_name_taken(api, switcher):
     assert api["admin"].put(f"{URL}/{switcher['id']}", {"name": "Switcher"}).status_code == 200
 
 
-def test_update(api, switcher):
+def test_a_role_is_updated(api, switcher):
     url = f"{URL}/{switcher['id']}"
     body = {"description": "new", "permissions": [{"name": "DELETE_FEATURE"}]}
     role = api["admin"].put(url, body).json()["roles"]
@@ -118,19 +118,19 @@ def test_update(api, switcher):
 
 
 @pytest.mark.parametrize("role", list(BuiltIn))
-def test_built_in_ones_are_fixed(api, role):
+def test_built_in_roles_cannot_be_changed(api, role):
     for response in (api["admin"].put(f"{URL}/{role}", {"name": "x"}), api["admin"].delete(f"{URL}/{role}")):
         assert (response.status_code, response.json()["name"]) == (403, "InvalidOperationError")
 
 
-def test_delete(api, switcher):
+def test_an_unused_role_is_deleted(api, switcher):
     url = f"{URL}/{switcher['id']}"
     assert api["admin"].delete(url).status_code == 200
     assert api["admin"].delete(url).status_code == 404
     assert held(AuditEvent.objects.get(type="role-deleted").before) == held(switcher)
 
 
-def test_delete_in_use(api, people, shop, switcher):
+def test_a_role_in_use_is_not_deleted(api, people, shop, switcher):
     group = Group.objects.create(name="Team")
     for holder in ({"user": people["viewer"]}, {"user": people["service"]}, {"group": group}):
         Grant.objects.create(project=shop, role_id=switcher["id"], **holder)
@@ -141,7 +141,7 @@ def test_delete_in_use(api, people, shop, switcher):
     assert "granted to 1 person, 1 service account, 1 group" in record["message"]
 
 
-def test_delete_a_root_role_in_use(api, people):
+def test_a_root_role_in_use_is_not_deleted(api, people):
     role = Role.objects.create(name="Auditor", type="root-custom")
     Group.objects.create(name="Auditors", root_role=role)
     assert api["admin"].delete(f"{URL}/{role.pk}").json()["groups"] == 1
@@ -150,7 +150,7 @@ def test_delete_a_root_role_in_use(api, people):
     assert api["admin"].delete(f"{URL}/{role.pk}").json()["users"] == 1
 
 
-def test_who_may(api, people, switcher):
+def test_only_admins_change_roles_and_readers_of_roles_read_them(api, people, switcher):
     url = f"{URL}/{switcher['id']}"
     for name in ("editor", "viewer", "owner", "outsider"):
         answers = [
@@ -169,7 +169,7 @@ def test_who_may(api, people, switcher):
     assert api["viewer"].delete(url).status_code == 403
 
 
-def test_an_environment_that_goes_takes_its_permission_along(api, people, callers, shop, switcher):
+def test_deleting_an_environment_deletes_its_permissions(api, people, callers, shop, switcher):
     Grant.objects.create(project=shop, user=people["outsider"], role_id=switcher["id"])
     Environment.objects.create(name="temporary")
     body = {"permissions": [{"name": "UPDATE_FEATURE_ENVIRONMENT", "environment": "temporary"}]}
@@ -179,7 +179,7 @@ def test_an_environment_that_goes_takes_its_permission_along(api, people, caller
     assert not caller.can(Permission.UPDATE_FEATURE_ENVIRONMENT, project="shop", environment="production")
 
 
-def test_permissions(api):
+def test_permissions_are_listed_by_scope(api):
     permissions = api["outsider"].get("/api/admin/permissions").json()["permissions"]
     admin = {"id": Permission.ADMIN.id, "name": "ADMIN", "displayName": "Admin", "type": "root"}
     assert admin in permissions["root"]

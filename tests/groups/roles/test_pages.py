@@ -49,9 +49,9 @@ def test_a_built_in_role_is_not_changed(browse, people):
     admin = browse("admin")
 
     assert "/access/roles/5/edit/" not in admin.get("/access/roles/5/").text
-    refused = admin.get("/access/roles/5/edit/")
-    assert refused.status_code == 403
-    assert "Member is a built-in role and cannot be changed." in page_text(refused)
+    response = admin.get("/access/roles/5/edit/")
+    assert response.status_code == 403
+    assert "Member is a built-in role and cannot be changed." in page_text(response)
     assert admin.post("/access/roles/5/delete/").status_code == 403
 
 
@@ -83,12 +83,12 @@ def test_a_root_role_has_root_permissions(browse, people):
 def test_changing_shows_what_is_held_and_replaces_it(browse, people, deployer):
     admin, address = browse("admin"), f"/access/roles/{deployer.pk}/edit/"
 
-    shown = admin.get(address).text
+    page = admin.get(address).text
     admin.post(address, {"name": "Deployer", "permissions": ["UPDATE_FEATURE"]})
 
     assert (
         'value="UPDATE_FEATURE_ENVIRONMENT production" aria-label="Switch flags in production" checked'
-        in shown
+        in page
     )
     assert held(deployer) == {("UPDATE_FEATURE", None)}
 
@@ -98,13 +98,13 @@ def test_a_role_in_use_is_not_deleted_and_says_by_how_many(browse, people, shop,
     admin, address = browse("admin"), f"/access/roles/{deployer.pk}/delete/"
 
     assert "Deployer is granted to 1 person. Revoke it from them first." in page_text(admin.get(address))
-    refused = admin.post(address)
-    assert refused.status_code == 400
-    assert "Revoke it from them first" in page_text(refused)
+    response = admin.post(address)
+    assert response.status_code == 400
+    assert "Revoke it from them first" in page_text(response)
     assert Role.objects.filter(pk=deployer.pk).exists()
 
 
-def test_deleting(browse, people, deployer):
+def test_an_unused_role_is_deleted(browse, people, deployer):
     answer = browse("admin").post(f"/access/roles/{deployer.pk}/delete/")
 
     assert answer["Location"] == "/access/roles/"
@@ -133,12 +133,12 @@ def test_every_permission_is_offered_once_or_not_used():
         assert len({permission.scope for permission in permissions}) == 1
 
 
-def test_what_is_called_not_used_is_checked_nowhere():
+def test_permissions_called_not_used_are_checked_nowhere():
     code = [path.read_text() for package in ("groups", "projects", "importer", "playground", "flagadmin")
             for path in Path(package).rglob("*.py") if path.name not in ("permissions.py", "subjects.py")]  # fmt: skip
 
-    named = {name for name in NOT_USED if any(re.search(rf"Permission\.{name}\b", text) for text in code)}
-    assert named == set()
+    checked = {name for name in NOT_USED if any(re.search(rf"Permission\.{name}\b", text) for text in code)}
+    assert checked == set()
 
 
 def test_permissions_of_features_that_do_not_exist_here_are_kept_and_named(browse, people, deployer):
@@ -180,18 +180,18 @@ def test_holders_are_listed_with_where_and_since(browse, people, shop, deployer)
     assert "service account</td>" not in admin.get(f"{address}?by=holder&q=release").text
 
 
-def test_what_deleting_would_take_away(browse, people, shop, deployer):
+def test_the_deletion_page_says_who_loses_access(browse, people, shop, deployer):
     group = Group.objects.create(name="Release team")
     GroupMembership.objects.create(group=group, user=people["outsider"])
     GroupMembership.objects.create(group=group, user=people["viewer"])
     Grant.objects.create(group=group, project=shop, role=deployer)
     admin, address = browse("admin"), f"/access/roles/{deployer.pk}/"
 
-    told = (
+    sentence = (
         "2 accounts have this role, directly or through a group. Without it, 1 of them would see no project."
     )
-    assert told in page_text(admin.get(address))
-    assert told in page_text(admin.get(f"{address}delete/"))
+    assert sentence in page_text(admin.get(address))
+    assert sentence in page_text(admin.get(f"{address}delete/"))
     GroupMembership.objects.filter(user=people["outsider"]).delete()
     assert "All of them have other roles too." in page_text(admin.get(address))
 

@@ -52,7 +52,7 @@ def test_an_admin_removes_the_factors_of_somebody_else(admin, anna):
     assert event.before == {"factors": ["authenticator app", "recovery codes"]}
 
 
-def test_but_not_ones_own_and_not_twice(admin, anna, bert):
+def test_an_admin_removes_neither_their_own_factors_nor_twice(admin, anna, bert):
     assert admin.post(f"/access/people/{bert.pk}/two-step/remove/").status_code == 403
     admin.post(f"/access/people/{anna.pk}/two-step/remove/")
     answer = admin.post(f"/access/people/{anna.pk}/two-step/remove/")
@@ -60,18 +60,18 @@ def test_but_not_ones_own_and_not_twice(admin, anna, bert):
     assert "anna has no second factor." in answer.text
 
 
-def test_nobody_else_does(bert, anna):
+def test_only_admins_remove_the_factors_of_others(bert, anna):
     assert browser_of(bert).post(f"/access/people/{anna.pk}/two-step/remove/").status_code == 403
     assert Authenticator.objects.count() == 2
 
 
-def test_a_service_account_has_none(admin):
+def test_a_service_account_has_no_factors_to_remove(admin):
     robot = make_user("robot", is_service=True)
     assert admin.post(f"/access/people/{robot.pk}/two-step/remove/").status_code == 404
 
 
 @pytest.mark.parametrize("name", ["anna", "Anna"])
-def test_the_command(anna, capsys, name):
+def test_the_command_removes_the_factors(anna, capsys, name):
     call_command("remove_second_factor", name)
     assert "anna logs in with the password alone now." in capsys.readouterr().out
     assert not Authenticator.objects.exists()
@@ -125,12 +125,12 @@ def test_the_command_says_who_is_left_with_the_identity_provider(
 @pytest.mark.parametrize(
     ("name", "reason"), [("nobody", "No person is named nobody."), ("bert", "bert has no second factor.")]
 )
-def test_the_command_refuses(bert, name, reason):
+def test_the_command_refuses_unknown_names_and_accounts_without_factors(bert, name, reason):
     with pytest.raises(CommandError, match=reason):
         call_command("remove_second_factor", name)
 
 
-def test_factors_go_with_the_account(admin, anna):
+def test_factors_are_deleted_with_the_account(admin, anna):
     assert admin.post(f"/access/people/{anna.pk}/delete/").status_code == 302
     assert not Authenticator.objects.exists()
 

@@ -47,7 +47,7 @@ def test_the_password_alone_does_not_log_in(anna):
     assert not AuditEvent.objects.filter(type="user-logged-in").exists()
 
 
-def test_the_code_logs_in_and_leads_on(anna):
+def test_the_code_logs_in_and_redirects(anna):
     browser = with_the_password(next="/activity/?x=1")
     answer = enter(browser, code_of())
 
@@ -65,17 +65,17 @@ def test_blanks_in_a_code_do_not_matter(anna, written):
 
 
 @pytest.mark.parametrize("later", [-1, 1])
-def test_a_clock_may_be_a_little_wrong(anna, later):
+def test_codes_of_the_neighboring_periods_are_accepted(anna, later):
     assert enter(with_the_password(), code_of(later=later)).status_code == 302
 
 
 @pytest.mark.parametrize("later", [-2, 2])
-def test_but_not_more(anna, later):
+def test_codes_of_other_periods_are_refused(anna, later):
     assert enter(with_the_password(), code_of(later=later)).status_code == 401
 
 
 @pytest.mark.parametrize("code", ["", "000000x", "٣٤٥٦٧٨", "x" * 101, "𝟙𝟚𝟛𝟜𝟝𝟞"])
-def test_what_is_no_code_is_refused(anna, code):
+def test_values_that_are_no_code_are_refused(anna, code):
     assert enter(with_the_password(), code).status_code in (400, 401)
 
 
@@ -89,12 +89,12 @@ def test_a_code_works_once(anna):
     assert "This code is wrong or has been used." in unescape(again.text)
 
 
-def test_after_a_code_no_earlier_one_works(anna):
+def test_no_code_earlier_than_the_last_works(anna):
     assert enter(with_the_password(), code_of(later=1)).status_code == 302
     assert enter(with_the_password(), code_of()).status_code == 401
 
 
-def test_the_next_code_works_again(anna, monkeypatch):
+def test_the_next_code_works(anna, monkeypatch):
     assert enter(with_the_password(), code_of()).status_code == 302
     later = timezone.now() + timedelta(seconds=PERIOD)
     monkeypatch.setattr(timezone, "now", lambda: later)
@@ -112,7 +112,7 @@ def test_a_recovery_code_works_once(anna):
     assert enter(with_the_password(), anna.recovery_codes[4].replace("-", "")).status_code == 302
 
 
-def test_a_wrong_code_is_told_and_recorded(anna, caplog):
+def test_a_wrong_code_is_refused_and_recorded(anna, caplog):
     answer = enter(with_the_password(), "000000")
 
     assert answer.status_code == 401
@@ -122,7 +122,7 @@ def test_a_wrong_code_is_told_and_recorded(anna, caplog):
     assert "Login failed from 127.0.0.1: wrong second factor of anna" in caplog.messages
 
 
-def test_guessing_is_slowed_down_and_the_password_does_not_start_anew(anna):
+def test_guessing_is_throttled_and_the_password_does_not_reset_the_count(anna):
     for _ in range(FREE_TRIES_ACCOUNT):
         assert enter(with_the_password(), "000000").status_code == 401
 
@@ -134,7 +134,7 @@ def test_guessing_is_slowed_down_and_the_password_does_not_start_anew(anna):
     assert recovery.status_code == 429
 
 
-def test_a_right_code_starts_anew(anna):
+def test_a_right_code_resets_the_count(anna):
     for _ in range(FREE_TRIES_ACCOUNT - 1):
         enter(with_the_password(), "000000")
     assert enter(with_the_password(), code_of()).status_code == 302
@@ -142,18 +142,18 @@ def test_a_right_code_starts_anew(anna):
         assert enter(with_the_password(), "000000").status_code == 401
 
 
-def test_without_the_password_there_is_nothing_to_enter(anna):
+def test_without_the_password_the_code_page_redirects_to_the_login(anna):
     assert Client().get(ASKED)["Location"] == "/login/"
     assert enter(Client(), code_of())["Location"] == "/login/"
 
 
-def test_whoever_is_logged_in_is_led_on(anna):
+def test_whoever_is_logged_in_is_redirected(anna):
     browser = with_the_password()
     enter(browser, code_of())
     assert browser.get(ASKED)["Location"] == "/"
 
 
-def test_a_one_time_link_asks_for_it_too(anna):
+def test_a_one_time_link_asks_for_the_second_factor(anna):
     browser = Client()
     assert browser.post(create_login_link(anna, "/activity/"))["Location"] == ASKED
     assert not is_in(browser)
@@ -164,8 +164,8 @@ def test_a_one_time_link_asks_for_it_too(anna):
 def test_the_input_of_a_form_is_kept(anna, shop):
     page = "/projects/shop/features/new"
     browser = Client()
-    asked = browser.post(page, {"name": "one-click-pay", "type": "release"})
-    entered = unescape(re.search('name="entered" value="([^"]*)"', asked.text)[1])
+    response = browser.post(page, {"name": "one-click-pay", "type": "release"})
+    entered = unescape(re.search('name="entered" value="([^"]*)"', response.text)[1])
     browser.post("/login/", {"username": "anna", "password": PASSWORD, "entered": entered, "next": page})
     assert "nothing was saved" not in browser.get(ASKED).text
 
@@ -177,7 +177,7 @@ def test_the_input_of_a_form_is_kept(anna, shop):
 
 
 @pytest.mark.parametrize("what", ["disabled", "password changed", "deleted"])
-def test_what_happens_to_the_account_meanwhile_counts(anna, what):
+def test_changes_of_the_account_before_the_code_end_the_login(anna, what):
     browser = with_the_password()
     if what == "deleted":
         User.objects.filter(pk=anna.pk).delete()
@@ -193,7 +193,7 @@ def test_what_happens_to_the_account_meanwhile_counts(anna, what):
     assert not AuditEvent.objects.filter(type="user-logged-in").exists()
 
 
-def test_when_the_factor_is_removed_meanwhile_one_logs_in_anew(anna):
+def test_removing_the_factor_before_the_code_ends_the_login(anna):
     browser = with_the_password()
     Authenticator.objects.all().delete()
     enter(browser, code_of())

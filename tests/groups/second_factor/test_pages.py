@@ -42,8 +42,8 @@ def setup_of(page):
 
 
 def events():
-    found = AuditEvent.objects.exclude(type__startswith="user-log").order_by("id")
-    return [(event.type, event.before or event.after) for event in found]
+    events = AuditEvent.objects.exclude(type__startswith="user-log").order_by("id")
+    return [(event.type, event.before or event.after) for event in events]
 
 
 def test_an_app_is_set_up(bert):
@@ -55,12 +55,12 @@ def test_an_app_is_set_up(bert):
     secret = key_of(page)
     assert len(secret) == 32
 
-    done = browser.post(APP, {"setup": setup_of(page), "code": code_of(secret)}, follow=True)
+    response = browser.post(APP, {"setup": setup_of(page), "code": code_of(secret)}, follow=True)
 
-    codes = re.findall(r"\d{4}-\d{4}", re.search('id="secret">([^<]+)<', done.text)[1])
+    codes = re.findall(r"\d{4}-\d{4}", re.search('id="secret">([^<]+)<', response.text)[1])
     assert len(set(codes)) == 10
-    assert "no-store" in done["Cache-Control"]
-    assert codes[0] not in browser.get(done.redirect_chain[-1][0], follow=True).text  # once
+    assert "no-store" in response["Cache-Control"]
+    assert codes[0] not in browser.get(response.redirect_chain[-1][0], follow=True).text  # once
     assert "10 left" in browser.get("/account/two-step/").text
     assert events() == [
         ("user-second-factor-added", {"factors": ["authenticator app"]}),
@@ -85,8 +85,8 @@ def test_a_wrong_code_sets_nothing_up_and_keeps_the_key(bert):
     assert wrong.status_code == 400
     assert key_of(wrong) == key_of(page)
     assert not Authenticator.objects.exists()
-    done = browser.post(APP, {"setup": setup_of(wrong), "code": code_of(key_of(page))})
-    assert done.status_code == 302
+    response = browser.post(APP, {"setup": setup_of(wrong), "code": code_of(key_of(page))})
+    assert response.status_code == 302
 
 
 @pytest.mark.parametrize("setup", ["", "x", "theirs"])
@@ -102,7 +102,7 @@ def test_a_key_of_somebody_else_is_refused(bert, anna, setup):
     assert not Authenticator.objects.exists()
 
 
-def test_there_is_one_app(anna):
+def test_a_second_app_is_refused(anna):
     browser = logged_in(anna, code=code_of())
     page = browser.get(APP)
     answer = browser.post(APP, {"setup": setup_of(page), "code": code_of(key_of(page))})
@@ -115,9 +115,9 @@ def test_new_recovery_codes_replace_the_old(anna):
     browser = logged_in(anna, code=code_of())
     assert "your recovery codes, of which 10 are left" in page_text(browser.get(CODES))
 
-    shown = browser.post(CODES, follow=True)
+    codes_page = browser.post(CODES, follow=True)
 
-    codes = sorted(set(re.findall(r"\d{4}-\d{4}", shown.text)))
+    codes = sorted(set(re.findall(r"\d{4}-\d{4}", codes_page.text)))
     assert len(codes) == 10
     assert not set(codes) & set(anna.recovery_codes)
     waiting = logged_in(anna)
@@ -143,7 +143,7 @@ def test_removing_the_last_factor_removes_the_recovery_codes(anna):
     assert logged_in(anna).get("/account/").status_code == 200
 
 
-def test_nobody_removes_that_of_somebody_else(anna, bert):
+def test_a_factor_of_somebody_else_is_404(anna, bert):
     browser = logged_in(bert)
     for factor in Authenticator.objects.all():
         assert browser.post(f"/account/two-step/{factor.pk}/remove/").status_code == 404
@@ -151,7 +151,7 @@ def test_nobody_removes_that_of_somebody_else(anna, bert):
 
 
 @pytest.mark.parametrize("method", ["get", "post"])
-def test_after_a_while_one_confirms_who_one_is(anna, method):
+def test_after_ten_minutes_changes_need_a_confirmation(anna, method):
     browser = logged_in(anna, code=code_of())
     much_later(browser)
     factor = Authenticator.objects.get(type="totp")
@@ -161,23 +161,23 @@ def test_after_a_while_one_confirms_who_one_is(anna, method):
 
 
 @pytest.mark.parametrize("how", ["password", "app", "recovery code"])
-def test_by_password_or_code(anna, how):
+def test_password_and_code_confirm(anna, how):
     browser = logged_in(anna, code=code_of())
     much_later(browser)
-    given = {
+    form = {
         "password": {"password": PASSWORD},
         "app": {"code": code_of(later=1)},
         "recovery code": {"code": anna.recovery_codes[0]},
     }[how]
 
-    answer = browser.post("/account/confirm/", {"next": APP, **given})
+    answer = browser.post("/account/confirm/", {"next": APP, **form})
 
     assert answer["Location"] == APP
     assert browser.get(CODES).status_code == 200
 
 
 @pytest.mark.parametrize("given", [{}, {"password": "wrong"}, {"code": "000000"}])
-def test_not_by_anything_else(anna, given):
+def test_wrong_passwords_and_codes_do_not_confirm(anna, given):
     browser = logged_in(anna, code=code_of())
     much_later(browser)
 
@@ -186,7 +186,7 @@ def test_not_by_anything_else(anna, given):
 
 
 @pytest.mark.parametrize("field", ["password", "code"])
-def test_guessing_there_is_slowed_down(anna, field):
+def test_guessing_at_the_confirmation_is_throttled(anna, field):
     browser = logged_in(anna, code=code_of())
     statuses = [
         browser.post("/account/confirm/", {field: "000000"}).status_code
@@ -195,12 +195,12 @@ def test_guessing_there_is_slowed_down(anna, field):
     assert statuses == [400] * FREE_TRIES_ACCOUNT + [429]
 
 
-def test_it_never_leads_to_another_site(bert):
+def test_the_confirmation_never_redirects_to_another_site(bert):
     answer = logged_in(bert).post("/account/confirm/", {"password": PASSWORD, "next": "//evil.example/"})
     assert answer["Location"] == "/account/"
 
 
-def test_whoever_has_neither_password_nor_factor_confirms_nothing(bert):
+def test_an_account_without_password_and_factor_needs_no_confirmation(bert):
     browser = logged_in(bert)
     bert.set_unusable_password()
     bert.save()
@@ -208,6 +208,6 @@ def test_whoever_has_neither_password_nor_factor_confirms_nothing(bert):
     assert browser.get(APP).status_code == 200
 
 
-def test_strangers_log_in_first(db):
+def test_visitors_are_sent_to_the_login(db):
     for page in ("/account/two-step/", APP, CODES, "/account/confirm/"):
         assert unescape(Client().get(page)["Location"]) == f"/login/?next={page}"

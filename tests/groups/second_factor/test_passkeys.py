@@ -59,9 +59,9 @@ def test_odd_answers_add_nothing(bert):
     browser = logged_in(bert)
     assert '"publicKey"' in browser.get(NEW).text
     for answer in ODD:
-        refused = browser.post(NEW, {"name": "Laptop", "credential": answer})
-        assert refused.status_code == 400, answer
-        assert "The passkey was not accepted. Try again." in refused.text
+        response = browser.post(NEW, {"name": "Laptop", "credential": answer})
+        assert response.status_code == 400, answer
+        assert "The passkey was not accepted. Try again." in response.text
     assert not Authenticator.objects.exists()
 
 
@@ -70,10 +70,10 @@ def test_odd_answers_log_nobody_in(anna, caplog):
     after_password.get("/login/code/")
     for answer in ODD:
         assert alone.get(ALONE).json()["publicKey"]["userVerification"] == "required"
-        first = after_password.post("/login/code/", {"credential": answer})
-        second = alone.post(ALONE, {"credential": answer, "next": "/activity/"})
-        assert first.status_code == (401 if answer else 400), answer
-        assert second["Location"] == "/login/?next=/activity/", answer
+        with_password = after_password.post("/login/code/", {"credential": answer})
+        without_password = alone.post(ALONE, {"credential": answer, "next": "/activity/"})
+        assert with_password.status_code == (401 if answer else 400), answer
+        assert without_password["Location"] == "/login/?next=/activity/", answer
     assert caplog.messages.count("Login failed from 127.0.0.1: passkey of anna") == sum(map(bool, ODD))
     assert caplog.messages.count("Login failed from 127.0.0.1: passkey") == len(ODD)
     for browser in (after_password, alone):
@@ -101,7 +101,7 @@ def test_asking_for_a_challenge_stores_nothing(db):
     ("host", "offered"),
     [("127.0.0.1:8000", False), ("[::1]", False), ("localhost:8000", True), ("flags.example.org", False)],
 )
-def test_they_are_offered_where_browsers_have_them(bert, settings, host, offered):
+def test_passkeys_are_only_offered_where_browsers_have_them(bert, settings, host, offered):
     settings.ALLOWED_HOSTS = ["*"]
     assert (ALONE in Client(HTTP_HOST=host).get("/login/").text) is offered
     browser = logged_in(bert, host=host)
@@ -109,7 +109,7 @@ def test_they_are_offered_where_browsers_have_them(bert, settings, host, offered
     assert ("publicKey" in browser.get(NEW).text) is offered
 
 
-def test_with_https_and_a_name_they_are(settings, db):
+def test_passkeys_are_offered_with_https_and_a_host_name(settings, db):
     assert ALONE in Client(HTTP_HOST="flags.example.org").get("/login/", secure=True).text
     settings.PUBLIC_URL = "https://flags.example.org"
     options = Client(HTTP_HOST="localhost").get(ALONE, secure=True).json()

@@ -28,18 +28,18 @@ def logged_in(user):
     return browser
 
 
-def test_it_is_off_without_the_setting():
+def test_without_the_setting_no_factor_is_required():
     assert env.choice("FLAGADMIN_REQUIRE_SECOND_FACTOR", "off", "admins", "all") == "off"
 
 
-def test_another_word_is_refused(monkeypatch):
+def test_an_unknown_value_of_the_setting_is_refused(monkeypatch):
     monkeypatch.setenv("FLAGADMIN_REQUIRE_SECOND_FACTOR", "everybody")
     with pytest.raises(ImproperlyConfigured, match="must be admins, all or off, not 'everybody'"):
         env.choice("FLAGADMIN_REQUIRE_SECOND_FACTOR", "off", "admins", "all")
 
 
 @pytest.mark.parametrize("method", ["get", "post"])
-def test_whoever_has_none_can_only_set_one_up(bert, method):
+def test_people_without_a_factor_can_only_set_one_up(bert, method):
     browser = logged_in(bert)
     for page in WORK:
         assert getattr(browser, method)(page)["Location"] == SETUP, page
@@ -51,11 +51,11 @@ def test_whoever_has_none_can_only_set_one_up(bert, method):
 
 
 def test_the_api_refuses_the_session_but_no_token(bert):
-    refused = logged_in(bert).get("/api/admin/projects")
-    assert (refused.status_code, refused.json()["name"]) == (403, "NoAccessError")
-    assert "requires a second factor" in refused.json()["message"]
-    own = client(make_token("personal", user=bert))
-    assert own.get("/api/admin/projects").status_code == 200
+    response = logged_in(bert).get("/api/admin/projects")
+    assert (response.status_code, response.json()["name"]) == (403, "NoAccessError")
+    assert "requires a second factor" in response.json()["message"]
+    token = client(make_token("personal", user=bert))
+    assert token.get("/api/admin/projects").status_code == 200
     assert client(make_token("admin")).get("/api/admin/projects").status_code == 200
 
 
@@ -68,7 +68,7 @@ def test_no_header_gets_around_it(bert, headers):
     assert browser.get("/projects/", headers=headers)["Location"] == SETUP
 
 
-def test_with_one_everything_is_open(bert, anna):
+def test_people_with_a_factor_see_everything(bert, anna):
     browser = logged_in(bert)
     set_up_app(bert)
     assert browser.get("/").status_code == 200
@@ -77,7 +77,7 @@ def test_with_one_everything_is_open(bert, anna):
     assert admin.get("/admin/").status_code == 200
 
 
-def test_admins_only(bert, settings):
+def test_the_setting_can_be_for_admins_only(bert, settings):
     settings.REQUIRE_SECOND_FACTOR = "admins"
     browser = logged_in(bert)
     assert browser.get("/").status_code == 200
@@ -86,7 +86,7 @@ def test_admins_only(bert, settings):
     assert browser.get("/")["Location"] == SETUP
 
 
-def test_who_comes_by_invitation_chooses_a_password_first(bert):
+def test_invited_people_choose_a_password_first(bert):
     bert.set_unusable_password()
     bert.save()
     browser = Client()
@@ -96,7 +96,7 @@ def test_who_comes_by_invitation_chooses_a_password_first(bert):
     assert browser.get("/account/")["Location"] == SETUP
 
 
-def test_the_provider_asks_for_its_own(bert):
+def test_logins_through_the_provider_need_no_factor(bert):
     browser = logged_in(bert)
     session = browser.session
     session["account_authentication_methods"][0]["method"] = "socialaccount"
@@ -104,18 +104,18 @@ def test_the_provider_asks_for_its_own(bert):
     assert browser.get("/").status_code == 200
 
 
-def test_strangers_and_probes_are_not_concerned(db):
+def test_visitors_and_probes_are_not_affected(db):
     assert Client().get("/login/").status_code == 200
     assert Client().get("/healthz").status_code == 200
     assert Client().get("/")["Location"] == "/login/?next=/"
 
 
-def test_what_is_for_everybody_stays_open(bert):
+def test_public_pages_stay_open(bert):
     browser = logged_in(bert)
     assert browser.get("/api/docs/").status_code == 200
 
 
-def test_without_the_setting_it_costs_nothing(settings):
+def test_without_the_setting_there_is_no_middleware(settings):
     settings.REQUIRE_SECOND_FACTOR = "off"
     with pytest.raises(MiddlewareNotUsed):
         RequireSecondFactorMiddleware(lambda request: HttpResponse())

@@ -18,13 +18,13 @@ def people(db, standing_clock, settings):
     make_user("without")
 
 
-def test_with_the_same_key_or_as_a_fallback(people, settings):
+def test_secrets_are_readable_with_the_same_key_or_a_fallback(people, settings):
     assert find_people_with_unreadable_codes() == []
     settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "another", [KEY]
     assert find_people_with_unreadable_codes() == []
 
 
-def test_with_another_key(people, settings):
+def test_secrets_are_unreadable_with_another_key(people, settings):
     settings.SECRET_KEY = "another"
     assert find_people_with_unreadable_codes() == [f"user-{number:02}" for number in range(12)]
 

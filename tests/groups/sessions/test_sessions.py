@@ -57,7 +57,7 @@ def test_all_browsers_are_listed(viewer):
     assert f"/account/sessions/{row_of(here).pk}/end" not in page.text
 
 
-def test_one_is_ended_at_once(viewer):
+def test_an_ended_session_is_over_at_once(viewer):
     here, phone = logged_in(), logged_in(SAFARI, "2001:db8::7")
     answer = here.post(f"/account/sessions/{row_of(phone).pk}/end", follow=True)
 
@@ -79,7 +79,7 @@ def test_nobody_ends_a_session_of_somebody_else(viewer, browse):
 
 
 @pytest.mark.parametrize("how", ["end others", "change password"])
-def test_all_others_are_ended(viewer, how):
+def test_all_other_sessions_are_ended(viewer, how):
     here, phone = logged_in(), logged_in(SAFARI)
     # A session of an earlier version, which is listed only after its next request.
     unlisted = logged_in()
@@ -121,14 +121,14 @@ def test_an_admin_ends_all_sessions_of_a_person(viewer, browse):
     assert (event.actor_name, event.subject) == ("admin", "viewer")
 
 
-def test_nobody_else_does(viewer, browse, people):
+def test_only_admins_end_sessions_of_others(viewer, browse, people):
     admin = browse("admin")
     assert browse("editor").post(f"/access/people/{people['admin'].pk}/end-sessions").status_code == 403
     assert is_in(admin)
 
 
 @pytest.mark.parametrize("what", ["disable", "delete", "reset-password"])
-def test_they_end_with_the_account_and_its_password(viewer, browse, what):
+def test_sessions_end_with_the_account_and_its_password(viewer, browse, what):
     phone, admin = logged_in(), browse("admin")
     page = f"/access/people/{viewer.pk}/"
     if what == "disable":
@@ -176,7 +176,7 @@ def test_behind_a_proxy_the_last_address_counts(viewer, settings):
     assert row_of(browser).ip == "192.0.2.77"
 
 
-def test_no_address_and_no_browser_are_said(viewer):
+def test_unknown_addresses_and_browsers_are_shown_as_such(viewer):
     browser = logged_in("", "unix:")
 
     assert "unknown browser this browser unknown" in page_text(browser.get("/account/"))
@@ -187,7 +187,7 @@ def test_a_long_user_agent_is_cut(viewer):
     assert "unknown browser" in page_text(here.get("/account/"))
 
 
-def test_what_has_ended_is_not_listed_and_is_forgotten(viewer):
+def test_ended_sessions_are_not_listed_and_are_deleted(viewer):
     here, out, expired = logged_in(), logged_in(SAFARI), logged_in(SAFARI)
     out.post("/logout/")
     Session.objects.filter(session_key=expired.session.session_key).update(
@@ -201,7 +201,7 @@ def test_what_has_ended_is_not_listed_and_is_forgotten(viewer):
     assert Session.objects.count() == 1
 
 
-def test_requests_with_a_token_have_none(api):
+def test_requests_with_a_token_begin_no_session(api):
     assert api["viewer"].get("/api/admin/user").status_code == 200
     assert not UserSession.objects.exists()
 

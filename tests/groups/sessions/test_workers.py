@@ -34,7 +34,7 @@ print(json.dumps([*keys, UserSession.objects.get(session_key=keys[1]).pk]))
 """
 
 
-def test_it_is_over_everywhere(tmp_path: Path, install: Callable[[Path], None]) -> None:
+def test_an_ended_session_is_over_in_all_workers(tmp_path: Path, install: Callable[[Path], None]) -> None:
     data_dir = tmp_path / "data"
     install(data_dir)
     variables = environment(data_dir, DJANGO_SETTINGS_MODULE="flagadmin.settings")

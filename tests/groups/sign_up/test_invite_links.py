@@ -47,10 +47,10 @@ def problem_paths(response):
 
 
 class TestLinks:
-    def test_none_at_first(self, api, people):
+    def test_there_are_no_links_at_first(self, api, people):
         assert api["admin"].get(URL).json() == {"tokens": []}
 
-    def test_create(self, api):
+    def test_a_link_is_created(self, api):
         response = create(api)
         assert response.status_code == 201
         link = response.json()
@@ -63,10 +63,10 @@ class TestLinks:
         assert link["secret"] not in repr(vars(event)) + repr(vars(stored))
 
     def test_the_secret_is_shown_once(self, api, link):
-        listed = api["admin"].get(URL).json()["tokens"][0]
-        assert (listed["secret"], listed["url"]) == (link["secret"][:8], None)
-        for key in (link["secret"], listed["secret"]):
-            assert api["admin"].get(f"{URL}/{key}").json() == listed
+        link_now = api["admin"].get(URL).json()["tokens"][0]
+        assert (link_now["secret"], link_now["url"]) == (link["secret"][:8], None)
+        for key in (link["secret"], link_now["secret"]):
+            assert api["admin"].get(f"{URL}/{key}").json() == link_now
 
     def test_the_role_is_never_admin(self, api, people):
         role = Role.objects.create(name="All but in name", type="root-custom")
@@ -88,10 +88,10 @@ class TestLinks:
             ({"rootRole": True}, "rootRole"),
         ],
     )
-    def test_malformed(self, api, values, path):
+    def test_malformed_bodies_are_refused(self, api, values, path):
         assert problem_paths(create(api, **values)) == {path}
 
-    def test_change(self, api, link):
+    def test_a_link_is_changed_and_revoked(self, api, link):
         until = later(60)
         changed = api["admin"].put(f"{URL}/{link['secret']}", {"expiresAt": until, "enabled": False}).json()
         assert (changed["expiresAt"], changed["enabled"]) == (until, False)
@@ -102,12 +102,12 @@ class TestLinks:
             "expiresAt"
         }
 
-    def test_unknown(self, api, people):
+    def test_an_unknown_link_is_404(self, api, people):
         assert api["admin"].get(f"{URL}/nosuch").status_code == 404
         assert api["admin"].put(f"{URL}/nosuch", {"enabled": False}).status_code == 404
 
     @pytest.mark.parametrize("name", ["editor", "viewer", "owner", "outsider"])
-    def test_admins_only(self, api, link, name):
+    def test_only_admins_manage_links(self, api, link, name):
         answers = [
             api[name].get(URL),
             api[name].get(f"{URL}/{link['secret']}"),
@@ -118,12 +118,12 @@ class TestLinks:
 
 
 class TestSigningUp:
-    def test_validate(self, anybody, link):
+    def test_an_open_link_is_valid(self, anybody, link):
         assert anybody.get(f"/invite/{link['secret']}/validate").status_code == 200
         assert anybody.get("/invite/nonsense/validate").status_code == 400
         assert anybody.get(f"/invite/{link['secret'][:8]}/validate").status_code == 400
 
-    def test_sign_up(self, api, anybody, link):
+    def test_a_person_signs_up_with_the_role_of_the_link(self, api, anybody, link):
         response = sign_up(anybody, link)
         assert response.status_code == 201
         assert (response.json()["username"], response.json()["rootRole"]) == ("anna", BuiltIn.EDITOR)
@@ -140,14 +140,14 @@ class TestSigningUp:
         bea = {"username": "", "email": "bea@example.org"}
         assert sign_up(anybody, link, **bea).json()["username"] == "bea@example.org"
 
-    def test_but_not_too_many(self, anybody, link, monkeypatch):
+    def test_a_link_ends_after_the_maximum_of_people(self, anybody, link, monkeypatch):
         monkeypatch.setattr("groups.sign_up.queries.MAX_USERS", 1)
         assert sign_up(anybody, link).status_code == 201
         assert sign_up(anybody, link, username="b", email="b@example.org").status_code == 403
         assert rules.MAX_USERS == 1_000
 
     @pytest.mark.parametrize("how", ["revoked", "expired", "its role is gone"])
-    def test_a_link_that_has_ended(self, api, anybody, link, how):
+    def test_an_ended_link_is_refused(self, api, anybody, link, how):
         if how == "revoked":
             api["admin"].put(f"{URL}/{link['secret']}", {"enabled": False})
         elif how == "expired":
@@ -162,7 +162,7 @@ class TestSigningUp:
         assert Client().get(f"/login/invite/{link['secret']}/").status_code == 404
         assert not User.objects.filter(username="anna").exists()
 
-    def test_a_role_that_has_become_admin_meanwhile(self, anybody, link):
+    def test_a_role_that_became_admin_since_is_refused(self, anybody, link):
         role = Role.objects.create(name="Grown", type="root-custom")
         RolePermission.objects.create(role=role, permission="ADMIN")
         InviteLink.objects.update(role=role)
@@ -188,7 +188,7 @@ class TestSigningUp:
             ({"username": ["x"]}, "username"),
         ],
     )
-    def test_malformed(self, anybody, link, values, path):
+    def test_malformed_sign_ups_are_refused(self, anybody, link, values, path):
         assert path in problem_paths(sign_up(anybody, link, **values))
         assert not User.objects.filter(email="anna@example.org").exists()
 
@@ -196,13 +196,13 @@ class TestSigningUp:
         sign_up(anybody, link, rootRole=1)
         assert not User.objects.filter(username="anna", root_role=BuiltIn.ADMIN).exists()
 
-    def test_pages_of_other_sites_cannot(self, anybody, link):
+    def test_pages_of_other_sites_cannot_sign_people_up(self, anybody, link):
         answer = anybody.post(f"/invite/{link['secret']}/signup", PERSON, HTTP_ORIGIN="https://evil.example")
         assert answer.status_code == 403
 
 
 class TestPages:
-    def test_create_list_and_revoke(self, browse):
+    def test_links_are_created_listed_and_revoked(self, browse):
         browser = browse("admin")
         assert "No invite links yet." in browser.get("/access/invite-links/").text
         form = {"name": "Team", "rootRole": BuiltIn.VIEWER.value, "expiresAt": later()[:10]}
@@ -219,12 +219,12 @@ class TestPages:
         assert ">Viewer</option>" in page
         assert ">Admin</option>" not in page
 
-    def test_for_admins_only(self, browse):
+    def test_only_admins_open_the_pages(self, browse):
         for name in ("editor", "viewer", "outsider"):
             for path in ("", "new/"):
                 assert browse(name).get(f"/access/invite-links/{path}").status_code == 403
 
-    def test_sign_up_and_be_logged_in(self, link):
+    def test_signing_up_logs_in(self, link):
         browser, path = Client(), f"/login/invite/{link['secret']}/"
         assert "Your account gets the role Editor." in browser.get(path).text
         assert browser.post(path, PERSON)["Location"] == "/"
@@ -232,7 +232,7 @@ class TestPages:
         event = AuditEvent.objects.get(type="user-logged-in")
         assert (event.actor_name, event.after) == ("anna", {"how": "invite link"})
 
-    def test_refused(self, people, link):
+    def test_a_refused_form_shows_why(self, people, link):
         path = f"/login/invite/{link['secret']}/"
         make_user("anna")
         page = Client().post(path, PERSON)
@@ -242,5 +242,5 @@ class TestPages:
         assert Client().post(path, {}).status_code == 400
         assert Client(enforce_csrf_checks=True).post(path, PERSON).status_code == 403
 
-    def test_an_unknown_link(self, db):
+    def test_the_page_of_an_unknown_link_is_404(self, db):
         assert Client().get("/login/invite/nonsense/").status_code == 404

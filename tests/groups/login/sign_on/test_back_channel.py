@@ -67,7 +67,7 @@ def test_a_token_for_a_person_ends_all_their_sessions(account: User, people: Any
     assert AuditEvent.objects.filter(type="user-logged-out-everywhere", subject=account.username).exists()
 
 
-def test_a_token_for_a_session_ends_this_one(account: User) -> None:
+def test_a_token_for_a_session_ends_this_session_only(account: User) -> None:
     first, second = browser_of(account, "s-1"), browser_of(account, "s-2")
     assert send(token(sub="anna", sid="s-1")).status_code == 200
     assert [is_logged_in(first), is_logged_in(second)] == [False, True]
@@ -75,7 +75,7 @@ def test_a_token_for_a_session_ends_this_one(account: User) -> None:
     assert not is_logged_in(second)
 
 
-def test_a_session_that_is_not_known_ends_all_of_the_person(account: User) -> None:
+def test_an_unknown_session_ends_all_sessions_of_the_person(account: User) -> None:
     """It began before sessions kept the provider's id."""
     browser = browser_of(account)
     assert send(token(sub="anna", sid="s-9")).status_code == 200
@@ -83,7 +83,7 @@ def test_a_session_that_is_not_known_ends_all_of_the_person(account: User) -> No
 
 
 @pytest.mark.parametrize("claims", [{"sub": "nobody"}, {"sid": "s-9"}])
-def test_nothing_to_end_is_no_error(account: User, claims: dict[str, str]) -> None:
+def test_a_token_without_sessions_to_end_is_answered_with_200(account: User, claims: dict[str, str]) -> None:
     browser = browser_of(account)
     assert send(token(**claims)).status_code == 200
     assert is_logged_in(browser)
@@ -118,16 +118,16 @@ def test_other_tokens_end_nothing(account: User, key: Any, claims: dict[str, Any
 
 
 @pytest.mark.parametrize("sent", ["", "nonsense", "a.b.c"])
-def test_what_is_no_token_is_refused(account: User, sent: str) -> None:
+def test_values_that_are_no_token_are_refused(account: User, sent: str) -> None:
     assert send(sent).status_code == 400
 
 
-def test_there_is_nothing_without_a_provider(db: None) -> None:
+def test_without_a_provider_the_page_is_404(db: None) -> None:
     assert send("").status_code == 404
     assert Client().get(URL).status_code in (404, 405)
 
 
-def test_keys_are_fetched_once_in_a_while(settings: Any, monkeypatch: pytest.MonkeyPatch, rf: Any) -> None:
+def test_keys_are_kept_for_a_while(settings: Any, monkeypatch: pytest.MonkeyPatch, rf: Any) -> None:
     fetched = []
 
     def fetch(endpoints: Any) -> dict[str, Any]:

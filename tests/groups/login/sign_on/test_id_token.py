@@ -37,7 +37,7 @@ def without(name):
     return {key: value for key, value in GOOD.items() if key != name}
 
 
-def test_a_good_one():
+def test_a_valid_token_logs_in():
     assert check(GOOD)["sub"] == "anna"
     assert check(GOOD | {"aud": [CLIENT]})["sub"] == "anna"
     assert check(GOOD | {"aud": [CLIENT, "other"], "azp": CLIENT})["sub"] == "anna"
@@ -63,7 +63,7 @@ def test_a_good_one():
     ],
     ids=str,
 )
-def test_wrong_claims(claims):
+def test_wrong_claims_are_refused(claims):
     with pytest.raises(OAuth2Error):
         check(claims)
 
@@ -97,7 +97,7 @@ def test_clocks_may_differ_a_little():
         "two of one kid",
     ],
 )
-def test_wrong_signatures(how):
+def test_wrong_signatures_are_refused(how):
     with pytest.raises(OAuth2Error):
         check(GOOD, **how)
 
@@ -115,6 +115,6 @@ def test_a_secret_among_the_keys_proves_nothing():
 
 
 @pytest.mark.parametrize("token", ["", "x", "a.b.c", "é"])
-def test_no_token_at_all(token):
+def test_an_answer_without_a_token_is_refused(token):
     with pytest.raises(OAuth2Error):
         verify_claims(token, keys={"keys": [public(KEY)]}, issuer=ISSUER, client_id=CLIENT, nonce=NONCE)

@@ -54,22 +54,22 @@ def log_in(liar: Liar) -> Any:
     sent = browser.get("/login/sso/")
     if sent.status_code != 302:
         return sent
-    asked = parse_qs(urlsplit(sent["Location"]).query)
-    liar.nonce = asked["nonce"][0]
-    return browser.get(f"/login/sso/callback/?{urlencode({'code': 'c', 'state': asked['state'][0]})}")
+    parameters = parse_qs(urlsplit(sent["Location"]).query)
+    liar.nonce = parameters["nonce"][0]
+    return browser.get(f"/login/sso/callback/?{urlencode({'code': 'c', 'state': parameters['state'][0]})}")
 
 
 def is_in(browser: Client) -> bool:
     return browser.get("/account/").status_code == 200
 
 
-def test_the_truth(liar: Liar) -> None:
+def test_a_valid_answer_logs_in(liar: Liar) -> None:
     answer = log_in(liar)
     assert (answer.status_code, is_in(answer.client)) == (302, True)
 
 
 @pytest.mark.parametrize("lie", [lie for lie in LIES if lie not in MAY_BE_TRUE])
-def test_a_lie(liar: Liar, lie: str) -> None:
+def test_an_invalid_answer_is_refused(liar: Liar, lie: str) -> None:
     liar.lie = lie
     answer = log_in(liar)
     assert answer.status_code in (400, 502, 503)
@@ -78,7 +78,7 @@ def test_a_lie(liar: Liar, lie: str) -> None:
 
 
 @pytest.mark.parametrize("lie", sorted(MAY_BE_TRUE))
-def test_an_odd_truth(liar: Liar, lie: str) -> None:
+def test_an_unusual_valid_answer_logs_in(liar: Liar, lie: str) -> None:
     liar.lie = lie
     assert log_in(liar).status_code in (302, 400, 403, 502)
 
@@ -123,7 +123,7 @@ def test_logins_do_not_wait_for_each_others_requests(
         assert set(read) == {liar.issuer}
 
 
-def test_a_failure_frees_its_place(liar: Liar) -> None:
+def test_a_failed_request_frees_its_slot(liar: Liar) -> None:
     liar.lie = next(iter(CONFIGS))
     for _ in range(provider_session.MAX_AT_ONCE + 1):
         assert log_in(liar).status_code == 502

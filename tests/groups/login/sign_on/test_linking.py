@@ -37,7 +37,7 @@ def link(visitor, provider, name="anna"):
     return visitor.get(provider.answer(sent["Location"], name), follow=True)
 
 
-def test_by_hand(oidc, provider, visitor, bertha, log_in):
+def test_a_person_links_their_account(oidc, provider, visitor, bertha, log_in):
     page = link(visitor, provider).text
 
     assert "You can now log in as anna through the identity provider." in page
@@ -47,13 +47,13 @@ def test_by_hand(oidc, provider, visitor, bertha, log_in):
     assert log_in("anna").status_code == 302
 
 
-def test_an_identity_of_somebody_else(oidc, provider, visitor):
+def test_an_identity_linked_to_another_account_is_refused(oidc, provider, visitor):
     SocialAccount.objects.create(user=make_user("carla"), provider=provider.issuer, uid="anna")
     assert "anna logs in to another account already." in link(visitor, provider).text
     assert SocialAccount.objects.get().user.username == "carla"
 
 
-def test_a_second_identity(oidc, provider, visitor, bertha):
+def test_a_second_identity_is_refused(oidc, provider, visitor, bertha):
     address = re.search(r"/account/sign-on/link/[^\"]*", visitor.get("/account/").text)[0]
     SocialAccount.objects.create(user=bertha, provider=provider.issuer, uid="bertha")
     provider.know("anna", **ANNA)
@@ -63,24 +63,24 @@ def test_a_second_identity(oidc, provider, visitor, bertha):
 
 
 @pytest.mark.parametrize("check", ["", "?check=x", "?check="])
-def test_no_other_site_begins_it(oidc, visitor, check):
+def test_another_site_cannot_begin_linking(oidc, visitor, check):
     answer = visitor.get(f"/account/sign-on/link/{check}")
     assert answer.status_code == 403
     assert "Begin on your account page." in answer.text
 
 
-def test_a_session_may_be_in_the_wrong_hands(oidc, provider, bertha):
+def test_linking_asks_for_a_confirmation_first(oidc, provider, bertha):
     visitor = Client()
     visitor.force_login(bertha)  # long ago, as far as anybody knows
     address = unescape(re.search(r"/account/sign-on/link/[^\"]*", visitor.get("/account/").text)[0])
-    asked = visitor.get(address)
-    assert asked["Location"].startswith("/account/confirm/?next=")
-    back = visitor.post(asked["Location"], {"password": PASSWORD}, follow=False)
+    response = visitor.get(address)
+    assert response["Location"].startswith("/account/confirm/?next=")
+    back = visitor.post(response["Location"], {"password": PASSWORD}, follow=False)
     assert back["Location"] == address
     assert visitor.get(address)["Location"].startswith(provider.issuer)
 
 
-def test_it_needs_a_session(oidc, client):
+def test_linking_needs_a_session(oidc, client):
     assert client.get("/account/sign-on/link/?check=x")["Location"].startswith("/login/?next=")
 
 
@@ -119,7 +119,7 @@ def test_unlinking_takes_back_what_the_claim_gave(oidc, provider, visitor, berth
     assert log_in("anna").status_code == 403
 
 
-def test_nobody_locks_themselves_out(oidc, provider, visitor, bertha, settings):
+def test_the_only_way_to_log_in_is_not_unlinked(oidc, provider, visitor, bertha, settings):
     link(visitor, provider)
     bertha.set_unusable_password()
     bertha.save()
@@ -155,17 +155,17 @@ def admin(db):
     return admin
 
 
-def test_an_admin_unlinks_somebody(linked, admin, log_in):
+def test_an_admin_unlinks_another_account(linked, admin, log_in):
     person = f"/access/people/{linked.pk}/"
-    shown = admin.get(person).text
-    assert "<strong>anna</strong> of " in shown
-    assert f"{person}identity/unlink/" in shown
+    page = admin.get(person).text
+    assert "<strong>anna</strong> of " in page
+    assert f"{person}identity/unlink/" in page
     assert "their only way to log in" not in admin.get(f"{person}identity/unlink/").text
 
-    done = admin.post(f"{person}identity/unlink/", follow=True).text
+    answer = admin.post(f"{person}identity/unlink/", follow=True).text
 
-    assert "bertha is unlinked." in done
-    assert "identity/unlink/" not in done
+    assert "bertha is unlinked." in answer
+    assert "identity/unlink/" not in answer
     linked.refresh_from_db()
     assert linked.root_role_id is None
     assert [membership.group.name for membership in GroupMembership.objects.all()] == ["readers"]
@@ -176,27 +176,27 @@ def test_an_admin_unlinks_somebody(linked, admin, log_in):
     assert admin.post(f"{person}identity/unlink/").status_code == 403
 
 
-def test_an_admin_is_told_when_it_was_the_only_login(linked, admin, oidc):
+def test_the_page_warns_an_admin_if_it_is_the_only_login(linked, admin, oidc):
     oidc(link_by_email=True)
     linked.set_unusable_password()
     linked.email = "bertha@example.org"
     linked.save()
-    asked = admin.get(f"/access/people/{linked.pk}/identity/unlink/").text
-    assert "their only way to log in" in asked
-    assert "as bertha@example.org links the account again." in asked
+    response = admin.get(f"/access/people/{linked.pk}/identity/unlink/").text
+    assert "their only way to log in" in response
+    assert "as bertha@example.org links the account again." in response
 
 
-def test_only_admins_unlink_others_and_nobody_themselves_there(linked, visitor, admin):
+def test_only_admins_unlink_others_and_not_themselves_there(linked, visitor, admin):
     assert visitor.post(f"/access/people/{linked.pk}/identity/unlink/").status_code == 403
     alma = make_user("ada", root_role=BuiltIn.ADMIN)
-    own = Client()
-    own.force_login(alma)
-    assert own.post(f"/access/people/{alma.pk}/identity/unlink/").status_code == 403
+    person = Client()
+    person.force_login(alma)
+    assert person.post(f"/access/people/{alma.pk}/identity/unlink/").status_code == 403
     assert admin.get("/access/people/999999/identity/unlink/").status_code == 404
     assert SocialAccount.objects.filter(user=linked).exists()
 
 
-def test_memberships_say_that_the_provider_gave_them(linked, admin):
+def test_memberships_from_the_provider_are_marked(linked, admin):
     page = admin.get(f"/access/people/{linked.pk}/").text
     assert page.count("identity provider</span>") == 1
     by_group = {membership.group.name: membership.group_id for membership in GroupMembership.objects.all()}

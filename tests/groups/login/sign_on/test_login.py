@@ -31,13 +31,13 @@ def linked(provider, name="anna", **more):
     return user
 
 
-def test_without_settings_there_is_nothing(client, db):
+def test_without_settings_the_pages_are_404(client, db):
     assert "sso" not in client.get("/login/").text
     for page in ("/login/sso/", "/login/sso/callback/"):
         assert client.get(page).status_code == 404
 
 
-def test_the_login_page_offers_it(client, oidc):
+def test_the_login_page_has_a_button_for_the_provider(client, oidc):
     page = client.get("/login/?next=/activity/%3Fx%3D1").text
     assert 'href="/login/sso/?next=%2Factivity%2F%3Fx%3D1"' in page
     assert "Log in with Example" in page
@@ -85,20 +85,20 @@ def test_an_unfinished_login_is_forgotten_soon(client, oidc):
     assert client.session.get_expiry_age() == 600
 
 
-def test_a_client_without_a_secret(oidc, provider, log_in):
+def test_a_public_client_sends_no_secret(oidc, provider, log_in):
     oidc(client_id="public", client_secret="")
     linked(provider)
     provider.know("anna", **ANNA)
     assert is_in(log_in("anna").client)
 
 
-def test_it_never_leads_to_another_site(oidc, provider, log_in):
+def test_the_redirect_never_leads_to_another_site(oidc, provider, log_in):
     linked(provider)
     provider.know("anna", **ANNA)
     assert log_in("anna", next_url="https://evil.example/")["Location"] == "/"
 
 
-def test_somebody_unknown_gets_no_account(oidc, provider, log_in, caplog):
+def test_an_unknown_identity_gets_no_account(oidc, provider, log_in, caplog):
     provider.know("anna", **ANNA)
 
     answer = log_in("anna")
@@ -112,7 +112,7 @@ def test_somebody_unknown_gets_no_account(oidc, provider, log_in, caplog):
     assert not AuditEvent.objects.filter(type="user-logged-in").exists()
 
 
-def test_an_account_is_made_if_the_settings_say_so(oidc, provider, log_in):
+def test_an_account_is_created_if_the_settings_say_so(oidc, provider, log_in):
     oidc(create_accounts=True, root_role="Viewer")
     provider.know("anna", **ANNA)
 
@@ -135,7 +135,7 @@ def test_an_address_that_is_not_verified_is_not_stored(oidc, provider, log_in):
     assert User.objects.get().email is None
 
 
-def test_a_taken_name_is_nobody_elses(oidc, provider, log_in):
+def test_a_taken_name_creates_no_account(oidc, provider, log_in):
     oidc(create_accounts=True)
     make_user("Anna")
     provider.know("anna", **ANNA)
@@ -180,7 +180,7 @@ def test_an_address_links_one_identity_only(oidc, provider, log_in):
         ({"email": None}, 403),
     ],
 )
-def test_addresses_of_some_domains_only(oidc, provider, log_in, claims, status):
+def test_addresses_of_other_domains_are_refused(oidc, provider, log_in, claims, status):
     linked(provider)
     oidc(email_domains=frozenset({"example.org"}))
     provider.know("anna", **ANNA | claims)
@@ -200,14 +200,14 @@ def test_a_disabled_account_stays_out(oidc, provider, log_in, change):
     assert not is_in(answer.client)
 
 
-def test_anothers_provider_is_another_person(oidc, provider, log_in):
+def test_the_same_subject_of_another_provider_is_another_person(oidc, provider, log_in):
     user = make_user("anna")
     SocialAccount.objects.create(user=user, provider="https://old.example.org", uid="anna")
     provider.know("anna", **ANNA)
     assert log_in("anna").status_code == 403
 
 
-def test_cancelled(oidc, provider, log_in):
+def test_a_canceled_login_says_so(oidc, provider, log_in):
     answer = log_in("", cancel=True)
     assert answer.status_code == 403
     assert "did not let you in, or you canceled" in answer.text
@@ -215,7 +215,7 @@ def test_cancelled(oidc, provider, log_in):
     assert 'name="password"' in answer.text
 
 
-def test_a_state_of_nobody(client, oidc, caplog):
+def test_an_unknown_state_is_refused(client, oidc, caplog):
     answer = client.get("/login/sso/callback/?code=x&state=x")
     assert caplog.messages[-1].startswith("Login failed from 127.0.0.1: identity provider: ")
     assert answer.status_code == 400
@@ -223,7 +223,7 @@ def test_a_state_of_nobody(client, oidc, caplog):
     assert not AuditEvent.objects.exists()
 
 
-def test_an_answer_works_in_its_own_browser_once(oidc, provider):
+def test_an_answer_works_once_and_in_its_own_browser(oidc, provider):
     linked(provider)
     provider.know("anna", **ANNA)
     browser = Client()
@@ -258,7 +258,7 @@ def test_nonce_and_verifier_must_be_of_this_login(oidc, provider, name):
     assert not is_in(browser)
 
 
-def test_an_answer_of_another_issuer(oidc, provider):
+def test_an_answer_of_another_issuer_is_refused(oidc, provider):
     linked(provider)
     provider.know("anna", **ANNA)
     browser = Client()
@@ -267,7 +267,7 @@ def test_an_answer_of_another_issuer(oidc, provider):
     assert browser.get(back.replace("&iss=http", "&iss=https")).status_code == 502
 
 
-def test_a_provider_that_calls_itself_something_else(client, oidc, provider):
+def test_a_provider_whose_issuer_differs_is_refused(client, oidc, provider):
     oidc(issuer=provider.issuer.replace("127.0.0.1", "localhost"))
     assert client.get("/login/sso/").status_code == 502
 
@@ -286,7 +286,7 @@ def test_while_the_provider_is_down_passwords_work(client, oidc):
     assert client.post("/login/", {"username": "anna", "password": PASSWORD}).status_code == 302
 
 
-def test_the_provider_goes_down_in_between(oidc, provider, monkeypatch):
+def test_a_provider_that_fails_during_the_login_is_reported(oidc, provider, monkeypatch):
     linked(provider)
     provider.know("anna", **ANNA)
     browser = Client()
@@ -296,7 +296,7 @@ def test_the_provider_goes_down_in_between(oidc, provider, monkeypatch):
     assert not is_in(browser)
 
 
-def test_who_is_logged_in_goes_on(oidc, provider, log_in):
+def test_whoever_is_logged_in_is_redirected(oidc, provider, log_in):
     linked(provider)
     provider.know("anna", **ANNA)
     browser = log_in("anna").client
@@ -338,12 +338,12 @@ def test_a_second_factor_is_asked_for_too(oidc, provider, log_in, standing_clock
     set_up_app(user)
     provider.know("anna", **ANNA)
 
-    asked = log_in("anna", next_url="/activity/")
+    response = log_in("anna", next_url="/activity/")
 
-    assert asked["Location"] == "/login/code/"
-    assert not is_in(asked.client)
-    assert user.password not in str(dict(asked.client.session))
-    answer = asked.client.post("/login/code/", {"code": code_of()})
+    assert response["Location"] == "/login/code/"
+    assert not is_in(response.client)
+    assert user.password not in str(dict(response.client.session))
+    answer = response.client.post("/login/code/", {"code": code_of()})
     assert answer["Location"] == "/activity/"
     assert is_in(answer.client)
     assert AuditEvent.objects.get(type="user-logged-in").after == {"how": "provider, authenticator app"}

@@ -29,14 +29,14 @@ def test_off_by_default(given):
     assert oidc_settings() is None
 
 
-def test_two_are_enough(given):
+def test_issuer_and_client_id_are_enough(given):
     given(**BASE)
     assert oidc_settings() == OidcSettings(
         issuer="https://login.example.org/realms/work", client_id="flagadmin"
     )
 
 
-def test_all(given):
+def test_all_settings_are_read(given):
     given(
         **BASE,
         CLIENT_SECRET="s3cret",
@@ -81,7 +81,7 @@ def test_all(given):
         (BASE | {"CREATE_ACCOUNTS": "maybe"}, "FLAGADMIN_OIDC_CREATE_ACCOUNTS must be 1 or 0"),
     ],
 )
-def test_half_a_provider_is_refused(given, variables, message):
+def test_an_incomplete_provider_is_refused(given, variables, message):
     given(**variables)
     with pytest.raises(ImproperlyConfigured) as refusal:
         oidc_settings()
@@ -89,17 +89,17 @@ def test_half_a_provider_is_refused(given, variables, message):
 
 
 @pytest.mark.parametrize("issuer", ["http://127.0.0.1:8080", "http://localhost/x", "http://[::1]:1"])
-def test_on_this_machine_http_is_enough(given, issuer):
+def test_http_is_allowed_on_this_machine(given, issuer):
     given(**BASE | {"ISSUER": issuer})
     assert oidc_settings().issuer == issuer
 
 
-def test_the_address_of_the_configuration_is_the_issuers(given):
+def test_the_address_of_the_configuration_names_the_issuer(given):
     given(**BASE | {"ISSUER": "https://a.example/x/.well-known/openid-configuration"})
     assert oidc_settings().issuer == "https://a.example/x"
 
 
-def test_passwords_are_off_only_if_there_is_another_way(given, monkeypatch):
+def test_passwords_are_only_turned_off_with_a_provider(given, monkeypatch):
     monkeypatch.setenv("FLAGADMIN_PASSWORD_LOGIN", "off")
     with pytest.raises(ImproperlyConfigured, match="nobody could log in"):
         password_login(None)

@@ -59,7 +59,7 @@ def test_groups_come_and_go_with_the_claim(log_in):
     assert (before.actor_name, after.actor_name) == ("flagadmin", "flagadmin")
 
 
-def test_nothing_changes_without_a_change(log_in):
+def test_the_same_claim_again_changes_nothing(log_in):
     make_group("dev")
     log_in("dev")
     events = AuditEvent.objects.count()
@@ -75,7 +75,7 @@ def test_memberships_by_hand_stay(log_in, anna):
     assert log_in() == ["dev", "ops"]
 
 
-def test_what_is_given_again_by_hand_stays(log_in, anna):
+def test_a_membership_given_again_by_hand_stays(log_in, anna):
     group = make_group("dev")
     log_in("dev")
     change_members(group.pk, remove=[anna.pk], caller=Caller.system())
@@ -83,14 +83,14 @@ def test_what_is_given_again_by_hand_stays(log_in, anna):
     assert log_in() == ["dev"]
 
 
-def test_a_group_with_sso_names_is_known_by_these_only(log_in):
+def test_a_group_with_sso_names_matches_only_these(log_in):
     group = make_group("Developers")
     Group.objects.filter(pk=group.pk).update(mappings_sso=["dev", "/all/dev"])
     assert log_in("Developers") == []
     assert log_in("/all/dev") == ["Developers"]
 
 
-def test_names_count_as_they_are_written(log_in):
+def test_names_match_case_sensitively(log_in):
     make_group("Admins")
     assert log_in("admins", "Admins ") == []
 
@@ -103,7 +103,7 @@ def test_scim_groups_get_their_members_elsewhere(log_in, anna):
     assert log_in() == ["dev"]
 
 
-def test_root_roles(log_in, oidc, anna):
+def test_the_first_root_role_that_matches_is_given(log_in, oidc, anna):
     oidc(root_roles=(("ops", "Admin"), ("dev", "editor")))
     log_in("dev", "ops")
     assert anna.root_role_id == BuiltIn.ADMIN
@@ -133,7 +133,7 @@ def test_a_role_by_hand_stays(log_in, oidc, anna, first):
 
 
 @pytest.mark.parametrize("through", ["role", "group"])
-def test_the_last_admin_stays_one(log_in, oidc, anna, through):
+def test_the_last_admin_keeps_the_role(log_in, oidc, anna, through):
     oidc(root_roles=(("ops", "Admin"),) if through == "role" else ())
     make_group("ops", root_role=BuiltIn.ADMIN) if through == "group" else make_group("dev")
     log_in("ops", "dev")
@@ -142,14 +142,14 @@ def test_the_last_admin_stays_one(log_in, oidc, anna, through):
     assert anna.is_root_admin
 
 
-def test_an_unknown_role_in_the_settings(log_in, oidc):
+def test_an_unknown_role_in_the_settings_is_reported(log_in, oidc):
     oidc(root_roles=(("ops", "Adnim"),))
     with pytest.raises(ServiceUnavailable, match="Root role Adnim not found"):
         log_in("ops")
 
 
 @pytest.mark.parametrize("email", ["x" * 243 + "@example.org.evil.example", 5, None, "a\0@example.org"])
-def test_an_address_that_cannot_be_stored_is_none(oidc, settings, email):
+def test_an_address_that_cannot_be_stored_is_ignored(oidc, settings, email):
     identity = Identity.of({"sub": "x", "email": email, "email_verified": True}, settings.OIDC)
     assert (identity.email, identity.email_domain, identity.username) == ("", "", "")
 
@@ -165,14 +165,14 @@ def test_an_address_that_cannot_be_stored_is_none(oidc, settings, email):
         ({"groups": ["a", 5, None, "", "x" * 256, "nul\0"]}, {"a"}),
     ],
 )
-def test_values_of_the_claim(oidc, settings, claims, expected):
+def test_the_claim_may_be_a_list_or_a_string(oidc, settings, claims, expected):
     assert Identity.of({"sub": "x", **claims}, settings.OIDC).groups == expected
 
 
 @pytest.mark.parametrize(
     "claims", [{"realm_access.roles": ["a"]}, {"realm_access": {"roles": ["a"]}}], ids=["as it is", "inside"]
 )
-def test_a_claim_inside_another(claims):
+def test_a_dotted_claim_is_read_from_another(claims):
     oidc = OidcSettings(issuer=ISSUER, client_id="x", groups_claim="realm_access.roles")
     assert Identity.of({"sub": "x", **claims}, oidc).groups == {"a"}
 
@@ -185,7 +185,7 @@ def test_a_claim_inside_another(claims):
         {"groups": ["x"] * (MAX_GROUPS + 1)},
     ],
 )
-def test_groups_that_are_not_all_there_are_refused(oidc, settings, claims):
+def test_a_claim_without_all_groups_is_refused(oidc, settings, claims):
     with pytest.raises(NoAccess, match="groups"):
         Identity.of({"sub": "x", **claims}, settings.OIDC)
 
