@@ -21,9 +21,11 @@ SELECT current_setting('synchronous_standby_names') <> ''
 SYNCHRONOUS = "SELECT sync_state FROM pg_stat_replication"
 
 
-@pytest.fixture(params=[pytest.param(None, id="bundled"), pytest.param(15, id="15")])
+@pytest.fixture
 def databases(request: pytest.FixtureRequest) -> Iterator[tuple[Server, Server]]:
-    with replicated(programs_of(request.param) if request.param else None) as both:
+    """Of the bundled PostgreSQL, or of the version that a test names."""
+    version = getattr(request, "param", None)
+    with replicated(programs_of(version) if version else None) as both:
         both[0].ask("CREATE TABLE entries (name text)")
         yield both
 
@@ -68,6 +70,7 @@ def rejoin(former: Server, primary: Server) -> str:
     return output
 
 
+@pytest.mark.parametrize("databases", [None, 15], ids=["bundled", "15"], indirect=True)
 def test_directly_after_the_promotion_and_later(databases: tuple[Server, Server]) -> None:
     first, second = databases
     first.ask(INSERT.format("a"))
