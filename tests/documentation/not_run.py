@@ -54,7 +54,7 @@ _MAINTENANCE = (
 # What follows a block: the rest of a program that a page shows the beginning of, or what ends what it has begun.
 AFTER = {
     ("docs/operations.md", _MAINTENANCE): _MAINTENANCE.replace("true", "false"),
-    ("docs/sdk-languages.md", 'import { UnleashClient } from "unleash-proxy-client";'): "unleash.stop();",
+    ("docs/sdk-languages.md", 'import { UnleashClient } from "unleash-proxy-client";'): "process.exit();",
     ("docs/sdk.md", 'import { initialize } from "unleash-client";'): """
 await new Promise((resolve) => unleash.once("synchronized", resolve));
 if (!unleash.isEnabled("one-click-pay", { userId: "42" })) throw new Error("off");
