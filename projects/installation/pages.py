@@ -16,34 +16,40 @@ from projects.installation import actions
 from projects.installation.statistics import flatten_statistics, statistics
 
 # What the page shows of the statistics, by their names in the API.
-COUNTS = (
-    ("Projects", "projects"),
-    ("Flags", "featureToggles"),
-    ("Archived flags", "archivedFeatureToggles"),
-    ("Environments", "environments"),
-    ("Segments", "segments"),
-    ("Context fields", "contextFields"),
-    ("Strategy types", "strategies"),
-    ("Most strategies of a flag in one environment", "maxEnvironmentStrategies"),
-    ("Most constraints of a strategy", "maxConstraints"),
-    ("Most values of a constraint", "maxConstraintValues"),
-    ("Users", "users"),
-    ("Users without permissions", "readOnlyUsers"),
-    ("Service accounts", "serviceAccounts"),
-    ("Groups", "groups"),
-    ("Roles", "roles"),
-    ("Custom root roles", "customRootRoles"),
-    ("Custom root roles in use", "customRootRolesInUse"),
-    ("Admin tokens", "apiTokens.admin"),
-    ("Backend tokens", "apiTokens.backend"),
-    ("Backend tokens created as client tokens", "apiTokens.client"),
-    ("Frontend tokens", "apiTokens.frontend"),
-    ("Applications", "clientApps.allTime"),
-    ("Imports", "featureImports"),
-    ("Exports", "featureExports"),
-    ("Hourly counts of evaluations stored yesterday", "previousDayMetricsBucketsCount.enabledCount"),
-    ("Hourly counts of variants stored yesterday", "previousDayMetricsBucketsCount.variantCount"),
-)
+COUNTS = {
+    "Flags": (
+        ("Projects", "projects"),
+        ("Flags", "featureToggles"),
+        ("Archived flags", "archivedFeatureToggles"),
+        ("Environments", "environments"),
+        ("Segments", "segments"),
+        ("Context fields", "contextFields"),
+        ("Strategy types", "strategies"),
+        ("Most strategies of a flag in one environment", "maxEnvironmentStrategies"),
+        ("Most constraints of a strategy", "maxConstraints"),
+        ("Most values of a constraint", "maxConstraintValues"),
+    ),
+    "People and access": (
+        ("Users", "users"),
+        ("Users without permissions", "readOnlyUsers"),
+        ("Service accounts", "serviceAccounts"),
+        ("Groups", "groups"),
+        ("Roles", "roles"),
+        ("Custom root roles", "customRootRoles"),
+        ("Custom root roles in use", "customRootRolesInUse"),
+        ("Admin tokens", "apiTokens.admin"),
+        ("Backend tokens", "apiTokens.backend"),
+        ("Backend tokens created as client tokens", "apiTokens.client"),
+        ("Frontend tokens", "apiTokens.frontend"),
+    ),
+    "Use": (
+        ("Applications", "clientApps.allTime"),
+        ("Imports", "featureImports"),
+        ("Exports", "featureExports"),
+        ("Hourly counts of evaluations stored yesterday", "previousDayMetricsBucketsCount.enabledCount"),
+        ("Hourly counts of variants stored yesterday", "previousDayMetricsBucketsCount.variantCount"),
+    ),
+}
 PERIODS = (7, 30, 60, 90)
 BY_PERIOD = (
     ("Active users", "activeUsers.last{}"),
@@ -108,10 +114,12 @@ def statistics_context(caller: Caller) -> dict[str, Any]:
         "instance_id": counts["instanceId"],
         "is_sign_on_enabled": counts["OIDCenabled"],
         "is_password_enabled": counts["passwordAuthEnabled"],
-        "counts": [(label, counts[name]) for label, name in COUNTS],
+        "counts": {
+            subject: [(label, counts[name]) for label, name in rows] for subject, rows in COUNTS.items()
+        },
         "periods": PERIODS,
         "by_period": [
-            (label, [counts.get(name.format(days)) for days in PERIODS]) for label, name in BY_PERIOD
+            (label, [(days, counts.get(name.format(days))) for days in PERIODS]) for label, name in BY_PERIOD
         ],
     }
 
