@@ -1,7 +1,7 @@
 """Describes what users lose when a group is deleted."""
 
 from flagadmin.core.errors import counted
-from flagadmin.core.lists.pages import SHOWN
+from flagadmin.core.lists.pages import MAX_NAMES
 from groups.groups.actions import GroupDeletion
 
 NUMBERS = ("None", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine")
@@ -17,16 +17,16 @@ def describe_deletion(plan: GroupDeletion) -> str:
 
 
 def list_members(plan: GroupDeletion) -> list[tuple[str, str]]:
-    """(member, note) for up to SHOWN members; those who lose all access come first."""
+    """(member, note) for up to MAX_NAMES members; those who lose all access come first."""
     losing_ids = {user.pk for user in plan.losing_all}
-    hidden = len(plan.members) - SHOWN
+    hidden = len(plan.members) - MAX_NAMES
     members = sorted(plan.members, key=lambda user: user.pk not in losing_ids)
     lines = [
         (
             user.display_name,
             "will see no project" if user.pk in losing_ids else "disabled" * (not user.is_active),
         )
-        for user in members[:SHOWN]
+        for user in members[:MAX_NAMES]
     ]
     return [*lines, (f"and {hidden:,} more", "")] if hidden > 0 else lines
 
@@ -50,6 +50,6 @@ def _describe_losses(plan: GroupDeletion) -> str:
 
 
 def _join(parts: list[str]) -> str:
-    if len(parts) > SHOWN:
-        return f"{', '.join(parts[:SHOWN])} and {len(parts) - SHOWN:,} more"
+    if len(parts) > MAX_NAMES:
+        return f"{', '.join(parts[:MAX_NAMES])} and {len(parts) - MAX_NAMES:,} more"
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

@@ -1,9 +1,8 @@
 """Choices in the forms of the access pages: root roles, and accounts by name."""
 
 from flagadmin.core.errors import InvalidOperation
+from flagadmin.core.lists.pages import MAX_OPTIONS
 from groups.models import Role, User
-
-OFFERED = 200
 
 
 def list_root_role_choices() -> list[tuple[str, str]]:
@@ -11,9 +10,9 @@ def list_root_role_choices() -> list[tuple[str, str]]:
 
 
 def suggest_accounts() -> list[tuple[str, str]]:
-    """(user name, display name) of up to OFFERED active accounts, as suggestions for a text input."""
+    """(user name, display name) of up to MAX_OPTIONS active accounts, as suggestions for a text input."""
     users = User.objects.active().order_by("username")
-    return [(user.username, user.name) for user in users[:OFFERED]]
+    return [(user.username, user.name) for user in users[:MAX_OPTIONS]]
 
 
 def find_account_by_name(text: str) -> User:

@@ -13,7 +13,7 @@ from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.errors import clipped
 from flagadmin.core.http.path_ids import path_id
-from flagadmin.core.lists.pages import OFFERED, Column, Filter, curl_for
+from flagadmin.core.lists.pages import MAX_OPTIONS, Column, Filter, curl_for
 from groups.console import ConfirmPage, Crumbs, EditPage, FormPage, ListPage, read_next_page
 from playground.models import SavedContext
 from playground.pages.kept_contexts import with_kept
@@ -107,7 +107,7 @@ class SavedContextPage(FormPage):
 
     def get_form_kwargs(self) -> dict[str, Any]:
         names = self.flags().order_by("name").values_list("name", flat=True)
-        return super().get_form_kwargs() | {"flags": list(names[:OFFERED])}
+        return super().get_form_kwargs() | {"flags": list(names[:MAX_OPTIONS])}
 
     def crumbs(self) -> Crumbs:
         return (("Saved contexts", reverse("saved-contexts")),)

@@ -5,7 +5,7 @@ from typing import Any
 from django import forms
 from django.contrib import messages
 
-from flagadmin.core.lists.pages import OFFERED, curl_for
+from flagadmin.core.lists.pages import MAX_OPTIONS, curl_for
 from groups.console import Crumbs, FormPage
 from groups.permissions import Permission
 from projects.access import access_flag
@@ -77,13 +77,13 @@ class ClonePage(FlagFormPage):
 
 
 class MoveForm(forms.Form):
-    """``targets`` are offered; a longer list than OFFERED is a text input."""
+    """``targets`` are offered; a longer list than MAX_OPTIONS is a text input."""
 
     project = forms.CharField(label="Target project")
 
     def __init__(self, *args: Any, targets: list[tuple[str, str]], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        if len(targets) <= OFFERED:
+        if len(targets) <= MAX_OPTIONS:
             choices = [("", "Select a project"), *((pk, f"{name} ({pk})") for pk, name in targets)]
             self.fields["project"].widget = forms.Select(choices=choices)
         else:

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponseBase, JsonResponse
 
-from flagadmin.core.lists.pages import OFFERED, Listing, change_query, csv_response, curl_for
+from flagadmin.core.lists.pages import MAX_OPTIONS, Listing, change_query, csv_response, curl_for
 from groups.console import ConsolePage, Crumbs
 from groups.permissions import Permission
 from projects.access import access_flag
@@ -121,7 +121,7 @@ class FlagPage(ConsolePage):
         return Listing(self.request.GET, rows, columns=(), per_page=per_page, page_name=page_name)
 
     def parents(self) -> list[str]:
-        return [] if self.flag.is_archived else possible_parents(self.flag, most=OFFERED)
+        return [] if self.flag.is_archived else possible_parents(self.flag, most=MAX_OPTIONS)
 
     def curl(self) -> str:
         return curl_for(self.request, "GET", api_path(self.kwargs["project_id"], self.kwargs["name"]))

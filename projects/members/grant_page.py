@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import ValidationError
-from flagadmin.core.lists.pages import OFFERED
+from flagadmin.core.lists.pages import MAX_OPTIONS
 from groups.console import Crumbs, FormPage
 from groups.groups.actions import change_members
 from groups.groups.console import OneGroup, group_url
@@ -62,7 +62,7 @@ class GrantForm(forms.Form):
 
 def offer(field: Any, choices: Sequence[tuple[str, str]], hint: str) -> None:
     """Choices in a select, or typed if there are too many."""
-    if len(choices) > OFFERED:
+    if len(choices) > MAX_OPTIONS:
         field.widget = forms.TextInput(attrs={"placeholder": hint, "autocomplete": "off"})
     field.choices = [("", "none"), *choices]
 

@@ -7,11 +7,11 @@ from django.db.models import Count, Q, QuerySet
 from django.db.models.functions import Coalesce
 
 from flagadmin.core.errors import InvalidOperation
-from flagadmin.core.lists.pages import Column, Filter, curl_for
+from flagadmin.core.lists.pages import MAX_OPTIONS, Column, Filter, curl_for
 from groups.access import missing
 from groups.console import ActionPage, Crumbs, ListPage
 from groups.models import Grant, Group, Role, User
-from groups.people.choices import OFFERED, find_account_by_name, suggest_accounts
+from groups.people.choices import find_account_by_name, suggest_accounts
 from groups.permissions import BuiltIn
 from projects.access import access_project
 from projects.console import api_path, project_crumbs, project_url
@@ -113,7 +113,7 @@ class ProjectAccessPage(ListPage):
 
 def known_holders() -> list[tuple[str, str]]:
     """Options for the name field: user names, and groups as ``group: Checkout team``."""
-    groups = Group.objects.order_by("name").values_list("name", flat=True)[:OFFERED]
+    groups = Group.objects.order_by("name").values_list("name", flat=True)[:MAX_OPTIONS]
     return [(f"{GROUP_PREFIX}{name}", "") for name in groups] + suggest_accounts()
 
 

@@ -8,7 +8,7 @@ from django import forms
 from django.utils import timezone
 
 from flagadmin.core.errors import ValidationError
-from flagadmin.core.lists.pages import OFFERED
+from flagadmin.core.lists.pages import MAX_OPTIONS
 from groups.access import Caller
 from groups.models import ApiToken
 from groups.permissions import Permission
@@ -88,7 +88,7 @@ class TokenForm(forms.Form):
             projects = projects.filter(id__in=projects_with(caller, Permission.CREATE_PROJECT_API_TOKEN))
             field.help_text = "Choose one: your roles let you create tokens for one project at a time."
         named = [(p.pk, p.name if p.name == p.pk else f"{p.name} ({p.pk})") for p in projects]
-        if len(named) > OFFERED:
+        if len(named) > MAX_OPTIONS:
             field.widget = TypedIds(attrs={"autocomplete": "off", "spellcheck": "false"})
             field.help_text = field.help_text or "Project ids, separated by commas. All projects: *"
         every = [("*", "All projects, including future ones")] if anywhere else []

@@ -53,8 +53,8 @@ from rest_framework.request import Request
 from flagadmin.core.errors import AppError, ValidationError, choices
 
 Row = TypeVar("Row")
-OFFERED = 200  # the number of choices in a select; if there are more, the field is a text input
-SHOWN = 100  # the number of names in a sentence or in a list without pages
+MAX_OPTIONS = 200  # the number of choices in a select; if there are more, the field is a text input
+MAX_NAMES = 100  # the number of names in a sentence or in a list without pages
 MAX_IN_CURL = 10_000  # the longest body, in characters, that a curl command contains inline
 
 
@@ -97,11 +97,11 @@ class Filter:
     @property
     def is_typed(self) -> bool:
         """Whether the field is a text input because it has no options, or too many for a select."""
-        return self.options is None or len(self.options) > OFFERED
+        return self.options is None or len(self.options) > MAX_OPTIONS
 
     @property
     def offered(self) -> Sequence[tuple[str, str]]:
-        return (self.options or ())[:OFFERED]
+        return (self.options or ())[:MAX_OPTIONS]
 
     def label_of(self, value: str) -> str:
         return dict(self.options or ()).get(value, value)
@@ -203,7 +203,7 @@ class Listing(Generic[Row]):
                 yield from ((name, value) for value in values)
 
 
-def cut(names: Sequence[str], limit: int = SHOWN) -> list[str]:
+def cut(names: Sequence[str], limit: int = MAX_NAMES) -> list[str]:
     """The first ``most`` names, followed by the number of the others: "and 240 more"."""
     more = len(names) - limit
     return [*names[:limit], f"and {more:,} more"] if more > 0 else list(names)

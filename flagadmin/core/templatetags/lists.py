@@ -15,7 +15,7 @@ register = template.Library()
 
 
 @register.filter
-def cut(names: Sequence[str], most: int = pages.SHOWN) -> list[str]:
+def cut(names: Sequence[str], most: int = pages.MAX_NAMES) -> list[str]:
     """The first names, followed by "and 240 more"."""
     return pages.cut(names, most)
 

@@ -92,7 +92,7 @@ def test_only_admins_grant_from_here(browse, people, team, address):
 
 
 def test_many_projects_and_groups_are_typed(browse, team, address, monkeypatch):
-    monkeypatch.setattr("projects.members.grant_page.OFFERED", 0)
+    monkeypatch.setattr("projects.members.grant_page.MAX_OPTIONS", 0)
 
     assert browse("admin").get(address).text.count("<select") == 2
     browse("admin").post(address, {"project": "shop", "role": MEMBER, "group": "Team"})

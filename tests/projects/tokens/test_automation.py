@@ -152,7 +152,7 @@ def test_a_link_chooses_kind_project_and_environment(browse, people, shop):
 
 
 def test_many_projects_are_typed(browse, people, shop, monkeypatch):
-    monkeypatch.setattr("projects.tokens.forms.OFFERED", 0)
+    monkeypatch.setattr("projects.tokens.forms.MAX_OPTIONS", 0)
 
     assert "separated by commas" in browse("admin").get("/access/tokens/new/").text
     create(browse("admin"), projects="shop")
