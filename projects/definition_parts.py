@@ -107,10 +107,10 @@ def _read_parents(cursor: Any, where: dict[str, Any], parts: FlagParts) -> None:
 
 def read_segments(cursor: Any, ids: Iterable[int]) -> dict[int, SegmentDefinition]:
     """Segments by id. One statement; none without ids."""
-    listed = sorted(ids)
-    if not listed:
+    segment_ids = sorted(ids)
+    if not segment_ids:
         return {}
-    cursor.execute(_SEGMENTS, {"segments": listed})
+    cursor.execute(_SEGMENTS, {"segments": segment_ids})
     return {
         segment_id: {"id": segment_id, "name": name, "constraints": orjson.loads(constraints)}
         for segment_id, name, constraints in cursor.fetchall()

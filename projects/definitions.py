@@ -56,14 +56,14 @@ def read_definitions(
 
     Only those named `flags`, if given; with `segments` that they need not use.
     """
-    wanted = list(projects)
+    project_ids = list(projects)
     with connection.cursor() as cursor:
         if flags is None:
-            rows = _read_flags(cursor, f"{_IN_PROJECTS} AND {_ACTIVE}", projects=wanted)
+            rows = _read_flags(cursor, f"{_IN_PROJECTS} AND {_ACTIVE}", projects=project_ids)
         else:
             # Not by the project too: a few names are found fastest by their own index.
             named = _read_flags(cursor, f"{_NAMED} AND {_ACTIVE}", names=list(flags))
-            rows = [row for row in named if row[_PROJECT] in wanted]
+            rows = [row for row in named if row[_PROJECT] in project_ids]
         return _definitions(cursor, rows, environment, segments)
 
 

@@ -213,16 +213,16 @@ def _used_fields(strategies: list[Document], switches: list[Document], segments:
     """
     used = {
         constraint["contextName"]
-        for listed in (*strategies, *segments)
-        for constraint in listed.get("constraints", ())
+        for document in (*strategies, *segments)
+        for constraint in document.get("constraints", ())
     }
     used |= {
         strategy["parameters"]["stickiness"]
         for strategy in strategies
         if "stickiness" in strategy["parameters"]
     }
-    for listed in (*strategies, *switches):
-        for variant in listed["variants"]:
+    for document in (*strategies, *switches):
+        for variant in document["variants"]:
             used.add(variant.get("stickiness", ""))
             used |= {override["contextName"] for override in variant.get("overrides", ())}
     return used

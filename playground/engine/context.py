@@ -34,12 +34,12 @@ class Context:
 
     def __init__(self, document: Mapping[str, Any] | None = None) -> None:
         document = mapping_of(document)
-        given = _texts(mapping_of(document.get("properties")))
-        given |= _texts({key: value for key, value in document.items() if key != "properties"})
-        if given.get("currentTime") == "":
-            del given["currentTime"]
-        self.given = given
-        self.values = given | {
+        texts = _texts(mapping_of(document.get("properties")))
+        texts |= _texts({key: value for key, value in document.items() if key != "properties"})
+        if texts.get("currentTime") == "":
+            del texts["currentTime"]
+        self.given = texts
+        self.values = texts | {
             field: default for field, default in DEFAULTS.items() if document.get(field) is None
         }
 
@@ -56,13 +56,13 @@ class Context:
         """The same as ``Context(document).at(now)``, of a document whose values, and those of its properties, are
         strings: a comparison has ten thousand."""
         context = cls.__new__(cls)
-        given = {field: text for field, text in document.items() if field != "properties"}
-        given = {**document.get("properties", NOTHING), **given}
-        if given.get("currentTime") == "":
-            del given["currentTime"]
-        context.given = given
+        texts = {field: text for field, text in document.items() if field != "properties"}
+        texts = {**document.get("properties", NOTHING), **texts}
+        if texts.get("currentTime") == "":
+            del texts["currentTime"]
+        context.given = texts
         defaults = {field: default for field, default in DEFAULTS.items() if field not in document}
-        context.values = {"currentTime": now, **given, **defaults}
+        context.values = {"currentTime": now, **texts, **defaults}
         return context
 
     def at(self, now: PointInTime) -> Context:

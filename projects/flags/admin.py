@@ -152,8 +152,8 @@ class DependencyInline(OfFlag):
             raise ValidationError.at("variants", "must be a list of variant names")
 
     def create(self, obj: Dependency, form: Any, caller: Caller) -> None:
-        given = {"feature": obj.parent.name, "enabled": obj.enabled, "variants": obj.variants}
-        dependencies.add_dependency(obj.flag.project_id, obj.flag.name, given, caller=caller)
+        values = {"feature": obj.parent.name, "enabled": obj.enabled, "variants": obj.variants}
+        dependencies.add_dependency(obj.flag.project_id, obj.flag.name, values, caller=caller)
 
     def change(self, obj: Dependency, form: Any, caller: Caller) -> None:
         old = Dependency.objects.select_related("parent").get(pk=obj.pk)

@@ -90,23 +90,23 @@ class SelectedFlags(ConsolePage):
             messages.error(request, error.message)
             return HttpResponseRedirect(self.back())
 
-    def flags(self, given: QueryDict) -> list[Flag]:
+    def flags(self, form: QueryDict) -> list[Flag]:
         """The selected flags by name. Raises NotFound, NoAccess, NothingSelected."""
         project = access_project(self.caller, self.kwargs["project_id"])
         self.check_permission(project.pk)
-        self.all = "all" in given
-        return select_flags(project, given, archived=self.archived)
+        self.all = "all" in form
+        return select_flags(project, form, archived=self.archived)
 
     def ask(self, flags: Sequence[Flag]) -> HttpResponseBase:
         """Redirects to the page about the selected flags, so that reloading it submits nothing.
 
         Answers with the page itself if its URL would be too long.
         """
-        given = self.request.GET.copy()
-        given.update(self.request.POST)
-        for name in ("csrfmiddlewaretoken", *(["name"] if "matching" in given else [])):
-            given.pop(name, None)
-        address = f"{self.request.path}?{given.urlencode()}"
+        query = self.request.GET.copy()
+        query.update(self.request.POST)
+        for name in ("csrfmiddlewaretoken", *(["name"] if "matching" in query else [])):
+            query.pop(name, None)
+        address = f"{self.request.path}?{query.urlencode()}"
         return HttpResponseRedirect(address) if len(address) <= MAX_ADDRESS else self.shown(flags)
 
     def shown(self, flags: Sequence[Flag]) -> HttpResponseBase:
@@ -131,15 +131,15 @@ class NothingSelected(ValidationError):
         super().__init__(f"Select {state} of this project first.")
 
 
-def select_flags(project: Project, given: QueryDict, *, archived: bool = False) -> list[Flag]:
+def select_flags(project: Project, form: QueryDict, *, archived: bool = False) -> list[Flag]:
     """The flags that a form selects, by name. Raises NothingSelected, and ValidationError for too many."""
     flags: QuerySet[Flag] = Flag.objects.archived(archived).filter(project=project).order_by("name")
-    if "matching" in given:
-        flags = matching_flags(flags, project, QueryDict(str(given["matching"])))
+    if "matching" in form:
+        flags = matching_flags(flags, project, QueryDict(str(form["matching"])))
         if flags.count() > MAX_MATCHING:
             raise ValidationError(f"Select at most {MAX_MATCHING} flags at once.")
-    elif "all" not in given:
-        flags = flags.filter(name__in=given.getlist("name"))
+    elif "all" not in form:
+        flags = flags.filter(name__in=form.getlist("name"))
     if not flags:
         raise NothingSelected(archived)
     return list(flags)
@@ -237,8 +237,8 @@ class DeletePage(SelectedFlags, ConfirmPage):
     template_name = "console/confirm.html"
 
     def plan(self) -> dict[str, Any]:
-        given = self.request.POST if self.request.method == "POST" else self.request.GET
-        self.names = [flag.name for flag in self.flags(given)]
+        form = self.request.POST if self.request.method == "POST" else self.request.GET
+        self.names = [flag.name for flag in self.flags(form)]
         self.title = f"Delete {count_flags(self.names)}"
         return {
             "removed_items": self.names,

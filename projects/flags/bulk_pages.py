@@ -35,8 +35,8 @@ class TogglePage(Drafting, SelectedFlags):
 
     def setup(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
         super().setup(request, *args, **kwargs)
-        given = request.POST if "enabled" in request.POST else request.GET
-        self.turned = "on" if given.get("enabled") == "on" else "off"
+        form = request.POST if "enabled" in request.POST else request.GET
+        self.turned = "on" if form.get("enabled") == "on" else "off"
         self.environment = request.POST.get("environment", request.GET.get("environment", ""))
 
     def check_permission(self, project_id: str) -> None:

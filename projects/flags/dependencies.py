@@ -23,13 +23,13 @@ from projects.models import Dependency, Flag, FlagEnvironment, Project, Strategy
 
 
 @transactional
-def add_dependency(project_id: str, name: str, given: Mapping[str, Any], *, caller: Caller) -> None:
+def add_dependency(project_id: str, name: str, values: Mapping[str, Any], *, caller: Caller) -> None:
     """Makes the flag depend on the parent ``feature``, or updates an existing dependency.
 
     Raises NotFound, NoAccess, ValidationError.
     """
     flag = access_flag_for_update(caller, project_id, name, Permission.UPDATE_FEATURE_DEPENDENCY)
-    document = dependency_document(given)
+    document = dependency_document(values)
     # Every change to a flag takes the project lock, which keeps the parent unchanged until commit.
     parent = Flag.objects.readable_by(caller).filter(name=document["feature"]).first()
     _check(flag, parent, document["feature"])
@@ -54,9 +54,9 @@ def add_dependency(project_id: str, name: str, given: Mapping[str, Any], *, call
     )
 
 
-def check_parent(flag: Flag, given: Mapping[str, Any], *, caller: Caller) -> DependencyDefinition:
+def check_parent(flag: Flag, values: Mapping[str, Any], *, caller: Caller) -> DependencyDefinition:
     """The dependency as it would be stored. Raises ValidationError."""
-    document = dependency_document(given)
+    document = dependency_document(values)
     parent = Flag.objects.readable_by(caller).filter(name=document["feature"]).first()
     _check(flag, parent, document["feature"])
     return document

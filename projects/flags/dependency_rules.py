@@ -29,13 +29,13 @@ class ProposedDependency:
     path: str
 
 
-def dependency_document(given: Mapping[str, Any]) -> DependencyDefinition:
+def dependency_document(values: Mapping[str, Any]) -> DependencyDefinition:
     """``feature enabled variants`` as stored: enabled by default; variants only if the parent must be on."""
-    enabled = given.get("enabled") is not False
+    enabled = values.get("enabled") is not False
     return {
-        "feature": given["feature"],
+        "feature": values["feature"],
         "enabled": enabled,
-        "variants": list(given.get("variants") or []) if enabled else [],
+        "variants": list(values.get("variants") or []) if enabled else [],
     }
 
 

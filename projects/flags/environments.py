@@ -113,7 +113,7 @@ def set_variants(
     project_id: str,
     name: str,
     environment: str,
-    given: Variants,
+    variants: Variants,
     *,
     expected: Expected = None,
     caller: Caller,
@@ -123,7 +123,7 @@ def set_variants(
     An empty list removes all variants. Raises NotFound, NoAccess, EditConflict, ValidationError.
     """
     return edit_variants(
-        project_id, name, environment, lambda before: given, expected=expected, caller=caller
+        project_id, name, environment, lambda before: variants, expected=expected, caller=caller
     )
 
 
@@ -143,9 +143,9 @@ def edit_variants(
     rows = FlagEnvironment.objects.filter(flag=flag, environment_id=environment)
     row = rows.first() or FlagEnvironment(flag=flag, environment_id=environment)
     check_expected(expected, row.variants)
-    given = edit(row.variants)
-    check_values(variants_problems(given, ""))
-    before, row.variants = row.variants, variants_document(given, row.variants)
+    variants = edit(row.variants)
+    check_values(variants_problems(variants, ""))
+    before, row.variants = row.variants, variants_document(variants, row.variants)
     if row.variants != before:
         row.save()
         record(
@@ -164,7 +164,7 @@ def edit_variants(
 
 @transactional
 def set_variants_in(
-    project_id: str, name: str, environments: Sequence[str], given: Variants, *, caller: Caller
+    project_id: str, name: str, environments: Sequence[str], variants: Variants, *, caller: Caller
 ) -> list[VariantDefinition]:
     """Replaces the flag's variants in each of these environments, all or none, and returns them as stored.
 
@@ -180,12 +180,12 @@ def set_variants_in(
     check_values(
         [
             *environment_problems(places, list(used.values_list("environment_id", flat=True))),
-            *variants_problems(given, "variants"),
+            *variants_problems(variants, "variants"),
         ]
     )
     stored: list[VariantDefinition] = []
     for environment in sorted(set(environments)):
-        stored = set_variants(project_id, name, environment, given, caller=caller)
+        stored = set_variants(project_id, name, environment, variants, caller=caller)
     return stored
 
 

@@ -66,9 +66,9 @@ class FlagPage(ConsolePage):
         )
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        caller, flag, document, given = self.caller, self.flag, self.document, self.request.GET
+        caller, flag, document, query = self.caller, self.flag, self.document, self.request.GET
         evaluations = self.evaluations()
-        focus = given.get("environment", "")
+        focus = query.get("environment", "")
         may = check_permissions(
             caller,
             flag.project_id,
@@ -103,18 +103,18 @@ class FlagPage(ConsolePage):
         )
 
     def history(self) -> FlagHistory:
-        given = self.request.GET
-        before = given.get("before", "")
+        query = self.request.GET
+        before = query.get("before", "")
         known = int(before) if before.isascii() and before.isdecimal() and len(before) < 19 else None
         return flag_history(
-            self.flag, self.environments, given.get("history", ""), before=known, caller=self.caller
+            self.flag, self.environments, query.get("history", ""), before=known, caller=self.caller
         )
 
     def periods(self) -> list[tuple[str, str, None, bool]]:
-        given = self.request.GET
+        query = self.request.GET
         return [
-            ("24 hours", change_query(given, period=None), None, not self.by_day),
-            ("30 days", change_query(given, period=MONTH), None, self.by_day),
+            ("24 hours", change_query(query, period=None), None, not self.by_day),
+            ("30 days", change_query(query, period=MONTH), None, self.by_day),
         ]
 
     def paged(self, rows: Any, page_name: str, per_page: int = SHOWN_ROWS) -> Listing[Any]:

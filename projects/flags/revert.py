@@ -116,8 +116,8 @@ def _write(flag: Flag, part: FlagPart) -> None:
 
 def _write_parents(flag: Flag, part: FlagPart) -> None:
     """Replaces all, because their ids are their order."""
-    wanted = part.after["dependencies"]
-    parents = Flag.objects.filter(name__in=[dependency["feature"] for dependency in wanted])
+    dependencies = part.after["dependencies"]
+    parents = Flag.objects.filter(name__in=[dependency["feature"] for dependency in dependencies])
     ids = dict(parents.values_list("name", "pk"))
     Dependency.objects.filter(flag=flag).delete()
     Dependency.objects.bulk_create(
@@ -127,7 +127,7 @@ def _write_parents(flag: Flag, part: FlagPart) -> None:
             enabled=dependency["enabled"],
             variants=dependency["variants"],
         )
-        for dependency in wanted
+        for dependency in dependencies
     )
 
 

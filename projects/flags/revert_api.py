@@ -117,8 +117,8 @@ class RevertViewSet(ETagMixin, OnFlagViewSet):
     )
     def list(self, request: ApiRequest, project_id: str, name: str) -> Response:
         """List what reverting the flag to a version would change, and what cannot be restored. Changes nothing."""
-        given = {key: request.query_params[key] for key in ("event", "at") if key in request.query_params}
-        target = self.target(validated(VersionQuery(data=given)))
+        query = {key: request.query_params[key] for key in ("event", "at") if key in request.query_params}
+        target = self.target(validated(VersionQuery(data=query)))
         plan = plan_revert(self.flag, target, caller=self.caller)
         used = {segment for planned in plan.parts for segment in planned.part.used_segments()}
         segments = dict(Segment.objects.filter(pk__in=used).values_list("pk", "name"))

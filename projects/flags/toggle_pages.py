@@ -39,9 +39,9 @@ class ToggleFlag(Drafting, ActionPage):
 
     def setup(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
         super().setup(request, *args, **kwargs)
-        given = request.POST if request.method == "POST" else request.GET
-        self.environment = given.get("environment", request.GET.get("environment", ""))
-        self.turned = "on" if given.get("enabled") == "on" else "off"
+        form = request.POST if request.method == "POST" else request.GET
+        self.environment = form.get("environment", request.GET.get("environment", ""))
+        self.turned = "on" if form.get("enabled") == "on" else "off"
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         if "confirmed" not in request.POST and self.in_production():
@@ -50,8 +50,8 @@ class ToggleFlag(Drafting, ActionPage):
 
     def question(self) -> str:
         """The URL of the confirmation page: a page with one can be left and returned to, an answer to a form cannot."""
-        asked = {"environment": self.environment, "enabled": self.turned, "next": self.address()}
-        return f"{self.request.path}?{urlencode(asked)}"
+        query = {"environment": self.environment, "enabled": self.turned, "next": self.address()}
+        return f"{self.request.path}?{urlencode(query)}"
 
     def in_production(self) -> bool:
         return Environment.objects.production().filter(name=self.environment).exists()

@@ -28,7 +28,7 @@ from projects.strategies.rules import StrategyDefaults, merge_strategy, plan_str
 
 @transactional
 def add_strategy(
-    project_id: str, name: str, environment: str, given: Mapping[str, Any], *, caller: Caller
+    project_id: str, name: str, environment: str, values: Mapping[str, Any], *, caller: Caller
 ) -> StrategyDefinition:
     """Adds a strategy and returns its document. Without ``sortOrder`` it becomes the last one.
 
@@ -36,7 +36,7 @@ def add_strategy(
     """
     permission = Permission.CREATE_FEATURE_STRATEGY
     flag, _ = _access(project_id, name, environment, permission, caller=caller)
-    document = check_strategy(flag, given)
+    document = check_strategy(flag, values)
     check_room_for_strategy(flag, environment)
     strategy = insert_strategy(flag, environment, document)
     return _record(EventType.FEATURE_STRATEGY_ADD, strategy, environment, None, caller=caller)
@@ -70,13 +70,13 @@ def insert_strategy(flag: Flag, environment: str, document: StrategyDefinition) 
 
 
 def check_strategy(
-    flag: Flag, given: Mapping[str, Any], *, stored_variants: Sequence[VariantDefinition] = ()
+    flag: Flag, values: Mapping[str, Any], *, stored_variants: Sequence[VariantDefinition] = ()
 ) -> StrategyDefinition:
     """The document to store for the given values. Raises ValidationError with every problem."""
     defaults = StrategyDefaults(flag=flag.name, stickiness=flag.project.default_stickiness)
-    hold_segments(given.get("segments") or [])
+    hold_segments(values.get("segments") or [])
     document, problems = plan_strategy(
-        given,
+        values,
         "",
         defaults=defaults,
         known_names=load_known_names(flag.project_id),
@@ -92,7 +92,7 @@ def update_strategy(
     name: str,
     environment: str,
     strategy_id: str,
-    given: Mapping[str, Any],
+    values: Mapping[str, Any],
     *,
     expected: Expected = None,
     caller: Caller,
@@ -106,7 +106,7 @@ def update_strategy(
         name,
         environment,
         strategy_id,
-        lambda before: merge_strategy(before, given),
+        lambda before: merge_strategy(before, values),
         expected=expected,
         caller=caller,
     )

@@ -77,7 +77,9 @@ class StrategyViewSet(ETagMixin, OnFlagViewSet):
     )
     def create(self, request: ApiRequest, **where: Any) -> Response:
         """Add a strategy. It is the last one unless sortOrder says otherwise."""
-        return Response(actions.add_strategy(**where, given=self.validated(StrategyBody), caller=self.caller))
+        return Response(
+            actions.add_strategy(**where, values=self.validated(StrategyBody), caller=self.caller)
+        )
 
     @extend_schema(
         operation_id="setStrategySortOrder", request=StrategyPlace(many=True), responses={200: None}
@@ -103,9 +105,11 @@ class StrategyViewSet(ETagMixin, OnFlagViewSet):
 
         Disabling the last enabled strategy turns the flag off in the environment.
         """
-        given = self.validated(StrategyChanges)
+        values = self.validated(StrategyChanges)
         expected = self.expected
-        return Response(actions.update_strategy(**where, given=given, expected=expected, caller=self.caller))
+        return Response(
+            actions.update_strategy(**where, values=values, expected=expected, caller=self.caller)
+        )
 
     @extend_schema(
         operation_id="patchFeatureStrategy",

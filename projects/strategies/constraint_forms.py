@@ -84,35 +84,35 @@ def operator_choices() -> list[tuple[str, str]]:
     ]
 
 
-def read_constraints(given: QueryDict, stored: Any) -> list[dict[str, Any]]:
+def read_constraints(form: QueryDict, stored: Any) -> list[dict[str, Any]]:
     """The constraints of a submitted form, in order, each with both ``values`` and ``value``.
 
     ``stored`` are the constraints whose values rows may refer to.
     """
     lists = (_select_values(constraint) for constraint in objects_of(stored))
     kept = KeptValues(values for values in lists if is_long(values))
-    return [_read_row(given, f"c-{number}-", kept) for number in given.getlist("c")]
+    return [_read_row(form, f"c-{number}-", kept) for number in form.getlist("c")]
 
 
-def _read_row(given: QueryDict, prefix: str, kept: KeptValues) -> dict[str, Any]:
-    if referred := given.get(f"{prefix}kept"):
+def _read_row(form: QueryDict, prefix: str, kept: KeptValues) -> dict[str, Any]:
+    if referred := form.get(f"{prefix}kept"):
         values = kept.get(referred)
         own = {"values": values or [], "value": "", "kept": values is not None, "lost": values is None}
-        return _read_inputs(given, prefix) | own
-    return _read_inputs(given, prefix)
+        return _read_inputs(form, prefix) | own
+    return _read_inputs(form, prefix)
 
 
-def _read_inputs(given: QueryDict, prefix: str) -> dict[str, Any]:
-    shown = _read_shown(given.get(f"{prefix}was", ""))
+def _read_inputs(form: QueryDict, prefix: str) -> dict[str, Any]:
+    shown = _read_shown(form.get(f"{prefix}was", ""))
     place = {value: index for index, value in enumerate(shown)}
-    ticked = sorted(given.getlist(f"{prefix}choice"), key=lambda value: place.get(value, len(place)))
+    ticked = sorted(form.getlist(f"{prefix}choice"), key=lambda value: place.get(value, len(place)))
     return {
-        "contextName": given.get(f"{prefix}field", "").strip(),
-        "operator": given.get(f"{prefix}operator", ""),
-        "values": [*ticked, *read_values(given.get(f"{prefix}values", ""))],
-        "value": _value(given.get(f"{prefix}value", ""), shown[0] if shown else ""),
-        "inverted": f"{prefix}inverted" in given,
-        "caseInsensitive": f"{prefix}case" in given,
+        "contextName": form.get(f"{prefix}field", "").strip(),
+        "operator": form.get(f"{prefix}operator", ""),
+        "values": [*ticked, *read_values(form.get(f"{prefix}values", ""))],
+        "value": _value(form.get(f"{prefix}value", ""), shown[0] if shown else ""),
+        "inverted": f"{prefix}inverted" in form,
+        "caseInsensitive": f"{prefix}case" in form,
         "kept": False,
     }
 

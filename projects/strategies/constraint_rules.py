@@ -16,19 +16,19 @@ from projects.text_values import text_of
 PARTIAL = frozenset({"text", "regex", "network"})
 
 
-def constraint_document(given: Mapping[str, Any]) -> ConstraintDefinition:
+def constraint_document(values: Mapping[str, Any]) -> ConstraintDefinition:
     """A constraint as stored: values are strings, and ``values`` is the only optional member that is added."""
     document: ConstraintDefinition = {
-        "contextName": given["contextName"],
-        "operator": given["operator"],
-        "values": [text_of(value) for value in given.get("values") or []],
+        "contextName": values["contextName"],
+        "operator": values["operator"],
+        "values": [text_of(value) for value in values.get("values") or []],
     }
-    if given.get("value") is not None:
-        document["value"] = text_of(given["value"])
-    if given.get("inverted") is not None:
-        document["inverted"] = bool(given["inverted"])
-    if given.get("caseInsensitive") is not None:
-        document["caseInsensitive"] = bool(given["caseInsensitive"])
+    if values.get("value") is not None:
+        document["value"] = text_of(values["value"])
+    if values.get("inverted") is not None:
+        document["inverted"] = bool(values["inverted"])
+    if values.get("caseInsensitive") is not None:
+        document["caseInsensitive"] = bool(values["caseInsensitive"])
     return document
 
 

@@ -92,33 +92,33 @@ class StrategyInputs:
 
 
 def read_strategy(
-    given: QueryDict, project_id: str, *, stored: StrategyDefinition, kept: StrategyDefinition
+    form: QueryDict, project_id: str, *, stored: StrategyDefinition, kept: StrategyDefinition
 ) -> tuple[StrategyDefinition, list[Problem]]:
     """The strategy of a submitted form, and the problems found. Constraint rows keep all of their values.
 
     ``kept`` is the strategy whose long values the form may refer to.
     """
-    name = given.get("name") or stored["name"]
-    variants, problems = read_variant_rows(given, kept.get("variants"))
-    segments, unknown = _read_segments(given, project_id)
+    name = form.get("name") or stored["name"]
+    variants, problems = read_variant_rows(form, kept.get("variants"))
+    segments, unknown = _read_segments(form, project_id)
     parameters, lost = _read_parameters(
-        given, name, stored.get("parameters") or {}, kept.get("parameters") or {}
+        form, name, stored.get("parameters") or {}, kept.get("parameters") or {}
     )
     document: Any = {
-        **{field.member: field.entered(given) for field in FIELDS if field.entered},
+        **{field.member: field.entered(form) for field in FIELDS if field.entered},
         "name": name,
         "parameters": parameters,
-        "constraints": read_constraints(given, kept.get("constraints")),
+        "constraints": read_constraints(form, kept.get("constraints")),
         "segments": segments,
         "variants": variants,
     }
     return document, [*problems, *unknown, *lost]
 
 
-def _read_segments(given: QueryDict, project_id: str) -> tuple[list[int], list[Problem]]:
+def _read_segments(form: QueryDict, project_id: str) -> tuple[list[int], list[Problem]]:
     """The ids of the segments that were left ticked, and of the one whose name was entered."""
-    ids = [int(text) for text in given.getlist("segment") if text.isdecimal() and len(text) < 19]
-    if not (name := given.get("segment-name", "").strip()):
+    ids = [int(text) for text in form.getlist("segment") if text.isdecimal() and len(text) < 19]
+    if not (name := form.get("segment-name", "").strip()):
         return ids, []
     segment_id = Segment.objects.usable_in(project_id).filter(name=name).values_list("pk", flat=True).first()
     if segment_id is None:
@@ -127,14 +127,14 @@ def _read_segments(given: QueryDict, project_id: str) -> tuple[list[int], list[P
 
 
 def _read_parameters(
-    given: QueryDict, name: str, stored: Mapping[str, Any], kept: Mapping[str, Any]
+    form: QueryDict, name: str, stored: Mapping[str, Any], kept: Mapping[str, Any]
 ) -> tuple[dict[str, Any], list[Problem]]:
     """The stored parameters updated from the form. Parameters without an input keep their values.
 
     After a change of type, parameters with the same meaning keep the values entered for the previous type.
     """
-    is_new_type = given.get("was-name", name) != name
-    typed, lost = _look_up(carry_parameters(given) if is_new_type else _read_typed(given), kept)
+    is_new_type = form.get("was-name", name) != name
+    typed, lost = _look_up(carry_parameters(form) if is_new_type else _read_typed(form), kept)
     if is_new_type:
         typed = _add_same_meaning(typed)
     parameters = dict(stored)
@@ -147,9 +147,9 @@ def _read_parameters(
     return parameters, lost
 
 
-def _read_typed(given: QueryDict) -> dict[str, str]:
+def _read_typed(form: QueryDict) -> dict[str, str]:
     """The entered parameters. ``kept-NAME`` is the reference to the long value of one."""
-    return {name[2:]: given.get(name, "").strip() for name in given if name.startswith("p-")}
+    return {name[2:]: form.get(name, "").strip() for name in form if name.startswith("p-")}
 
 
 def _look_up(typed: Mapping[str, str], stored: Mapping[str, Any]) -> tuple[dict[str, str], list[Problem]]:
@@ -164,20 +164,20 @@ def _look_up(typed: Mapping[str, str], stored: Mapping[str, Any]) -> tuple[dict[
     return values, lost
 
 
-def carry_parameters(given: QueryDict) -> dict[str, str]:
+def carry_parameters(form: QueryDict) -> dict[str, str]:
     """The values entered so far for parameters of all types."""
     try:
-        before = json.loads(given.get("carried", ""))
+        before = json.loads(form.get("carried", ""))
     except (ValueError, RecursionError):
         before = {}
-    typed = _read_typed(given)
+    typed = _read_typed(form)
     replaced = {name.removeprefix("kept-") for name in typed}
     texts = {
         key: value
         for key, value in mapping_of(before).items()
         if isinstance(value, str) and key.removeprefix("kept-") not in replaced
     }
-    was = STRATEGY_TYPES.get(given.get("was-name", ""))
+    was = STRATEGY_TYPES.get(form.get("was-name", ""))
     implied = {"stickiness": was.stickiness} if was and was.stickiness else {}
     return texts | implied | typed
 

@@ -24,7 +24,10 @@ class StrategyDefaults:
 
 
 def strategy_document(
-    given: Mapping[str, Any], defaults: StrategyDefaults, *, stored_variants: Sequence[Mapping[str, Any]] = ()
+    values: Mapping[str, Any],
+    defaults: StrategyDefaults,
+    *,
+    stored_variants: Sequence[Mapping[str, Any]] = (),
 ) -> StrategyDefinition:
     """A strategy as stored: the members listed in ``fields``, and ``segments``.
 
@@ -33,23 +36,23 @@ def strategy_document(
     variants: see :func:`variants_document`.
     """
     document: Any = {
-        **{member: stored(given.get(member)) for member, stored in CONVERTED},
-        "name": given["name"],
-        "parameters": parameters_document(given["name"], given.get("parameters") or {}, defaults),
-        "constraints": [constraint_document(constraint) for constraint in given.get("constraints") or []],
-        "variants": variants_document(given.get("variants") or [], stored_variants),
-        "segments": list(given.get("segments") or []),
+        **{member: stored(values.get(member)) for member, stored in CONVERTED},
+        "name": values["name"],
+        "parameters": parameters_document(values["name"], values.get("parameters") or {}, defaults),
+        "constraints": [constraint_document(constraint) for constraint in values.get("constraints") or []],
+        "variants": variants_document(values.get("variants") or [], stored_variants),
+        "segments": list(values.get("segments") or []),
     }
     return document
 
 
-def merge_strategy(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def merge_strategy(stored: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
     """A stored strategy with the given members. Null changes nothing, except ``title``."""
-    return {**stored, **{key: value for key, value in given.items() if value is not None or key == "title"}}
+    return {**stored, **{key: value for key, value in values.items() if value is not None or key == "title"}}
 
 
 def plan_strategy(
-    given: Mapping[str, Any],
+    values: Mapping[str, Any],
     path: str,
     *,
     defaults: StrategyDefaults,
@@ -58,19 +61,19 @@ def plan_strategy(
     stored_variants: Sequence[Mapping[str, Any]] = (),
 ) -> tuple[StrategyDefinition, list[Problem]]:
     """The strategy as it would be stored, and what prevents that."""
-    document = strategy_document(given, defaults, stored_variants=stored_variants)
+    document = strategy_document(values, defaults, stored_variants=stored_variants)
     problems = strategy_problems(
         document,
         path,
         known_names=known_names,
         limits=limits,
-        given_variants=given.get("variants") or [],
+        given_variants=values.get("variants") or [],
     )
     return document, list(problems)
 
 
-def parameters_document(name: str, given: Mapping[str, Any], defaults: StrategyDefaults) -> dict[str, Any]:
-    parameters = {key: text_of(value) if is_scalar(value) else value for key, value in given.items()}
+def parameters_document(name: str, values: Mapping[str, Any], defaults: StrategyDefaults) -> dict[str, Any]:
+    parameters = {key: text_of(value) if is_scalar(value) else value for key, value in values.items()}
     if name == FLEXIBLE_ROLLOUT:
         parameters["rollout"] = parameters.get("rollout") or "100"
         parameters["stickiness"] = parameters.get("stickiness") or defaults.stickiness

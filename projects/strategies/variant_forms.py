@@ -58,35 +58,33 @@ class VariantRows:
         return bool(self.rows or self.number)
 
 
-def read_variant_rows(given: QueryDict, stored: Any) -> tuple[list[Any], list[Problem]]:
+def read_variant_rows(form: QueryDict, stored: Any) -> tuple[list[Any], list[Problem]]:
     """The variants of a submitted form, and problems for percentages that are not valid."""
     before = {text_of(variant.get("name")): variant for variant in objects_of(stored)}
     variants, problems = [], []
-    for index, number in enumerate(given.getlist("v")):
+    for index, number in enumerate(form.getlist("v")):
         prefix = f"v-{number}-"
-        fixed = f"{prefix}fixed" in given
-        weight = (
-            _weight(given.get(f"{prefix}percent", "")) if fixed else _stored_weight(given, prefix, before)
-        )
+        fixed = f"{prefix}fixed" in form
+        weight = _weight(form.get(f"{prefix}percent", "")) if fixed else _stored_weight(form, prefix, before)
         if weight is None:
             problems.append(Problem(f"variants[{index}].weight", "Enter a percentage from 0 to 100."))
-        variant, is_lost = _variant(given, prefix, weight or 0, fixed, before)
+        variant, is_lost = _variant(form, prefix, weight or 0, fixed, before)
         problems += [Problem(f"variants[{index}].payload", LOST)] if is_lost else []
         variants.append(variant)
-    rest, is_lost = _rest(given, objects_of(stored))
+    rest, is_lost = _rest(form, objects_of(stored))
     problems += [Problem("variants", LOST)] if is_lost else []
     return variants + rest, problems
 
 
-def _rest(given: QueryDict, stored: Sequence[Mapping[str, Any]]) -> tuple[list[Any], bool]:
+def _rest(form: QueryDict, stored: Sequence[Mapping[str, Any]]) -> tuple[list[Any], bool]:
     """The stored variants without a row, and whether they have changed."""
-    number, _, wanted = given.get("v-rest", "").partition(".")
-    if not wanted:
+    number, _, kept_reference = form.get("v-rest", "").partition(".")
+    if not kept_reference:
         return [], False
     variants = stored[-int(number) :] if number.isdecimal() and 0 < len(number) < 9 else []
-    if not variants or reference(variants) != wanted:
+    if not variants or reference(variants) != kept_reference:
         return [], True
-    stickiness = given.get("variants-stickiness") or "default"
+    stickiness = form.get("variants-stickiness") or "default"
     return [dict(v) | {"was": v["name"], "rest": True, "stickiness": stickiness} for v in variants], False
 
 
@@ -106,34 +104,34 @@ def change_variants(variants: list[Any], do: str) -> None:
 
 
 def _variant(
-    given: QueryDict, prefix: str, weight: int, fixed: bool, before: Mapping[str, Mapping[str, Any]]
+    form: QueryDict, prefix: str, weight: int, fixed: bool, before: Mapping[str, Mapping[str, Any]]
 ) -> tuple[dict[str, Any], bool]:
     """The variant, and whether its payload is no longer stored."""
     variant: dict[str, Any] = {
-        "name": given.get(f"{prefix}name", "").strip(),
+        "name": form.get(f"{prefix}name", "").strip(),
         "weight": weight,
         "weightType": "fix" if fixed else "variable",
-        "stickiness": given.get("variants-stickiness") or "default",
-        "was": given.get(f"{prefix}was", ""),
+        "stickiness": form.get("variants-stickiness") or "default",
+        "was": form.get(f"{prefix}was", ""),
         "rest": False,
     }
-    text: str | None = given.get(f"{prefix}payload", "")
-    if wanted := given.get(f"{prefix}kept"):
+    text: str | None = form.get(f"{prefix}payload", "")
+    if kept_reference := form.get(f"{prefix}kept"):
         text = KeptValues(mapping_of(other.get("payload")).get("value") for other in before.values()).get(
-            wanted
+            kept_reference
         )
     else:
         variant["open"] = True
-    if kind := given.get(f"{prefix}payload-type"):
+    if kind := form.get(f"{prefix}payload-type"):
         variant["payload"] = {"type": kind, "value": text or ""}
     if overrides := before.get(variant["was"], {}).get("overrides"):
         variant["overrides"] = overrides
     return variant, text is None
 
 
-def _stored_weight(given: QueryDict, prefix: str, before: Mapping[str, Mapping[str, Any]]) -> int:
+def _stored_weight(form: QueryDict, prefix: str, before: Mapping[str, Mapping[str, Any]]) -> int:
     """The stored weight of a variable variant, so that unchanged variants are recognized as such."""
-    return weight_of(before.get(given.get(f"{prefix}was", ""), {}).get("weight"))
+    return weight_of(before.get(form.get(f"{prefix}was", ""), {}).get("weight"))
 
 
 def _weight(text: str) -> int | None:
@@ -155,13 +153,13 @@ def variant_rows(
     variants: Any, stored: Any, errors: Mapping[int, Sequence[str]] | None = None
 ) -> VariantRows:
     """Rows for the template, from stored or submitted variants. ``errors`` are keyed by row index."""
-    variant_list, told = objects_of(variants), errors or {}
+    variant_list, row_errors = objects_of(variants), errors or {}
     rows, rest = [], []
     for number, variant in enumerate(variant_list):
         if variant.get("rest", number >= MAX_ROWS):
             rest.append(number)
         else:
-            rows.append(_row(number, variant, told.get(number, ())))
+            rows.append(_row(number, variant, row_errors.get(number, ())))
     weights = {row.name: weight_of(variant_list[row.number].get("weight")) for row in rows}
     others = {f"{len(rest):,} more": sum(weight_of(variant_list[number].get("weight")) for number in rest)}
     return VariantRows(
@@ -169,7 +167,7 @@ def variant_rows(
         number=len(rest),
         reference=f"{len(rest)}.{reference(objects_of(stored)[-len(rest) :])}" if rest else "",
         weights=weights | others if rest else weights,
-        errors=[text for number in rest for text in told.get(number, ())],
+        errors=[text for number in rest for text in row_errors.get(number, ())],
     )
 
 

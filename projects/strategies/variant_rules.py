@@ -18,7 +18,7 @@ PAYLOAD_TYPES = ("json", "csv", "string", "number")
 
 
 def variants_document(
-    given: Sequence[Mapping[str, Any]], stored: Sequence[Mapping[str, Any]] = ()
+    values: Sequence[Mapping[str, Any]], stored: Sequence[Mapping[str, Any]] = ()
 ) -> list[VariantDefinition]:
     """Variants as stored: sorted by name (see ``variant_order``), with weights that add up to 1000.
 
@@ -27,7 +27,7 @@ def variants_document(
     weights, so that no user's variant changes: one that equals ``stored``, however that was computed, or one
     that is already normalized. Invalid lists keep their weights, so that problems name the given values.
     """
-    variants = [_variant_document(variant) for variant in given]
+    variants = [_variant_document(variant) for variant in values]
     if _shares(variants) == _shares(objects_of(stored)):
         return variants
     in_order = sorted(variants, key=lambda variant: variant_order(variant["name"]))
@@ -56,21 +56,21 @@ def _share_out(variants: Sequence[VariantDefinition]) -> None:
         variant["weight"] = share + (index < left_over)
 
 
-def _variant_document(given: Mapping[str, Any]) -> VariantDefinition:
+def _variant_document(values: Mapping[str, Any]) -> VariantDefinition:
     document: Any = {
-        key: given[key]
+        key: values[key]
         for key in ("name", "weight", "weightType", "stickiness")
-        if given.get(key) is not None
+        if values.get(key) is not None
     }
     if (weight := document["weight"]) == int(weight):
         document["weight"] = int(weight)  # SDKs reject the whole response if a weight is written as 500.0
     document.setdefault("stickiness", "default")
-    if (payload := given.get("payload")) is not None:
+    if (payload := values.get("payload")) is not None:
         document["payload"] = {"type": payload["type"], "value": payload["value"]}
-    if given.get("overrides") is not None:
+    if values.get("overrides") is not None:
         document["overrides"] = [
             {"contextName": override["contextName"], "values": list(override["values"])}
-            for override in given["overrides"]
+            for override in values["overrides"]
         ]
     return document
 
