@@ -35,7 +35,7 @@ class Draft:
             yield from strategy["segments"]
         yield from self.default_strategy.get("segments", ())
 
-    def edited(self, document: FlagDefinition) -> FlagDefinition:
+    def edit(self, document: FlagDefinition) -> FlagDefinition:
         """The flag as saving the draft would store it: off if it loses its last enabled strategy, and with the default
         strategy if it is turned on without one. A flag that has none, and gets none, stays as it is."""
         if document["name"] != self.flag:
@@ -51,10 +51,10 @@ class Draft:
     def with_changes(self, document: FlagDefinition) -> Any:
         return {**document, **self.changes}
 
-    def applied(self, stored: Definitions) -> Definitions:
+    def apply_to(self, stored: Definitions) -> Definitions:
         """Stored definitions as they would be."""
         flags = [
-            self.edited(flag) for flag in stored.flags if not (self.archived and flag["name"] == self.flag)
+            self.edit(flag) for flag in stored.flags if not (self.archived and flag["name"] == self.flag)
         ]
         segments: dict[int, SegmentDefinition] = {
             key: {**segment, "constraints": self.segments.get(key, segment["constraints"])}
@@ -67,7 +67,7 @@ class Draft:
 class ExactDraft(Draft):
     """Stores exactly what it says, as a revert does."""
 
-    def edited(self, document: FlagDefinition) -> FlagDefinition:
+    def edit(self, document: FlagDefinition) -> FlagDefinition:
         return self.with_changes(document) if document["name"] == self.flag else document
 
 

@@ -91,7 +91,7 @@ class DraftState(State):
         names, read = self._touched(stored.compile()), stored.definitions
         flags = [flag for flag in read.flags if flag["name"] in names]
         segments = {key: read.segments[key] for key in self.draft.segments if key in read.segments}
-        return stored.replace(names, self.draft.applied(Definitions(flags, segments)))
+        return stored.replace(names, self.draft.apply_to(Definitions(flags, segments)))
 
     def _touched(self, snapshot: Snapshot) -> set[str]:
         """The flags that the draft changes: its own, and those that use its segments."""
@@ -102,7 +102,7 @@ class DraftState(State):
         return tuple(self.draft.used_segments())
 
     def apply(self, stored: Definitions, names: Collection[str]) -> Definitions:
-        return self.draft.applied(stored)
+        return self.draft.apply_to(stored)
 
 
 class DraftReader:

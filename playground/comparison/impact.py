@@ -97,7 +97,7 @@ def _read(edit: FlagEdit | NewFlagEdit) -> tuple[Definitions, Definitions]:
     near = [edit.flag, *_children(edit)]
     names, used = {*near, *_parents(edit, near)}, set(edit.draft.used_segments())
     stored = read_definitions([edit.project], edit.environment, flags=names, segments=used)
-    return stored, edit.draft.applied(stored)
+    return stored, edit.draft.apply_to(stored)
 
 
 def values_in(read: Definitions) -> int:

@@ -107,9 +107,9 @@ class SelectedFlags(ConsolePage):
         for name in ("csrfmiddlewaretoken", *(["name"] if "matching" in query else [])):
             query.pop(name, None)
         address = f"{self.request.path}?{query.urlencode()}"
-        return HttpResponseRedirect(address) if len(address) <= MAX_ADDRESS else self.shown(flags)
+        return HttpResponseRedirect(address) if len(address) <= MAX_ADDRESS else self.show(flags)
 
-    def shown(self, flags: Sequence[Flag]) -> HttpResponseBase:
+    def show(self, flags: Sequence[Flag]) -> HttpResponseBase:
         """The page about these flags."""
         raise NotImplementedError
 
@@ -161,7 +161,7 @@ class ArchivePage(Drafting, SelectedFlags):
         )
         return list(dependencies.order_by("parent__name", "flag__name").select_related("parent", "flag"))
 
-    def shown(self, flags: Sequence[Flag], *, status: int = 200, **more: Any) -> HttpResponseBase:
+    def show(self, flags: Sequence[Flag], *, status: int = 200, **more: Any) -> HttpResponseBase:
         used, dependencies = find_used_flags(flags), self.dependants(flags)
         here = [row.flag.name for row in dependencies if row.flag.project_id == self.kwargs["project_id"]]
         self.names = [flag.name for flag in flags]
@@ -185,7 +185,7 @@ class ArchivePage(Drafting, SelectedFlags):
         return self.render_to_response(context, status=status)
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        return self.shown(self.flags(request.GET))
+        return self.show(self.flags(request.GET))
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         flags = self.flags(request.POST)
@@ -194,7 +194,7 @@ class ArchivePage(Drafting, SelectedFlags):
         try:
             return self.archive(flags)
         except AppError as error:
-            return self.shown(flags, status=error.status, refusal=error)
+            return self.show(flags, status=error.status, refusal=error)
 
     def edits(self) -> list[FlagEdit]:
         flags = self.flags(self.request.POST)
@@ -259,7 +259,7 @@ class DeletePage(SelectedFlags, ConfirmPage):
             return super().post(request, *args, **kwargs)
         return self.ask(self.flags(request.POST))
 
-    def shown(self, flags: Sequence[Flag]) -> HttpResponseBase:
+    def show(self, flags: Sequence[Flag]) -> HttpResponseBase:
         return self.get(self.request)
 
     def curl(self) -> str:

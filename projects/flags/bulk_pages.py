@@ -45,7 +45,7 @@ class TogglePage(Drafting, SelectedFlags):
         self.caller.check(permission, project=project_id, environment=self.environment)
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        return self.shown(self.flags(request.GET))
+        return self.show(self.flags(request.GET))
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         flags = self.flags(request.POST)
@@ -54,7 +54,7 @@ class TogglePage(Drafting, SelectedFlags):
                 return self.ask(flags)
             self.turn(flags)
         except AppError as error:
-            return self.shown(flags, status=error.status, refusal=error)
+            return self.show(flags, status=error.status, refusal=error)
         return HttpResponseRedirect(self.back())
 
     def edits(self) -> list[FlagEdit]:
@@ -86,7 +86,7 @@ class TogglePage(Drafting, SelectedFlags):
     def these(self, names: Sequence[str]) -> str:
         return f"{names[0]} is" if len(names) == 1 else f"These {len(names):,} flags are"
 
-    def shown(self, flags: Sequence[Flag], *, status: int = 200, **more: Any) -> HttpResponseBase:
+    def show(self, flags: Sequence[Flag], *, status: int = 200, **more: Any) -> HttpResponseBase:
         self.names = [flag.name for flag in flags]
         changes = self.changes(flags)
         self.title = f"Turn {self.turned} {count_flags(self.names)} in {self.environment}"
@@ -141,7 +141,7 @@ class TagsPage(SelectedFlags):
     permission = Permission.UPDATE_FEATURE
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        return self.shown(self.flags(request.GET))
+        return self.show(self.flags(request.GET))
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         flags = self.flags(request.POST)
@@ -150,7 +150,7 @@ class TagsPage(SelectedFlags):
         try:
             self.change(flags)
         except AppError as error:
-            return self.shown(flags, status=error.status, refusal=error)
+            return self.show(flags, status=error.status, refusal=error)
         return HttpResponseRedirect(self.back())
 
     def change(self, flags: Sequence[Flag]) -> None:
@@ -162,7 +162,7 @@ class TagsPage(SelectedFlags):
         verb, joint = ("Removed", "from") if removes else ("Added", "to")
         messages.success(self.request, f"{verb} the tag {':'.join(tag)} {joint} {count_flags(names)}.")
 
-    def shown(self, flags: Sequence[Flag], *, status: int = 200, **more: Any) -> HttpResponseBase:
+    def show(self, flags: Sequence[Flag], *, status: int = 200, **more: Any) -> HttpResponseBase:
         self.names = [flag.name for flag in flags]
         self.title = f"Tag {count_flags(self.names)}"
         present = FlagTag.objects.filter(flag__in=flags).order_by("tag_type", "value")

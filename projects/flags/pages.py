@@ -90,11 +90,11 @@ class FlagPage(ConsolePage):
             period="30 days" if self.by_day else "24 hours",
             unit="day" if self.by_day else "hour",
             splits=variant_splits(document, evaluations),
-            users=self.paged(using_applications(flag), "users-page"),
-            needs=self.paged(document["dependencies"], "parents-page"),
-            children=self.paged(children_of(flag), "children-page"),
+            users=self.page(using_applications(flag), "users-page"),
+            needs=self.page(document["dependencies"], "parents-page"),
+            children=self.page(children_of(flag), "children-page"),
             stage=current_stage(flag),
-            tags=self.paged(flag.tags.order_by("tag_type", "value"), "tags-page", SHOWN_TAGS),
+            tags=self.page(flag.tags.order_by("tag_type", "value"), "tags-page", SHOWN_TAGS),
             history=self.history(),
             may=may,
             tag_types=TagType.objects.values_list("name", flat=True) if may["edit"] else [],
@@ -117,7 +117,7 @@ class FlagPage(ConsolePage):
             ("30 days", change_query(query, period=MONTH), None, self.by_day),
         ]
 
-    def paged(self, rows: Any, page_name: str, per_page: int = SHOWN_ROWS) -> Listing[Any]:
+    def page(self, rows: Any, page_name: str, per_page: int = SHOWN_ROWS) -> Listing[Any]:
         return Listing(self.request.GET, rows, columns=(), per_page=per_page, page_name=page_name)
 
     def parents(self) -> list[str]:

@@ -163,11 +163,13 @@ class RevertPage(Drafting, ConsolePage):
         segments = dict(Segment.objects.filter(pk__in=used).values_list("pk", "name"))
         production = set(Environment.objects.production().values_list("name", flat=True))
         order = Environment.objects.names()
-        parts = [self.shown(planned, segments, production) for planned in self.plan.parts]
+        parts = [self.describe_part(planned, segments, production) for planned in self.plan.parts]
         places = {f"{ENVIRONMENT}:{name}": place for place, name in enumerate(order)}
         return sorted(parts, key=lambda part: places.get(part.key, len(places)))
 
-    def shown(self, planned: PlannedPart, segments: Mapping[int, str], production: set[str]) -> ShownPart:
+    def describe_part(
+        self, planned: PlannedPart, segments: Mapping[int, str], production: set[str]
+    ) -> ShownPart:
         part = planned.part
         reasons = [_sentence(problem) for problem in planned.problems]
         if planned.missing:

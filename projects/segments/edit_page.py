@@ -86,7 +86,7 @@ class EditSegment(Drafting, EditConflictMixin, SegmentForm):
         production = set(Environment.objects.production().values_list("name", flat=True))
         return sum(environment in production for _, _, environment in used)
 
-    def asked(self) -> dict[str, Any]:
+    def describe_change(self) -> dict[str, Any]:
         before, after = self.stored["constraints"], clean_constraints(self.segment.constraints)
         texts = [str(conditions_summary(constraints)) for constraints in (before, after)]
         return {

@@ -148,7 +148,7 @@ class SegmentForm(ConsolePage):
         """Whether to show what changes first. Raises what saving would."""
         return False
 
-    def asked(self) -> dict[str, Any]:
+    def describe_change(self) -> dict[str, Any]:
         """What the question before saving says."""
         return {}
 
@@ -158,7 +158,7 @@ class SegmentForm(ConsolePage):
         try:
             if self.needs_confirmation():
                 self.segment.constraints = rows
-                return self.render_to_response(self.get_context_data(**self.asked()))
+                return self.render_to_response(self.get_context_data(**self.describe_change()))
             segment = self.save()
         except NotFound:
             raise

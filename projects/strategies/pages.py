@@ -59,11 +59,11 @@ class StrategyPage(StrategyEditor):
 
     def edits(self) -> list[FlagEdit]:
         self.find()
-        strategies = self.edited(read_strategies(self.flag, self.environment))
+        strategies = self.edit_strategies(read_strategies(self.flag, self.environment))
         draft = Draft(self.flag.name, {"strategies": strategies})
         return [FlagEdit(self.project_id, self.flag.name, self.environment, draft)]
 
-    def edited(self, strategies: list[StrategyDefinition]) -> list[StrategyDefinition]:
+    def edit_strategies(self, strategies: list[StrategyDefinition]) -> list[StrategyDefinition]:
         """The flag's strategies once the form is saved."""
         raise NotImplementedError
 
@@ -117,7 +117,7 @@ class EditStrategyPage(EditConflictMixin, StrategyPage):
     def check(self, document: StrategyDefinition) -> StrategyDefinition:
         return check_strategy(self.flag, document, stored_variants=self.strategy.variants)
 
-    def edited(self, strategies: list[StrategyDefinition]) -> list[StrategyDefinition]:
+    def edit_strategies(self, strategies: list[StrategyDefinition]) -> list[StrategyDefinition]:
         mine = str(self.strategy.pk)
         if self.is_deleting:
             return [strategy for strategy in strategies if strategy["id"] != mine]
@@ -204,7 +204,7 @@ class NewStrategyPage(StrategyPage):
     def defaults(self) -> StrategyDefaults:
         return StrategyDefaults(flag=self.flag.name, stickiness=self.flag.project.default_stickiness)
 
-    def edited(self, strategies: list[StrategyDefinition]) -> list[StrategyDefinition]:
+    def edit_strategies(self, strategies: list[StrategyDefinition]) -> list[StrategyDefinition]:
         check_number_of_strategies(self.flag, self.environment, len(strategies))
         return [*strategies, self.entered() | {"id": ""}]
 

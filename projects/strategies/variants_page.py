@@ -105,7 +105,7 @@ class VariantsPage(Drafting, EditConflictMixin, ConsolePage):
         changed = variants_document(self.variants, self.stored) != self.stored
         return self.is_production and changed and "confirmed" not in self.request.POST
 
-    def asked(self) -> dict[str, Any]:
+    def describe_change(self) -> dict[str, Any]:
         """What the question before saving says."""
         after = variants_document(self.variants, self.stored)
         texts = [
@@ -147,7 +147,7 @@ class VariantsPage(Drafting, EditConflictMixin, ConsolePage):
             back=self.back,
             is_production=self.is_production,
             asking=self.asking,
-            **(self.asked() if self.asking else {}),
+            **(self.describe_change() if self.asking else {}),
             **kwargs,
         )
 

@@ -55,7 +55,7 @@ def definitions_of(draft: dict[str, Any]) -> Definitions:
     body = StateBody(data={"environment": "production", "draft": {"flag": "f"} | draft})
     body.is_valid(raise_exception=True)
     state = drafted(body.validated_data, revisions(["shop"]))
-    return state.draft.applied(read_definitions(["shop"], "production", segments=state.used_segments))
+    return state.draft.apply_to(read_definitions(["shop"], "production", segments=state.used_segments))
 
 
 def flags_of(read: Definitions, known: set[str]) -> list[dict[str, Any]]:

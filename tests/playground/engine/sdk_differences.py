@@ -97,7 +97,12 @@ def is_plain_address(text: str) -> bool:
 
 
 def has_odd_address(case: Case) -> bool:
-    texts = [value for each in case.constraints if each["operator"] == "IN_CIDR" for value in each["values"]]
+    texts = [
+        value
+        for constraint in case.constraints
+        if constraint["operator"] == "IN_CIDR"
+        for value in constraint["values"]
+    ]
     for strategy in case.has("remoteAddress"):
         texts += str(strategy["parameters"].get("IPs", "")).split(", ")
     sent = case.context.lookup("remoteAddress") or ""
@@ -111,7 +116,9 @@ def has_odd_user_list(case: Case) -> bool:
 
 def has_word_class(case: Case) -> bool:
     """Whether a pattern has a class that matches beyond ASCII in Yggdrasil."""
-    patterns = (str(each.get("value")) for each in case.constraints if each["operator"] == "REGEX")
+    patterns = (
+        str(constraint.get("value")) for constraint in case.constraints if constraint["operator"] == "REGEX"
+    )
     return any(re.search(r"\\[dwsb]", pattern, re.IGNORECASE) for pattern in patterns)
 
 

@@ -20,8 +20,8 @@ pytestmark = pytest.mark.exhaustive
 def test_alone_as_among_all(state: Any, context: Any) -> None:
     snapshot = compiled(state)
     every, *alone = (
-        evaluate(each, Context(context), now=NOW, random=lambda: 0.3)
-        for each in (snapshot, *map(snapshot.only, snapshot.names))
+        evaluate(part, Context(context), now=NOW, random=lambda: 0.3)
+        for part in (snapshot, *map(snapshot.only, snapshot.names))
     )
     for name, evaluation in zip(snapshot.names, alone, strict=True):
         assert explain(evaluation, name) == explain(every, name)

@@ -43,26 +43,29 @@ def explained(document: dict[str, Any], user: str, segments: dict[int, Any] | No
 )
 @pytest.mark.parametrize("inverted", [False, True])
 def test_what_is_stored_already_cannot_be_told(pattern: str, why: str, inverted: bool) -> None:
-    found = explained(flag(matching(pattern, inverted=inverted)), "u")
+    explanation = explained(flag(matching(pattern, inverted=inverted)), "u")
 
-    assert (found.state, found.strategies[0].state) == (State.UNKNOWN, State.UNKNOWN)
-    assert found.reason.startswith("The regular expression for userId ")
-    assert why in found.reason
-    assert found.strategies[0].constraints[0].sentence == found.reason
+    assert (explanation.state, explanation.strategies[0].state) == (State.UNKNOWN, State.UNKNOWN)
+    assert explanation.reason.startswith("The regular expression for userId ")
+    assert why in explanation.reason
+    assert explanation.strategies[0].constraints[0].sentence == explanation.reason
 
 
 def test_in_a_segment_too() -> None:
     segments = {1: {"id": 1, "name": "s", "constraints": [matching(TOO_LONG)]}}
-    found = explained(flag(segments=[1]), "u", segments)
-    assert found.state is State.UNKNOWN
-    assert "longer than" in found.reason
+    explanation = explained(flag(segments=[1]), "u", segments)
+    assert explanation.state is State.UNKNOWN
+    assert "longer than" in explanation.reason
 
 
 @pytest.mark.parametrize("inverted", [False, True])
 def test_a_long_text_cannot_be_told(inverted: bool) -> None:
-    found = explained(flag(matching("a", inverted=inverted)), LONG_TEXT)
-    assert found.state is State.UNKNOWN
-    assert found.reason == "userId is too long for a regular expression here; only your SDK can evaluate it"
+    explanation = explained(flag(matching("a", inverted=inverted)), LONG_TEXT)
+    assert explanation.state is State.UNKNOWN
+    assert (
+        explanation.reason
+        == "userId is too long for a regular expression here; only your SDK can evaluate it"
+    )
 
 
 def test_what_fails_anyway_is_off() -> None:
@@ -130,9 +133,9 @@ def test_they_are_refused_when_stored(pattern: str) -> None:
 
 
 def test_groups_capture_nothing() -> None:
-    found = patterns.compile_pattern("(a)" * 600)
-    assert found is not None
-    assert found.groups == 0
+    expression = patterns.compile_pattern("(a)" * 600)
+    assert expression is not None
+    assert expression.groups == 0
     named = "".join(f"(?P<n{n}>a)" for n in range(patterns.MAX_GROUPS + 1))
     assert patterns.fault(named) == "has more than 20 named groups"
 

@@ -76,14 +76,14 @@ def any_state(seed: int) -> dict[str, Any]:
 STATES = CASES | {f"random {seed}": any_state(seed) for seed in range(20)}
 
 
-def share_in_sdks(given: dict[str, Any]) -> float:
+def share_in_sdks(flags: dict[str, Any]) -> float:
     engine = UnleashEngine()
-    engine.take_state(json.dumps(given))
+    engine.take_state(json.dumps(flags))
     return sum(bool(engine._do_is_enabled("child", {"properties": {}})) for _ in range(CALLS)) / CALLS
 
 
-def share_predicted(given: dict[str, Any]) -> float:
-    [shares] = shares_of(compiled(given), table_of([{}]), "child")
+def share_predicted(flags: dict[str, Any]) -> float:
+    [shares] = shares_of(compiled(flags), table_of([{}]), "child")
     return float(sum(share for answer, share in shares if answer.state is State.ON))
 
 

@@ -86,11 +86,13 @@ def results() -> list[Compared]:
 
 
 def test_what_sdks_agree_on_is_our_result(results: list[Compared]) -> None:
-    assert [each for each in results if each.yggdrasil == each.node != each.ours] == []
+    assert [result for result in results if result.yggdrasil == result.node != result.ours] == []
 
 
 def test_differences_from_yggdrasil_are_documented(results: list[Compared]) -> None:
-    assert [each for each in results if each.ours != each.yggdrasil and not each.kinds_of_yggdrasil] == []
+    assert [
+        result for result in results if result.ours != result.yggdrasil and not result.kinds_of_yggdrasil
+    ] == []
 
 
 AFTER = {"contextName": "currentTime", "operator": "DATE_AFTER", "value": "2022-01-29T13:00:00.000Z"}
@@ -130,15 +132,15 @@ def test_each_documented_difference_from_yggdrasil_is_one(kind: str) -> None:
 
 
 def test_differences_from_node_are_documented(results: list[Compared]) -> None:
-    differ = [each for each in results if each.ours == each.yggdrasil != each.node]
-    assert [each for each in differ if not each.kinds_of_node] == []
-    alone = (each.kinds_of_node for each in differ if len(each.kinds_of_node) == 1)
+    differ = [result for result in results if result.ours == result.yggdrasil != result.node]
+    assert [result for result in differ if not result.kinds_of_node] == []
+    alone = (result.kinds_of_node for result in differ if len(result.kinds_of_node) == 1)
     assert set().union(*alone) == set(NODE)
 
 
 def test_most_flags_are_of_no_kind(results: list[Compared]) -> None:
     """Otherwise the kinds would excuse anything."""
-    plain = sum(not each.kinds_of_node for each in results)
+    plain = sum(not result.kinds_of_node for result in results)
     assert plain > len(results) / 2
 
 

@@ -215,18 +215,18 @@ def parent(*strategies: dict[str, Any], **fields: Any) -> dict[str, Any]:
     ],
 )
 def test_reason_of_a_parent(first: dict[str, Any], second: dict[str, Any], expected: str) -> None:
-    found = reason(first, second, sent=USER)
+    sentence = reason(first, second, sent=USER)
 
-    assert found.startswith("Depends on checkout-redesign")
-    assert found.endswith(expected)
+    assert sentence.startswith("Depends on checkout-redesign")
+    assert sentence.endswith(expected)
 
 
 def test_reason_of_a_parent_with_another_variant() -> None:
     variants = [{"name": "red", "weight": 1000}]
 
-    found = reason(child(variants=["blue", "green"]), parent(strategy(), variants=variants), sent=USER)
+    sentence = reason(child(variants=["blue", "green"]), parent(strategy(), variants=variants), sent=USER)
 
-    assert found == "Depends on variant blue, green of checkout-redesign, which has red here"
+    assert sentence == "Depends on variant blue, green of checkout-redesign, which has red here"
 
 
 @pytest.mark.parametrize(
@@ -248,11 +248,11 @@ def test_long_values_are_cut_and_long_lists_too() -> None:
     long = "x" * 500
     constraint = needs("country", "IN", *(f"{number}{long}" for number in range(9)))
 
-    found = reason(flag(strategy("default", constraint)), sent={"country": long})
+    sentence = reason(flag(strategy("default", constraint)), sent={"country": long})
 
-    assert found.startswith(f"country is {'x' * (sentences.SHOWN_LENGTH - 1)}…, needs one of 0xxx")
-    assert found.endswith("… (9 in all)")
-    assert len(found) < 10 * sentences.SHOWN_LENGTH
+    assert sentence.startswith(f"country is {'x' * (sentences.SHOWN_LENGTH - 1)}…, needs one of 0xxx")
+    assert sentence.endswith("… (9 in all)")
+    assert len(sentence) < 10 * sentences.SHOWN_LENGTH
 
 
 def test_an_empty_value_is_named() -> None:
@@ -274,10 +274,13 @@ def test_explanation_of_a_flag() -> None:
         sent={"userId": "42", "country": "NO"},
     )
 
-    found = explain(evaluation, "f")
+    explanation = explain(evaluation, "f")
 
-    first, second = found.strategies
-    assert (found.state, found.variant_name) == (State.ON, second.variant.name if second.variant else None)
+    first, second = explanation.strategies
+    assert (explanation.state, explanation.variant_name) == (
+        State.ON,
+        second.variant.name if second.variant else None,
+    )
     assert (first.state, first.decides, first.constraints[0].value) == (State.OFF, False, None)
     assert first.constraints[0].sentence == "age was not given, needs a number above 5"
     assert (second.state, second.decides, second.title) == (State.ON, True, "Norway")
@@ -296,10 +299,14 @@ def test_explanation_of_an_override() -> None:
     variants = [{"name": "red", "weight": 1000}, {"name": "blue", "weight": 0, "overrides": [override]}]
     evaluation = evaluation_of(flag(strategy(), variants=variants), sent=USER)
 
-    found = explain(evaluation, "f").variant
+    variant = explain(evaluation, "f").variant
 
-    assert found is not None
-    assert (found.name, found.place, found.sentence) == ("blue", None, "Variant blue because userId is 42")
+    assert variant is not None
+    assert (variant.name, variant.place, variant.sentence) == (
+        "blue",
+        None,
+        "Variant blue because userId is 42",
+    )
 
 
 def test_chance_is_an_argument() -> None:

@@ -31,6 +31,10 @@ def remove() -> dict[str, str]:
     return {"do": "remove", "feature": "parent", "next": "/projects/shop/"}
 
 
+def variants_in_order() -> list[str]:
+    return [strategy.variants[0]["name"] for strategy in Strategy.objects.order_by("sort_order")]
+
+
 def swap(environment: str = "production") -> dict[str, str]:
     ids = Strategy.objects.filter(environment=environment).order_by("sort_order").values_list("pk", flat=True)
     first, *_ = listed = [str(one) for one in ids]
@@ -75,16 +79,16 @@ def test_reordering_strategies(browse, child):
     shown = beside(member, f"{CHILD}order", sent)
     assert "10,000 of 10,000 sampled users change" in shown
     assert "child is on, variant green in production for Ada, expected on, variant blue" in shown
-    assert [one.variants[0]["name"] for one in Strategy.objects.order_by("sort_order")] == ["blue", "green"]
+    assert variants_in_order() == ["blue", "green"]
     member.post(f"{CHILD}order", {**sent, "confirmed": "yes"})
-    assert [one.variants[0]["name"] for one in Strategy.objects.order_by("sort_order")] == ["green", "blue"]
+    assert variants_in_order() == ["green", "blue"]
 
 
 def test_where_the_flag_is_off_it_happens_at_once(browse, child):
     child.environments.update(enabled=False)
     member = browse("member")
     assert member.post(f"{CHILD}order", swap())["Location"] == CHILD
-    assert [one.variants[0]["name"] for one in Strategy.objects.order_by("sort_order")] == ["green", "blue"]
+    assert variants_in_order() == ["green", "blue"]
     assert member.post(f"{CHILD}parents", remove())["Location"] == "/projects/shop/"
     assert not Dependency.objects.exists()
 
@@ -94,7 +98,7 @@ def test_outside_production_it_happens_at_once(browse, child):
     child.environments.filter(environment="production").update(enabled=False)
     Strategy.objects.update(environment="development")
     browse("member").post(f"{CHILD}order", swap("development"))
-    assert [one.variants[0]["name"] for one in Strategy.objects.order_by("sort_order")] == ["green", "blue"]
+    assert variants_in_order() == ["green", "blue"]
 
 
 @pytest.mark.parametrize("part", ["parents", "order"])

@@ -128,8 +128,8 @@ def test_tags_are_added_and_removed(browse, flags):
 
 
 def test_a_tag_that_is_refused_keeps_what_was_entered(browse, flags):
-    given = {**TWO, "do": "add", "type": "simple", "value": "x"}
-    answer = browse("member").post(f"{BULK}/tags", given)
+    form = {**TWO, "do": "add", "type": "simple", "value": "x"}
+    answer = browse("member").post(f"{BULK}/tags", form)
     assert answer.status_code == 400
     assert 'value="x"' in answer.text
 

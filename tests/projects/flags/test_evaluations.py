@@ -45,9 +45,9 @@ def test_the_last_24_hours_have_a_count_each(cart: Flag, django_assert_num_queri
     report("cart", environment="production", no=9)
 
     with django_assert_num_queries(1):
-        found = evaluations_by_hour(cart.pk, ["development", "production"], now=NOW)
+        evaluations = evaluations_by_hour(cart.pk, ["development", "production"], now=NOW)
 
-    here = found["development"]
+    here = evaluations["development"]
     assert [count.at for count in here.counts[::23]] == [
         datetime(2026, 11, 20, 15, tzinfo=UTC),
         datetime(2026, 11, 21, 14, tzinfo=UTC),
@@ -56,13 +56,18 @@ def test_the_last_24_hours_have_a_count_each(cart: Flag, django_assert_num_queri
     assert (here.counts[-1].yes, here.counts[-1].no, here.counts[0].yes) == (6, 2, 7)
     assert (here.yes, here.no, here.total) == (13, 2, 15)
     assert here.variants == {"blue": 4, "green": 2}
-    assert found["production"].percent_on == 0
-    assert found["production"].total == 9
+    assert evaluations["production"].percent_on == 0
+    assert evaluations["production"].total == 9
 
 
 def test_nothing_reported_is_all_zero(cart: Flag) -> None:
-    found = evaluations_by_hour(cart.pk, ["development"], now=NOW)["development"]
-    assert (len(found.counts), found.total, found.percent_on, found.variants) == (24, 0, None, {})
+    evaluations = evaluations_by_hour(cart.pk, ["development"], now=NOW)["development"]
+    assert (len(evaluations.counts), evaluations.total, evaluations.percent_on, evaluations.variants) == (
+        24,
+        0,
+        None,
+        {},
+    )
 
 
 def test_days_add_deleted_hours_to_those_that_are_kept(cart: Flag, django_assert_num_queries) -> None:
@@ -136,8 +141,8 @@ def test_last_evaluated_by_environment(cart: Flag, django_assert_num_queries) ->
     report("cart", NOW - DAY, yes=1)
     report("cart", NOW, environment="production", yes=1)
     with django_assert_num_queries(1):
-        found = read_last_evaluations([cart.pk, other.pk])
-    assert found == {cart.pk: {"development": NOW - DAY, "production": NOW}, other.pk: {}}
+        times = read_last_evaluations([cart.pk, other.pk])
+    assert times == {cart.pk: {"development": NOW - DAY, "production": NOW}, other.pk: {}}
 
 
 def test_the_installation_counts_the_last_day_of_readable_projects(cart: Flag, callers) -> None:

@@ -22,8 +22,8 @@ def rollout(share: object) -> dict[str, object]:
 
 
 def cell_of(flag: Flag, environment: str = "development"):
-    (found,) = flag_cells([flag])
-    return next(cell for cell in found.cells if cell.environment == environment)
+    (row,) = flag_cells([flag])
+    return next(cell for cell in row.cells if cell.environment == environment)
 
 
 @pytest.mark.parametrize(
@@ -72,9 +72,9 @@ def test_parents_and_last_evaluations(shop: Project) -> None:
     now = timezone.now()
     FlagLastSeen.objects.create(flag=flag, environment="development", seen_at=now)
     FlagLastSeen.objects.create(flag=flag, environment="production", seen_at=now - timedelta(days=1))
-    found, other = flag_cells([flag, parent])
-    assert [cell.last_evaluated for cell in found.cells] == [now, now - timedelta(days=1)]
-    assert (found.parents, found.last_evaluated) == (["parent"], now)
+    row, other = flag_cells([flag, parent])
+    assert [cell.last_evaluated for cell in row.cells] == [now, now - timedelta(days=1)]
+    assert (row.parents, row.last_evaluated) == (["parent"], now)
     assert (other.parents, other.last_evaluated) == ([], None)
 
 
@@ -110,8 +110,8 @@ def flags(shop: Project) -> None:
 
 def listed(**values: str) -> str:
     named = {name.replace("in_", "in-"): value for name, value in values.items()}
-    found = filter_flags(Flag.objects.filter(project="shop"), named, PLACES)
-    return " ".join(flag.name[0] for flag in found.order_by("name"))
+    flags = filter_flags(Flag.objects.filter(project="shop"), named, PLACES)
+    return " ".join(flag.name[0] for flag in flags.order_by("name"))
 
 
 @pytest.mark.parametrize(
@@ -144,9 +144,9 @@ def test_the_filter_for_tags(flags: None) -> None:
     TagType.objects.get_or_create(name="team")
     FlagTag.objects.create(flag=Flag.objects.get(name="a-off"), tag_type_id="team", value="web")
     assert listed(tag="team:web") == "a"
-    found = {field.name: field for field in list_filters(Project.objects.get(pk="shop"), PLACES)}
-    assert found["tag"].options == [("team:web", "team:web")]
-    assert "in-production" in found
+    filters = {field.name: field for field in list_filters(Project.objects.get(pk="shop"), PLACES)}
+    assert filters["tag"].options == [("team:web", "team:web")]
+    assert "in-production" in filters
 
 
 @pytest.mark.parametrize(

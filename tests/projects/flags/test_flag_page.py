@@ -200,8 +200,8 @@ def test_a_strategy_moves_one_step(browse, cart):
     ids = f"{first.pk},{second.pk}"
     assert ids in browse("member").get(FLAG).text
 
-    given = {"environment": "development", "order": ids, "move": f"down {first.pk}"}
-    browse("member").post(f"{FLAG}order", given)
+    form = {"environment": "development", "order": ids, "move": f"down {first.pk}"}
+    browse("member").post(f"{FLAG}order", form)
 
     assert list(cart.strategies.order_by("sort_order")) == [second, first]
 

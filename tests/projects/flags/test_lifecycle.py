@@ -126,8 +126,8 @@ def test_how_often_it_was_asked_for_within_the_hour(api, cart):
     development, production = api["reader"].get(FLAG).json()["environments"]
     assert (development["yes"], development["no"]) == (0, 0)
     assert (production["yes"], production["no"]) == (7, 2)
-    found = api["reader"].get("/api/admin/search/features").json()["features"][0]
-    assert [environment["yes"] for environment in found["environments"]] == [0, 7]
+    document = api["reader"].get("/api/admin/search/features").json()["features"][0]
+    assert [environment["yes"] for environment in document["environments"]] == [0, 7]
     assert api["reader"].get(f"{FLAG}/environments/production").json()["yes"] == 7
 
 

@@ -172,9 +172,9 @@ def test_an_archived_flag_can_be_revived_and_nothing_else(browse, shop):
 
 
 def test_creating_a_flag(browse, shop):
-    given = {"name": "cart", "type": "experiment", "description": "New", "tags": "simple:shop, simple:web"}
+    form = {"name": "cart", "type": "experiment", "description": "New", "tags": "simple:shop, simple:web"}
 
-    answer = browse("member").post("/projects/shop/features/new", given)
+    answer = browse("member").post("/projects/shop/features/new", form)
 
     assert answer["Location"] == FLAG
     flag = Flag.objects.get(name="cart")

@@ -26,8 +26,8 @@ def problems(*pairs, existing=()):
     proposed = [
         ProposedDependency(child, parent, f"d[{index}]") for index, (child, parent) in enumerate(pairs)
     ]
-    found = dependency_problems(proposed, project="shop", flags=FLAGS, existing=existing)
-    return {problem.path: problem.message for problem in found}
+    problems_found = dependency_problems(proposed, project="shop", flags=FLAGS, existing=existing)
+    return {problem.path: problem.message for problem in problems_found}
 
 
 def test_several_children_and_several_parents():
@@ -69,8 +69,8 @@ def test_dependencies_that_are_refused(pairs, existing, expected):
 
 
 def test_a_parent_that_must_be_off_has_no_variants():
-    given = {"feature": "b", "enabled": False, "variants": ["x"]}
-    assert dependency_document(given) == {"feature": "b", "enabled": False, "variants": []}
+    dependency = {"feature": "b", "enabled": False, "variants": ["x"]}
+    assert dependency_document(dependency) == {"feature": "b", "enabled": False, "variants": []}
     assert dependency_document({"feature": "b"}) == {"feature": "b", "enabled": True, "variants": []}
 
 

@@ -183,8 +183,8 @@ def test_a_strategy_of_an_old_event_without_ids_stays_the_same_one(cart: Flag) -
 
 
 def production(version: dict[str, Any]) -> list[dict[str, Any]]:
-    [found] = [place["strategies"] for place in version["environments"] if place["name"] == "production"]
-    return found
+    [strategies] = [place["strategies"] for place in version["environments"] if place["name"] == "production"]
+    return strategies
 
 
 def test_somebody_was_faster(cart: Flag) -> None:
@@ -263,7 +263,7 @@ class Reverts(RandomChanges):
 
     def do_revert(self) -> None:
         flag = self.active()
-        _, target, then, places = self.random.choice([each for each in self.stored if each[0] == flag.pk])
+        _, target, then, places = self.random.choice([entry for entry in self.stored if entry[0] == flag.pk])
         revert_flag(flag.project_id, flag.name, target, caller=SYSTEM)
         flag.refresh_from_db()
         places &= used(flag)
@@ -281,7 +281,7 @@ def used(flag: Flag) -> set[str]:
 def restored(flag: dict[str, Any], environments: set[str]) -> dict[str, Any]:
     """What a revert restores; ids that an import has replaced are not known."""
     places = {
-        place["name"]: {**place, "strategies": [{**each, "id": None} for each in place["strategies"]]}
+        place["name"]: {**place, "strategies": [{**strategy, "id": None} for strategy in place["strategies"]]}
         for place in flag["environments"]
         if place["name"] in environments and (place["enabled"] or place["variants"] or place["strategies"])
     }

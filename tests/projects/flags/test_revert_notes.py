@@ -59,9 +59,9 @@ def test_values_that_are_no_longer_legal(api: Any, browse: Any, cart: None) -> N
     assert refused.status_code == 400
 
 
-def strategies_url_post(api: Any, given: dict[str, Any]) -> Any:
+def strategies_url_post(api: Any, strategy: dict[str, Any]) -> Any:
     url = URL.replace("revert", "environments/production/strategies")
-    return api["member"].post(url, given, format="json")
+    return api["member"].post(url, strategy, format="json")
 
 
 def test_a_parent_that_is_another_flag_now(api: Any, browse: Any, cart: None) -> None:

@@ -173,12 +173,12 @@ def test_a_segment_of_one_project(api):
     body = {"name": "baskets", "constraints": [CONSTRAINT], "project": "shop"}
     made = api["owner"].post(URL, body)
     assert made.status_code == 201
-    one = f"{URL}/{made.json()['id']}"
-    assert api["reader"].get(one).json()["project"] == "shop"
-    refused(api["outsider"].get(one), 404, "NotFoundError")
-    refused(api["outsider"].delete(one), 404, "NotFoundError")
-    refused(api["member"].delete(one), 403, "NoAccessError")
-    assert api["owner"].delete(one).status_code == 204
+    url = f"{URL}/{made.json()['id']}"
+    assert api["reader"].get(url).json()["project"] == "shop"
+    refused(api["outsider"].get(url), 404, "NotFoundError")
+    refused(api["outsider"].delete(url), 404, "NotFoundError")
+    refused(api["member"].delete(url), 403, "NoAccessError")
+    assert api["owner"].delete(url).status_code == 204
 
 
 def test_moved_into_a_project_only_when_no_other_uses_it(api, eu):
@@ -213,11 +213,13 @@ def test_not_in_an_archived_project(api, shop):
     ("counts", "status"), [([1000], 201), ([1001], 400), ([500, 500], 201), ([500, 501], 400)]
 )
 def test_a_segment_has_up_to_1000_values_in_all(api, counts, status):
-    given = [
+    constraints = [
         {"contextName": "userId", "operator": "IN", "values": [f"{index}-{n}" for n in range(count)]}
         for index, count in enumerate(counts)
     ]
-    answer = api["editor"].post("/api/admin/segments", {"name": "many", "constraints": given}, format="json")
+    answer = api["editor"].post(
+        "/api/admin/segments", {"name": "many", "constraints": constraints}, format="json"
+    )
     assert answer.status_code == status
     if status == 400:
         assert "at most 1,000" in answer.content.decode()
@@ -229,8 +231,8 @@ def test_a_strategys_constraint_has_up_to_250_values(api, shop):
     for count, status in ((250, 200), (251, 400)):
         values = [str(number) for number in range(count)]
         constraint = {"contextName": "userId", "operator": "IN", "values": values}
-        given = {"name": "default", "constraints": [constraint]}
-        assert api["member"].post(path, given, format="json").status_code == status
+        body = {"name": "default", "constraints": [constraint]}
+        assert api["member"].post(path, body, format="json").status_code == status
 
 
 def test_the_number_of_values_is_a_setting(api, settings):

@@ -53,7 +53,7 @@ def test_adding_fills_in_what_a_rollout_needs(api, cart):
 
 def test_everything_given_is_stored(api, cart):
     segments = [Segment.objects.create(name=name).pk for name in ("b", "a")]
-    given = {
+    body = {
         "title": "half",
         "disabled": True,
         "sortOrder": 7,
@@ -64,7 +64,7 @@ def test_everything_given_is_stored(api, cart):
         ],
         "segments": segments,
     }
-    record = add(api["member"], **given).json()
+    record = add(api["member"], **body).json()
     assert (record["title"], record["disabled"], record["sortOrder"]) == ("half", True, 7)
     assert record["constraints"] == [
         {"contextName": "userId", "operator": "NUM_GT", "value": "5", "values": [], "inverted": True}

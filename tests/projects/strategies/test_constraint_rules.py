@@ -14,21 +14,21 @@ LEGAL = {"plan": frozenset({"gold", "silver"})}
 
 def problems(limits=None, **given):
     document = constraint_document({"contextName": "userId", **given})
-    found = constraint_problems(document, "c[0]", legal_values=LEGAL, limits=limits or Limits())
-    return [(problem.path, problem.message) for problem in found]
+    problems_found = constraint_problems(document, "c[0]", legal_values=LEGAL, limits=limits or Limits())
+    return [(problem.path, problem.message) for problem in problems_found]
 
 
 def test_values_become_texts_and_are_always_there():
-    given = {"contextName": "userId", "operator": "NUM_GT", "value": 5, "inverted": False}
-    assert constraint_document(given) == {
+    constraint = {"contextName": "userId", "operator": "NUM_GT", "value": 5, "inverted": False}
+    assert constraint_document(constraint) == {
         "contextName": "userId",
         "operator": "NUM_GT",
         "value": "5",
         "values": [],
         "inverted": False,
     }
-    given = {"contextName": "x", "operator": "IN", "values": [1, 2.0, 2.5, True], "value": None}
-    assert constraint_document(given)["values"] == ["1", "2", "2.5", "true"]
+    constraint = {"contextName": "x", "operator": "IN", "values": [1, 2.0, 2.5, True], "value": None}
+    assert constraint_document(constraint)["values"] == ["1", "2", "2.5", "true"]
 
 
 @pytest.mark.parametrize(
@@ -99,24 +99,24 @@ def test_parts_of_values_need_not_be_legal_values():
 def test_limits():
     [(path, message)] = problems(Limits(constraint_values=2), operator="IN", values=["a", "b", "c"])
     assert (path, message) == ("c[0].values", "must have at most 2 values, not 3")
-    one = constraint_document({"contextName": "userId", "operator": "IN", "values": ["a"]})
-    [problem] = constraints_problems([one] * 31, "s.constraints", legal_values={}, limits=Limits())
+    constraint = constraint_document({"contextName": "userId", "operator": "IN", "values": ["a"]})
+    [problem] = constraints_problems([constraint] * 31, "s.constraints", legal_values={}, limits=Limits())
     assert problem.path == "s.constraints"
     assert problem.message == "must have at most 30 constraints, not 31"
 
 
 def test_every_problem_is_told():
-    found = problems(operator="IN", values=["", "x" * 101])
-    assert [path for path, _ in found] == ["c[0].values[0]", "c[0].values[1]"]
+    problems_found = problems(operator="IN", values=["", "x" * 101])
+    assert [path for path, _ in problems_found] == ["c[0].values[0]", "c[0].values[1]"]
 
 
 @pytest.mark.parametrize("operator", ["REGEX", "NUM_EQ", "DATE_AFTER", "SEMVER_EQ", "IN"])
 def test_a_single_value_has_a_longest_length(operator):
-    given = {"values": ["a"]} if operator == "IN" else {}
-    found = problems(operator=operator, value="1" * 2_001, **given)
-    assert found == [("c[0].value", "must have at most 2,000 characters, not 2,001")]
+    members = {"values": ["a"]} if operator == "IN" else {}
+    problems_found = problems(operator=operator, value="1" * 2_001, **members)
+    assert problems_found == [("c[0].value", "must have at most 2,000 characters, not 2,001")]
 
 
 def test_a_pattern_that_takes_too_much_memory_is_refused():
-    found = problems(operator="REGEX", value=r"\p{L}{1,300}")
-    assert found == [("c[0].value", r"\p{L}{1,300} takes too much memory")]
+    problems_found = problems(operator="REGEX", value=r"\p{L}{1,300}")
+    assert problems_found == [("c[0].value", r"\p{L}{1,300} takes too much memory")]

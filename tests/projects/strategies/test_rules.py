@@ -18,8 +18,8 @@ KNOWN_NAMES = KnownNames(
 
 def problems(**given):
     document = strategy_document({"name": "flexibleRollout", **given}, DEFAULTS)
-    found = strategy_problems(document, "s[3]", known_names=KNOWN_NAMES, limits=Limits())
-    return [(problem.path, problem.message) for problem in found]
+    problems_found = strategy_problems(document, "s[3]", known_names=KNOWN_NAMES, limits=Limits())
+    return [(problem.path, problem.message) for problem in problems_found]
 
 
 def test_a_gradual_rollout_gets_its_defaults():
@@ -38,8 +38,8 @@ def test_a_gradual_rollout_gets_its_defaults():
 
 
 def test_parameters_become_texts():
-    given = {"rollout": 50, "stickiness": "default", "flag": True, "nul": None}
-    document = strategy_document({"name": "flexibleRollout", "parameters": given}, DEFAULTS)
+    parameters = {"rollout": 50, "stickiness": "default", "flag": True, "nul": None}
+    document = strategy_document({"name": "flexibleRollout", "parameters": parameters}, DEFAULTS)
     assert document["parameters"] == {
         "rollout": "50",
         "stickiness": "default",
@@ -63,14 +63,14 @@ def test_the_default_strategy_is_the_project_environments_or_everyone():
 
 
 def test_every_problem_has_its_place():
-    found = problems(
+    problems_found = problems(
         name="userWithId",
         parameters={"a": {"b": 1}},
         constraints=[{"contextName": "x", "operator": "IN"}],
         variants=[{"name": "v", "weight": 1, "weightType": "fix"}],
         segments=[1, 1, 9],
     )
-    assert found == [
+    assert problems_found == [
         ("s[3].name", "strategy type userWithId not found. Available: default, flexibleRollout"),
         ("s[3].parameters.a", "must be a string, a number or a boolean"),
         ("s[3].constraints[0].values", "IN needs at least one value"),

@@ -35,7 +35,7 @@ def listed(variants):
 
 
 def shared_out(*given):
-    return listed(variants_document([variant(*one) for one in given]))
+    return listed(variants_document([variant(*arguments) for arguments in given]))
 
 
 # The rules -------------------------------------------------------------------------------------------------
@@ -64,14 +64,14 @@ def test_names_are_in_the_recorded_order():
 
 def test_weights_are_the_recorded_ones():
     for mix in load("variant_order")["weights"]:
-        given = [(name, weight, kind) for name, kind, weight in mix["sent"]]
-        assert shared_out(*given) == [tuple(pair) for pair in mix["stored"]]
+        variants = [(name, weight, kind) for name, kind, weight in mix["sent"]]
+        assert shared_out(*variants) == [tuple(pair) for pair in mix["stored"]]
 
 
 def test_the_first_ones_sent_take_the_remainder():
     assert shared_out(*"fedcba") == list(zip("abcdef", (166, 166, 167, 167, 167, 167), strict=True))
-    given = ("c",), ("b",), ("a",), ("fixed", 200, "fix")
-    assert shared_out(*given) == [("a", 266), ("b", 267), ("c", 267), ("fixed", 200)]
+    variants = ("c",), ("b",), ("a",), ("fixed", 200, "fix")
+    assert shared_out(*variants) == [("a", 266), ("b", 267), ("c", 267), ("fixed", 200)]
 
 
 def test_what_a_server_delivered_keeps_its_weights():
@@ -100,51 +100,54 @@ def rows(names):
     return {"v": [str(n) for n in range(len(names))]} | {f"v-{n}-name": name for n, name in enumerate(names)}
 
 
-def put_variants(api, browse, given):
-    assert api["member"].put(VARIANTS, given, format="json").status_code == 200
+def put_variants(api, browse, variants):
+    assert api["member"].put(VARIANTS, variants, format="json").status_code == 200
 
 
-def patch_variants(api, browse, given):
-    operations = [{"op": "add", "path": f"/{n}", "value": one} for n, one in enumerate(given)]
+def patch_variants(api, browse, variants):
+    operations = [{"op": "add", "path": f"/{n}", "value": value} for n, value in enumerate(variants)]
     assert api["member"].patch(VARIANTS, operations, format="json").status_code == 200
 
 
-def add_strategy(api, browse, given):
-    sent = {"name": "flexibleRollout", "variants": given}
+def add_strategy(api, browse, variants):
+    sent = {"name": "flexibleRollout", "variants": variants}
     assert api["member"].post(STRATEGIES, sent, format="json").status_code == 200
 
 
-def change_strategy(api, browse, given):
+def change_strategy(api, browse, variants):
     identifier = api["member"].post(STRATEGIES, {"name": "default"}, format="json").json()["id"]
-    sent = {"name": "default", "variants": given}
+    sent = {"name": "default", "variants": variants}
     assert api["member"].put(f"{STRATEGIES}/{identifier}", sent, format="json").status_code == 200
 
 
-def default_strategy(api, browse, given):
+def default_strategy(api, browse, variants):
     path = "/api/admin/projects/shop/environments/development/default-strategy"
-    sent = {"name": "flexibleRollout", "variants": given}
+    sent = {"name": "flexibleRollout", "variants": variants}
     assert api["owner"].post(path, sent, format="json").status_code == 200
     assert api["owner"].post(f"{FLAG}/environments/development/on").status_code == 200
 
 
-def import_variants(api, browse, given):
-    sent = body("cart", featureEnvironments=[switch("cart", variants=given)])
+def import_variants(api, browse, variants):
+    sent = body("cart", featureEnvironments=[switch("cart", variants=variants)])
     assert api["owner"].post("/api/admin/features-batch/import", sent, format="json").status_code == 200
 
 
-def import_strategies(api, browse, given):
-    sent = body("cart", featureStrategies=[strategy("cart", variants=given)])
+def import_strategies(api, browse, variants):
+    sent = body("cart", featureStrategies=[strategy("cart", variants=variants)])
     assert api["owner"].post("/api/admin/features-batch/import", sent, format="json").status_code == 200
 
 
-def variants_form(api, browse, given):
-    sent = rows([one["name"] for one in given])
+def variants_form(api, browse, variants):
+    sent = rows([each_variant["name"] for each_variant in variants])
     page = "/projects/shop/features/cart/variants?environmentId=development"
     assert browse("member").post(page, sent).status_code == 302
 
 
-def strategy_form(api, browse, given):
-    sent = rows([one["name"] for one in given]) | {"name": "flexibleRollout", "p-rollout": "100"}
+def strategy_form(api, browse, variants):
+    sent = rows([each_variant["name"] for each_variant in variants]) | {
+        "name": "flexibleRollout",
+        "p-rollout": "100",
+    }
     page = "/projects/shop/features/cart/strategies/new?environmentId=development"
     assert browse("member").post(page, sent | {"p-stickiness": "default"}).status_code == 302
 
@@ -243,8 +246,8 @@ def test_a_form_that_leaves_the_shares_moves_nobody(browse, of_version_1):
 
 
 def test_an_import_of_what_is_stored_moves_nobody(api, of_version_1):
-    given = [variant(*pair) for pair in BY_VERSION_1]
-    import_variants(api, None, given)
+    variants = [variant(*pair) for pair in BY_VERSION_1]
+    import_variants(api, None, variants)
     row = FlagEnvironment.objects.get(flag__name="cart", environment="development")
     assert listed(row.variants) == BY_VERSION_1
 

@@ -9,8 +9,8 @@ def variant(name, weight=0, kind="variable", **fields):
     return {"name": name, "weight": weight, "weightType": kind, "stickiness": "default", **fields}
 
 
-def weights(*given):
-    return [(v["name"], v["weight"]) for v in variants_document(given)]
+def weights(*variants):
+    return [(v["name"], v["weight"]) for v in variants_document(variants)]
 
 
 def problems(*given):
@@ -18,13 +18,13 @@ def problems(*given):
 
 
 def test_weights_add_up_to_1000():
-    given = variant("red", 200), variant("green", 300, "fix"), variant("blue", 500)
-    assert weights(*given) == [("blue", 350), ("green", 300), ("red", 350)]
+    variants = variant("red", 200), variant("green", 300, "fix"), variant("blue", 500)
+    assert weights(*variants) == [("blue", 350), ("green", 300), ("red", 350)]
 
 
 def test_a_fixed_weight_takes_no_part_of_the_remainder():
-    given = variant("a", 1, "fix"), variant("b"), variant("c")
-    assert weights(*given) == [("a", 1), ("b", 500), ("c", 499)]
+    variants = variant("a", 1, "fix"), variant("b"), variant("c")
+    assert weights(*variants) == [("a", 1), ("b", 500), ("c", 499)]
 
 
 def test_fixed_weights_may_take_everything():

@@ -105,10 +105,10 @@ CHANGES = {
 
 def test_after_every_change_as_counted_afresh(api: Any, fields: None, cart: Flag) -> None:
     before = uses(api)
-    for what, change in CHANGES.items():
+    for name, change in CHANGES.items():
         change(cart)
         after = uses(api)
         counts.cache.clear()
-        assert after == uses(api), what
-        assert after != before, what
+        assert after == uses(api), name
+        assert after != before, name
         before = after
