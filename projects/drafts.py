@@ -89,17 +89,6 @@ class NewFlagEdit(NamedTuple):
     after: FlagDefinition
 
 
-class Drafting:
-    """A page whose form can be asked what saving it would change."""
-
-    unchanged = ""  # what to say when there is nothing that it could change
-    shown_by = ""  # "post" or "get": how the page is asked for the form with these values again
-
-    def edits(self) -> Sequence[FlagEdit | NewFlagEdit]:
-        """What saving the form would change. Raises ValidationError if it has errors, NotFound, NoAccess."""
-        raise NotImplementedError
-
-
 def read_strategies(flag: Flag, environment: str) -> list[StrategyDefinition]:
     """The flag's strategies in the environment, in order."""
     [definition] = read_definitions([flag.project_id], environment, flags=[flag.name]).flags

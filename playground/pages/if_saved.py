@@ -6,17 +6,17 @@ from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import render
-from django.urls import Resolver404, resolve
 from django.utils import timezone
 
-from flagadmin.core.errors import Conflict, InvalidOperation, NameExists, NotFound, ValidationError
+from flagadmin.core.errors import Conflict, InvalidOperation, NameExists, ValidationError
 from groups.console import ConsolePage
 from playground.comparison.impact import EXAMPLES, MAX_EDITS, MAX_VALUES, TooManyValues, impacts
 from playground.pages.effects_view import EffectsView
 from playground.pages.impact_view import ImpactView
 from playground.pages.lines import explain_in
 from playground.saved_contexts.effects import effects_of
-from projects.drafts import Drafting, NewFlagEdit
+from projects.drafting import DraftingPage, open_form
+from projects.drafts import NewFlagEdit
 
 DETAILED = 30
 """Examples on the page; what is loaded beside a form has few."""
@@ -31,29 +31,16 @@ class IfSavedPage(ConsolePage):
     title = "Who changes"
 
     def post(self, request: HttpRequest, form: str) -> HttpResponseBase:
-        page = self.page_of(form)
+        page = open_form(f"/{form}", request, self.caller)
         beside = "HX-Request" in request.headers
-        context = self.found(page, beside=beside)
+        context = self.compare(page, beside=beside)
         if beside:
             return render(request, "playground/impact.html", context)
         context |= {"crumbs": page.crumbs()} | self.way_back(page)
         return self.render_to_response(self.get_context_data(**context))
 
-    def page_of(self, form: str) -> Any:
-        """The form's page, for this request. Raises NotFound if there is none that can say what it changes."""
-        try:
-            match = resolve(f"/{form}")
-        except Resolver404:
-            raise NotFound("Form not found.") from None
-        kind = getattr(match.func, "view_class", None)
-        if kind is None or not issubclass(kind, Drafting):
-            raise NotFound("Form not found.")
-        page: Any = kind(**getattr(match.func, "view_initkwargs", {}))
-        page.setup(self.request, *match.args, **match.kwargs)
-        page.caller = self.caller
-        return page
-
-    def found(self, page: Any, *, beside: bool) -> dict[str, Any]:
+    def compare(self, page: DraftingPage, *, beside: bool) -> dict[str, Any]:
+        """What saving the form would change, or why it cannot be saved."""
         try:
             edits = page.edits()
         except ValidationError as error:
@@ -82,13 +69,11 @@ class IfSavedPage(ConsolePage):
             "saved": EffectsView(effects_of(self.caller, edits), beside=beside),
         }
 
-    def way_back(self, page: Any) -> dict[str, Any]:
-        """The form with what was entered, if its page can show that."""
+    def way_back(self, page: DraftingPage) -> dict[str, Any]:
+        """The form with what was entered."""
         given = self.request.POST
         kept = [(name, text) for name, texts in given.lists() for text in texts if name not in FORM_ONLY]
         url = self.request.get_full_path().removeprefix("/if-saved")
         if page.shown_by == "post":
             return {"form_url": url, "kept": kept}
-        return {
-            "back": f"{url.partition('?')[0]}?{urlencode(kept)}" if page.shown_by == "get" else page.back()
-        }
+        return {"back": f"{url.partition('?')[0]}?{urlencode(kept)}"}

@@ -12,7 +12,8 @@ from groups.permissions import Permission
 from playground.engine.definitions import StrategyDefinition
 from projects.access import access_flag
 from projects.console import ActionPage, flag_crumbs, flag_url
-from projects.drafts import Draft, Drafting, FlagEdit, find_enabled_places, read_strategies
+from projects.drafting import DraftingPage
+from projects.drafts import Draft, FlagEdit, find_enabled_places, read_strategies
 from projects.flags.actions import update_flag
 from projects.flags.dependencies import add_dependency, check_parent, no_parent, remove_dependency
 from projects.flags.links import add_link, remove_link
@@ -75,7 +76,7 @@ class Tags(FlagAction):
         return f"Tagged {name} with {':'.join(tag)}."
 
 
-class AsksFirst(Drafting, FlagAction):
+class AsksFirst(DraftingPage, FlagAction):
     """An action that may change evaluations. In a production environment, a page first says for whom."""
 
     http_method_names = ["get", "post"]

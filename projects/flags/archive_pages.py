@@ -21,7 +21,8 @@ from groups.console import ConfirmPage, ConsolePage, Crumbs, read_next_page
 from groups.permissions import Permission
 from projects.access import access_project
 from projects.console import ActionPage, api_path, project_crumbs, project_url
-from projects.drafts import Draft, Drafting, FlagEdit, find_enabled_places
+from projects.drafting import DraftingPage
+from projects.drafts import Draft, FlagEdit, find_enabled_places
 from projects.flags.archive import archive_flags, delete_flags, revive_flags
 from projects.flags.bulk_delete import check_no_children
 from projects.flags.list_queries import MAX_MATCHING, matching_flags
@@ -145,7 +146,7 @@ def select_flags(project: Project, form: QueryDict, *, archived: bool = False) -
     return list(flags)
 
 
-class ArchivePage(Drafting, SelectedFlags):
+class ArchivePage(DraftingPage, SelectedFlags):
     """Lists the applications that use the flags and the flags that depend on them.
 
     Archiving all flags of a project archives exactly the flags that the page counted.

@@ -13,7 +13,8 @@ from flagadmin.core.lists.pages import curl_for
 from groups.permissions import Permission
 from projects.access import access_project
 from projects.console import ActionPage, api_path, project_url
-from projects.drafts import Drafting, FlagEdit
+from projects.drafting import DraftingPage
+from projects.drafts import FlagEdit
 from projects.flags.actions import set_stale
 from projects.flags.archive_pages import MAX_LISTED, SelectedFlags, count_flags, select_flags
 from projects.flags.environments import check_enabling, disable_flags, draft_of_switch, enable_flags
@@ -27,7 +28,7 @@ MAX_UNDONE = 100  # flags in the form of an Undo button
 DEFAULT_ADDED = "On with the default strategy, which is added"
 
 
-class TogglePage(Drafting, SelectedFlags):
+class TogglePage(DraftingPage, SelectedFlags):
     """Says what turning the flags on or off changes for each of them, then does it."""
 
     template_name = "flags/toggle_many.html"

@@ -10,11 +10,12 @@ from flagadmin.core.edit_conflicts import fingerprint
 from flagadmin.core.errors import AppError, NoAccess, NotFound, Problem, ValidationError
 from flagadmin.core.lists.pages import curl_for
 from groups.access import missing
-from groups.console import ConsolePage, Crumbs
+from groups.console import Crumbs
 from groups.models import User
 from projects.access import access_flag
 from projects.console import api_path, flag_crumbs, flag_url
-from projects.drafts import Drafting, ExactDraft, FlagEdit, find_enabled_places
+from projects.drafting import DraftingPage
+from projects.drafts import ExactDraft, FlagEdit, find_enabled_places
 from projects.flags.flag_history import without_flag
 from projects.flags.revert import revert_flag
 from projects.flags.revert_plan import (
@@ -48,7 +49,7 @@ class ShownPart(NamedTuple):
     chosen: bool
 
 
-class RevertPage(Drafting, ConsolePage):
+class RevertPage(DraftingPage):
     """Every part that differs can be left out; one that cannot be restored is."""
 
     template_name = "flags/revert.html"

@@ -12,7 +12,8 @@ from groups.console import Crumbs
 from groups.permissions import Permission
 from projects.access import access_flag
 from projects.console import ActionPage, api_path, flag_crumbs, flag_url
-from projects.drafts import Draft, Drafting, FlagEdit
+from projects.drafting import DraftingPage
+from projects.drafts import Draft, FlagEdit
 from projects.flags.environments import (
     check_enabling,
     disable_flag,
@@ -30,7 +31,7 @@ MAX_USERS = 5
 MAX_SUMMARIES = 10  # strategies listed individually
 
 
-class ToggleFlag(Drafting, ActionPage):
+class ToggleFlag(DraftingPage, ActionPage):
     """Turns a flag on or off in one environment: directly, or in production after a confirmation page."""
 
     http_method_names = ["get", "post"]

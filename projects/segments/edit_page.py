@@ -12,7 +12,8 @@ from flagadmin.core.errors import AppError, Problem
 from flagadmin.core.http.path_ids import path_id
 from flagadmin.core.lists.pages import curl_for
 from groups.permissions import Permission
-from projects.drafts import Draft, Drafting, FlagEdit
+from projects.drafting import DraftingPage
+from projects.drafts import Draft, FlagEdit
 from projects.history.field_changes import FieldChange
 from projects.history.queries import readable_events
 from projects.models import Environment, Segment
@@ -25,7 +26,7 @@ from projects.used_by.lines import page_uses
 from projects.used_by.queries import segment_uses
 
 
-class EditSegment(Drafting, EditConflictMixin, SegmentForm):
+class EditSegment(DraftingPage, EditConflictMixin, SegmentForm):
     button = "Save segment"
     unchanged = "No flag that is on uses this segment."
     shown_by = "post"

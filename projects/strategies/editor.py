@@ -15,10 +15,9 @@ from django.utils.http import url_has_allowed_host_and_scheme
 
 from flagadmin.core.errors import AppError, NotFound, Problem, ValidationError, check_problems
 from flagadmin.core.unreadable_values import refused_problems
-from groups.console import ConsolePage
 from groups.permissions import Permission
 from playground.engine.definitions import StrategyDefinition
-from projects.drafts import Drafting
+from projects.drafting import DraftingPage
 from projects.history.field_changes import FieldChange, strategy_changes
 from projects.models import Environment, Segment, StrategyType
 from projects.strategies.constraint_forms import (
@@ -35,7 +34,7 @@ from projects.strategies.variant_forms import change_variants, in_percent
 from projects.strategies.variant_rules import PAYLOAD_TYPES, variants_document
 
 
-class StrategyEditor(Drafting, ConsolePage):
+class StrategyEditor(DraftingPage):
     """``document`` is the strategy as currently in the form, ``stored`` the strategy before editing.
 
     ``home`` is the URL to redirect to. Editing requires any one of ``permissions``.

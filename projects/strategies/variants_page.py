@@ -12,12 +12,13 @@ from flagadmin.core.edit_conflicts.forms import EditConflictMixin
 from flagadmin.core.errors import AppError, EditConflict, NotFound, Problem
 from flagadmin.core.lists.pages import curl_for
 from flagadmin.core.unreadable_values import check_values, refused_problems
-from groups.console import ConsolePage, Crumbs
+from groups.console import Crumbs
 from groups.permissions import Permission
 from playground.engine.definitions import VariantDefinition
 from projects.access import access_flag
 from projects.console import api_path, flag_crumbs, flag_url
-from projects.drafts import Draft, Drafting, FlagEdit
+from projects.drafting import DraftingPage
+from projects.drafts import Draft, FlagEdit
 from projects.flags.environments import read_variants, set_variants
 from projects.flags.toggle import project_environment
 from projects.flags.usage import applications_of
@@ -29,7 +30,7 @@ from projects.strategies.variant_forms import change_variants, in_percent, read_
 from projects.strategies.variant_rules import PAYLOAD_TYPES, variants_document, variants_problems
 
 
-class VariantsPage(Drafting, EditConflictMixin, ConsolePage):
+class VariantsPage(EditConflictMixin, DraftingPage):
     template_name = "strategies/flag_variants.html"
     restores = True
     shown_by = "post"

@@ -1,0 +1,47 @@
+"""Pages whose forms can be asked what saving them would change. Each registers with its route."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from django.http import HttpRequest
+from django.urls import Resolver404, URLPattern, path, resolve
+
+from flagadmin.core.errors import NotFound
+from groups.access import Caller
+from groups.console import ConsolePage
+from projects.drafts import FlagEdit, NewFlagEdit
+
+
+class DraftingPage(ConsolePage):
+    """A page with a form. ``unchanged`` says that there is nothing which saving it could change.
+
+    ``shown_by`` is the method that shows the form again with the same values.
+    """
+
+    unchanged = ""
+    shown_by: Literal["get", "post"]
+
+    def edits(self) -> Sequence[FlagEdit | NewFlagEdit]:
+        """What saving the form would change. Raises whatever saving would raise."""
+        raise NotImplementedError
+
+
+_pages: dict[str, type[DraftingPage]] = {}  # by the names of their routes
+
+
+def drafting_path(route: str, page: type[DraftingPage], *, name: str) -> URLPattern:
+    """A route, like ``django.urls.path``, of a form that can be asked."""
+    _pages[name] = page
+    return path(route, page.as_view(), name=name)
+
+
+def open_form(address: str, request: HttpRequest, caller: Caller) -> DraftingPage:
+    """The page at this path, as if the request had been made to it. Raises NotFound if its form cannot be asked."""
+    try:
+        match = resolve(address)
+        page = _pages[match.url_name or ""]()
+    except (Resolver404, KeyError):
+        raise NotFound("Form not found.") from None
+    page.setup(request, **match.kwargs)
+    page.caller = caller
+    return page
