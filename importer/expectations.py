@@ -10,14 +10,14 @@ from importer.plan.import_plan import Plan, SavedContextPlan
 from importer.states import PlannedStates, plan_states
 from playground.models import SavedContext
 from playground.saved_contexts.changed import ChangedExpectation
-from playground.saved_contexts.checks import chosen_expectations
-from playground.saved_contexts.effects import expectations_changed_by
+from playground.saved_contexts.checks import choose_expectations
+from playground.saved_contexts.effects import find_changed_expectations
 from playground.saved_contexts.expectations import (
     Checked,
     Expectation,
+    check_against,
     check_expectations,
-    checked,
-    expectations_of,
+    list_expectations,
 )
 
 Document = dict[str, Any]
@@ -28,7 +28,7 @@ def check_if_imported(plan: Plan, choice: Mapping[str, Any], *, caller: Caller) 
     planned = _saved_contexts(plan, lambda planned_context: planned_context.after["expectations"])
     stored = SavedContext.objects.readable_by(caller).exclude(expectations=[]).exclude(name__in=list(planned))
     among = sorted([*stored, *planned.values()], key=lambda saved: saved.name)
-    expected = chosen_expectations(caller, choice, among=among, planned=_projects(plan))
+    expected = choose_expectations(caller, choice, among=among, planned=_projects(plan))
     return _check_after(plan_states(plan), expected, caller)
 
 
@@ -55,7 +55,7 @@ def find_broken_if_imported(plan: Plan, results: Sequence[Checked], *, caller: C
 def find_changed_if_imported(states: PlannedStates, *, caller: Caller) -> list[ChangedExpectation]:
     """The expectations that break or are met again, and those that the file brings and that would not be met."""
     kept = saved_contexts_after(states.plan)
-    changed = expectations_changed_by(caller, *states.pair.snapshots, states.names, instead=kept)
+    changed = find_changed_expectations(caller, *states.pair.snapshots, states.names, instead=kept)
     unmet = find_unmet_of_file(states, caller=caller)
     now = check_expectations(caller, [result.expectation for result in unmet]) if unmet else []
     return changed + [ChangedExpectation(*pair) for pair in zip(now, unmet, strict=True)]
@@ -73,7 +73,7 @@ def find_unmet_of_file(states: PlannedStates, *, caller: Caller) -> list[Checked
     contexts = [saved for saved in _saved_contexts(plan, _new_expectations).values() if saved.expectations]
     if not contexts:
         return []
-    expected = expectations_of(caller, projects=[plan.project], contexts=contexts, planned=_projects(plan))
+    expected = list_expectations(caller, projects=[plan.project], contexts=contexts, planned=_projects(plan))
     return [result for result in _check_after(states, expected, caller) if not result.met]
 
 
@@ -121,7 +121,7 @@ def _check_after(states: PlannedStates, expectations: Sequence[Expectation], cal
         for expectation in expectations
     ]
     pairs = list(zip(expectations, touched, strict=True))
-    inside = checked(
+    inside = check_against(
         [expectation for expectation, is_in in pairs if is_in], {after.environment: after}, now=timezone.now()
     )
     outside = check_expectations(caller, [expectation for expectation, is_in in pairs if not is_in])

@@ -8,7 +8,7 @@ from flagadmin.core.audit.record import Event, record
 from flagadmin.core.db.transactions import consistent_reads
 from groups.access import Caller
 from playground.models import SavedContext
-from playground.saved_contexts.queries import visible_expectations
+from playground.saved_contexts.queries import select_visible_expectations
 from projects.access import check_environment, check_project
 from projects.export import Document, export_flags
 
@@ -34,7 +34,7 @@ def saved_context_entries(document: Document, environment: str, caller: Caller) 
     flags = {feature["name"] for feature in document["features"]}
     projects = {feature["project"] for feature in document["features"]}
     contexts = list(SavedContext.objects.readable_by(caller).usable_in(*projects))
-    visible = visible_expectations(caller, contexts)
+    visible = select_visible_expectations(caller, contexts)
     for saved in contexts:
         expectations = [
             {key: value for key, value in expectation.items() if key != "environment"}

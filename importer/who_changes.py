@@ -12,10 +12,10 @@ from importer.plan.import_plan import Plan
 from importer.states import PlannedStates, plan_states
 from playground.comparison.answer import Answer
 from playground.comparison.budget import Budget
-from playground.comparison.contexts import generated
+from playground.comparison.contexts import generate_contexts
 from playground.comparison.documents import EXAMPLES, comparison_document
 from playground.comparison.given_contexts import GivenContexts
-from playground.comparison.who_changes import Contexts, WhoChanges, sample_users, users_for
+from playground.comparison.who_changes import Contexts, WhoChanges, choose_number_of_users, sample_users
 from playground.engine.context import Context
 from playground.saved_contexts.report import changes_document
 
@@ -36,11 +36,11 @@ def who_changes(plan: Plan, *, flag: str = "", states: PlannedStates | None = No
         raise NotFound(f"This import does not change the evaluation of {flag}.")
     pair, compared = states.pair, states.names[:MAX_FLAGS]
     # The same users for one flag as for all.
-    users, now = users_for(len(compared)), timezone.now()
+    users, now = choose_number_of_users(len(compared)), timezone.now()
     contexts = sample_users(pair.read(compared[:MAX_RULES]), now=now, users=users)
 
     def make_rare(names: list[str]) -> Sequence[Context]:
-        return generated(pair.read(names), now=now, limit=MAX_GENERATED)
+        return generate_contexts(pair.read(names), now=now, limit=MAX_GENERATED)
 
     return WhoChanges(
         *pair.snapshots,

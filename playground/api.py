@@ -15,12 +15,12 @@ from playground import combinations
 from playground import openapi as schema
 from playground.comparison import openapi as comparison_schema
 from playground.comparison.answer import answer_question
-from playground.comparison.past import snapshots_of
+from playground.comparison.past import load_snapshots
 from playground.comparison.request import CompareBody
-from playground.queries import advanced_features, playground_answer
+from playground.queries import render_advanced_features, render_answer
 from playground.request import read_request
 from playground.saved_contexts import serializers as saved_schema
-from playground.saved_contexts.checks import checked_for
+from playground.saved_contexts.checks import check_request
 from playground.saved_contexts.report import check_document
 
 # RFC 9745: deprecated since the beginning of 2026. The reference's successor is the advanced form.
@@ -53,8 +53,8 @@ class PlaygroundViewSet(ViewSet):
     def create(self, request: ApiRequest) -> Response:
         query = read_request(request.data)
         [environment] = query.environments
-        snapshots, notes = snapshots_of(self.caller, query, {"environment": environment})
-        body = playground_answer(snapshots[environment], query, _notes(notes))
+        snapshots, notes = load_snapshots(self.caller, query, {"environment": environment})
+        body = render_answer(snapshots[environment], query, _notes(notes))
         return Response(body, headers=DEPRECATED)
 
     @extend_schema(
@@ -73,8 +73,8 @@ class PlaygroundViewSet(ViewSet):
         paths = {f"environments[{index}]": name for index, name in enumerate(query.environments)}
         fields = combinations.split_context(context)
         contexts = combinations.count_contexts(fields)
-        snapshots, notes = snapshots_of(self.caller, query, paths, contexts=contexts)
-        features = advanced_features(snapshots, query.environments, fields, query.at)
+        snapshots, notes = load_snapshots(self.caller, query, paths, contexts=contexts)
+        features = render_advanced_features(snapshots, query.environments, fields, query.at)
         answer = b'{"features":[%b],"input":%b' % (features, orjson.dumps(query.echo))
         if invalid:
             answer += b',"warnings":%b' % orjson.dumps({"invalidContextProperties": invalid})
@@ -123,7 +123,7 @@ class PlaygroundViewSet(ViewSet):
     @action(detail=False, methods=["post"], url_path="check-expectations")
     def check_expectations(self, request: ApiRequest) -> Response:
         body = self.validated(saved_schema.CheckBody)
-        return Response(check_document(checked_for(self.caller, body)))
+        return Response(check_document(check_request(self.caller, body)))
 
 
 def _notes(notes: list[str]) -> bytes:

@@ -22,7 +22,9 @@ from projects.models import ContextField, Flag
 from projects.revision import revisions, revisions_and_environments
 
 
-def known_revisions(caller: Caller, query: PlaygroundRequest, paths: Mapping[str, str]) -> dict[str, int]:
+def read_known_revisions(
+    caller: Caller, query: PlaygroundRequest, paths: Mapping[str, str]
+) -> dict[str, int]:
     """The revisions of the requested projects. ``paths`` are the environments by their JSON paths.
 
     Raises ValidationError with every project and environment that is unknown.
@@ -31,24 +33,24 @@ def known_revisions(caller: Caller, query: PlaygroundRequest, paths: Mapping[str
     current, environments = revisions_and_environments(
         caller.readable_projects if projects is None else projects
     )
-    problems = [*project_problems(caller, projects, current), *environment_problems(paths, environments)]
+    problems = [*find_project_problems(caller, projects, current), *environment_problems(paths, environments)]
     if problems:
         raise ValidationError.of(problems)
     return current
 
 
-def readable_revisions(caller: Caller, projects: list[str] | None) -> dict[str, int]:
+def read_readable_revisions(caller: Caller, projects: list[str] | None) -> dict[str, int]:
     """The revisions of these projects (None: of all that the caller may read). One query.
 
     Raises ValidationError for a project that is unknown to the caller, with the choices.
     """
     current = revisions(caller.readable_projects if projects is None else projects)
-    if problems := list(project_problems(caller, projects, current)):
+    if problems := list(find_project_problems(caller, projects, current)):
         raise ValidationError.of(problems)
     return current
 
 
-def project_problems(
+def find_project_problems(
     caller: Caller, projects: list[str] | None, current: Mapping[str, int]
 ) -> Iterator[Problem]:
     """The requested projects that do not exist or that the caller may not read."""
@@ -64,16 +66,16 @@ def project_problems(
 
 def refuse_too_many(current: Mapping[str, int], *, environments: int, contexts: int, limit: int) -> None:
     """Raises ValidationError, before anything is compiled, if evaluating all flags of these projects is too much."""
-    flags = active_flags(current)
+    flags = count_active_flags(current)
     combinations.check_size(environments=environments, flags=flags, contexts=contexts, limit=limit)
 
 
-def active_flags(projects: Iterable[str]) -> int:
+def count_active_flags(projects: Iterable[str]) -> int:
     """How many flags these projects have."""
     return Flag.objects.active().filter(project__in=list(projects)).count()
 
 
-def playground_answer(compiled: ResponseSnapshot, query: PlaygroundRequest, rest: bytes = b"") -> bytes:
+def render_answer(compiled: ResponseSnapshot, query: PlaygroundRequest, rest: bytes = b"") -> bytes:
     """The whole answer for one environment and one context, and with the `rest` of its members."""
     before = b'{"input":%b,"features":' % orjson.dumps(query.echo)
     context = Context(query.context)
@@ -82,7 +84,7 @@ def playground_answer(compiled: ResponseSnapshot, query: PlaygroundRequest, rest
     return render_features(compiled, evaluation, before=before, behind=rest + b"}")
 
 
-def advanced_features(
+def render_advanced_features(
     snapshots: Mapping[str, ResponseSnapshot],
     environments: list[str],
     fields: Mapping[str, list[str]],
@@ -101,16 +103,18 @@ def advanced_features(
     )
     EVALUATIONS.labels("playground").inc(flags * len(environments) * combinations.count_contexts(fields))
     now = at or timezone.now()
-    found: dict[tuple[str, str], dict[str, list[bytes]]] = {}
+    evaluations_by_flag: dict[tuple[str, str], dict[str, list[bytes]]] = {}
     for environment in environments:
         compiled = snapshots[environment]
         for context in combinations.contexts(fields):
             extra = orjson.dumps({"environment": environment, "context": context})[1:]
             evaluation = evaluate(compiled.snapshot, Context(context), now=now, random=random.random)
             for flag, item in zip(compiled.snapshot.flags, render_each(compiled, evaluation), strict=True):
-                by_environment = found.setdefault((flag.name, flag.project), {})
+                by_environment = evaluations_by_flag.setdefault((flag.name, flag.project), {})
                 by_environment.setdefault(environment, []).append(item[:-1] + b"," + extra)
-    return b",".join(_advanced_feature(*key, by_environment) for key, by_environment in found.items())
+    return b",".join(
+        _advanced_feature(*key, by_environment) for key, by_environment in evaluations_by_flag.items()
+    )
 
 
 def _advanced_feature(name: str, project: str, by_environment: Mapping[str, list[bytes]]) -> bytes:
@@ -119,7 +123,7 @@ def _advanced_feature(name: str, project: str, by_environment: Mapping[str, list
     return head + b',"environments":{' + lists + b"}}"
 
 
-def known_fields(projects: Iterable[str]) -> set[str]:
+def list_known_fields(projects: Iterable[str]) -> set[str]:
     """The context fields that these projects can use."""
     fields = ContextField.objects.usable_in(*projects)
     return {*TOP_LEVEL, *fields.values_list("name", flat=True)}

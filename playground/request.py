@@ -62,8 +62,8 @@ def read_moment(value: Any, problems: list[Problem], path: str = "at") -> dateti
     if value is None or value == "":
         return None
     try:
-        found = parse_datetime(value) if isinstance(value, str) else None
-        at = found and (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+        parsed = parse_datetime(value) if isinstance(value, str) else None
+        at = parsed and (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
         at = None
     if at is None:

@@ -44,19 +44,19 @@ class SnapshotCache(SharingCache[Key, ResponseSnapshot]):
         environment, pairs = key
         projects = dict(pairs)
         best, taken_over, most = None, set[str](), (0, 0, 0)
-        for its_pairs, found in [
-            (other[1], found) for other, found in self.entries() if other[0] == environment
+        for its_pairs, snapshot in [
+            (other[1], snapshot) for other, snapshot in self.entries() if other[0] == environment
         ]:
-            sizes = found.snapshot.sizes
+            sizes = snapshot.snapshot.sizes
             alike = sum(sizes[name] for name, _ in its_pairs if name in projects)
-            fits = 2 * alike >= len(found.flags) or found.snapshot.entries <= SPARE_ENTRIES
-            if not alike or not fits or found.snapshot.is_worn:
+            fits = 2 * alike >= len(snapshot.flags) or snapshot.snapshot.entries <= SPARE_ENTRIES
+            if not alike or not fits or snapshot.snapshot.is_worn:
                 continue
             unchanged = {name for name, revision in its_pairs if projects.get(name) == revision}
             # Of two as good as each other the smaller, as all that a snapshot has is looked through.
-            score = sum(sizes[name] for name in unchanged), alike, -len(found.flags)
+            score = sum(sizes[name] for name in unchanged), alike, -len(snapshot.flags)
             if score > most:
-                best, taken_over, most = found, unchanged, score
+                best, taken_over, most = snapshot, unchanged, score
         return best, taken_over
 
 
@@ -91,9 +91,9 @@ def snapshot(projects: Iterable[str] | None, environment: str) -> ResponseSnapsh
 
 def snapshot_at(current: Mapping[str, int], environment: str) -> ResponseSnapshot:
     """The compiled flags of projects whose revisions were just read (``projects.revision.revisions``)."""
-    found = cache.get(_key(current, environment))
-    LOOKUPS.labels("hit" if found else "miss").inc()
-    return found or _compile(list(current), environment)
+    cached = cache.get(_key(current, environment))
+    LOOKUPS.labels("hit" if cached else "miss").inc()
+    return cached or _compile(list(current), environment)
 
 
 def cached_snapshot(current: Mapping[str, int], environment: str) -> ResponseSnapshot | None:

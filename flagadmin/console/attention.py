@@ -23,7 +23,7 @@ from groups.models import ApiToken
 from importer.models import ImportRun
 from importer.pages.history import counts_text
 from importer.runs import visible_runs
-from playground.saved_contexts.expectations import check_expectations, expectations_of
+from playground.saved_contexts.expectations import check_expectations, list_expectations
 from projects.applications.queries import outdated_applications
 from projects.console import application_url, project_url
 from projects.flags.flag_cells import FlagCells, flag_cells
@@ -133,7 +133,7 @@ def _days(time: timedelta) -> str:
 
 def _expectations(caller: Caller, now: datetime) -> Iterator[Attention]:
     """Expectations of saved contexts that are not met."""
-    expected = expectations_of(caller)[:MAX_EXPECTATIONS]
+    expected = list_expectations(caller)[:MAX_EXPECTATIONS]
     not_met = [result for result in check_expectations(caller, expected, reasons=False) if not result.met]
     if not_met:
         verb = "is" if len(not_met) == 1 else "are"

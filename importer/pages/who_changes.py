@@ -24,7 +24,7 @@ from importer.who_changes import who_changes
 from playground.pages.changes import Changes
 from playground.pages.effects_view import EffectsView
 from playground.pages.lines import explain_by
-from playground.saved_contexts.effects import broken_by
+from playground.saved_contexts.effects import find_effects
 
 IN_PREVIEW = 5
 """Flags that the preview lists."""
@@ -87,7 +87,7 @@ def compare_if_imported(
         return IfImported(header=changes.csv_header(), rows=list(changes.csv_rows()))
     assert run.checked_at is not None
     not_met = find_unmet_of_file(states, caller=caller)
-    effects = broken_by(
+    effects = find_effects(
         caller, *states.pair.snapshots, flags=states.names, instead=saved_contexts_after(plan)
     )
     name = "importer/who_changes_summary.html" if part else "includes/changes.html"

@@ -7,9 +7,9 @@ from groups.access import Caller
 from playground.comparison.budget import Budget
 from playground.comparison.documents import EXAMPLES, ComparisonDocument, comparison_document
 from playground.comparison.request import read_question
-from playground.comparison.states import with_children
+from playground.comparison.states import add_children
 from playground.comparison.who_changes import Contexts, WhoChanges
-from playground.saved_contexts.effects import expectations_changed_by, expected_flags
+from playground.saved_contexts.effects import find_changed_expectations, list_expected_flags
 from playground.saved_contexts.report import ChangesDocument, changes_document
 
 BUDGET = Budget()
@@ -24,14 +24,14 @@ class Answer(ComparisonDocument):
 
 def answer_question(caller: Caller, body: Mapping[str, Any]) -> Answer:
     """The answer to a validated body (`CompareBody`). Raises ValidationError."""
-    question = read_question(caller, body, beside=lambda: expected_flags(caller), budget=BUDGET)
+    question = read_question(caller, body, beside=lambda: list_expected_flags(caller), budget=BUDGET)
     pair, names = question.pair, question.names
     always = [body["flag"]] if "flag" in body else []
     who = WhoChanges(*pair.snapshots, Contexts(question.contexts), names, budget=BUDGET, always=always)
-    changed = expectations_changed_by(
+    changed = find_changed_expectations(
         caller,
         *pair.snapshots,
-        with_children(names, pair.snapshots),
+        add_children(names, pair.snapshots),
         projects=pair.projects,
         instead=question.saved_contexts,
     )

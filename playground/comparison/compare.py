@@ -9,9 +9,9 @@ from enum import Enum
 from fractions import Fraction
 from itertools import chain, islice
 
-from playground.comparison.payloads import comparable_shares
+from playground.comparison.payloads import normalize_payloads
 from playground.comparison.results import StateResults
-from playground.comparison.shares import Answer, Shares, order_of, without_payloads
+from playground.comparison.shares import Answer, Shares, drop_payloads, sort_key
 from playground.comparison.table import ContextTable, Mask
 from playground.engine.context import Context
 from playground.engine.evaluator import Evaluation
@@ -129,11 +129,11 @@ class Comparison:
         same = self.is_same(name)
         contexts: dict[Change, Mask] = defaultdict(int)
         pairs: Pairs = {}
-        for old, there in before.items():
-            for new, here in after.items():
-                if both := there & here:
-                    pairs[old, new] = both
-                    contexts[Change.NONE if same else change_of(old, new)] |= both
+        for old, old_mask in before.items():
+            for new, new_mask in after.items():
+                if common := old_mask & new_mask:
+                    pairs[old, new] = common
+                    contexts[Change.NONE if same else find_change(old, new)] |= common
         return FlagComparison(name, dict(contexts), pairs)
 
     def is_same(self, name: str) -> bool:
@@ -152,26 +152,28 @@ class Comparison:
         ]
 
     def examples(
-        self, found: FlagComparison, limit: int | None, start: int = 0, *, each: int | None = None
+        self, compared: FlagComparison, limit: int | None, start: int = 0, *, each: int | None = None
     ) -> Iterator[Example]:
         """The first contexts of each change (None: all), at most `each`, with the reasons before and after."""
         changes = chain.from_iterable(
-            islice(self._changes(found, change), each) for change in (*CHANGES, Change.UNKNOWN)
+            islice(self._changes(compared, change), each) for change in (*CHANGES, Change.UNKNOWN)
         )
         reasons = (
-            FlagReasons(self._before.snapshot, found.name),
-            FlagReasons(self._after.snapshot, found.name),
+            FlagReasons(self._before.snapshot, compared.name),
+            FlagReasons(self._after.snapshot, compared.name),
         )
         for position, change, old, new in islice(changes, start, limit):
             context = self.table.contexts[position]
             before, after = (each.of(context) for each in reasons)
-            yield Example(found.name, position, change, Result(old, before), Result(new, after))
+            yield Example(compared.name, position, change, Result(old, before), Result(new, after))
 
-    def _changes(self, found: FlagComparison, change: Change) -> Iterator[tuple[int, Change, Shares, Shares]]:
-        mask = found.contexts.get(change, 0)
+    def _changes(
+        self, compared: FlagComparison, change: Change
+    ) -> Iterator[tuple[int, Change, Shares, Shares]]:
+        mask = compared.contexts.get(change, 0)
         if not mask:
             return
-        pairs = [(pair, there) for pair, both in found.pairs.items() if (there := both & mask)]
+        pairs = [(pair, common) for pair, both in compared.pairs.items() if (common := both & mask)]
         for position in self.table.positions(mask):
             (old, new), _ = next(pair for pair in pairs if pair[1] >> (8 * position) & 1)
             yield position, change, old, new
@@ -192,13 +194,13 @@ class FlagReasons:
         return Reasons(evaluation).flag(*evaluation.pair(self._name))
 
 
-def change_of(before: Shares, after: Shares) -> Change:
+def find_change(before: Shares, after: Shares) -> Change:
     """What becomes of a result in another state."""
     if any(answer.state is State.UNKNOWN for answer, _ in (*before, *after)):
         return Change.UNKNOWN
-    if before == after or comparable_shares(before) == comparable_shares(after):
+    if before == after or normalize_payloads(before) == normalize_payloads(after):
         return Change.NONE
-    before, after = without_payloads(before), without_payloads(after)
+    before, after = drop_payloads(before), drop_payloads(after)
     if before == after:
         return Change.PAYLOAD
     if len(before) > 1 or len(after) > 1:
@@ -216,4 +218,4 @@ def _count_answers(pairs: Pairs, side: int) -> dict[Answer, Fraction]:
         contexts = mask.bit_count()
         for answer, share in pair[side]:
             counts[answer] += share * contexts
-    return dict(sorted(counts.items(), key=lambda item: order_of(item[0])))
+    return dict(sorted(counts.items(), key=lambda item: sort_key(item[0])))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from random import Random
 
-from playground.comparison.rules import Rule, StrategyRules, identifier, rules_of
+from playground.comparison.rules import Rule, StrategyRules, identifier, read_rules
 from playground.engine.context import Context, PointInTime, time_text
 from projects.definitions import Definitions
 
@@ -33,7 +33,7 @@ class Rules:
             for flag in state.flags:
                 parents = (parent["feature"] for parent in flag.get("dependencies") or ())
                 self.parents.setdefault(flag["name"], {}).update(dict.fromkeys(parents))
-                self.by_flag.setdefault(flag["name"], []).extend(rules_of(flag, state.segments))
+                self.by_flag.setdefault(flag["name"], []).extend(read_rules(flag, state.segments))
         for strategy in chain.from_iterable(self.by_flag.values()):
             for rule in strategy.rules:
                 if rule.sticky:
@@ -70,29 +70,29 @@ def _met(goal: StrategyRules) -> Texts:
 
 
 def _by_field(goal: StrategyRules) -> dict[str, list[Rule]]:
-    found: dict[str, list[Rule]] = {}
+    rules_by_field: dict[str, list[Rule]] = {}
     for rule in goal.rules:
-        found.setdefault(rule.field, []).append(rule)
-    return found
+        rules_by_field.setdefault(rule.field, []).append(rule)
+    return rules_by_field
 
 
-def generated(
+def generate_contexts(
     states: Iterable[Definitions] | Rules, *, now: PointInTime, limit: int, fixed: Mapping[str, str] = NOTHING
 ) -> list[Context]:
     """Contexts that meet and miss every rule of the flags: each value with all else that a strategy needs, and all
     pairs of values of two fields. All have the ``fixed`` values."""
     rules = states if isinstance(states, Rules) else Rules(states)
-    found: dict[tuple[tuple[str, str], ...], Texts] = {}
+    made_texts: dict[tuple[tuple[str, str], ...], Texts] = {}
     for made in islice(chain([{}], _one_by_one(rules), _pairwise(rules)), 20 * limit):
         texts = {**made, **fixed}
-        found.setdefault(tuple(sorted(texts.items())), texts)
-        if len(found) >= limit:
+        made_texts.setdefault(tuple(sorted(texts.items())), texts)
+        if len(made_texts) >= limit:
             break
     time = time_text(now)
-    return [_context(texts, time) for texts in found.values()]
+    return [_context(texts, time) for texts in made_texts.values()]
 
 
-def synthetic(
+def make_users(
     states: Iterable[Definitions] | Rules,
     *,
     now: PointInTime,

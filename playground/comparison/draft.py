@@ -10,7 +10,7 @@ from flagadmin.core.errors import NotFound, Problem, ValidationError, raised_by
 from flagadmin.core.unreadable_values import check_values
 from groups.access import Caller
 from playground.comparison.kinds import Body, StateKind
-from playground.comparison.states import Scope, State, StoredFlags, users_of
+from playground.comparison.states import Scope, State, StoredFlags, find_users
 from playground.engine.definitions import (
     ConstraintDefinition,
     DependencyDefinition,
@@ -95,7 +95,7 @@ class DraftState(State):
 
     def _touched(self, snapshot: Snapshot) -> set[str]:
         """The flags that the draft changes: its own, and those that use its segments."""
-        return users_of(snapshot, self.draft.segments) | ({self.draft.flag} if self.draft.flag else set())
+        return find_users(snapshot, self.draft.segments) | ({self.draft.flag} if self.draft.flag else set())
 
     @property
     def used_segments(self) -> Collection[int]:
@@ -120,13 +120,13 @@ class DraftReader:
         self.problems: list[Problem] = []
         self.known_names: KnownNames | None = None
 
-    def read(self, given: Mapping[str, Any]) -> Draft:
+    def read(self, body: Mapping[str, Any]) -> Draft:
         """Raises ValidationError with everything that prevents saving."""
-        draft = Draft(segments=self._segments(given.get("segments") or []))
-        name = given.get("flag")
+        draft = Draft(segments=self._segments(body.get("segments") or []))
+        name = body.get("flag")
         if name is not None:
-            draft = self._of_flag(self._flag(name), given, draft)
-        elif given.keys() - {"segments"}:
+            draft = self._of_flag(self._flag(name), body, draft)
+        elif body.keys() - {"segments"}:
             self.problems.append(Problem(f"{self.path}.flag", "is required: the flag that the draft changes"))
         check_values(self.problems)
         return draft
@@ -138,30 +138,30 @@ class DraftReader:
             raise ValidationError.at(f"{self.path}.flag", f"flag {name} not found")
         return flag
 
-    def _of_flag(self, flag: Flag, given: Mapping[str, Any], draft: Draft) -> Draft:
+    def _of_flag(self, flag: Flag, body: Mapping[str, Any], draft: Draft) -> Draft:
         changes: dict[str, Any] = {}
         default: Mapping[str, Any] = {}
-        if given.keys() & IN_ENVIRONMENT and (place := self._place(flag)):
+        if body.keys() & IN_ENVIRONMENT and (place := self._place(flag)):
             rows = Strategy.objects.filter(flag=flag, environment_id=self.environment)
             stored = {document["id"]: document for document in strategy_documents(rows)}
             strategies = list(stored.values())
-            if "strategies" in given:
-                strategies = changes["strategies"] = list(self._strategies(flag, given["strategies"], stored))
-            if "variants" in given:
-                changes["variants"] = self._variants(flag, given["variants"])
-            if "enabled" in given:
-                changes["enabled"] = given["enabled"]
-            if given.get("enabled"):
+            if "strategies" in body:
+                strategies = changes["strategies"] = list(self._strategies(flag, body["strategies"], stored))
+            if "variants" in body:
+                changes["variants"] = self._variants(flag, body["variants"])
+            if "enabled" in body:
+                changes["enabled"] = body["enabled"]
+            if body.get("enabled"):
                 default = self._switch(flag, place, strategies)
-        if "dependencies" in given:
-            changes["dependencies"] = self._parents(flag, given["dependencies"])
-        if given.get("archived"):
+        if "dependencies" in body:
+            changes["dependencies"] = self._parents(flag, body["dependencies"])
+        if body.get("archived"):
             self._check(f"{self.path}.archived", lambda: check_no_children([flag], "archived"))
         return replace(
             draft,
             flag=flag.name,
             changes=changes,
-            archived=given.get("archived", False),
+            archived=body.get("archived", False),
             default_strategy=default,
         )
 
@@ -185,25 +185,25 @@ class DraftReader:
         return document
 
     def _strategies(
-        self, flag: Flag, given: list[Mapping[str, Any]], stored: Mapping[str, StrategyDefinition]
+        self, flag: Flag, bodies: list[Mapping[str, Any]], stored: Mapping[str, StrategyDefinition]
     ) -> Iterator[StrategyDefinition]:
         path = f"{self.path}.strategies"
-        if any("id" not in strategy for strategy in given):
-            self._check(path, lambda: check_number_of_strategies(flag, self.environment, len(given) - 1))
-        seen: set[str] = set()
-        for index, strategy in enumerate(given):
+        if any("id" not in strategy for strategy in bodies):
+            self._check(path, lambda: check_number_of_strategies(flag, self.environment, len(bodies) - 1))
+        seen_ids: set[str] = set()
+        for index, strategy in enumerate(bodies):
             place, members = f"{path}[{index}]", dict(strategy)
             identifier = str(members.pop("id", ""))
             if identifier and identifier not in stored:
                 message = f"{flag.name} has no strategy {identifier} in {self.environment}"
                 self.problems.append(Problem(f"{place}.id", message))
                 continue
-            if identifier in seen:
+            if identifier in seen_ids:
                 self.problems.append(
                     Problem(f"{place}.id", f"strategy {identifier} is listed more than once")
                 )
             if identifier:
-                seen.add(identifier)
+                seen_ids.add(identifier)
                 members = merge_strategy(stored[identifier], members)
             variants = stored[identifier]["variants"] if identifier else ()
             document, problems = self._plan(flag, members, place, variants)
@@ -211,10 +211,10 @@ class DraftReader:
             yield document | {"id": identifier}
 
     def _plan(
-        self, flag: Flag, given: Mapping[str, Any], path: str, variants: Sequence[VariantDefinition] = ()
+        self, flag: Flag, members: Mapping[str, Any], path: str, variants: Sequence[VariantDefinition] = ()
     ) -> tuple[StrategyDefinition, list[Problem]]:
         return plan_strategy(
-            given,
+            members,
             path,
             defaults=StrategyDefaults(flag=flag.name, stickiness=flag.project.default_stickiness),
             known_names=self._known_names(flag),
@@ -227,34 +227,34 @@ class DraftReader:
             self.known_names = load_known_names(flag.project_id)
         return self.known_names
 
-    def _variants(self, flag: Flag, given: list[Mapping[str, Any]]) -> list[VariantDefinition]:
-        self.problems += variants_problems(given, f"{self.path}.variants")
-        return variants_document(given, read_variants(flag, self.environment))
+    def _variants(self, flag: Flag, bodies: list[Mapping[str, Any]]) -> list[VariantDefinition]:
+        self.problems += variants_problems(bodies, f"{self.path}.variants")
+        return variants_document(bodies, read_variants(flag, self.environment))
 
-    def _parents(self, flag: Flag, given: list[Mapping[str, Any]]) -> list[DependencyDefinition]:
+    def _parents(self, flag: Flag, bodies: list[Mapping[str, Any]]) -> list[DependencyDefinition]:
         among = Flag.objects.filter(project_id__in=list(self.projects))
-        names = [parent["feature"] for parent in given]
+        names = [parent["feature"] for parent in bodies]
         self.problems += parents_problems(flag, names, among, f"{self.path}.dependencies")
-        return [dependency_document(parent) for parent in given]
+        return [dependency_document(parent) for parent in bodies]
 
-    def _segments(self, given: list[Mapping[str, Any]]) -> dict[int, list[ConstraintDefinition]]:
-        ids = [segment["id"] for segment in given]
+    def _segments(self, bodies: list[Mapping[str, Any]]) -> dict[int, list[ConstraintDefinition]]:
+        ids = [segment["id"] for segment in bodies]
         usable = Segment.objects.usable_in(*self.projects)
         rows = dict(usable.filter(id__in=ids).values_list("id", "project_id"))
-        found: dict[int, list[ConstraintDefinition]] = {}
-        for index, segment in enumerate(given):
+        constraints_by_id: dict[int, list[ConstraintDefinition]] = {}
+        for index, segment in enumerate(bodies):
             path, key = f"{self.path}.segments[{index}]", segment["id"]
             if key not in rows:
                 self.problems.append(Problem(f"{path}.id", f"segment {key} not found"))
                 continue
-            if key in found:
+            if key in constraints_by_id:
                 self.problems.append(Problem(f"{path}.id", f"segment {key} is listed more than once"))
             constraints = [constraint_document(constraint) for constraint in segment["constraints"]]
             self.problems += constraints_problems(
                 constraints, f"{path}.constraints", legal_values=legal_values(rows[key]), limits=self.limits
             )
-            found[key] = constraints
-        return found
+            constraints_by_id[key] = constraints
+        return constraints_by_id
 
     def _check(self, path: str, check: Callable[[], object]) -> None:
         """Notes what a check of saving raises."""

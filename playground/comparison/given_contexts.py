@@ -15,12 +15,12 @@ from flagadmin.core.errors import Problem, ValidationError, check_problems
 from flagadmin.core.http.error_responses import problems_of
 from flagadmin.core.http.fields import ListOf
 from groups.access import Caller
-from playground.comparison.contexts import Rules, Texts, generated, synthetic
+from playground.comparison.contexts import Rules, Texts, generate_contexts, make_users
 from playground.engine.context import Context, PointInTime, time_text
 from playground.models import SavedContext
-from playground.queries import known_fields
+from playground.queries import list_known_fields
 from playground.request import kind_of, read_context
-from playground.saved_contexts.queries import named_contexts
+from playground.saved_contexts.queries import get_named_contexts
 from playground.user_runs.file import UserFile
 from projects.definitions import Definitions
 from projects.revision import revisions
@@ -40,7 +40,7 @@ Document = Mapping[str, Any]
     }
 )
 class ExplicitContexts(serializers.JSONField):
-    """A list of contexts; `explicit_contexts` reads them."""
+    """A list of contexts; `read_explicit` reads them."""
 
     def to_internal_value(self, data: Any) -> Any:
         """As it was parsed. JSONField would serialize it, to see whether that is possible."""
@@ -49,7 +49,7 @@ class ExplicitContexts(serializers.JSONField):
 
 @extend_schema_field({"$ref": "#/components/schemas/EvaluationContextRequest"})
 class FixedFields(serializers.JSONField):
-    """A context; `fixed_fields` reads it."""
+    """A context; `read_fixed_fields` reads it."""
 
 
 class ContextsBody(StrictSerializer):
@@ -83,9 +83,9 @@ class ContextsBody(StrictSerializer):
     )
 
 
-def check_contexts(given: Any) -> Document:
+def check_contexts(body: Any) -> Document:
     """What is given as `contexts` elsewhere than in a comparison's body, validated. Raises ValidationError."""
-    serializer = ContextsBody(data=given)
+    serializer = ContextsBody(data=body)
     if not serializer.is_valid():
         raise ValidationError.of(problems_of(serializer.errors, PATH))
     return cast("Document", serializer.validated_data)
@@ -97,16 +97,18 @@ class GivenContexts:
     ``most`` are as many as there can be: `make` reads the rules of flags for the others.
     """
 
-    def __init__(self, caller: Caller, given: Document) -> None:
-        self._given, self._now = given, timezone.now()
-        self._fixed = fixed_fields(given["fixed"]) if "fixed" in given else {}
-        self.saved: Sequence[SavedContext] = named_contexts(caller, given.get("saved", ()), f"{PATH}.saved")
-        self._contexts = [Context(each.context).at(self._now) for each in self.saved]
-        if "explicit" in given:
-            self._contexts += explicit_contexts(given["explicit"], self._now)
-        if "csv" in given:
-            self._contexts += csv_contexts(given["csv"], caller, self._now)
-        if not (self._contexts or given.get("generated") or given.get("synthetic")):
+    def __init__(self, caller: Caller, body: Document) -> None:
+        self._given, self._now = body, timezone.now()
+        self._fixed = read_fixed_fields(body["fixed"]) if "fixed" in body else {}
+        self.saved: Sequence[SavedContext] = get_named_contexts(
+            caller, body.get("saved", ()), f"{PATH}.saved"
+        )
+        self._contexts = [Context(saved.context).at(self._now) for saved in self.saved]
+        if "explicit" in body:
+            self._contexts += read_explicit(body["explicit"], self._now)
+        if "csv" in body:
+            self._contexts += read_csv(body["csv"], caller, self._now)
+        if not (self._contexts or body.get("generated") or body.get("synthetic")):
             raise ValidationError.at(
                 PATH, "must have explicit or saved contexts, csv, generated or synthetic ones"
             )
@@ -118,44 +120,44 @@ class GivenContexts:
 
     def make(self, read_states: Callable[[], Iterable[Definitions]]) -> list[Context]:
         """The saved contexts first, then those given, then those made from the rules of these flags."""
-        given, now = self._given, self._now
-        if not (given.get("generated") or given.get("synthetic")):
+        body, now = self._given, self._now
+        if not (body.get("generated") or body.get("synthetic")):
             return self._contexts
         rules = Rules(read_states())
         made = (
-            generated(rules, now=now, limit=MAX_GENERATED, fixed=self._fixed)
-            if given.get("generated")
+            generate_contexts(rules, now=now, limit=MAX_GENERATED, fixed=self._fixed)
+            if body.get("generated")
             else []
         )
-        if count := given.get("synthetic"):
-            made += synthetic(rules, now=now, count=count, seed=given.get("seed", 0), fixed=self._fixed)
+        if count := body.get("synthetic"):
+            made += make_users(rules, now=now, count=count, seed=body.get("seed", 0), fixed=self._fixed)
         return [*self._contexts, *made]
 
 
-def explicit_contexts(given: Any, now: PointInTime) -> list[Context]:
+def read_explicit(contexts: Any, now: PointInTime) -> list[Context]:
     """Contexts as they were sent, read as by the playground. Raises ValidationError."""
-    if not isinstance(given, list):
-        raise ValidationError.at(f"{PATH}.explicit", f"must be a list of contexts, not {kind_of(given)}")
-    _check_number(len(given), "explicit")
+    if not isinstance(contexts, list):
+        raise ValidationError.at(f"{PATH}.explicit", f"must be a list of contexts, not {kind_of(contexts)}")
+    _check_number(len(contexts), "explicit")
     problems: list[Problem] = []
-    read = [_read(context, f"explicit[{index}]", problems) for index, context in enumerate(given)]
+    documents = [_read(context, f"explicit[{index}]", problems) for index, context in enumerate(contexts)]
     check_problems(problems)
     time = time_text(now)
-    return [Context.of_strings(document, now=time) for document in read]
+    return [Context.of_strings(document, now=time) for document in documents]
 
 
-def fixed_fields(given: Any) -> Texts:
+def read_fixed_fields(document: Any) -> Texts:
     """The texts of a context by field. Raises ValidationError."""
     problems: list[Problem] = []
-    context = _read(given, "fixed", problems)
+    context = _read(document, "fixed", problems)
     check_problems(problems)
     return Context(context).given
 
 
-def csv_contexts(text: str, caller: Caller, now: datetime) -> list[Context]:
+def read_csv(text: str, caller: Caller, now: datetime) -> list[Context]:
     """A context for each row. Raises ValidationError with the rows and columns that are wrong."""
     body, time = text.encode(), time_text(now)
-    fields = known_fields(revisions(caller.readable_projects))
+    fields = list_known_fields(revisions(caller.readable_projects))
     try:
         _check_number(UserFile(BytesIO(body)).check(fields), "csv")
     except ValidationError as error:
@@ -167,12 +169,12 @@ def csv_contexts(text: str, caller: Caller, now: datetime) -> list[Context]:
 
 
 def _read(context: Any, place: str, problems: list[Problem]) -> dict[str, Any]:
-    found: list[Problem] = []
-    read = read_context({"context": context}, found)
-    if found:
+    own_problems: list[Problem] = []
+    document = read_context({"context": context}, own_problems)
+    if own_problems:
         path = f"{PATH}.{place}"
-        problems += (replace(each, path=path + each.path.removeprefix("context")) for each in found)
-    return read
+        problems += (replace(each, path=path + each.path.removeprefix("context")) for each in own_problems)
+    return document
 
 
 def _check_number(count: int, kind: str) -> None:

@@ -50,7 +50,7 @@ class Impact:
     children: Sequence[tuple[str, int]]
 
 
-def impacts(
+def measure_impacts(
     edits: Sequence[FlagEdit | NewFlagEdit],
     *,
     now: datetime,
@@ -63,7 +63,7 @@ def impacts(
     """
     edits = edits[:MAX_EDITS]
     read = [_read(edit) for edit in edits]
-    values = sum(map(values_in, chain.from_iterable(read)))
+    values = sum(map(count_values, chain.from_iterable(read)))
     if most_values is not None and values > most_values:
         raise TooManyValues(values)
     most = min(SAMPLES[0] // max(1, len(edits)), MAX_TESTS // max(1, values))
@@ -100,7 +100,7 @@ def _read(edit: FlagEdit | NewFlagEdit) -> tuple[Definitions, Definitions]:
     return stored, edit.draft.apply_to(stored)
 
 
-def values_in(read: Definitions) -> int:
+def count_values(read: Definitions) -> int:
     """How many values there are in conditions."""
     strategies = (strategy for flag in read.flags for strategy in flag["strategies"])
     lists = (objects_of(each["constraints"]) for each in chain(strategies, read.segments.values()))

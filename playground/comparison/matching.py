@@ -11,7 +11,7 @@ _NOTHING = "bBAzZQE"
 _OUTSIDE = "~a0A -"
 
 
-def matching(pattern: str) -> str:
+def find_matching_text(pattern: str) -> str:
     """A string with the first of all alternatives and the fewest repetitions, at least one; "" if there is none."""
     with suppress(IndexError, RecursionError):
         return _Pattern(pattern).alternatives()
@@ -39,18 +39,18 @@ class _Pattern:
         return self.text[start : self.position]
 
     def alternatives(self) -> str:
-        found = self.sequence()
+        text = self.sequence()
         while self.sees("|"):
             self.next()
             self.sequence()
-        return found
+        return text
 
     def sequence(self) -> str:
-        found = ""
+        text = ""
         while self.position < len(self.text) and not self.sees("|)"):
             part = self.item()
-            found = (found + part * self.times())[:MAX_LENGTH]
-        return found
+            text = (text + part * self.times())[:MAX_LENGTH]
+        return text
 
     def item(self) -> str:
         character = self.next()
@@ -69,9 +69,9 @@ class _Pattern:
             self.until(":)>")
             if self.next() == ")":
                 return ""
-        found = self.alternatives()
+        text = self.alternatives()
         self.next()
-        return found
+        return text
 
     def one_of(self) -> str:
         negated = self.sees("^")

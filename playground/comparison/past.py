@@ -13,10 +13,10 @@ from flagadmin.core.byte_cache import ByteCache
 from flagadmin.core.db.transactions import consistent_reads
 from groups.access import Caller
 from playground.comparison.kinds import Body, StateKind
-from playground.comparison.states import Scope, State, StoredFlags, users_of
+from playground.comparison.states import Scope, State, StoredFlags, find_users
 from playground.engine.compilation import compile_snapshot, recompile
 from playground.engine.snapshot import Snapshot
-from playground.queries import known_revisions, refuse_too_many
+from playground.queries import read_known_revisions, refuse_too_many
 from playground.request import FUTURE, PlaygroundRequest
 from playground.response.snapshot import ResponseSnapshot, compile_playground
 from playground.snapshot_cache import cached_snapshot, snapshot_at
@@ -55,7 +55,7 @@ class Moment:
         return self._changed[environment]
 
 
-def readable_past(
+def find_readable_past(
     caller: Caller,
     projects: list[str] | None,
     environments: Mapping[str, str],
@@ -69,18 +69,20 @@ def readable_past(
     """
     since = {at: deleted_since(at) for at in set(times.values())}
     deleted = {path: since[at] for path, at in times.items()}
-    gone = frozenset(chain.from_iterable(found.projects for found in deleted.values()))
-    asked = projects
-    if projects is not None and caller.is_admin and gone.intersection(projects):
-        former = gone - revisions(gone).keys()
-        asked = [project for project in projects if project not in former]
+    deleted_projects = frozenset(
+        chain.from_iterable(since_deleted.projects for since_deleted in deleted.values())
+    )
+    wanted = projects
+    if projects is not None and caller.is_admin and deleted_projects.intersection(projects):
+        former = deleted_projects - revisions(deleted_projects).keys()
+        wanted = [project for project in projects if project not in former]
     present = {
         path: name
         for path, name in environments.items()
         if path not in deleted or name not in deleted[path].environments
     }
-    query = PlaygroundRequest(list(environments.values()), asked, {}, {})
-    current = known_revisions(caller, query, present)
+    query = PlaygroundRequest(list(environments.values()), wanted, {}, {})
+    current = read_known_revisions(caller, query, present)
     moments = {}
     for path, at in times.items():
         then = frozenset(current if projects is None or not caller.is_admin else projects)
@@ -96,13 +98,13 @@ cache = ByteCache[Hashable, ResponseSnapshot]()
 """Of single moments, for those who look at one for a while."""
 
 
-def past_snapshot(current: Mapping[str, int], environment: str, moment: Moment) -> ResponseSnapshot:
+def compile_past(current: Mapping[str, int], environment: str, moment: Moment) -> ResponseSnapshot:
     """The flags at a moment. All that has not changed since is shared with the present, read at `current` revisions."""
     key = (environment, moment.at, moment.projects, tuple(sorted(current.items())))
-    found = cache.get(key)
-    if found is None:
+    snapshot = cache.get(key)
+    if snapshot is None:
         documents, present, then = _read(current, environment, moment)
-        found = compile_playground(
+        snapshot = compile_playground(
             documents.flags,
             documents.segments,
             environment=environment,
@@ -110,12 +112,12 @@ def past_snapshot(current: Mapping[str, int], environment: str, moment: Moment) 
             unchanged=present.snapshot.sizes if present else (),
             replaced=then,
         )
-        cache.put(key, found, limit=settings.SNAPSHOT_CACHE_BYTES // 8)
-    return found
+        cache.put(key, snapshot, limit=settings.SNAPSHOT_CACHE_BYTES // 8)
+    return snapshot
 
 
-def past_state(current: Mapping[str, int], environment: str, moment: Moment) -> Snapshot:
-    """The flags at a moment, as `past_snapshot` has them, to compare and not to write out."""
+def compile_past_state(current: Mapping[str, int], environment: str, moment: Moment) -> Snapshot:
+    """The flags at a moment, as `compile_past` has them, to compare and not to write out."""
     documents, present, then = _read(current, environment, moment)
     return recompile(
         documents.flags,
@@ -140,13 +142,13 @@ class PastState(State):
         return self.moment.at
 
     def notes(self) -> Sequence[str]:
-        return notes_on(self.moment)
+        return describe_moment(self.moment)
 
     def within(self, scope: Scope, path: str) -> State:
         return replace(self, moment=Moment(self.at, scope.then))
 
     def compile(self, stored: StoredFlags) -> Snapshot:
-        return past_state(stored.projects, self.environment, self.moment)
+        return compile_past_state(stored.projects, self.environment, self.moment)
 
     def apply(self, stored: Definitions, names: Collection[str]) -> Definitions:
         return self.moment.changed(self.environment).applied(stored, names)
@@ -194,7 +196,7 @@ def _read(current: Mapping[str, int], environment: str, moment: Moment) -> Then:
             read = read_definitions(current, environment, flags=rest) if rest else Definitions([], {})
             return Then(changed.applied(read), None)
     present = present or snapshot_at(current, environment)
-    users = users_of(present.snapshot, changed.changed_segments) - changed.names
+    users = find_users(present.snapshot, changed.changed_segments) - changed.names
     if not users:
         return Then(Definitions(changed.flags, changed.segments), present, changed.names)
     unchanged = read_definitions(current, environment, flags=users)
@@ -207,7 +209,7 @@ def _unchanged(current: Mapping[str, int], changed: Changed) -> list[str]:
     return [name for name in names if name not in changed.names]
 
 
-def notes_on(moment: Moment) -> list[str]:
+def describe_moment(moment: Moment) -> list[str]:
     """What is not known about a moment: changes since that left no event."""
     return [
         f"{found.project} was changed outside flagadmin {_when(found.first, found.last)}. "
@@ -222,26 +224,26 @@ def _when(first: datetime, last: datetime) -> str:
     return f"between {first:%d %B %Y, %H:%M:%S} and {last:%d %B %Y, %H:%M:%S} UTC"
 
 
-def flag_snapshots(
+def compile_flag_then(
     caller: Caller, query: PlaygroundRequest, paths: Mapping[str, str], flag: str
 ) -> dict[str, Snapshot]:
-    """One flag and its parents at the request's moment, by environment. Raises ValidationError like `readable_past`."""
+    """One flag and its parents at the request's moment, by environment. Raises like `find_readable_past`."""
     assert query.at is not None
-    _, moments = readable_past(caller, query.projects, paths, dict.fromkeys(paths, query.at))
+    _, moments = find_readable_past(caller, query.projects, paths, dict.fromkeys(paths, query.at))
     read = {name: moments[path].flags([flag], name) for path, name in paths.items()}
     return {
-        name: compile_snapshot(found.flags, found.segments, environment=name) for name, found in read.items()
+        name: compile_snapshot(then.flags, then.segments, environment=name) for name, then in read.items()
     }
 
 
-def notes_of(caller: Caller, query: PlaygroundRequest, paths: Mapping[str, str]) -> list[str]:
-    """What is not known about the request's moment. Raises ValidationError like `readable_past`."""
+def describe_request(caller: Caller, query: PlaygroundRequest, paths: Mapping[str, str]) -> list[str]:
+    """What is not known about the request's moment. Raises ValidationError like `find_readable_past`."""
     assert query.at is not None
-    _, moments = readable_past(caller, query.projects, paths, dict.fromkeys(paths, query.at))
-    return notes_on(next(iter(moments.values())))
+    _, moments = find_readable_past(caller, query.projects, paths, dict.fromkeys(paths, query.at))
+    return describe_moment(next(iter(moments.values())))
 
 
-def snapshots_of(
+def load_snapshots(
     caller: Caller, query: PlaygroundRequest, paths: Mapping[str, str], *, contexts: int | None = None
 ) -> tuple[dict[str, ResponseSnapshot], list[str]]:
     """The flags that a request asks for, by environment, and what is not known about its moment.
@@ -250,11 +252,11 @@ def snapshots_of(
     be too much to evaluate this number of `contexts`.
     """
     if query.at is None:
-        current = known_revisions(caller, query, paths)
+        current = read_known_revisions(caller, query, paths)
         if contexts is not None:
             limit = settings.PLAYGROUND_MAX_EVALUATIONS
             refuse_too_many(current, environments=len(paths), contexts=contexts, limit=limit)
         return {name: snapshot_at(current, name) for name in paths.values()}, []
-    current, moments = readable_past(caller, query.projects, paths, dict.fromkeys(paths, query.at))
+    current, moments = find_readable_past(caller, query.projects, paths, dict.fromkeys(paths, query.at))
     moment = next(iter(moments.values()))
-    return {name: past_snapshot(current, name, moment) for name in paths.values()}, notes_on(moment)
+    return {name: compile_past(current, name, moment) for name in paths.values()}, describe_moment(moment)

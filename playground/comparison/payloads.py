@@ -15,7 +15,7 @@ MAX_SHOWN = 60
 _STRING_OR_SPACE = re.compile(r'("(?:\\.|[^"\\])*")|[ \t\n\r]+')
 
 
-def comparable_payload(payload: Payload) -> Payload:
+def normalize_payload(payload: Payload) -> Payload:
     """Equal for two payloads that say the same: JSON without the white space between its tokens.
 
     Everything else counts, as the application gets it: the type, the order of members, 1.0 instead of 1.
@@ -26,12 +26,12 @@ def comparable_payload(payload: Payload) -> Payload:
     return kind, _STRING_OR_SPACE.sub(r"\1", value)
 
 
-def is_same_payload(one: Payload, other: Payload | None) -> bool:
-    return one == other or (other is not None and comparable_payload(one) == comparable_payload(other))
+def is_same_payload(first: Payload, second: Payload | None) -> bool:
+    return first == second or (second is not None and normalize_payload(first) == normalize_payload(second))
 
 
-def comparable_shares(shares: Shares) -> Shares:
-    return replace_payloads(shares, comparable_payload)
+def normalize_payloads(shares: Shares) -> Shares:
+    return replace_payloads(shares, normalize_payload)
 
 
 def payload_words(payload: Payload | None) -> str:

@@ -12,11 +12,11 @@ from groups.access import Caller
 from playground.comparison.budget import Budget
 from playground.comparison.given_contexts import ContextsBody, GivenContexts
 from playground.comparison.kinds import read_state, registered_kinds
-from playground.comparison.past import readable_past
-from playground.comparison.states import Scope, State, StatePair, with_children
+from playground.comparison.past import find_readable_past
+from playground.comparison.states import Scope, State, StatePair, add_children
 from playground.engine.context import Context
 from playground.models import SavedContext
-from playground.queries import active_flags
+from playground.queries import count_active_flags
 from projects.models import Dependency
 from projects.serializers import StrictSerializer
 
@@ -92,7 +92,7 @@ def read_question(
     if flag and moments and before.can_read_few and after.can_read_few:
         few = [flag, *_dependent_flags(flag, projects), *beside()]
     elif not flag and not moments:  # before flags are compiled, which takes longest if there are too many
-        budget.check_size(active_flags(projects), given.most)
+        budget.check_size(count_active_flags(projects), given.most)
     pair = StatePair(projects, before, after, few=few if len(few) <= MAX_READ_ALONE else ())
     names = _names(flag, pair)
     budget.check_size(len(names), given.most)
@@ -102,18 +102,18 @@ def read_question(
 
 def read_states(caller: Caller, body: Mapping[str, Any]) -> tuple[dict[str, int], State, State]:
     """The revisions of the projects that a validated body compares, and its two states. Raises ValidationError."""
-    named = {place: read_state(caller, body[place], place) for place in ("from", "to")}
-    environments = {f"{place}.environment": state.environment for place, state in named.items()}
-    times = {f"{place}.environment": state.at for place, state in named.items() if state.at is not None}
-    projects, moments = readable_past(caller, body.get("projects"), environments, times)
+    states = {place: read_state(caller, body[place], place) for place in ("from", "to")}
+    environments = {f"{place}.environment": state.environment for place, state in states.items()}
+    times = {f"{place}.environment": state.at for place, state in states.items() if state.at is not None}
+    projects, moments = find_readable_past(caller, body.get("projects"), environments, times)
     scopes = {
         place: Scope(projects, moments[path].projects if path in moments else frozenset())
-        for place, path in zip(named, environments, strict=True)
+        for place, path in zip(states, environments, strict=True)
     }
     check_problems(
-        problem for place, state in named.items() for problem in state.problems(place, scopes[place])
+        problem for place, state in states.items() for problem in state.problems(place, scopes[place])
     )
-    before, after = (state.within(scopes[place], place) for place, state in named.items())
+    before, after = (state.within(scopes[place], place) for place, state in states.items())
     return projects, before, after
 
 
@@ -123,7 +123,7 @@ def _names(flag: str | None, pair: StatePair) -> list[str]:
         return sorted({*pair.before.names, *pair.after.names})
     if not any(flag in snapshot.positions for snapshot in pair.snapshots):
         raise ValidationError.at("flag", f"flag {flag} not found")
-    return [flag, *sorted(with_children([flag], pair.snapshots) - {flag})]
+    return [flag, *sorted(add_children([flag], pair.snapshots) - {flag})]
 
 
 def _dependent_flags(flag: str, projects: Iterable[str]) -> list[str]:

@@ -23,12 +23,12 @@ from playground.comparison.shares import (
     Answer,
     Met,
     Shares,
-    both,
-    gives_variant,
-    is_switched,
-    plus,
-    shares_of,
-    under_parents,
+    add_share,
+    apply_parents,
+    combine_met,
+    share_switched,
+    share_with_variant,
+    sort_shares,
 )
 from playground.comparison.table import ContextTable, Mask
 from playground.engine.batch import constraints_of
@@ -86,19 +86,19 @@ class StateResults:
 
     def _without_parents(self, flag: CompiledFlag) -> dict[Shares, Mask]:
         """The results as if the flag had no parents, kept for its children."""
-        found = self._alone.get(flag.name)
-        if found is None:
-            found = self._alone[flag.name] = self._of_strategies(flag)
-        return found
+        results = self._alone.get(flag.name)
+        if results is None:
+            results = self._alone[flag.name] = self._of_strategies(flag)
+        return results
 
     def _of_strategies(self, flag: CompiledFlag) -> dict[Shares, Mask]:
         if not flag.enabled or flag.fault is not None:
             return {ALWAYS_OFF: self.table.everyone}
-        found: dict[Shares, Mask] = defaultdict(int)
+        results: dict[Shares, Mask] = defaultdict(int)
         for path, mask in self._paths(flag.strategies).items():
             for shares, part in self._answers(flag, path, mask):
-                found[shares] |= part
-        return dict(found)
+                results[shares] |= part
+        return dict(results)
 
     def _paths(self, strategies: tuple[CompiledStrategy, ...]) -> dict[Path, Mask]:
         """Which strategies decide, by set of contexts."""
@@ -108,17 +108,17 @@ class StateResults:
             if not strategy.counts or not open_paths:
                 continue
             verdicts = list(self._verdicts(strategy))
-            still: dict[Path, Mask] = defaultdict(int)
+            still_open: dict[Path, Mask] = defaultdict(int)
             for path, mask in open_paths.items():
                 rest = mask
                 for where, share, verdict in verdicts:
                     if hit := rest & where:
                         rest ^= hit
                         after = path.after(index, share, verdict)
-                        (still if after.failed or after.unknown else decided)[after] |= hit
+                        (still_open if after.failed or after.unknown else decided)[after] |= hit
                 if rest:
-                    still[path] |= rest
-            open_paths = still
+                    still_open[path] |= rest
+            open_paths = still_open
         for path, mask in open_paths.items():
             decided[path] |= mask
         return decided
@@ -167,7 +167,7 @@ class StateResults:
         without = self.table.without(pair)
         if without != self.table.everyone:
             hashes = self.table.hashes(pair, rollout.key, ROLLOUT_SEED)
-            inside = bytes([found % 100 < limit for found in hashes])
+            inside = bytes([place % 100 < limit for place in hashes])
             yield self.table.where(self.table.column(pair), inside) & ~without, ONE
         if rollout.draws and limit > 0:
             yield without, Fraction(min(limit, 100), 100)
@@ -177,15 +177,15 @@ class StateResults:
         parts: list[tuple[Mask, dict[Answer, Fraction]]] = [(mask, {})]
         for index, share in path.passed:
             variants = None if index == NONE else flag.strategies[index].variants
-            parts = _joined(parts, self._picks(flag.variants if variants is None else variants), share)
+            parts = _join(parts, self._picks(flag.variants if variants is None else variants), share)
         if path.failed and not flag.strategies:
-            parts = _joined(parts, self._picks(flag.variants), path.failed)
+            parts = _join(parts, self._picks(flag.variants), path.failed)
         elif path.failed:
-            parts = [(part, plus(found, OFF, path.failed)) for part, found in parts]
+            parts = [(part, add_share(answers, OFF, path.failed)) for part, answers in parts]
         if path.unknown:
-            parts = [(part, plus(found, UNKNOWN, path.unknown)) for part, found in parts]
-        for part, found in parts:
-            yield shares_of(found), part
+            parts = [(part, add_share(answers, UNKNOWN, path.unknown)) for part, answers in parts]
+        for part, answers in parts:
+            yield sort_shares(answers), part
 
     def _picks(self, variants: CompiledVariants | None) -> Picks:
         """The variant of each context."""
@@ -211,7 +211,7 @@ class StateResults:
         if without != self.table.everyone:
             hashes = self.table.hashes(pair, variants.key, VARIANT_SEED)
             # The first variant whose limit reaches the place, which is one more than the remainder.
-            chosen = [bisect_right(limits, found % total) for found in hashes]
+            chosen = [bisect_right(limits, place % total) for place in hashes]
             for index in sorted(set(chosen)):
                 part = self.table.where(self.table.column(pair), bytes(map(index.__eq__, chosen)))
                 yield part & ~without, ((_answer(variants, index), ONE),)
@@ -226,71 +226,71 @@ class StateResults:
         )
 
     def _with_parents(self, flag: CompiledFlag, alone: dict[Shares, Mask]) -> dict[Shares, Mask]:
-        found: dict[Shares, Mask] = defaultdict(int)
+        results: dict[Shares, Mask] = defaultdict(int)
         parted = self._parents(flag.parents)
         for shares, mask in alone.items():
             for (met, unknown), where in parted.items():
                 if part := mask & where:
-                    found[under_parents(shares, met, unknown)] |= part
-        return dict(found)
+                    results[apply_parents(shares, met, unknown)] |= part
+        return dict(results)
 
     def _parents(self, parents: tuple[Parent, ...]) -> dict[Met, Mask]:
         """The contexts by the share of calls on which every parent is as the flag needs it, and on which an SDK would
         have to tell. SDKs evaluate a parent for each dependency, so that chance decides each on its own."""
-        found: dict[Met, Mask] = {(ONE, ZERO): self.table.everyone}
+        masks: dict[Met, Mask] = {(ONE, ZERO): self.table.everyone}
         for parent in parents:
             flag = self.flag(parent.name)
             if flag is None or flag.parents:
                 return {(ZERO, ZERO): self.table.everyone}
-            found = _combined(found, self._parent(flag, parent))
-        return found
+            masks = _combine(masks, self._parent(flag, parent))
+        return masks
 
     def _parent(self, flag: CompiledFlag, parent: Parent) -> dict[Met, Mask]:
         """The same for one parent. SDKs ask first whether it is on, then evaluate it again for its variant."""
         switched: dict[Met, Mask] = defaultdict(int)
         for shares, where in self._without_parents(flag).items():
-            switched[is_switched(shares, parent.enabled)] |= where
+            switched[share_switched(shares, parent.enabled)] |= where
         if not parent.variants or not flag.enabled or flag.fault is not None:
             return switched
         given: dict[Met, Mask] = defaultdict(int)
         for shares, where in self._drawn_again(flag).items():
-            given[gives_variant(shares, parent.variants)] |= where
-        return _combined(switched, given)
+            given[share_with_variant(shares, parent.variants)] |= where
+        return _combine(switched, given)
 
     def _drawn_again(self, flag: CompiledFlag) -> dict[Shares, Mask]:
         """The variants of a flag that is on, with the strategies drawn again: where none passes, its own variants."""
         if flag.name not in self._again:
-            found: dict[Shares, Mask] = defaultdict(int)
+            results: dict[Shares, Mask] = defaultdict(int)
             for path, mask in self._paths(flag.strategies).items():
                 without = path._replace(passed=(*path.passed, (NONE, path.failed)), failed=ZERO)
                 for shares, part in self._answers(flag, without, mask):
-                    found[shares] |= part
-            self._again[flag.name] = found
+                    results[shares] |= part
+            self._again[flag.name] = results
         return self._again[flag.name]
 
 
-def _combined(some: dict[Met, Mask], others: dict[Met, Mask]) -> dict[Met, Mask]:
-    found: dict[Met, Mask] = defaultdict(int)
-    for one, where in some.items():
-        for other, there in others.items():
+def _combine(some: dict[Met, Mask], others: dict[Met, Mask]) -> dict[Met, Mask]:
+    combined: dict[Met, Mask] = defaultdict(int)
+    for some_met, where in some.items():
+        for other_met, there in others.items():
             if part := where & there:
-                found[both(one, other)] |= part
-    return found
+                combined[combine_met(some_met, other_met)] |= part
+    return combined
 
 
 def _answer(variants: CompiledVariants, index: int) -> Answer:
     return Answer(State.ON, variants.names[index], variants.payload(index))
 
 
-def _joined(
+def _join(
     parts: list[tuple[Mask, dict[Answer, Fraction]]], picks: Picks, share: Fraction
 ) -> list[tuple[Mask, dict[Answer, Fraction]]]:
     joined = []
-    for mask, found in parts:
+    for mask, earlier in parts:
         for where, answers in picks:
             if part := mask & where:
-                after = dict(found)
+                combined = dict(earlier)
                 for answer, weight in answers:
-                    plus(after, answer, share * weight)
-                joined.append((part, after))
+                    add_share(combined, answer, share * weight)
+                joined.append((part, combined))
     return joined

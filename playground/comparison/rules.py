@@ -12,7 +12,7 @@ from functools import lru_cache
 from math import inf, nextafter
 from typing import Any, NamedTuple
 
-from playground.comparison.matching import matching
+from playground.comparison.matching import find_matching_text
 from playground.engine import literals
 from playground.engine.coercion import objects_of, parameters_of, strings_of, text_of
 from playground.engine.constraints import CompiledConstraint, Constraints
@@ -44,31 +44,34 @@ class StrategyRules(NamedTuple):
     identifiers: list[tuple[str, str]]
 
 
-def rules_of(flag: Document, segments: Mapping[int, Document]) -> list[StrategyRules]:
+def read_rules(flag: Document, segments: Mapping[int, Document]) -> list[StrategyRules]:
     """The rules of each strategy of a flag, and of the flag's own variants."""
     name, compiler = text_of(flag.get("name")), Constraints()
     pairs = compiler.columns.pairs
-    found = []
+    rules_by_strategy = []
     for document in objects_of(flag.get("strategies")):
         strategy = compile_strategy(document, name, {}, compiler)
         documents = [*objects_of(document.get("constraints")), *_own(document)]
         rules = [
-            _rule(constraint, given, pairs())
-            for constraint, given in zip(strategy.constraints, documents, strict=False)
+            _rule(constraint, constraint_document, pairs())
+            for constraint, constraint_document in zip(strategy.constraints, documents, strict=False)
         ]
         for segment in document.get("segments") or ():
             constraints = objects_of(segments.get(segment, {}).get("constraints"))
-            rules += [_rule(compiler.compile(given), given, pairs()) for given in constraints]
+            rules += [
+                _rule(compiler.compile(constraint_document), constraint_document, pairs())
+                for constraint_document in constraints
+            ]
         if strategy.rollout is not None:
             rules += _rollout(strategy.rollout, pairs())
-        found.append(StrategyRules(rules, _identifiers(strategy.variants)))
+        rules_by_strategy.append(StrategyRules(rules, _identifiers(strategy.variants)))
     variants = compile_flag_variants(flag.get("variants"), name, compiler.columns, compiler.shared)
     if variants is not None:
         overridden = [
             (field, value) for _, _, values, field in variants.overrides for value in sorted(values)
         ]
-        found.append(StrategyRules([], [*_identifiers(variants), *overridden]))
-    return found
+        rules_by_strategy.append(StrategyRules([], [*_identifiers(variants), *overridden]))
+    return rules_by_strategy
 
 
 def _own(strategy: Document) -> Iterator[Document]:
@@ -98,10 +101,10 @@ def _rollout(rollout: Rollout, pairs: list[tuple[str, str]]) -> list[Rule]:
     def holds(text: str | None) -> bool:
         if text is None:
             return False
-        [found] = hashes(rollout.key, (text.encode(),), ROLLOUT_SEED)
-        return found % 100 < rollout.threshold
+        [hashed] = hashes(rollout.key, (text.encode(),), ROLLOUT_SEED)
+        return hashed % 100 < rollout.threshold
 
-    places = [found % 100 for found in hashes(rollout.key, _searched(field), ROLLOUT_SEED)]
+    places = [hashed % 100 for hashed in hashes(rollout.key, _searched(field), ROLLOUT_SEED)]
     inside = next((n for n, place in enumerate(places, 1) if place < rollout.threshold), None)
     outside = next((n for n, place in enumerate(places, 1) if place >= rollout.threshold), None)
     values = [identifier(field, number) for number in (inside, outside) if number is not None]
@@ -113,10 +116,10 @@ def _identifiers(variants: CompiledVariants | None) -> list[tuple[str, str]]:
     if variants is None or not variants.total:
         return []
     field = _field(variants.stickiness)
-    found: dict[int, int] = {}
+    numbers: dict[int, int] = {}
     for number, place in enumerate(hashes(variants.key, _searched(field), VARIANT_SEED), 1):
-        found.setdefault(bisect_right(variants.limits, place % variants.total), number)
-    return [(field, identifier(field, number)) for number in found.values()]
+        numbers.setdefault(bisect_right(variants.limits, place % variants.total), number)
+    return [(field, identifier(field, number)) for number in numbers.values()]
 
 
 def _field(stickiness: str) -> str:
@@ -143,7 +146,7 @@ def _values(constraint: Document) -> Iterator[str]:
         for network in listed:
             yield from _around_network(network)
     elif family == "regex":
-        yield from (matching(value), "", "~")
+        yield from (find_matching_text(value), "", "~")
     elif family in ("number", "date", "version"):
         yield from _around(value.strip(" \t"))
     else:
@@ -172,8 +175,8 @@ def _around(value: str) -> Iterator[str]:
             bound = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=instant[0])
             for moment in (bound - timedelta(seconds=1), bound, bound + timedelta(seconds=1)):
                 yield f"{moment:%Y-%m-%dT%H:%M:%S}.000Z"
-    elif literals.version(value) is not None and (found := _VERSION.match(value)):
-        major, minor, patch = map(int, found.groups())
+    elif literals.version(value) is not None and (matched := _VERSION.match(value)):
+        major, minor, patch = map(int, matched.groups())
         yield from (f"{major}.{minor}.{patch + 1}", f"{major}.{minor}.{patch}", f"{major}.{minor}.{patch}-0")
         yield from ("0.0.0-0", f"{major + 1}.0.0")
     elif (number := literals.constraint_number(value)) is not None:
@@ -183,9 +186,9 @@ def _around(value: str) -> Iterator[str]:
 
 def _around_network(text: str) -> Iterator[str]:
     """The first and last address of a network, and those before and after it."""
-    found = literals.network(text)
-    if found is not None:
-        version, mask, base = found
+    parsed = literals.network(text)
+    if parsed is not None:
+        version, mask, base = parsed
         size = 1 << (32 if version == 4 else 128)
         address = ipaddress.IPv4Address if version == 4 else ipaddress.IPv6Address
         last = base | (size - 1) & ~mask

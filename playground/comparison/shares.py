@@ -32,20 +32,20 @@ Met = tuple[Fraction, Fraction]
 """The share of calls on which something is as needed, and on which an SDK would have to tell."""
 
 
-def is_switched(shares: Shares, enabled: bool) -> Met:
+def share_switched(shares: Shares, enabled: bool) -> Met:
     """On how many calls a parent is on, or off."""
     wanted = State.ON if enabled else State.OFF
     return _met(shares, lambda answer: answer.state is wanted)
 
 
-def gives_variant(shares: Shares, variants: Collection[str]) -> Met:
+def share_with_variant(shares: Shares, variants: Collection[str]) -> Met:
     """On how many calls a parent that is on gives one of these variants, or none: that satisfies any."""
     return _met(shares, lambda answer: answer.variant in (None, *variants))
 
 
-def both(one: Met, other: Met) -> Met:
+def combine_met(some: Met, others: Met) -> Met:
     """Of two that chance decides independently."""
-    met, possible = one[0] * other[0], sum(one) * sum(other)
+    met, possible = some[0] * others[0], sum(some) * sum(others)
     return met, possible - met
 
 
@@ -59,41 +59,41 @@ def _met(shares: Shares, is_met: Callable[[Answer], bool]) -> Met:
     return met, unknown
 
 
-def under_parents(shares: Shares, met: Fraction, unknown: Fraction) -> Shares:
+def apply_parents(shares: Shares, met: Fraction, unknown: Fraction) -> Shares:
     """The results of a flag whose parents are as needed on a share of calls. Off stays off whatever they are."""
-    found: dict[Answer, Fraction] = {}
+    answers: dict[Answer, Fraction] = {}
     for answer, share in shares:
         if answer.state is State.OFF:
-            plus(found, OFF, share)
+            add_share(answers, OFF, share)
         else:
-            plus(found, answer, share * met)
-            plus(found, UNKNOWN, share * unknown)
-            plus(found, OFF, share * (1 - met - unknown))
-    return shares_of(found)
+            add_share(answers, answer, share * met)
+            add_share(answers, UNKNOWN, share * unknown)
+            add_share(answers, OFF, share * (1 - met - unknown))
+    return sort_shares(answers)
 
 
-def plus(found: dict[Answer, Fraction], answer: Answer, share: Fraction) -> dict[Answer, Fraction]:
+def add_share(answers: dict[Answer, Fraction], answer: Answer, share: Fraction) -> dict[Answer, Fraction]:
     if share:
-        found[answer] = found.get(answer, ZERO) + share
-    return found
+        answers[answer] = answers.get(answer, ZERO) + share
+    return answers
 
 
-def shares_of(found: dict[Answer, Fraction]) -> Shares:
-    return tuple(sorted(found.items(), key=lambda item: order_of(item[0])))
+def sort_shares(answers: dict[Answer, Fraction]) -> Shares:
+    return tuple(sorted(answers.items(), key=lambda item: sort_key(item[0])))
 
 
-def order_of(answer: Answer) -> tuple[str, str, Payload]:
+def sort_key(answer: Answer) -> tuple[str, str, Payload]:
     return answer.state.value, answer.variant or "", answer.payload or ("", "")
 
 
-def without_payloads(shares: Shares) -> Shares:
+def drop_payloads(shares: Shares) -> Shares:
     """The same, as if no variant had a payload."""
     return replace_payloads(shares, lambda payload: None)
 
 
 def replace_payloads(shares: Shares, replace: Callable[[Payload], Payload | None]) -> Shares:
-    found: dict[Answer, Fraction] = {}
+    answers: dict[Answer, Fraction] = {}
     for answer, share in shares:
         payload = None if answer.payload is None else replace(answer.payload)
-        plus(found, answer._replace(payload=payload), share)
-    return shares_of(found)
+        add_share(answers, answer._replace(payload=payload), share)
+    return sort_shares(answers)

@@ -194,7 +194,7 @@ def compile_definitions(environment: str, first: Definitions, *others: Definitio
     ]
 
 
-def users_of(snapshot: Snapshot, segments: Iterable[int]) -> set[str]:
+def find_users(snapshot: Snapshot, segments: Iterable[int]) -> set[str]:
     """The names of the flags that use any of these segments."""
     ids = {str(segment) for segment in segments}
     places = {place for place, segment in enumerate(snapshot.segments) if segment.id in ids}
@@ -207,7 +207,7 @@ def users_of(snapshot: Snapshot, segments: Iterable[int]) -> set[str]:
     }
 
 
-def with_children(names: Iterable[str], snapshots: Iterable[Snapshot]) -> set[str]:
+def add_children(names: Iterable[str], snapshots: Iterable[Snapshot]) -> set[str]:
     """The flags, and those that depend on any of them in a state."""
     among = set(names)
     children = {

@@ -45,31 +45,31 @@ class ContextTable:
 
     def column(self, pair: tuple[str, str]) -> Column:
         """The values in a form of a field."""
-        found = self._columns.get(pair)
-        if found is None:
+        column = self._columns.get(pair)
+        if column is None:
             form, field = pair
             indices, first = self._first_contexts(pair)
             read = FORMS[form]
-            found = self._columns[pair] = Column(
+            column = self._columns[pair] = Column(
                 indices, [read(self.contexts[position], field) for position in first]
             )
-        return found
+        return column
 
     def _first_contexts(self, pair: tuple[str, str]) -> tuple[bytes | array[int] | None, list[int]]:
         """By context the index of its distinct text, and the first context with each."""
         key = pair if pair == _DEFAULT or pair[0] in _CONSTANT else pair[1]
-        found = self._distinct.get(key)
-        if found is None:
-            known: dict[str | bytes | None, int] = {}
+        distinct = self._distinct.get(key)
+        if distinct is None:
+            indices_of: dict[str | bytes | None, int] = {}
             first: list[int] = []
             indices = array("I")
             for position, text in enumerate(self._texts(pair)):
-                index = known.setdefault(text, len(first))
+                index = indices_of.setdefault(text, len(first))
                 if index == len(first):
                     first.append(position)
                 indices.append(index)
-            found = self._distinct[key] = _shortest(indices, len(first)), first
-        return found
+            distinct = self._distinct[key] = _shortest(indices, len(first)), first
+        return distinct
 
     def _texts(self, pair: tuple[str, str]) -> Iterator[str | bytes | None]:
         if pair[0] in _CONSTANT:
@@ -95,27 +95,27 @@ class ContextTable:
 
     def holds(self, constraint: CompiledConstraint, pair: tuple[str, str]) -> Mask:
         """The contexts for which a constraint holds; equal constraints of two states may be one object."""
-        found = self._held.get(id(constraint))
-        if found is None:
+        held = self._held.get(id(constraint))
+        if held is None:
             column, test, inverted = self.column(pair), constraint.test, constraint.inverted
             chosen = bytes(test(value) is not inverted for value in column.values)
-            found = self._held[id(constraint)] = constraint, self.where(column, chosen)
-        return found[1]
+            held = self._held[id(constraint)] = constraint, self.where(column, chosen)
+        return held[1]
 
     def hashes(self, pair: tuple[str, str], key: bytes, seed: int) -> list[int]:
         """By distinct identifier its hash, of which places are the remainder; any number without one."""
-        found = self._hashes.get((pair, key, seed))
-        if found is None:
+        hashes_of_values = self._hashes.get((pair, key, seed))
+        if hashes_of_values is None:
             identifiers = [value or b"" for value in self.column(pair).values]
-            found = self._hashes[pair, key, seed] = hashes(key, identifiers, seed)
-        return found
+            hashes_of_values = self._hashes[pair, key, seed] = hashes(key, identifiers, seed)
+        return hashes_of_values
 
     def without(self, pair: tuple[str, str]) -> Mask:
         """The contexts without an identifier."""
-        found = self._without.get(pair)
-        if found is None:
-            found = self._without[pair] = self.test(self.column(pair), lambda value: value is None)
-        return found
+        mask = self._without.get(pair)
+        if mask is None:
+            mask = self._without[pair] = self.test(self.column(pair), lambda value: value is None)
+        return mask
 
     def positions(self, mask: Mask) -> Iterator[int]:
         """The positions of the contexts in a set."""

@@ -11,7 +11,7 @@ from django.db import connection
 from flagadmin.core.byte_cache import ByteCache
 from flagadmin.core.db.transactions import consistent_reads
 from playground.comparison.compare import CHANGES, Change
-from playground.comparison.impact import BUDGET, MAX_VALUES, values_in
+from playground.comparison.impact import BUDGET, MAX_VALUES, count_values
 from playground.comparison.states import compile_definitions
 from playground.comparison.who_changes import WhoChanges, sample_users
 from playground.engine.definitions import FlagDefinition
@@ -71,7 +71,7 @@ cache = ByteCache[tuple[int, int, int, int], VersionChanges]()
 """By flag, first and last event. The past stays, unless something is changed without an event: by the last of those."""
 
 
-def version_changes(flag: Flag, versions: Sequence[Version]) -> dict[Version, VersionChanges]:
+def find_version_changes(flag: Flag, versions: Sequence[Version]) -> dict[Version, VersionChanges]:
     """Whom these versions changed. About nine queries and 20 ms for each that is not known yet."""
     outside = (
         OutsideChange.objects.filter(project_id=flag.project_id).order_by("-pk").values_list("pk", flat=True)
@@ -81,31 +81,33 @@ def version_changes(flag: Flag, versions: Sequence[Version]) -> dict[Version, Ve
     def key(version: Version) -> tuple[int, int, int, int]:
         return flag.pk, version.first, version.last, last_outside
 
-    found = {version: known for version in versions if (known := cache.get(key(version))) is not None}
-    new = sorted({*versions} - found.keys(), key=lambda version: -version.last)
+    changes_by_version = {
+        version: known for version in versions if (known := cache.get(key(version))) is not None
+    }
+    new = sorted({*versions} - changes_by_version.keys(), key=lambda version: -version.last)
     if new:
         with consistent_reads():
-            computed = _computed(flag, new)
-        for version, changes in computed.items():
+            new_changes = _compute(flag, new)
+        for version, changes in new_changes.items():
             cache.put(key(version), changes, limit=settings.SNAPSHOT_CACHE_BYTES // 64)
-        found |= computed
-    return found
+        changes_by_version |= new_changes
+    return changes_by_version
 
 
-def _computed(flag: Flag, versions: Sequence[Version]) -> dict[Version, VersionChanges]:
+def _compute(flag: Flag, versions: Sequence[Version]) -> dict[Version, VersionChanges]:
     """``versions`` are the newest first."""
     since = min(version.first for version in versions) - 1
     back = FlagBack(present_version(flag), events := events_since([flag.name], event=since))
     sides: dict[Version, list[Document | None]] = {version: [] for version in versions}
-    for version in _walked(back.undo, events, versions):
+    for version in _walk_back(back.undo, events, versions):
         sides[version].append(back.version())
     order = [name for name in Environment.objects.names() if name in set(_used(flag))]
     places = {
-        version: [name for name in order if _may_differ(name, *reversed(both))]
-        for version, both in sides.items()
+        version: [name for name in order if _may_differ(name, *reversed(documents))]
+        for version, documents in sides.items()
     }
-    names = {flag.name, *_parents(side for both in sides.values() for side in both)}
-    wanted = {version: found[:MAX_PLACES] for version, found in places.items()}
+    names = {flag.name, *_parents(side for documents in sides.values() for side in documents)}
+    wanted = {version: environments[:MAX_PLACES] for version, environments in places.items()}
     changed = _changed_places(flag.name, names, since, wanted)
     return {
         version: VersionChanges(
@@ -116,7 +118,7 @@ def _computed(flag: Flag, versions: Sequence[Version]) -> dict[Version, VersionC
     }
 
 
-def _walked(
+def _walk_back(
     take: Callable[[PastEvent], None], events: Sequence[FlagEvent], versions: Iterable[Version]
 ) -> Iterator[Version]:
     """Takes events back and stops twice at each version: after it, then before it."""
@@ -159,24 +161,26 @@ def _changed_places(
     names = list(names)
     environments = dict.fromkeys(name for places in wanted.values() for name in places)
     events = events_since(names, event=since, segments=True) if environments else []
-    found = {}
+    changes_by_place = {}
     for environment in environments:
         versions = [version for version, places in wanted.items() if environment in places]
-        for version, states in _states(environment, names, events, versions).items():
-            found[_Place(version, environment)] = _counts(flag, environment, version, states)
-    return found
+        for version, states in _read_states(environment, names, events, versions).items():
+            changes_by_place[_Place(version, environment)] = _count_changes(
+                flag, environment, version, states
+            )
+    return changes_by_place
 
 
-def _states(
+def _read_states(
     environment: str, names: Sequence[str], events: Sequence[FlagEvent], versions: Sequence[Version]
 ) -> dict[Version, list[Definitions]]:
     """The flags after and before each version, with their segments, in one environment."""
     back = Back(environment, read_all_definitions(environment, names).flags)
     states: dict[Version, list[Definitions]] = {version: [] for version in versions}
-    for version in _walked(back.undo, events, versions):
+    for version in _walk_back(back.undo, events, versions):
         flags = back.active({flag["project"] for flag in back.flags.values()})
         states[version].append(
-            Definitions([_copied(flag) for flag in flags if flag["name"] in names], dict(back.segments))
+            Definitions([_copy(flag) for flag in flags if flag["name"] in names], dict(back.segments))
         )
     used = {
         segment for both in states.values() for state in both for segment in find_used_segments(state.flags)
@@ -190,16 +194,16 @@ def _states(
     }
 
 
-def _copied(flag: FlagDefinition) -> FlagDefinition:
+def _copy(flag: FlagDefinition) -> FlagDefinition:
     """Strategies change in place on the way further back."""
     return {**flag, "strategies": [strategy.copy() for strategy in flag["strategies"]]}
 
 
-def _counts(
+def _count_changes(
     flag: str, environment: str, version: Version, states: Sequence[Definitions]
 ) -> Mapping[Change, int] | None:
     new, old = states
-    if values_in(old) + values_in(new) > MAX_VALUES:
+    if count_values(old) + count_values(new) > MAX_VALUES:
         return None
     before, after = compile_definitions(environment, old, new)
     users = sample_users((old, new), now=version.at, users=USERS)

@@ -13,7 +13,7 @@ from django.utils.functional import cached_property
 
 from playground.comparison.budget import Budget
 from playground.comparison.compare import CHANGES, Change, Comparison, Example, FlagComparison
-from playground.comparison.contexts import Rules, generated, synthetic
+from playground.comparison.contexts import Rules, generate_contexts, make_users
 from playground.comparison.shares import Answer
 from playground.comparison.table import ContextTable, Mask
 from playground.engine.context import Context, PointInTime
@@ -193,7 +193,7 @@ def find_differing(before: Snapshot, after: Snapshot) -> list[str]:
     return Comparison(before, after, ContextTable(())).differing()
 
 
-def users_for(flags: int) -> int:
+def choose_number_of_users(flags: int) -> int:
     """How many users are compared for that many flags if nobody says: so that it takes about a second."""
     return max(MIN_USERS, min(MAX_USERS, SHOWN_RESULTS // max(1, flags) // 100 * 100))
 
@@ -204,6 +204,6 @@ def sample_users(
     """Users with ids of their own, and contexts made from the rules of these flags."""
     rules = Rules(states)
     return Contexts(
-        synthetic(rules, now=now, count=users, seed=seed),
-        generated(rules, now=now, limit=made) if made else (),
+        make_users(rules, now=now, count=users, seed=seed),
+        generate_contexts(rules, now=now, limit=made) if made else (),
     )

@@ -10,7 +10,7 @@ from flagadmin.core.lists.pages import Column, Filter, Listing
 from playground.comparison.compare import Change, Example
 from playground.comparison.who_changes import COUNTED, FlagChanges, WhoChanges
 from playground.engine.context import Context
-from playground.pages.lines import LOOKS, Count, Explain, Line, counts_of, line_of, sides_of
+from playground.pages.lines import LOOKS, Count, Explain, Line, count_looks, make_line, make_sides
 
 COLUMNS = (
     Column("flag", "Flag", by=("name",)),
@@ -48,7 +48,7 @@ class Changes:
     def __init__(
         self,
         who: WhoChanges,
-        given: QueryDict,
+        parameters: QueryDict,
         *,
         explain: Explain,
         noun: str = "user",
@@ -59,25 +59,27 @@ class Changes:
         self.noun = noun
         self.names = names  # of the first contexts
         self.explain = explain
-        there = [(change.value, look.words) for change, look in LOOKS.items()]
-        find, kind = Filter("q", "Find a flag"), Filter("change", "Change", there)
-        chosen = kind.value(given)
+        choices = [(change.value, look.words) for change, look in LOOKS.items()]
+        find, kind = Filter("q", "Find a flag"), Filter("change", "Change", choices)
+        chosen = kind.value(parameters)
         self.change = Change(chosen) if chosen else None
-        self.chosen = given.get("only", "")
+        self.chosen = parameters.get("only", "")
         self.only = who.flags[0] if self.chosen and who.flags else None
-        text = find.value(given).casefold()
+        text = find.value(parameters).casefold()
         flags = [
             flag
             for flag in sorted(who.flags, key=lambda flag: (-flag.users, -flag.made, flag.name))
             if text in flag.name.casefold() and (self.change is None or flag.found.count(self.change))
         ]
         self.listing: Listing[FlagChanges] = Listing(
-            given, flags, columns=COLUMNS, filters=(find, kind), per_page=per_page or PER_PAGE
+            parameters, flags, columns=COLUMNS, filters=(find, kind), per_page=per_page or PER_PAGE
         )
         self.examples: Listing[Example] | None = None
         if self.only:
             examples: Any = Examples(who, self.only, self.kinds)
-            self.examples = Listing(given, examples, columns=(), filters=(kind,), per_page=EXAMPLES_PER_PAGE)
+            self.examples = Listing(
+                parameters, examples, columns=(), filters=(kind,), per_page=EXAMPLES_PER_PAGE
+            )
 
     @property
     def kinds(self) -> Sequence[Change]:
@@ -94,11 +96,11 @@ class Changes:
 
     @property
     def counts(self) -> list[Count]:
-        return counts_of(self.who.counts)
+        return count_looks(self.who.counts)
 
     @property
     def percent(self) -> str:
-        return percent_of(self.who.affected, self.who.users)
+        return format_share(self.who.affected, self.who.users)
 
     @property
     def chips(self) -> list[tuple[str, str, int | None, bool]]:
@@ -126,20 +128,20 @@ class Changes:
 
     def row(self, flag: FlagChanges, examples: int = EXAMPLES) -> Row:
         users = self.who.users
-        there = [change for change in self.kinds if flag.found.count(change)]
-        each = max(1, examples // max(1, len(there))) if examples else 0
+        kinds = [change for change in self.kinds if flag.found.count(change)]
+        limit = max(1, examples // max(1, len(kinds))) if examples else 0
         lines = [
             self._line(flag, example)
-            for change in (there if each else ())
-            for example in self.who.examples(flag, [change], limit=each)
+            for change in (kinds if limit else ())
+            for example in self.who.examples(flag, [change], limit=limit)
         ]
         return Row(
             flag=flag,
-            percent=percent_of(flag.users, users),
+            percent=format_share(flag.users, users),
             slices=_slices(flag, users),
-            counts=counts_of(flag.counts),
-            on_before=percent_of(flag.on_before * users, users),
-            on_after=percent_of(flag.on_after * users, users),
+            counts=count_looks(flag.counts),
+            on_before=format_share(flag.on_before * users, users),
+            on_after=format_share(flag.on_after * users, users),
             lines=lines,
             url=self.listing.url(only=flag.name, q=None),
         )
@@ -154,7 +156,7 @@ class Changes:
     def _line(self, flag: FlagChanges, example: Example) -> Line:
         context, place = flag.source.table.contexts[example.position], example.position
         name = self.names[place] if place < len(self.names) else ""
-        line = line_of(example, context, explain=self.explain, name=name)
+        line = make_line(example, context, explain=self.explain, name=name)
         return line._replace(link="") if len(line.link) > MAX_LINK_LENGTH else line
 
     # CSV -----------------------------------------------------------------------------------------------------
@@ -183,7 +185,7 @@ class Changes:
             ]
 
     def _example_cells(self, flag: FlagChanges, example: Example) -> list[Any]:
-        before, after = sides_of(example.before, example.after)
+        before, after = make_sides(example.before, example.after)
         return [
             example.flag,
             LOOKS[example.change].words,
@@ -223,14 +225,14 @@ def _title(words: str) -> str:
     return words[0].upper() + words[1:]
 
 
-def percent_of(part: float, whole: int) -> str:
+def format_share(part: float, whole: int) -> str:
     return percent_text(100 * part / max(1, whole))
 
 
 def _slices(flag: FlagChanges, users: int) -> list[Slice]:
     """The parts of the bar, in per cent of all users. What there is can be seen."""
     slices, x = [], 0.0
-    for look, number in counts_of(flag.counts):
+    for look, number in count_looks(flag.counts):
         if look.slice:
             width = max(0.8, 100 * number / users)
             slices.append(Slice(look.slice, round(x, 2), round(width, 2)))

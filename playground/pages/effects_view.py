@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 from django.urls import reverse
 from django.utils.functional import cached_property
 
-from playground.pages.lines import Line, Who, sides_of
+from playground.pages.lines import Line, Who, make_sides
 from playground.saved_contexts.effects import SavedChange, SavedEffects
 from playground.saved_contexts.expectations import Checked
 from projects.models import Project
@@ -15,7 +15,7 @@ MAX_SENTENCES = 20
 MAX_BESIDE = 4
 
 
-def explained(change: SavedChange) -> str:
+def trace_url(change: SavedChange) -> str:
     """The trace of what the flag gives now."""
     query = {"environment": change.environment, "saved": change.saved.name}
     return f"{reverse('playground-flag', args=[change.flag])}?{urlencode(query)}"
@@ -34,8 +34,8 @@ class EffectsView:
         self.lines = [
             Line(
                 Who(change.saved.name, change.flag),
-                *sides_of(change.before, change.after),
-                "" if beside else explained(change),
+                *make_sides(change.before, change.after),
+                "" if beside else trace_url(change),
             )
             for change in shown
         ]
@@ -54,7 +54,7 @@ class EffectsView:
         """The names of projects that refuse the change because of what it breaks."""
         if not self.effects.broken:
             return ()
-        projects = {one.expectation.enforced_in for one in self.effects.broken}
+        projects = {check.expectation.enforced_in for check in self.effects.broken}
         refusing = Project.objects.filter(pk__in=projects, refuse_broken_expectations=True)
         return list(refusing.values_list("name", flat=True))
 

@@ -21,7 +21,7 @@ from playground.engine.flags import CompiledFlag
 from playground.engine.outcomes import FlagOutcome, State
 from playground.engine.reasons import Reasons
 from playground.engine.strategies import CompiledStrategy
-from playground.pages.tables import share_of_calls
+from playground.pages.tables import describe_share
 from projects.console import flag_url
 from projects.models import StrategyType
 
@@ -116,7 +116,7 @@ class FlagDetails:
             project=explained.project,
             environment=self.environment,
             result=state.value,
-            share="" if share is None else share_of_calls(share),
+            share="" if share is None else describe_share(share),
             variant_name="" if share is not None else explained.variant_name or "",
             reason=explained.reason,
             parents=[self.parent(parent) for parent in explained.parents[:MAX_PARENTS]],
@@ -132,7 +132,7 @@ class FlagDetails:
             flag, outcome = self.evaluation.pair(parent.name)
             state, share = state_over_calls(self.evaluation, flag, outcome)
             result, reason = state.value, self.reasons.flag(flag, outcome)
-            words = "" if share is None else share_of_calls(share)
+            words = "" if share is None else describe_share(share)
         return ParentDetail(parent.name, parent.problem is None, parent.sentence, result, reason, words)
 
     def strategies(
@@ -216,7 +216,7 @@ def _verdict(strategy: StrategyExplanation, drawn: ShareOfCalls) -> tuple[str, s
     if strategy.disabled:
         return "off", "disabled"
     if drawn is not None and 0 < drawn < 1:
-        return "random", share_of_calls(drawn)
+        return "random", describe_share(drawn)
     if strategy.state is State.UNKNOWN:
         return "unknown", "can't tell"
     return ("on", "matched") if strategy.state is State.ON else ("off", "not matched")

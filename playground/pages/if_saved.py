@@ -10,11 +10,11 @@ from django.utils import timezone
 
 from flagadmin.core.errors import Conflict, InvalidOperation, NameExists, ValidationError
 from groups.console import ConsolePage
-from playground.comparison.impact import EXAMPLES, MAX_EDITS, MAX_VALUES, TooManyValues, impacts
+from playground.comparison.impact import EXAMPLES, MAX_EDITS, MAX_VALUES, TooManyValues, measure_impacts
 from playground.pages.effects_view import EffectsView
 from playground.pages.impact_view import ImpactView
 from playground.pages.lines import explain_in
-from playground.saved_contexts.effects import effects_of
+from playground.saved_contexts.effects import predict_effects
 from projects.drafting import DraftingPage, open_form
 from projects.drafts import NewFlagEdit
 
@@ -51,7 +51,7 @@ class IfSavedPage(ConsolePage):
             return {"refusals": [error.message]}
         examples, most = (EXAMPLES, MAX_VALUES) if beside else (DETAILED, None)
         try:
-            found = impacts(edits, now=timezone.now(), examples=examples, most_values=most)
+            impacts_found = measure_impacts(edits, now=timezone.now(), examples=examples, most_values=most)
         except TooManyValues as error:
             return {"refusals": [error.message]}
         return {
@@ -61,18 +61,18 @@ class IfSavedPage(ConsolePage):
                     is_new=(is_new := isinstance(edit, NewFlagEdit)),
                     explain=None if beside or is_new else explain_in([edit.environment]),
                 )
-                for impact, edit in zip(found, edits, strict=False)
+                for impact, edit in zip(impacts_found, edits, strict=False)
             ],
             "several": len(edits) > 1,
             "more": max(0, len(edits) - MAX_EDITS),
             "unchanged": page.unchanged,
-            "saved": EffectsView(effects_of(self.caller, edits), beside=beside),
+            "saved": EffectsView(predict_effects(self.caller, edits), beside=beside),
         }
 
     def way_back(self, page: DraftingPage) -> dict[str, Any]:
         """The form with what was entered."""
-        given = self.request.POST
-        kept = [(name, text) for name, texts in given.lists() for text in texts if name not in FORM_ONLY]
+        parameters = self.request.POST
+        kept = [(name, text) for name, texts in parameters.lists() for text in texts if name not in FORM_ONLY]
         url = self.request.get_full_path().removeprefix("/if-saved")
         if page.shown_by == "post":
             return {"form_url": url, "kept": kept}

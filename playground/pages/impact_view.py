@@ -10,7 +10,7 @@ from playground.comparison.compare import Change
 from playground.comparison.impact import Impact
 from playground.comparison.shares import Answer
 from playground.engine.outcomes import State
-from playground.pages.lines import Explain, answer_words, counts_of, line_of
+from playground.pages.lines import Explain, answer_words, count_looks, make_line
 
 
 class Bar(NamedTuple):
@@ -32,7 +32,7 @@ class ImpactView:
         self.unknown = changes.counts[Change.UNKNOWN]
         self.children = impact.children
         self.made, self.made_changed = len(who.contexts.made), changes.made
-        self.counts = counts_of(changes.counts)
+        self.counts = count_looks(changes.counts)
         before, after = changes.for_users.before, changes.for_users.after
         names = dict.fromkeys(answer.variant for answer in sorted({*before, *after}, key=_order))
         variants = [name for name in names if name is not None]
@@ -42,7 +42,7 @@ class ImpactView:
             self.bars.append(self._bar("After", after))
         parts = {part.name: part for bar in self.bars for part in bar.slices}
         self.legend = sorted(parts.values(), key=lambda part: part.color == "ground") if variants else []
-        self.examples = [line_of(example, context, explain=explain) for context, example in impact.examples]
+        self.examples = [make_line(example, context, explain=explain) for context, example in impact.examples]
 
     def _bar(self, label: str, answers: Mapping[Answer, Fraction]) -> Bar:
         parts = [

@@ -30,13 +30,13 @@ def keep(text: str, caller: Caller) -> str:
     return digest
 
 
-def with_kept(given: QueryDict, prefix: str = "") -> QueryDict:
+def restore_kept(parameters: QueryDict, prefix: str = "") -> QueryDict:
     """The URL's parameters. If they name a stored context, its fields are included."""
-    digest = given.get(prefix + KEPT, "")
+    digest = parameters.get(prefix + KEPT, "")
     stored = KeptContext.objects.filter(digest=digest).first() if digest else None
     if stored is None:
-        return given
-    full = given.copy()
+        return parameters
+    full = parameters.copy()
     for name, values in QueryDict(stored.query).lists():
         full.setlist(prefix + name, values)
     return full

@@ -8,11 +8,11 @@ from django.urls import reverse
 
 from playground.comparison.compare import Change, Example, Result
 from playground.comparison.payloads import differing_words
-from playground.comparison.shares import Answer, Shares, without_payloads
+from playground.comparison.shares import Answer, Shares, drop_payloads
 from playground.engine.context import Context
 from playground.engine.outcomes import State
 from playground.pages.query import CONTEXT
-from playground.pages.tables import share_of_calls
+from playground.pages.tables import describe_share
 
 MAX_FIELDS = 4
 """Fields of a context beside its user's id."""
@@ -43,7 +43,7 @@ class Count(NamedTuple):
     number: int
 
 
-def counts_of(counts: Mapping[Change, int]) -> list[Count]:
+def count_looks(counts: Mapping[Change, int]) -> list[Count]:
     """Those changes that there are."""
     return [Count(look, number) for change, look in LOOKS.items() if (number := counts.get(change, 0))]
 
@@ -70,19 +70,19 @@ class Line(NamedTuple):
     link: str
 
 
-def line_of(example: Example, context: Context, *, explain: Explain | None = None, name: str = "") -> Line:
+def make_line(example: Example, context: Context, *, explain: Explain | None = None, name: str = "") -> Line:
     """``name`` is that of a saved context."""
-    who = who_of(context)
+    who = describe_user(context)
     if name:
         who = Who(name, f"{who.name} {who.rest}")
     link = explain(example.flag, context.given) if explain else ""
-    return Line(who, *sides_of(example.before, example.after), link)
+    return Line(who, *make_sides(example.before, example.after), link)
 
 
-def sides_of(before: Result, after: Result) -> tuple[Side, Side]:
+def make_sides(before: Result, after: Result) -> tuple[Side, Side]:
     """Both sides, with their payloads if these are all that differs."""
     old, new = (_side_of(result) for result in (before, after))
-    if old.words != new.words or without_payloads(before.shares) != without_payloads(after.shares):
+    if old.words != new.words or drop_payloads(before.shares) != drop_payloads(after.shares):
         return old, new
     payloads = differing_words(before.shares, after.shares)
     shown = [f" · {payload}" if payloads[0] != payloads[1] else "" for payload in payloads]
@@ -90,20 +90,20 @@ def sides_of(before: Result, after: Result) -> tuple[Side, Side]:
 
 
 def _side_of(result: Result) -> Side:
-    state, words = _result(without_payloads(result.shares))
+    state, words = _result(drop_payloads(result.shares))
     return Side(state, words, result.reason)
 
 
 def _result(shares: Shares) -> tuple[str, str]:
-    [(answer, _), *others] = shares
-    if not others:
+    [(answer, _), *other_answers] = shares
+    if not other_answers:
         return answer.state.value, answer_words(answer)
     states = {answer.state for answer, _ in shares}
     if State.UNKNOWN in states:
         return "unknown", "Can't tell"
     if states == {State.ON}:
         return "on", "On · random variant"
-    return "random", share_of_calls(float(sum(share for answer, share in shares if answer.state is State.ON)))
+    return "random", describe_share(float(sum(share for answer, share in shares if answer.state is State.ON)))
 
 
 def answer_words(answer: Answer) -> str:
@@ -112,7 +112,7 @@ def answer_words(answer: Answer) -> str:
     return "Off" if answer.state is State.OFF else "Can't tell"
 
 
-def who_of(context: Context) -> Who:
+def describe_user(context: Context) -> Who:
     """A user by id, with the other fields behind it."""
     fields = dict(context.given)
     name = next((fields.pop(field) for field in ("userId", "sessionId") if fields.get(field)), "Anonymous")

@@ -10,12 +10,12 @@ from django.utils.functional import cached_property
 
 from flagadmin.core.lists.charts import variant_color
 from flagadmin.core.lists.pages import Filter, Listing
-from playground.comparison.payloads import comparable_payload, payload_words
+from playground.comparison.payloads import normalize_payload, payload_words
 from playground.engine.evaluator import Evaluation
 from playground.engine.reasons import Reasons
 from playground.engine.variants import Payload
 from playground.pages.query import Label
-from playground.pages.tables import PER_PAGE, WORDS, Found, found_in
+from playground.pages.tables import PER_PAGE, WORDS, Found, read_results
 from projects.models import Environment
 
 FEWEST = 3  # columns of an environment, for some to be the exception
@@ -57,11 +57,13 @@ class Matrix:
         self.labels, self.evaluations = labels, evaluations
         self.reasons = [Reasons(evaluation) for evaluation in evaluations]
         self.groups = [
-            (name, len(list(each))) for name, each in groupby(label.environment for label in labels)
+            (name, len(list(columns))) for name, columns in groupby(label.environment for label in labels)
         ]
         self.starts = _starts(size for _, size in self.groups)
         self.names, self.columns = _aligned(evaluations)
-        self.differs = [len(set(found)) > 1 and _differ(found) for found in zip(*self.columns, strict=True)]
+        self.differs = [
+            len(set(results)) > 1 and _differ(results) for results in zip(*self.columns, strict=True)
+        ]
         self.different = sum(self.differs)
         self.only_differences = given.get("show") != "all"
         self.find = Filter("q", "Find a flag")
@@ -122,16 +124,16 @@ class Matrix:
         return map(self._line, self.listing.rows)
 
     def _line(self, position: int) -> Line:
-        name, found = self.names[position], [column[position] for column in self.columns]
-        odd = self._odd(found)
-        variants = sorted({each[1] for each in found if each and each[1]})
-        payloads = _payload_words([each[3] if each else None for each in found])
+        name, results = self.names[position], [column[position] for column in self.columns]
+        odd = self._odd(results)
+        variants = sorted({result[1] for result in results if result and result[1]})
+        payloads = _payload_words([result[3] if result else None for result in results])
         project, cells = "", list[Cell | None]()
-        for column, each in enumerate(found):
-            if each is None:
+        for column, found in enumerate(results):
+            if found is None:
                 cells.append(None)
                 continue
-            result, variant, share, _ = each
+            result, variant, share, _ = found
             flag, outcome = self.evaluations[column].pair(name)
             project = flag.project
             cells.append(
@@ -149,14 +151,14 @@ class Matrix:
             )
         return Line(name, project, self.differs[position], cells)
 
-    def _odd(self, found: Sequence[Found | None]) -> set[int]:
+    def _odd(self, results: Sequence[Found | None]) -> set[int]:
         """The columns that differ from more than half of their environment, or from all if there is no majority."""
         odd, start = set[int](), 0
         for _, size in self.groups:
-            counts = Counter(found[start : start + size])
-            usual = next((each for each, count in counts.items() if 2 * count > size), None)
+            counts = Counter(results[start : start + size])
+            usual = next((result for result, count in counts.items() if 2 * count > size), None)
             if size >= FEWEST and len(counts) > 1:
-                odd.update(column for column in range(start, start + size) if found[column] != usual)
+                odd.update(column for column in range(start, start + size) if results[column] != usual)
             start += size
         return odd
 
@@ -179,9 +181,11 @@ class Matrix:
             ]
 
 
-def _differ(found: Iterable[Found | None]) -> bool:
+def _differ(results: Iterable[Found | None]) -> bool:
     """Whether these differ, though not only in the white space of JSON payloads."""
-    return len({each and (each[:3], each[3] and comparable_payload(each[3])) for each in found}) > 1
+    return (
+        len({result and (result[:3], result[3] and normalize_payload(result[3])) for result in results}) > 1
+    )
 
 
 def _payload_words(payloads: Sequence[Payload | None]) -> list[str]:
@@ -202,10 +206,10 @@ def _starts(sizes: Iterable[int]) -> set[int]:
 
 def _aligned(evaluations: Sequence[Evaluation]) -> tuple[list[str], list[Sequence[Found | None]]]:
     """The names of all flags, and for each evaluation what was found for them, in their order."""
-    columns = [found_in(evaluation) for evaluation in evaluations]
+    columns = [read_results(evaluation) for evaluation in evaluations]
     lists = [evaluation.snapshot.names for evaluation in evaluations]
     if all(names == lists[0] for names in lists):
         return lists[0], list(columns)
     by_name = [dict(zip(names, column, strict=True)) for names, column in zip(lists, columns, strict=True)]
     names = sorted(set().union(*lists))
-    return names, [[found.get(name) for name in names] for found in by_name]
+    return names, [[results_by_name.get(name) for name in names] for results_by_name in by_name]

@@ -101,24 +101,24 @@ class PlaygroundQuery:
         return {"environments": self.environments, "projects": projects, "context": _whole(self)} | at
 
 
-def read_query(given: QueryDict, *, default_environment: str, prefix: str = "") -> PlaygroundQuery:
+def read_query(parameters: QueryDict, *, default_environment: str, prefix: str = "") -> PlaygroundQuery:
     """Reads the query from the URL. Never raises: ``problems`` lists errors in the context by JSON path."""
-    kept = given.get(prefix + KEPT, "")
-    environments = given.getlist(f"{prefix}environment") or [default_environment]
-    fields, json = dict(_fields(given, prefix)), given.get(f"{prefix}json")
-    shown_as = given.get(f"{prefix}as")
+    kept = parameters.get(prefix + KEPT, "")
+    environments = parameters.getlist(f"{prefix}environment") or [default_environment]
+    fields, json = dict(_fields(parameters, prefix)), parameters.get(f"{prefix}json")
+    shown_as = parameters.get(f"{prefix}as")
     if shown_as == "json" and json is None:
-        fields, json = {}, as_json(document(fields))
+        fields, json = {}, as_json(nest_context(fields))
     elif shown_as == "fields" and json is not None:
         fields, json = _as_fields(json)
     query = PlaygroundQuery(
         environments=list(dict.fromkeys(environments)),
-        projects=list(dict.fromkeys(given.getlist("project"))) or None,
+        projects=list(dict.fromkeys(parameters.getlist("project"))) or None,
         fields=fields,
         json=json,
         kept="" if shown_as else kept,
     )
-    query.at = read_moment(with_offset(moment_in(given, prefix + AT)), query.problems)
+    query.at = read_moment(add_offset(moment_in(parameters, prefix + AT)), query.problems)
     if kept and not fields and json is None:
         query.problems.append(
             Problem("context", "The context of this link is no longer stored. Enter it again.")
@@ -131,23 +131,23 @@ def read_query(given: QueryDict, *, default_environment: str, prefix: str = "") 
     return query
 
 
-def _fields(given: QueryDict, prefix: str) -> Iterator[tuple[str, str]]:
-    for name in given:
-        text = ",".join(filter(None, given.getlist(name)))
+def _fields(parameters: QueryDict, prefix: str) -> Iterator[tuple[str, str]]:
+    for name in parameters:
+        text = ",".join(filter(None, parameters.getlist(name)))
         if name.startswith(prefix + CONTEXT) and text:
             key = name.removeprefix(prefix + CONTEXT)
-            yield key, with_offset(text) if key == "currentTime" else text
-    added = zip(given.getlist(f"{prefix}name"), given.getlist(f"{prefix}value"), strict=False)
+            yield key, add_offset(text) if key == "currentTime" else text
+    added = zip(parameters.getlist(f"{prefix}name"), parameters.getlist(f"{prefix}value"), strict=False)
     yield from ((name.strip(), value) for name, value in added if name.strip() and value)
 
 
-def moment_in(given: QueryDict, name: str) -> str:
+def moment_in(parameters: QueryDict, name: str) -> str:
     """A moment from a time input, which has whole seconds: what it was before, unless somebody has changed it."""
-    text, exactly = given.get(name, "").strip(), given.get(name + EXACTLY, "")
-    return exactly if exactly[:SECONDS] == with_offset(text).removesuffix("Z") != "" else text
+    text, exactly = parameters.get(name, "").strip(), parameters.get(name + EXACTLY, "")
+    return exactly if exactly[:SECONDS] == add_offset(text).removesuffix("Z") != "" else text
 
 
-def with_offset(text: str) -> str:
+def add_offset(text: str) -> str:
     """Adds the offset, UTC, and the seconds: browsers' time inputs send no offset and omit zero seconds."""
     if "T" not in text or len(text) not in (MINUTES, SECONDS):
         return text
@@ -165,13 +165,13 @@ def _contexts(query: PlaygroundQuery) -> list[dict[str, Any]]:
         raise ValidationError.at(
             "context", f"There are {count} combinations; the page shows at most {MAX_COLUMNS} side by side."
         )
-    return [_understood(document(fields)) for fields in combinations.contexts(values)]
+    return [_understood(nest_context(fields)) for fields in combinations.contexts(values)]
 
 
 def _as_fields(json: str) -> tuple[dict[str, str], str | None]:
     """The fields of a context entered as JSON. Invalid JSON is returned unchanged."""
     try:
-        return flat(_understood(decoded_json(json))), None
+        return flatten_context(_understood(decode_json(json))), None
     except ValidationError:
         return {}, json
 
@@ -183,11 +183,11 @@ def as_json(context: Mapping[str, Any]) -> str:
 def _whole(query: PlaygroundQuery) -> dict[str, Any]:
     """The context as entered, without splitting comma-separated values. Raises ValidationError."""
     if query.json is not None:
-        return _understood(decoded_json(query.json))
-    return document(query.fields)
+        return _understood(decode_json(query.json))
+    return nest_context(query.fields)
 
 
-def decoded_json(text: str) -> Any:
+def decode_json(text: str) -> Any:
     """The value of a JSON text. Raises ValidationError with the place of the error."""
     try:
         return orjson.loads(text or "{}")
@@ -202,14 +202,14 @@ def _understood(context: Any) -> dict[str, Any]:
     return read_request({"environment": "-", "context": context}).context
 
 
-def document(fields: Mapping[str, str]) -> dict[str, Any]:
+def nest_context(fields: Mapping[str, str]) -> dict[str, Any]:
     """A context document: fields that SDKs know at the top level, all others as properties."""
     known: dict[str, Any] = {name: text for name, text in fields.items() if name in TOP_LEVEL}
     properties = {name: text for name, text in fields.items() if name not in TOP_LEVEL}
     return known | ({"properties": properties} if properties else {})
 
 
-def flat(context: Mapping[str, Any]) -> dict[str, str]:
+def flatten_context(context: Mapping[str, Any]) -> dict[str, str]:
     """The fields of a context document."""
     return {**context.get("properties", {}), **{k: v for k, v in context.items() if k != "properties"}}
 
@@ -238,21 +238,21 @@ class Label(NamedTuple):
         return cls("", text, text)
 
 
-def labels(columns: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Label]:
+def label_columns(columns: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Label]:
     """A label for each column; its text is what differs: "production · userId 42".
 
     The text of a single column is its environment.
     """
     environments = {environment for environment, _ in columns}
-    contexts = [flat(context) for _, context in columns]
+    contexts = [flatten_context(context) for _, context in columns]
     varying = [
         name
         for name in dict.fromkeys(name for context in contexts for name in context)
         if len({context.get(name) for context in contexts}) > 1
     ]
-    found = []
+    labels_found = []
     for (environment, _), context in zip(columns, contexts, strict=True):
         words = " · ".join(f"{name} {context[name]}" if name in context else f"no {name}" for name in varying)
         parts = [environment] if len(environments) > 1 or not varying else []
-        found.append(Label(environment, words, " · ".join(filter(None, [*parts, words]))))
-    return found
+        labels_found.append(Label(environment, words, " · ".join(filter(None, [*parts, words]))))
+    return labels_found

@@ -14,7 +14,9 @@ class Part(NamedTuple):
     href: str
 
 
-def removals(query: PlaygroundQuery, url: Callable[[PlaygroundQuery], str]) -> list[tuple[str, list[Part]]]:
+def list_removals(
+    query: PlaygroundQuery, url: Callable[[PlaygroundQuery], str]
+) -> list[tuple[str, list[Part]]]:
     """The values of the context, and the environments."""
     names = query.environments
     environments = [

@@ -9,7 +9,7 @@ from django.http import QueryDict
 from flagadmin.core.errors import Problem
 from groups.access import Caller
 from playground.models import SavedContext
-from playground.pages.query import CONTEXT, KEPT, PlaygroundQuery, as_json, document, flat
+from playground.pages.query import CONTEXT, KEPT, PlaygroundQuery, as_json, flatten_context, nest_context
 
 SAVED, LOADED = "saved", "loaded"
 MAX_OFFERED = 200
@@ -25,34 +25,36 @@ class SavedChoices:
     more: bool
 
 
-def saved_choices(caller: Caller, query: PlaygroundQuery) -> SavedChoices:
+def offer_saved(caller: Caller, query: PlaygroundQuery) -> SavedChoices:
     """Two queries."""
-    found = SavedContext.objects.readable_by(caller)
-    names = list(found.values_list("name", flat=True)[: MAX_OFFERED + 1])
+    contexts = SavedContext.objects.readable_by(caller)
+    names = list(contexts.values_list("name", flat=True)[: MAX_OFFERED + 1])
     loaded = ""
     if names and len(query.contexts) == 1 and query.contexts[0]:
-        same = found.filter(context=query.contexts[0])
-        loaded = same.values_list("name", flat=True).first() or ""
+        same_contexts = contexts.filter(context=query.contexts[0])
+        loaded = same_contexts.values_list("name", flat=True).first() or ""
     offered = names[:MAX_OFFERED]
     if loaded and loaded not in offered:
         offered.append(loaded)
     return SavedChoices(offered, loaded, len(names) > MAX_OFFERED)
 
 
-def with_saved(given: QueryDict, caller: Caller, prefix: str = "") -> tuple[QueryDict, list[Problem]]:
+def fill_with_saved(
+    parameters: QueryDict, caller: Caller, prefix: str = ""
+) -> tuple[QueryDict, list[Problem]]:
     """The parameters with the context of the saved one that they choose, and what is wrong with the choice.
 
     A form that has just been filled with a saved context still names it; it is ``loaded``, so that changes to its
     fields are kept.
     """
-    name = given.get(prefix + SAVED, "")
-    if name in ("", given.get(prefix + LOADED)):
-        return given, []
+    name = parameters.get(prefix + SAVED, "")
+    if name in ("", parameters.get(prefix + LOADED)):
+        return parameters, []
     saved = SavedContext.objects.readable_by(caller).filter(name=name).first()
     if saved is None:
-        return given, [Problem(SAVED, f"saved context {name} not found")]
-    filled = given.copy()
-    for key in given:
+        return parameters, [Problem(SAVED, f"saved context {name} not found")]
+    filled = parameters.copy()
+    for key in parameters:
         own = key.removeprefix(prefix) if key.startswith(prefix) else ""
         if own.startswith(CONTEXT) or own in OF_CONTEXT:
             del filled[key]
@@ -63,8 +65,8 @@ def with_saved(given: QueryDict, caller: Caller, prefix: str = "") -> tuple[Quer
 
 def _parameters(context: Mapping[str, Any]) -> list[tuple[str, str]]:
     """A context as the form's fields; as JSON if they cannot hold it, because commas part values there."""
-    fields = flat(context)
+    fields = flatten_context(context)
     plain = all(name.strip() == name != "" and text and "," not in text for name, text in fields.items())
-    if plain and document(fields) == context:
+    if plain and nest_context(fields) == context:
         return [(CONTEXT + name, text) for name, text in fields.items()]
     return [("json", as_json(context))]

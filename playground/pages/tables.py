@@ -47,39 +47,39 @@ _ON: Final = (State.ON.value, None, "", None)
 _OFF: Final = (State.OFF.value, None, "", None)
 
 
-def found_in(evaluation: Evaluation) -> list[Found]:
+def read_results(evaluation: Evaluation) -> list[Found]:
     """What was found for every flag, in the order of the snapshot. Most flags take the short ways."""
     drawn = drawn_flags(evaluation)
-    found: list[Found] = []
+    results: list[Found] = []
     for position, (flag, outcome) in enumerate(
         zip(evaluation.snapshot.flags, evaluation.outcomes, strict=True)
     ):
         if position in drawn:
             state, share = state_over_calls(evaluation, flag, FlagOutcome(*outcome))
             if share is not None:
-                found.append((state.value, None, share_of_calls(share), None))
+                results.append((state.value, None, describe_share(share), None))
                 continue
         elif not flag.enabled or outcome[RESULT] is False:
-            found.append(_OFF)
+            results.append(_OFF)
             continue
         else:
             state = State.ON if outcome[ON] else state_of(flag, outcome)
         chosen = chosen_variant(flag, outcome)
         if chosen is not None:
             variants, index = chosen
-            found.append((state.value, variants.names[index], "", variants.payload(index)))
+            results.append((state.value, variants.names[index], "", variants.payload(index)))
         else:
-            found.append(_ON if state is State.ON else (state.value, None, "", None))
-    return found
+            results.append(_ON if state is State.ON else (state.value, None, "", None))
+    return results
 
 
-def rows_of(evaluation: Evaluation) -> list[Row]:
+def list_rows(evaluation: Evaluation) -> list[Row]:
     """Every flag's result, sorted by name."""
-    found = zip(evaluation.snapshot.flags, found_in(evaluation), strict=True)
-    return [Row(flag.name, flag.project, *each) for flag, each in found]
+    results = zip(evaluation.snapshot.flags, read_results(evaluation), strict=True)
+    return [Row(flag.name, flag.project, *result) for flag, result in results]
 
 
-def share_of_calls(share: float) -> str:
+def describe_share(share: float) -> str:
     """``≈ 30 % of calls``, never rounded to 0 or 100 %."""
     percent = round(share * 100)
     return f"{'< 1' if percent < 1 else '> 99' if percent > 99 else f'≈ {percent}'} % of calls"
@@ -111,14 +111,14 @@ class Results:
         Column("why", "Why"),
     )
 
-    def __init__(self, evaluation: Evaluation, given: QueryDict) -> None:
+    def __init__(self, evaluation: Evaluation, parameters: QueryDict) -> None:
         self.evaluation = evaluation
         self.reasons = Reasons(evaluation)
-        self.all = rows_of(evaluation)
+        self.all = list_rows(evaluation)
         self.counts = Counter(row.result for row in self.all)
         self.variants = Counter(row.variant for row in self.all if row.variant is not None)
         # A link keeps working when no flag gives this variant any more: the table is then empty.
-        selected = given.get("variant", "").strip()
+        selected = parameters.get("variant", "").strip()
         filters = (
             Filter("q", "Find a flag"),
             Filter("result", "Result", list(WORDS.items())),
@@ -126,9 +126,14 @@ class Results:
                 "variant", "Variant", [(name, name) for name in sorted({*self.variants, selected} - {""})]
             ),
         )
-        self.values = {field.name: field.value(given) for field in filters}
+        self.values = {field.name: field.value(parameters) for field in filters}
         self.listing: Listing[Row] = Listing(
-            given, self._kept(), columns=self.columns, filters=filters, default_sort="flag", per_page=PER_PAGE
+            parameters,
+            self._kept(),
+            columns=self.columns,
+            filters=filters,
+            default_sort="flag",
+            per_page=PER_PAGE,
         )
 
     def _kept(self) -> list[Row]:

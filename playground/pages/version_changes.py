@@ -8,8 +8,8 @@ from django.http import HttpRequest, HttpResponseBase
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.errors import ValidationError
 from groups.console import ConsolePage
-from playground.comparison.versions import USERS, ChangedPlace, Version, VersionChanges, version_changes
-from playground.pages.lines import Count, counts_of
+from playground.comparison.versions import USERS, ChangedPlace, Version, VersionChanges, find_version_changes
+from playground.pages.lines import Count, count_looks
 from projects.access import access_flag
 from projects.history.queries import readable_events
 
@@ -41,14 +41,14 @@ class VersionsPart(ConsolePage):
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         flag = access_flag(self.caller, kwargs["project_id"], kwargs["name"])
-        given = request.GET.getlist("event")[:MAX_VERSIONS]
-        if not all(text.isascii() and text.isdecimal() and len(text) < 19 for text in given):
+        event_ids = request.GET.getlist("event")[:MAX_VERSIONS]
+        if not all(text.isascii() and text.isdecimal() and len(text) < 19 for text in event_ids):
             raise ValidationError.at("event", "must be the number of an event")
         events = readable_events(self.caller).filter(project=flag.project_id, feature=flag.name)
-        asked = list(events.filter(pk__in=[int(text) for text in given]))
-        versions = {event.pk: version for event, version in _versions(events, asked)}
-        found = version_changes(flag, list(versions.values()))
-        shown = [_view(pk, found[version]) for pk, version in versions.items()]
+        events_asked = list(events.filter(pk__in=[int(text) for text in event_ids]))
+        versions = {event.pk: version for event, version in _versions(events, events_asked)}
+        changes = find_version_changes(flag, list(versions.values()))
+        shown = [_view(pk, changes[version]) for pk, version in versions.items()]
         return self.render_to_response({"versions": shown, "users": USERS})
 
 
@@ -71,5 +71,5 @@ def _view(event: int, changes: VersionChanges) -> VersionView:
 
 
 def _place(place: ChangedPlace) -> PlaceView:
-    counts = counts_of(place.counts or {})
+    counts = count_looks(place.counts or {})
     return PlaceView(place.environment, place.changed, counts, place.counts is not None)

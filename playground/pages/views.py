@@ -19,7 +19,7 @@ from flagadmin.core.lists.pages import csv_response, curl_for
 from groups.access import Caller
 from groups.console import ConsolePage, Crumbs
 from playground import combinations
-from playground.comparison.past import flag_snapshots, notes_of, snapshots_of
+from playground.comparison.past import compile_flag_then, describe_request, load_snapshots
 from playground.comparison.states import Stored
 from playground.engine.compilation import compile_snapshot
 from playground.engine.context import Context
@@ -27,13 +27,13 @@ from playground.engine.evaluator import Evaluation, evaluate
 from playground.engine.snapshot import Snapshot
 from playground.pages.flag_detail import MAX_CONDITIONS, FlagDetails, strategy_titles
 from playground.pages.form import FormOptions, make_form, read_form_options
-from playground.pages.kept_contexts import keep_if_long, with_kept
+from playground.pages.kept_contexts import keep_if_long, restore_kept
 from playground.pages.matrix import Matrix
-from playground.pages.query import PlaygroundQuery, labels, read_query
-from playground.pages.removals import removals
-from playground.pages.saved import saved_choices, with_saved
+from playground.pages.query import PlaygroundQuery, label_columns, read_query
+from playground.pages.removals import list_removals
+from playground.pages.saved import fill_with_saved, offer_saved
 from playground.pages.tables import Results
-from playground.queries import advanced_features, readable_revisions, refuse_too_many
+from playground.queries import read_readable_revisions, refuse_too_many, render_advanced_features
 from playground.request import PlaygroundRequest
 from playground.response.snapshot import ResponseSnapshot
 from playground.response.writer import render_features
@@ -51,13 +51,13 @@ PAGES_MAY = 3  # times as many evaluations as an API request: a page writes out 
 OFFERED_FIELDS = 20  # undeclared fields that conditions read
 
 
-def snapshots_for(
+def load_shown_snapshots(
     caller: Caller, query: PlaygroundQuery, options: FormOptions
 ) -> dict[str, ResponseSnapshot]:
     """Loads the flags to evaluate, by environment. Raises ValidationError."""
     if query.at is not None:
-        return snapshots_of(caller, *in_past(query))[0]
-    current = revisions_for(caller, query, options)
+        return load_snapshots(caller, *make_past_request(query))[0]
+    current = read_shown_revisions(caller, query, options)
     if query.several:
         refuse_too_many(
             current, environments=len(query.environments), contexts=len(query.contexts), limit=_limit()
@@ -65,19 +65,19 @@ def snapshots_for(
     return {name: snapshot_at(current, name) for name in query.environments}
 
 
-def revisions_for(caller: Caller, query: PlaygroundQuery, options: FormOptions) -> dict[str, int]:
+def read_shown_revisions(caller: Caller, query: PlaygroundQuery, options: FormOptions) -> dict[str, int]:
     """The projects to evaluate now, with their revisions. Raises ValidationError."""
     for environment in query.environments:
         if environment not in options.environments:
             raise ValidationError.at("environment", unknown_environment(environment))
-    return readable_revisions(caller, query.projects)
+    return read_readable_revisions(caller, query.projects)
 
 
 def _limit() -> int:
     return settings.PLAYGROUND_MAX_EVALUATIONS * PAGES_MAY
 
 
-def in_past(query: PlaygroundQuery) -> tuple[PlaygroundRequest, dict[str, str]]:
+def make_past_request(query: PlaygroundQuery) -> tuple[PlaygroundRequest, dict[str, str]]:
     """The query as a request to the past, and its environments by the paths of their problems."""
     request = PlaygroundRequest(query.environments, query.projects, {}, {}, query.at)
     return request, {f"environment {name}": name for name in query.environments}
@@ -105,7 +105,7 @@ def evaluate_columns(
     ]
 
 
-def used_fields(evaluations: Sequence[Evaluation], options: FormOptions) -> set[str]:
+def find_used_fields(evaluations: Sequence[Evaluation], options: FormOptions) -> set[str]:
     """The fields that conditions read, with OFFERED_FIELDS undeclared ones at most.
 
     Without evaluations, all declared fields.
@@ -123,8 +123,8 @@ def used_fields(evaluations: Sequence[Evaluation], options: FormOptions) -> set[
 class QueryPage(ConsolePage):
     """A page whose form uses POST, for contexts of any length, and redirects to a URL for the results."""
 
-    def query_of(self, given: QueryDict, environment: str, prefix: str = "") -> PlaygroundQuery:
-        filled, problems = with_saved(with_kept(given, prefix), self.caller, prefix)
+    def query_of(self, parameters: QueryDict, environment: str, prefix: str = "") -> PlaygroundQuery:
+        filled, problems = fill_with_saved(restore_kept(parameters, prefix), self.caller, prefix)
         query = read_query(filled, default_environment=environment, prefix=prefix)
         query.problems.extend(problems)
         return query
@@ -145,7 +145,7 @@ class QueryPage(ConsolePage):
         page = reverse("playground") if isinstance(self, ComparePage) else self.request.path
         return {
             "at": query.at,
-            "notes": notes_of(self.caller, *in_past(query)),
+            "notes": describe_request(self.caller, *make_past_request(query)),
             "now": f"{page}?{present}",
         }
 
@@ -178,8 +178,8 @@ class PlaygroundPage(QueryPage):
             "form": make_form(
                 self.query,
                 options,
-                used=used_fields(evaluations, options),
-                saved=saved_choices(self.caller, self.query),
+                used=find_used_fields(evaluations, options),
+                saved=offer_saved(self.caller, self.query),
             ),
             "save": self.save_link(),
             "several_projects": len(self.query.projects or options.projects) > 1,
@@ -197,7 +197,7 @@ class PlaygroundPage(QueryPage):
         if self.query.problems:
             return []
         try:
-            self.snapshots = snapshots_for(self.caller, self.query, options)
+            self.snapshots = load_shown_snapshots(self.caller, self.query, options)
             evaluations = evaluate_columns(self.query, engine_snapshots(self.snapshots), timezone.now())
         except ValidationError as error:
             self.query.problems.extend(error.details)
@@ -219,14 +219,14 @@ class PlaygroundPage(QueryPage):
         return self.shown(context, results=results, listing=results.listing, rows=rows)
 
     def several(self, evaluations: list[Evaluation], context: dict[str, Any]) -> HttpResponseBase:
-        matrix = Matrix(evaluations, labels(self.query.columns), self.request.GET)
+        matrix = Matrix(evaluations, label_columns(self.query.columns), self.request.GET)
         if self.request.GET.get("format") == "csv":
             return csv_response(self.request, "playground", matrix.csv_header(), matrix.csv_rows())
         return self.shown(
             context,
             matrix=matrix,
             listing=matrix.listing,
-            removals=removals(self.query, lambda query: self.url(query.pairs(), filtered=True)),
+            removals=list_removals(self.query, lambda query: self.url(query.pairs(), filtered=True)),
         )
 
     def refused(self, context: dict[str, Any]) -> HttpResponseBase:
@@ -239,13 +239,15 @@ class PlaygroundPage(QueryPage):
         if self.query.several:
             fields = combinations.split_context(body["context"])
             environments, at = self.query.environments, self.query.at
-            features = b"[%b]" % advanced_features(self.snapshots, environments, fields, at)
+            features = b"[%b]" % render_advanced_features(self.snapshots, environments, fields, at)
         else:
             features = render_features(self.snapshots[self.query.environments[0]], evaluations[0])
         return b'{"input":%b,"features":%b}' % (orjson.dumps(body), features)
 
     def compare_link(self) -> str:
-        return f"{reverse('playground-compare')}?{urlencode(both({'a.': self.query, 'b.': self.query}))}"
+        return (
+            f"{reverse('playground-compare')}?{urlencode(join_sides({'a.': self.query, 'b.': self.query}))}"
+        )
 
     def save_link(self) -> str:
         """The page that saves the context and leads back; "" if the caller may not."""
@@ -278,13 +280,13 @@ class FlagPage(QueryPage):
         name, titles = self.kwargs["name"], strategy_titles()
         past = self.past(self.query)
         if self.query.at is None:
-            current = revisions_for(self.caller, self.query, options)
+            current = read_shown_revisions(self.caller, self.query, options)
             alone = {
                 environment: _compile_flag(current, environment, name)
                 for environment in self.query.environments
             }
         else:
-            alone = flag_snapshots(self.caller, *in_past(self.query), name)
+            alone = compile_flag_then(self.caller, *make_past_request(self.query), name)
         evaluations = evaluate_columns(self.query, alone, timezone.now())
         if name not in evaluations[0].snapshot.positions:
             raise NotFound(f"Active flag {name} not found in these projects.")
@@ -292,7 +294,7 @@ class FlagPage(QueryPage):
         shown = evaluations[:MAX_COLUMNS]
         details = [FlagDetails(evaluation, titles, self.caller, most).flag(name) for evaluation in shown]
         return super().get_context_data(
-            details=list(zip(labels(self.query.columns), details, strict=False)),
+            details=list(zip(label_columns(self.query.columns), details, strict=False)),
             several=self.query.several,
             more_columns=len(evaluations) - len(details),
             query=self.query,
@@ -327,7 +329,7 @@ class ComparePage(QueryPage):
         sides = self.sides(request.POST, read_form_options(self.caller))
         for query in sides.values():
             keep_if_long(query, self.caller)
-        return HttpResponseRedirect(self.url(both(sides), filtered=True))
+        return HttpResponseRedirect(self.url(join_sides(sides), filtered=True))
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         options = read_form_options(self.caller)
@@ -338,14 +340,14 @@ class ComparePage(QueryPage):
                 make_form(
                     query,
                     options,
-                    used=used_fields(evaluations, options),
+                    used=find_used_fields(evaluations, options),
                     prefix=prefix,
-                    saved=saved_choices(self.caller, query),
+                    saved=offer_saved(self.caller, query),
                 )
                 for prefix, query in sides.items()
             ],
-            "swap": self.url(both({"a.": sides["b."], "b.": sides["a."]}), filtered=True),
-            "link": request.build_absolute_uri(self.url(both(sides), filtered=True)),
+            "swap": self.url(join_sides({"a.": sides["b."], "b.": sides["a."]}), filtered=True),
+            "link": request.build_absolute_uri(self.url(join_sides(sides), filtered=True)),
             "pasts": list(filter(None, map(self.past, sides.values()))),
         }
         if not evaluations:
@@ -355,30 +357,32 @@ class ComparePage(QueryPage):
             curl_for(request, "POST", PATHS[query.several], query.body()) for query in sides.values()
         )
         columns = [column for query in sides.values() for column in query.dated_columns]
-        matrix = Matrix(evaluations, labels(columns), request.GET)
+        matrix = Matrix(evaluations, label_columns(columns), request.GET)
         if request.GET.get("format") == "csv":
             return csv_response(self.request, "compare", matrix.csv_header(), matrix.csv_rows())
         return self.shown(context, matrix=matrix, listing=matrix.listing, flag_query=sides["a."].urlencode())
 
-    def sides(self, given: QueryDict, options: FormOptions) -> dict[str, PlaygroundQuery]:
+    def sides(self, parameters: QueryDict, options: FormOptions) -> dict[str, PlaygroundQuery]:
         """The queries of both sides. By default, they differ in the environment."""
         others = [name for name in options.environments if name != options.default_environment]
         defaults = {"a.": (others or [options.default_environment])[0], "b.": options.default_environment}
-        return {prefix: self.query_of(given, environment, prefix) for prefix, environment in defaults.items()}
+        return {
+            prefix: self.query_of(parameters, environment, prefix) for prefix, environment in defaults.items()
+        }
 
     def evaluate(self, sides: dict[str, PlaygroundQuery], options: FormOptions) -> list[Evaluation]:
-        found: list[Evaluation] = []
+        evaluations: list[Evaluation] = []
         now = timezone.now()
         for query in sides.values():
             if not query.problems:
                 try:
-                    snapshots = engine_snapshots(snapshots_for(self.caller, query, options))
-                    found += evaluate_columns(query, snapshots, now)
+                    snapshots = engine_snapshots(load_shown_snapshots(self.caller, query, options))
+                    evaluations += evaluate_columns(query, snapshots, now)
                 except ValidationError as error:
                     query.problems.extend(error.details)
-        return [] if any(query.problems for query in sides.values()) else found
+        return [] if any(query.problems for query in sides.values()) else evaluations
 
 
-def both(sides: Mapping[str, PlaygroundQuery]) -> list[tuple[str, str]]:
+def join_sides(sides: Mapping[str, PlaygroundQuery]) -> list[tuple[str, str]]:
     """The URL parameters of two queries. Projects that both contain are listed once."""
     return list(dict.fromkeys(pair for prefix, query in sides.items() for pair in query.pairs(prefix)))

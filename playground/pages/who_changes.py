@@ -16,17 +16,17 @@ from flagadmin.core.http.error_responses import problems_of
 from flagadmin.core.lists.pages import csv_response, curl_for
 from groups.console import ConsolePage
 from playground.comparison.budget import Budget
-from playground.comparison.contexts import generated
-from playground.comparison.given_contexts import MAX_GENERATED, fixed_fields
+from playground.comparison.contexts import generate_contexts
+from playground.comparison.given_contexts import MAX_GENERATED, read_fixed_fields
 from playground.comparison.kinds import state_choices
 from playground.comparison.request import CompareBody, Question, read_question
 from playground.comparison.states import StatePair
-from playground.comparison.who_changes import Contexts, WhoChanges, users_for
+from playground.comparison.who_changes import Contexts, WhoChanges, choose_number_of_users
 from playground.engine.context import Context
 from playground.models import SavedContext
 from playground.pages.changes import Changes
 from playground.pages.form import ContextForm, FormOptions, make_form, read_form_options
-from playground.pages.kept_contexts import with_kept
+from playground.pages.kept_contexts import restore_kept
 from playground.pages.lines import Explain, context_pairs, explain_by, explain_in
 from playground.pages.query import PlaygroundQuery
 from playground.pages.saved import MAX_OFFERED
@@ -58,7 +58,7 @@ class WhoChangesPage(ConsolePage):
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         options = read_form_options(self.caller)
-        self.form = WhoForm.read(with_kept(request.GET), options)
+        self.form = WhoForm.read(restore_kept(request.GET), options)
         saved = list(
             SavedContext.objects.readable_by(self.caller).values_list("name", flat=True)[:MAX_OFFERED]
         )
@@ -118,10 +118,10 @@ class WhoChangesPage(ConsolePage):
         only, pair = self.request.GET.get("only", ""), question.pair
         if only and only not in question.names:
             raise NotFound(f"Flag {only} not found in these projects.")
-        fixed = fixed_fields(self.body["contexts"].get("fixed", {}))
+        fixed = read_fixed_fields(self.body["contexts"].get("fixed", {}))
 
         def make_rare(flags: list[str]) -> Sequence[Context]:
-            return generated(pair.read(flags), now=timezone.now(), limit=MAX_GENERATED, fixed=fixed)
+            return generate_contexts(pair.read(flags), now=timezone.now(), limit=MAX_GENERATED, fixed=fixed)
 
         return WhoChanges(
             *pair.snapshots,
@@ -144,9 +144,9 @@ class WhoChangesPage(ConsolePage):
     def users(self, options: FormOptions) -> int:
         """How many users are compared if the form does not say."""
         if self.form.flag:
-            return users_for(1)
+            return choose_number_of_users(1)
         projects = self.form.projects or [project for project, _ in options.projects]
-        return users_for(Flag.objects.active().filter(project_id__in=projects).count())
+        return choose_number_of_users(Flag.objects.active().filter(project_id__in=projects).count())
 
     def explain(self, pair: StatePair) -> Explain:
         form, urls = self.form, [state.url for state in pair.states if state.url]

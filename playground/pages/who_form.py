@@ -11,7 +11,7 @@ from flagadmin.core.errors import Problem
 from playground.comparison.kinds import split_choice
 from playground.pages.form import FormOptions
 from playground.pages.kept_contexts import MAX_LENGTH_IN_URL, keep
-from playground.pages.query import KEPT, local_time, moment_in, with_offset
+from playground.pages.query import KEPT, add_offset, local_time, moment_in
 
 USERS, RULES, JSON, SAVED = "users", "rules", "json", "saved"
 KINDS = {
@@ -55,24 +55,24 @@ class WhoForm:
     problems: list[Problem] = field(default_factory=list)
 
     @classmethod
-    def read(cls, given: QueryDict, options: FormOptions) -> "WhoForm":
+    def read(cls, parameters: QueryDict, options: FormOptions) -> "WhoForm":
         default = options.default_environment
         other = next((name for name in options.environments if name != default), default)
-        kind = given.get("for", USERS)
+        kind = parameters.get("for", USERS)
         return cls(
-            before=given.get("from", default),
-            after=given.get("to", other),
-            before_at=moment_in(given, "from-at"),
-            after_at=moment_in(given, "to-at"),
-            projects=list(dict.fromkeys(filter(None, given.getlist("project")))),
-            flag=given.get("flag", "").strip(),
+            before=parameters.get("from", default),
+            after=parameters.get("to", other),
+            before_at=moment_in(parameters, "from-at"),
+            after_at=moment_in(parameters, "to-at"),
+            projects=list(dict.fromkeys(filter(None, parameters.getlist("project")))),
+            flag=parameters.get("flag", "").strip(),
             kind=kind if kind in KINDS else USERS,
-            users=given.get("users", "").strip(),
-            seed=given.get("seed", "").strip(),
-            fixed=given.get("fixed", "").strip(),
-            saved=list(dict.fromkeys(filter(None, given.getlist("saved")))),
-            json=given.get("json", ""),
-            kept=given.get(KEPT, ""),
+            users=parameters.get("users", "").strip(),
+            seed=parameters.get("seed", "").strip(),
+            fixed=parameters.get("fixed", "").strip(),
+            saved=list(dict.fromkeys(filter(None, parameters.getlist("saved")))),
+            json=parameters.get("json", ""),
+            kept=parameters.get(KEPT, ""),
         )
 
     def keep_if_long(self, caller: Any) -> None:
@@ -97,7 +97,7 @@ class WhoForm:
     @property
     def times(self) -> list[str]:
         """The moments as a browser's time inputs take them."""
-        return [local_time(with_offset(at)) or at for at in (self.before_at, self.after_at)]
+        return [local_time(add_offset(at)) or at for at in (self.before_at, self.after_at)]
 
     @property
     def is_long(self) -> bool:

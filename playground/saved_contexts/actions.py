@@ -19,10 +19,10 @@ from playground.saved_contexts.documents import saved_context_document
 from playground.saved_contexts.enforcement import (
     check_may_state,
     enforce,
-    enforcing_projects,
-    projects_of_flags,
+    list_enforcing_projects,
+    read_flag_projects,
 )
-from playground.saved_contexts.queries import shown_document, visible_expectations
+from playground.saved_contexts.queries import build_visible_document, select_visible_expectations
 from playground.saved_contexts.rules import (
     MAX_IN_A_PROJECT,
     Known,
@@ -51,7 +51,7 @@ def create_saved_context(values: Mapping[str, Any], *, caller: Caller) -> SavedC
         where = f"project {saved.project_id}" if saved.project_id else "no project"
         raise ValidationError(f"There are {MAX_IN_A_PROJECT:,} saved contexts of {where}; delete one first.")
     check_saved_context(saved, caller)
-    enforce(saved, caller, before=None, projects=projects_of_flags(saved.expectations))
+    enforce(saved, caller, before=None, projects=read_flag_projects(saved.expectations))
     _save(saved, caller)
     record(_event(EventType.SAVED_CONTEXT_CREATED, saved, after=saved_context_document(saved)), actor=caller)
     return saved
@@ -68,15 +68,15 @@ def update_saved_context(
     saved = access_saved_context_for_update(caller, context_id)
     before = saved_context_document(saved)
     stored = {"context": saved.context, "expectations": saved.expectations}
-    check_expected(expected, shown_document(caller, saved))
-    visible = visible_expectations(caller, [saved])[saved.pk]
+    check_expected(expected, build_visible_document(caller, saved))
+    visible = select_visible_expectations(caller, [saved])[saved.pk]
     for key, value in changes.items():
         setattr(saved, key, value)
     if "expectations" in changes:
-        kept = [one for one in stored["expectations"] if one not in visible]
+        kept = [expectation for expectation in stored["expectations"] if expectation not in visible]
         saved.expectations = expectation_documents([*changes["expectations"], *kept])
     check_saved_context(saved, caller, stored=stored["expectations"])
-    enforce(saved, caller, before=stored, projects=projects_of_flags(saved.expectations))
+    enforce(saved, caller, before=stored, projects=read_flag_projects(saved.expectations))
     if any(before[key] != value for key, value in saved_context_document(saved).items()):
         _save(saved, caller)
         after = saved_context_document(saved)
@@ -89,8 +89,8 @@ def delete_saved_context(context_id: int, *, expected: Expected = None, caller: 
     """Raises NotFound, NoAccess, EditConflict."""
     saved = access_saved_context_for_update(caller, context_id)
     before = saved_context_document(saved)
-    check_expected(expected, shown_document(caller, saved))
-    check_may_state(caller, enforcing_projects(saved, saved.expectations))
+    check_expected(expected, build_visible_document(caller, saved))
+    check_may_state(caller, list_enforcing_projects(saved, saved.expectations))
     record(_event(EventType.SAVED_CONTEXT_DELETED, saved, before=before), actor=caller)
     saved.delete()
 
@@ -127,8 +127,7 @@ def may_save(caller: Caller) -> bool:
 
 def access_saved_context_for_update(caller: Caller, context_id: int) -> SavedContext:
     """A saved context that the caller may change, locked with its project. Raises NotFound, NoAccess."""
-    found = access_saved_context_to_change(caller, context_id)
-    lock_scope(found.project_id)
+    lock_scope(access_saved_context_to_change(caller, context_id).project_id)
     saved = SavedContext.objects.select_for_update().filter(pk=context_id).first()
     if saved is None:
         raise _no_context(context_id)

@@ -11,7 +11,7 @@ from groups.authentication import ApiRequest
 from playground.models import SavedContext
 from playground.saved_contexts import actions
 from playground.saved_contexts import serializers as schema
-from playground.saved_contexts.queries import shown_document, shown_documents
+from playground.saved_contexts.queries import build_visible_document, build_visible_documents
 from projects.access import check_project
 from projects.viewsets import ScopedViewSet
 
@@ -37,7 +37,7 @@ class SavedContextViewSet(ETagMixin, ScopedViewSet):
             self.check_permission(project=self.named_project if self.action == "create" else None)
 
     def current_document(self) -> dict[str, Any]:
-        return shown_document(self.caller, self.saved)
+        return build_visible_document(self.caller, self.saved)
 
     @extend_schema(
         operation_id="getSavedContexts",
@@ -54,7 +54,7 @@ class SavedContextViewSet(ETagMixin, ScopedViewSet):
         if project := request.query_params.get("project"):
             check_project(self.caller, project)
             found = found.usable_in(project)
-        return Response({"contexts": list(shown_documents(self.caller, found))})
+        return Response({"contexts": list(build_visible_documents(self.caller, found))})
 
     @extend_schema(
         operation_id="createSavedContext",
@@ -74,12 +74,12 @@ class SavedContextViewSet(ETagMixin, ScopedViewSet):
         """
         saved = actions.create_saved_context(self.validated(schema.SavedContextBody), caller=self.caller)
         headers = {"Location": f"contexts/{saved.pk}"}
-        return Response(shown_document(self.caller, saved), status=201, headers=headers)
+        return Response(build_visible_document(self.caller, saved), status=201, headers=headers)
 
     @extend_schema(operation_id="getSavedContext", responses={200: schema.SavedContextRecord})
     def retrieve(self, request: ApiRequest, context_id: str) -> Response:
         """Get a saved context."""
-        return Response(shown_document(self.caller, self.saved))
+        return Response(build_visible_document(self.caller, self.saved))
 
     @extend_schema(
         operation_id="updateSavedContext",
@@ -90,7 +90,7 @@ class SavedContextViewSet(ETagMixin, ScopedViewSet):
         """Update a saved context. Omitted properties keep their values; the project stays."""
         changes, expected = self.validated(schema.SavedContextChanges), self.expected
         saved = actions.update_saved_context(self.saved.pk, changes, expected=expected, caller=self.caller)
-        return Response(shown_document(self.caller, saved))
+        return Response(build_visible_document(self.caller, saved))
 
     @extend_schema(operation_id="removeSavedContext", responses={204: None})
     def destroy(self, request: ApiRequest, context_id: str) -> Response:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from playground.engine.context import PointInTime
 from playground.engine.snapshot import Snapshot
-from playground.saved_contexts.expectations import Checked, Expectation, checked
+from playground.saved_contexts.expectations import Checked, Expectation, check_against
 
 
 class ChangedExpectation(NamedTuple):
@@ -22,14 +22,14 @@ class ChangedExpectation(NamedTuple):
     @property
     def sentence(self) -> str:
         """`checkout-redesign: on → off in production, expected on. 100 % rollout → The flag is off`."""
-        one = self.after.expectation
+        expectation = self.after.expectation
         return (
-            f"{one.flag}: {self.before.actual} → {self.after.actual} in {one.environment}, expected {one.words}. "
-            f"{self.before.reason} → {self.after.reason}"
+            f"{expectation.flag}: {self.before.actual} → {self.after.actual} in {expectation.environment}, "
+            f"expected {expectation.words}. {self.before.reason} → {self.after.reason}"
         )
 
 
-def changed_expectations(
+def compare_expectations(
     expectations: Sequence[Expectation],
     before: Mapping[str, Snapshot],
     after: Mapping[str, Snapshot],
@@ -40,7 +40,12 @@ def changed_expectations(
     if not expectations:
         return []
     states = (before, after)
-    old, new = (checked(expectations, state, now=now, reasons=False) for state in states)
-    changed = list(compress(expectations, (was.met != one.met for was, one in zip(old, new, strict=True))))
-    told = (checked(changed, state, now=now) for state in states)
-    return [ChangedExpectation(*pair) for pair in zip(*told, strict=True)]
+    old, new = (check_against(expectations, state, now=now, reasons=False) for state in states)
+    changed = list(
+        compress(
+            expectations,
+            (is_before.met != is_after.met for is_before, is_after in zip(old, new, strict=True)),
+        )
+    )
+    with_reasons = (check_against(changed, state, now=now) for state in states)
+    return [ChangedExpectation(*pair) for pair in zip(*with_reasons, strict=True)]

@@ -10,23 +10,23 @@ from groups.access import Caller
 from playground.comparison.kinds import read_state
 from playground.comparison.states import Scope, compile_states
 from playground.models import SavedContext
-from playground.queries import project_problems
+from playground.queries import find_project_problems
 from playground.saved_contexts.expectations import (
     Checked,
     Expectation,
+    check_against,
     check_expectations,
     check_number,
-    checked,
-    expectations_of,
+    list_expectations,
 )
-from playground.saved_contexts.queries import named_contexts
+from playground.saved_contexts.queries import get_named_contexts
 from projects.access import environment_problems
 from projects.revision import revisions, revisions_and_environments
 
 
-def chosen_expectations(
+def choose_expectations(
     caller: Caller,
-    given: Mapping[str, Any],
+    body: Mapping[str, Any],
     *,
     among: Sequence[SavedContext] | None = None,
     planned: Mapping[str, str] | None = None,
@@ -36,27 +36,27 @@ def chosen_expectations(
     Optionally `among` what these saved contexts expect, also of `planned` flags, which do not exist yet: their projects
     by name. Raises ValidationError for unknown ones.
     """
-    projects, environments = given.get("projects"), given.get("environments")
+    projects, environments = body.get("projects"), body.get("environments")
     current, known = revisions_and_environments(caller.readable_projects if projects is None else projects)
     places = {f"environments[{index}]": name for index, name in enumerate(environments or ())}
-    if state := given.get("asIf"):
+    if state := body.get("asIf"):
         environments = [state["environment"]]
         places = {"asIf.environment": state["environment"]}
-    check_problems([*project_problems(caller, projects, current), *environment_problems(places, known)])
-    contexts = named_contexts(caller, given["contexts"], "contexts") if "contexts" in given else among
-    return expectations_of(
+    check_problems([*find_project_problems(caller, projects, current), *environment_problems(places, known)])
+    contexts = get_named_contexts(caller, body["contexts"], "contexts") if "contexts" in body else among
+    return list_expectations(
         caller, projects=projects, environments=environments, contexts=contexts, planned=planned
     )
 
 
-def checked_for(caller: Caller, given: Mapping[str, Any]) -> list[Checked]:
+def check_request(caller: Caller, body: Mapping[str, Any]) -> list[Checked]:
     """The expectations that a validated body asks for. Raises ValidationError."""
-    state = given.get("asIf")
+    state = body.get("asIf")
     if state is None:
-        return check_expectations(caller, chosen_expectations(caller, given))
-    expectations = chosen_expectations(caller, given)
+        return check_expectations(caller, choose_expectations(caller, body))
+    expectations = choose_expectations(caller, body)
     check_number(expectations)
     current = revisions(caller.readable_projects)
     as_if = read_state(caller, state, "asIf").within(Scope(current), "asIf")
     [snapshot] = compile_states(current, [as_if])
-    return checked(expectations, {snapshot.environment: snapshot}, now=timezone.now())
+    return check_against(expectations, {snapshot.environment: snapshot}, now=timezone.now())

@@ -26,4 +26,7 @@ def saved_context_document(saved: SavedContext) -> Document:
 
 def expectation_records(saved: SavedContext, expectations: Iterable[Mapping[str, Any]]) -> list[Document]:
     """Expectations of a saved context, each with the project that enforces it, or null."""
-    return [{**one, "enforcedIn": saved.enforcing_project(one["flag"])} for one in expectations]
+    return [
+        {**expectation, "enforcedIn": saved.enforcing_project(expectation["flag"])}
+        for expectation in expectations
+    ]

@@ -14,13 +14,13 @@ from groups.access import Caller
 from playground.comparison.budget import Budget
 from playground.comparison.compare import CHANGES, Result
 from playground.comparison.draft import DraftState
-from playground.comparison.states import StatePair, Stored, with_children
+from playground.comparison.states import StatePair, Stored, add_children
 from playground.comparison.who_changes import Contexts, WhoChanges, find_differing
 from playground.engine.context import Context
 from playground.engine.snapshot import Snapshot
 from playground.models import SavedContext
-from playground.saved_contexts.changed import ChangedExpectation, changed_expectations
-from playground.saved_contexts.expectations import Checked, expectations_of, shares_words
+from playground.saved_contexts.changed import ChangedExpectation, compare_expectations
+from playground.saved_contexts.expectations import Checked, list_expectations, shares_words
 from projects.drafts import FlagEdit, NewFlagEdit
 from projects.revision import revisions
 
@@ -73,20 +73,20 @@ class SavedEffects:
         return SavedEffects(
             self.who | other.who,
             tuple(islice(changes.values(), MAX_NAMED)),
-            _united(self.broken, other.broken),
-            _united(self.mended, other.mended),
+            _unite(self.broken, other.broken),
+            _unite(self.mended, other.mended),
         )
 
 
-def _united(some: Iterable[Checked], others: Iterable[Checked]) -> tuple[Checked, ...]:
-    found: dict[tuple[int, str, str], Checked] = {}
-    for one in (*some, *others):
-        expectation = one.expectation
-        found.setdefault((expectation.saved.pk, expectation.flag, expectation.environment), one)
-    return tuple(found.values())
+def _unite(some: Iterable[Checked], others: Iterable[Checked]) -> tuple[Checked, ...]:
+    united: dict[tuple[int, str, str], Checked] = {}
+    for check in (*some, *others):
+        expectation = check.expectation
+        united.setdefault((expectation.saved.pk, expectation.flag, expectation.environment), check)
+    return tuple(united.values())
 
 
-def broken_by(
+def find_effects(
     caller: Caller,
     before: Snapshot,
     after: Snapshot,
@@ -103,7 +103,7 @@ def broken_by(
     return _effects(caller, list(_contexts(caller, projects, instead)), before, after, flags)
 
 
-def effects_of(caller: Caller, edits: Iterable[FlagEdit | NewFlagEdit]) -> SavedEffects:
+def predict_effects(caller: Caller, edits: Iterable[FlagEdit | NewFlagEdit]) -> SavedEffects:
     """What edits that are not saved would do. The caller may read their projects.
 
     Of very many edits, those of flags with expectations come first, and others may be left out.
@@ -125,7 +125,7 @@ def effects_of(caller: Caller, edits: Iterable[FlagEdit | NewFlagEdit]) -> Saved
         [first, *_] = group
         states = Stored(first.environment), DraftState(first.environment, first.draft)
         pair = StatePair(revisions([first.project]), *states)
-        flags = with_children({edit.flag for edit in group}, pair.snapshots)
+        flags = add_children({edit.flag for edit in group}, pair.snapshots)
         effects += _effects(caller, saved, *pair.snapshots, flags)
     return effects
 
@@ -143,17 +143,17 @@ def _effects(
     names = find_differing(before, after) if flags is None else sorted(flags)
     contexts = [Context(each.context).at(now) for each in saved]
     who = WhoChanges(before, after, Contexts(contexts), names[: MAX_RESULTS // len(saved)], budget=UNLIMITED)
-    examples = (one for flag in who.flags for one in who.examples(flag, CHANGES, limit=MAX_NAMED))
+    examples = (example for flag in who.flags for example in who.examples(flag, CHANGES, limit=MAX_NAMED))
     changes = (
-        SavedChange(saved[one.position], one.flag, before.environment, one.before, one.after)
-        for one in examples
+        SavedChange(saved[example.position], example.flag, before.environment, example.before, example.after)
+        for example in examples
     )
-    expected = _changed(caller, saved, before, after, set(names))
+    expectations = _changed(caller, saved, before, after, set(names))
     return SavedEffects(
         frozenset(saved[position].pk for position in who.affected_positions()),
         tuple(islice(changes, MAX_NAMED)),
-        broken=tuple(one.after for one in expected if one.is_broken),
-        mended=tuple(one.after for one in expected if not one.is_broken),
+        broken=tuple(change.after for change in expectations if change.is_broken),
+        mended=tuple(change.after for change in expectations if not change.is_broken),
     )
 
 
@@ -166,17 +166,17 @@ def _contexts(
         yield instead.get(saved.name, saved)
 
 
-def expected_flags(caller: Caller) -> set[str]:
+def list_expected_flags(caller: Caller) -> set[str]:
     """The flags of which saved contexts that the caller may read expect something. One query."""
     expecting = (
         SavedContext.objects.readable_by(caller)
         .exclude(expectations=[])
         .values_list("expectations", flat=True)
     )
-    return {one["flag"] for expectations in expecting[:MAX_CONTEXTS] for one in expectations}
+    return {expectation["flag"] for expectations in expecting[:MAX_CONTEXTS] for expectation in expectations}
 
 
-def expectations_changed_by(
+def find_changed_expectations(
     caller: Caller,
     before: Snapshot,
     after: Snapshot,
@@ -203,6 +203,6 @@ def _changed(
     expecting = [each for each in saved if any(one["flag"] in flags for one in each.expectations)]
     if not expecting:
         return []
-    expected = expectations_of(caller, environments=[environment], contexts=expecting, flags=flags)
+    expected = list_expectations(caller, environments=[environment], contexts=expecting, flags=flags)
     states = {environment: before}, {environment: after}
-    return changed_expectations(expected, *states, now=timezone.now())
+    return compare_expectations(expected, *states, now=timezone.now())

@@ -19,9 +19,9 @@ STATE = Permission.UPDATE_FEATURE
 Document = Mapping[str, Any]
 
 
-def projects_of_flags(expectations: Iterable[Document]) -> dict[str, str]:
+def read_flag_projects(expectations: Iterable[Document]) -> dict[str, str]:
     """The project of each flag, also of archived ones. One query, if anything is expected."""
-    names = {one["flag"] for one in expectations}
+    names = {expectation["flag"] for expectation in expectations}
     return dict(Flag.objects.filter(name__in=names).values_list("name", "project_id")) if names else {}
 
 
@@ -35,15 +35,19 @@ def enforce(
     """
     old = () if before is None else before["expectations"]
     same_context = before is not None and before["context"] == saved.context
-    stated = [one for one in saved.expectations if one not in old]
-    withdrawn = [one for one in old if not same_context or one not in saved.expectations]
+    stated = [expectation for expectation in saved.expectations if expectation not in old]
+    withdrawn = [
+        expectation for expectation in old if not same_context or expectation not in saved.expectations
+    ]
     check_may_state(
         caller,
-        {projects.get(one["flag"], saved.project_id) for one in stated},
-        enforcing_projects(saved, withdrawn),
+        {projects.get(expectation["flag"], saved.project_id) for expectation in stated},
+        list_enforcing_projects(saved, withdrawn),
     )
     if saved.project_id is None:
-        saved.enforced_in = dict(_enforced(saved, {one["flag"] for one in stated}, caller, projects))
+        saved.enforced_in = dict(
+            _enforced(saved, {expectation["flag"] for expectation in stated}, caller, projects)
+        )
 
 
 def check_may_state(caller: Caller, *projects: Iterable[str | None]) -> None:
@@ -55,17 +59,17 @@ def check_may_state(caller: Caller, *projects: Iterable[str | None]) -> None:
             raise NoAccess.missing([STATE.value], need)
 
 
-def enforcing_projects(saved: SavedContext, expectations: Iterable[Document]) -> Iterator[str]:
+def list_enforcing_projects(saved: SavedContext, expectations: Iterable[Document]) -> Iterator[str]:
     """The projects that enforce some of these expectations of a saved context."""
-    found = (saved.enforcing_project(one["flag"]) for one in expectations)
-    return (project for project in found if project)
+    projects = (saved.enforcing_project(expectation["flag"]) for expectation in expectations)
+    return (project for project in projects if project)
 
 
 def _enforced(
     saved: SavedContext, stated: Collection[str], caller: Caller, projects: Mapping[str, str]
 ) -> Iterator[tuple[str, str]]:
     """Flag and project. What nobody enforced until now is enforced once somebody saves it who may state it."""
-    for flag in sorted({one["flag"] for one in saved.expectations}):
+    for flag in sorted({expectation["flag"] for expectation in saved.expectations}):
         enforcing, project = saved.enforced_in.get(flag), projects.get(flag)
         if enforcing and flag not in stated:
             yield flag, enforcing

@@ -7,7 +7,7 @@ from typing import Any
 from django import forms
 from django.template.loader import render_to_string
 
-from playground.saved_contexts.expectations import answer_words, expected_answer
+from playground.saved_contexts.expectations import answer_words, read_expected_answer
 from projects.strategies.variant_rules import PAYLOAD_TYPES
 
 PARTS = ("flag", "environment", "enabled", "variant", "payload-type", "payload")
@@ -18,7 +18,7 @@ class GivenExpectation(dict[str, Any]):
     """An expectation, in words when it is shown as a text."""
 
     def __str__(self) -> str:
-        return f"{self['flag']} is {answer_words(expected_answer(self))} in {self['environment']}"
+        return f"{self['flag']} is {answer_words(read_expected_answer(self))} in {self['environment']}"
 
 
 def expectation_rows(expectations: Iterable[Mapping[str, Any]]) -> list[GivenExpectation]:

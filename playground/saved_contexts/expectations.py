@@ -13,14 +13,14 @@ from groups.access import Caller
 from playground.comparison.compare import FlagReasons
 from playground.comparison.payloads import is_same_payload, payload_words
 from playground.comparison.results import StateResults
-from playground.comparison.shares import Answer, Shares, without_payloads
+from playground.comparison.shares import Answer, Shares, drop_payloads
 from playground.comparison.table import ContextTable
 from playground.engine.compilation import compile_snapshot
 from playground.engine.context import Context, PointInTime
 from playground.engine.outcomes import State
 from playground.engine.snapshot import Snapshot
 from playground.models import SavedContext
-from playground.saved_contexts.queries import visible_expectations
+from playground.saved_contexts.queries import select_visible_expectations
 from projects.definitions import Definitions, read_definitions
 from projects.models import Flag
 from projects.revision import revisions
@@ -50,7 +50,7 @@ class Expectation:
 
     @property
     def answer(self) -> Answer:
-        return expected_answer(self.document)
+        return read_expected_answer(self.document)
 
     @property
     def words(self) -> str:
@@ -91,21 +91,22 @@ class Checked:
     def actual(self) -> str:
         """`off`, or `on for 30 % of calls, off for 70 % of calls`."""
         pins_payload = self.expectation.payload is not None
-        return shares_words(self.shares if pins_payload else without_payloads(self.shares))
+        return shares_words(self.shares if pins_payload else drop_payloads(self.shares))
 
     @property
     def sentence(self) -> str:
         """`checkout-redesign is off in production for Norwegian beta user, expected on`."""
-        one = self.expectation
-        return f"{one.flag} is {self.actual} in {one.environment} for {one.saved.name}, expected {one.words}"
+        expectation = self.expectation
+        place = f"in {expectation.environment} for {expectation.saved.name}"
+        return f"{expectation.flag} is {self.actual} {place}, expected {expectation.words}"
 
 
-def expected_answer(given: Mapping[str, Any]) -> Answer:
+def read_expected_answer(document: Mapping[str, Any]) -> Answer:
     """What an expectation, as it is stored, expects; None as variant or payload means any."""
-    payload = given.get("payload")
+    payload = document.get("payload")
     return Answer(
-        State.ON if given["enabled"] else State.OFF,
-        given["variant"],
+        State.ON if document["enabled"] else State.OFF,
+        document["variant"],
         (payload["type"], payload["value"]) if payload else None,
     )
 
@@ -129,7 +130,7 @@ def shares_words(shares: Shares) -> str:
     )
 
 
-def expectations_of(
+def list_expectations(
     caller: Caller,
     *,
     projects: Collection[str] | None = None,
@@ -150,22 +151,24 @@ def expectations_of(
     )
     visible = {
         key: [
-            one
-            for one in listed
-            if (flags is None or one["flag"] in flags)
-            and (environments is None or one["environment"] in environments)
+            expected
+            for expected in listed
+            if (flags is None or expected["flag"] in flags)
+            and (environments is None or expected["environment"] in environments)
         ]
-        for key, listed in visible_expectations(caller, saved).items()
+        for key, listed in select_visible_expectations(caller, saved).items()
     }
-    named = {one["flag"] for listed in visible.values() for one in listed}
+    named = {expected["flag"] for listed in visible.values() for expected in listed}
     owners = dict(Flag.objects.filter(name__in=named).values_list("name", "project_id")) if named else {}
     owners = {**(planned or {}), **owners}
-    found = [
-        Expectation(saved=each, project=owners.get(one["flag"], each.project_id or ""), **one)
-        for each in saved
-        for one in visible[each.pk]
+    expectations = [
+        Expectation(saved=context, project=owners.get(expected["flag"], context.project_id or ""), **expected)
+        for context in saved
+        for expected in visible[context.pk]
     ]
-    return [one for one in found if projects is None or one.project in projects]
+    return [
+        expectation for expectation in expectations if projects is None or expectation.project in projects
+    ]
 
 
 def check_number(expectations: Sequence[Expectation]) -> None:
@@ -183,33 +186,36 @@ def check_expectations(
     """Checks against what is stored now, with reasons or in a fifth of the time. Raises ValidationError."""
     check_number(expectations)
     flags: dict[str, set[str]] = defaultdict(set)
-    for one in expectations:
-        flags[one.environment].add(one.flag)
+    for expectation in expectations:
+        flags[expectation.environment].add(expectation.flag)
     projects = list(revisions(caller.readable_projects)) if flags else []
     with consistent_reads():
         read = {
-            environment: stored_flags(projects, environment, names) for environment, names in flags.items()
+            environment: read_stored_flags(projects, environment, names)
+            for environment, names in flags.items()
         }
-    snapshots = {environment: compiled(found, environment) for environment, found in read.items()}
-    return checked(expectations, snapshots, now=timezone.now(), reasons=reasons)
+    snapshots = {
+        environment: compile_flags(flags_there, environment) for environment, flags_there in read.items()
+    }
+    return check_against(expectations, snapshots, now=timezone.now(), reasons=reasons)
 
 
-def stored_flags(projects: Collection[str], environment: str, names: Collection[str]) -> Definitions:
+def read_stored_flags(projects: Collection[str], environment: str, names: Collection[str]) -> Definitions:
     """The definitions of these flags of the projects, and of their parents."""
-    found = read_definitions(projects, environment, flags=names)
-    parents = {parent["feature"] for flag in found.flags for parent in flag["dependencies"]} - set(names)
+    read = read_definitions(projects, environment, flags=names)
+    parents = {parent["feature"] for flag in read.flags for parent in flag["dependencies"]} - set(names)
     if not parents:
-        return found
+        return read
     above = read_definitions(projects, environment, flags=parents)
-    return Definitions([*found.flags, *above.flags], found.segments | above.segments)
+    return Definitions([*read.flags, *above.flags], read.segments | above.segments)
 
 
-def compiled(read: Definitions, environment: str) -> Snapshot:
+def compile_flags(read: Definitions, environment: str) -> Snapshot:
     flags = sorted(read.flags, key=lambda flag: flag["name"])
     return compile_snapshot(flags, read.segments, environment=environment)
 
 
-def checked(
+def check_against(
     expectations: Iterable[Expectation],
     snapshots: Mapping[str, Snapshot],
     *,
@@ -218,23 +224,25 @@ def checked(
 ) -> list[Checked]:
     """Each expectation with what the flag gives in the snapshot of its environment, in the same order."""
     expectations = list(expectations)
-    found: dict[int, Checked] = {}
+    checks: dict[int, Checked] = {}
     for environment, snapshot in snapshots.items():
-        places = [place for place, one in enumerate(expectations) if one.environment == environment]
+        places = [
+            place for place, expectation in enumerate(expectations) if expectation.environment == environment
+        ]
         saved = {expectations[place].saved.pk: expectations[place].saved for place in places}
         position = {key: index for index, key in enumerate(saved)}
-        contexts = [Context(each.context).at(now) for each in saved.values()]
+        contexts = [Context(context.context).at(now) for context in saved.values()]
         results = StateResults(snapshot, ContextTable(contexts))
         whys: dict[str, FlagReasons] = {}
         for place in places:
-            one = expectations[place]
-            here = position[one.saved.pk]
-            shares = _shares_at(results, one.flag, here)
-            if one.flag not in whys:
-                whys[one.flag] = FlagReasons(snapshot, one.flag)
-            reason = whys[one.flag].of(contexts[here]) if reasons else ""
-            found[place] = Checked(one, one.is_met_by(shares), shares, reason)
-    return [found[place] for place in sorted(found)]
+            expectation = expectations[place]
+            here = position[expectation.saved.pk]
+            shares = _shares_at(results, expectation.flag, here)
+            if expectation.flag not in whys:
+                whys[expectation.flag] = FlagReasons(snapshot, expectation.flag)
+            reason = whys[expectation.flag].of(contexts[here]) if reasons else ""
+            checks[place] = Checked(expectation, expectation.is_met_by(shares), shares, reason)
+    return [checks[place] for place in sorted(checks)]
 
 
 def _shares_at(results: StateResults, flag: str, position: int) -> Shares:

@@ -10,7 +10,7 @@ from django.urls import reverse
 from flagadmin.core.errors import clipped
 from flagadmin.core.lists.pages import Column, Filter, curl_for
 from groups.console import ListPage
-from playground.saved_contexts.expectations import Checked, check_expectations, expectations_of
+from playground.saved_contexts.expectations import Checked, check_expectations, list_expectations
 from projects.models import Environment
 
 NOT_MET = "no"
@@ -56,27 +56,31 @@ class ExpectationsPage(ListPage):
 
     def rows(self, values: dict[str, str]) -> list[ExpectationRow]:
         environment, text = values["environment"], values["q"].casefold()
-        expected = expectations_of(self.caller, environments=[environment] if environment else None)
-        chosen = [one for one in expected if text in f"{one.flag}\n{one.saved.name}".casefold()]
-        found = [expectation_row(one) for one in check_expectations(self.caller, chosen)]
-        return [row for row in found if values["met"] in ("", row.met)]
+        expected = list_expectations(self.caller, environments=[environment] if environment else None)
+        chosen = [
+            expectation
+            for expectation in expected
+            if text in f"{expectation.flag}\n{expectation.saved.name}".casefold()
+        ]
+        rows = [expectation_row(expectation) for expectation in check_expectations(self.caller, chosen)]
+        return [row for row in rows if values["met"] in ("", row.met)]
 
     def curl(self) -> str:
         return curl_for(self.request, "POST", "/api/admin/playground/check-expectations", {})
 
 
 def expectation_row(checked: Checked) -> ExpectationRow:
-    one = checked.expectation
-    query: dict[str, Any] = {"environment": one.environment, "saved": one.saved.name}
+    expectation = checked.expectation
+    query: dict[str, Any] = {"environment": expectation.environment, "saved": expectation.saved.name}
     return ExpectationRow(
-        id=one.saved.pk,
-        name=one.saved.name,
-        flag=one.flag,
-        environment=one.environment,
-        expected=one.words,
+        id=expectation.saved.pk,
+        name=expectation.saved.name,
+        flag=expectation.flag,
+        environment=expectation.environment,
+        expected=expectation.words,
         actual=checked.actual,
         met="yes" if checked.met else NOT_MET,
-        enforced=one.enforced_in or "",
+        enforced=expectation.enforced_in or "",
         why=clipped(checked.reason, 300),
-        trace=f"{reverse('playground-flag', args=[one.flag])}?{urlencode(query)}",
+        trace=f"{reverse('playground-flag', args=[expectation.flag])}?{urlencode(query)}",
     )

@@ -7,7 +7,7 @@ from django import forms
 from django.core.exceptions import ValidationError as FormError
 
 from flagadmin.core.errors import ValidationError
-from playground.pages.query import decoded_json
+from playground.pages.query import decode_json
 from playground.saved_contexts.expectation_field import ExpectationsField, ExpectationsInput
 from playground.saved_contexts.rules import MAX_NAME_LENGTH, MAX_NOTE_LENGTH
 from projects.models import Environment
@@ -34,7 +34,7 @@ class SavedContextForm(forms.Form):
 
     def clean_context(self) -> Any:
         try:
-            return decoded_json(self.cleaned_data["context"])
+            return decode_json(self.cleaned_data["context"])
         except ValidationError as error:
             raise FormError(error.details[0].message) from None
 

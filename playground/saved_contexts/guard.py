@@ -17,8 +17,8 @@ from groups.permissions import Permission
 from playground.comparison.compare import MISSING
 from playground.engine.snapshot import Snapshot
 from playground.models import SavedContext
-from playground.saved_contexts.changed import ChangedExpectation, changed_expectations
-from playground.saved_contexts.expectations import Checked, Expectation, compiled, stored_flags
+from playground.saved_contexts.changed import ChangedExpectation, compare_expectations
+from playground.saved_contexts.expectations import Checked, Expectation, compile_flags, read_stored_flags
 from playground.saved_contexts.report import change_document
 from projects.definitions import Definitions
 from projects.revision import revisions
@@ -34,7 +34,7 @@ def guard(project_id: str) -> Callable[[], BrokenExpectations | None]:
     Two queries, and four to eight for each environment that is named. The check needs one, if no flag of the project
     evaluates differently, else as many again; only what differs is evaluated.
     """
-    expectations = _enforced_by(project_id)
+    expectations = _list_enforced(project_id)
     if not expectations:
         return lambda: None
     revision, before, now = revisions([project_id]), _read(project_id, expectations), timezone.now()
@@ -43,24 +43,24 @@ def guard(project_id: str) -> Callable[[], BrokenExpectations | None]:
         if revisions([project_id]) == revision:
             return None
         after = _read(project_id, expectations)
-        changed_flags = {name: _differing(before[name], after[name]) for name in before}
+        changed_flags = {name: _find_differing(before[name], after[name]) for name in before}
         differing = [one for one in expectations if one.flag in changed_flags[one.environment]]
-        snapshots = (_compiled(differing, state) for state in (before, after))
-        changed = changed_expectations(differing, *snapshots, now=now)
+        snapshots = (_compile(differing, state) for state in (before, after))
+        changed = compare_expectations(differing, *snapshots, now=now)
         broken = [_in_project(one) for one in _still_expected(one for one in changed if one.is_broken)]
-        return _refused(project_id, broken) if broken else None
+        return _refuse(project_id, broken) if broken else None
 
     return check
 
 
-def _enforced_by(project_id: str) -> list[Expectation]:
+def _list_enforced(project_id: str) -> list[Expectation]:
     """What the project enforces, also of flags that it does not have: one may be moved here, or created."""
     contexts = SavedContext.objects.usable_in(project_id)
     return [
-        Expectation(saved=saved, project=project_id, **one)
+        Expectation(saved=saved, project=project_id, **document)
         for saved in contexts.exclude(expectations=[])
-        for one in saved.expectations
-        if saved.enforcing_project(one["flag"]) == project_id
+        for document in saved.expectations
+        if saved.enforcing_project(document["flag"]) == project_id
     ]
 
 
@@ -68,7 +68,8 @@ def _read(project_id: str, expectations: Sequence[Expectation]) -> Mapping[str, 
     """The project's flags with their parents, by environment."""
     named = _named(expectations)
     return {
-        environment: stored_flags([project_id], environment, flags) for environment, flags in named.items()
+        environment: read_stored_flags([project_id], environment, flags)
+        for environment, flags in named.items()
     }
 
 
@@ -77,19 +78,19 @@ def _in_project(broken: ChangedExpectation) -> ChangedExpectation:
     return ChangedExpectation(*map(_with_project, broken))
 
 
-def _with_project(checked: Checked) -> Checked:
-    if checked.reason != MISSING:
-        return checked
-    return replace(
-        checked, reason=f"Project {checked.expectation.project} has no such flag, or it is archived"
-    )
+def _with_project(check: Checked) -> Checked:
+    if check.reason != MISSING:
+        return check
+    return replace(check, reason=f"Project {check.expectation.project} has no such flag, or it is archived")
 
 
-def _differing(before: Definitions, after: Definitions) -> set[str]:
+def _find_differing(before: Definitions, after: Definitions) -> set[str]:
     """The flags whose documents differ, or that have a parent or a segment of which that is true."""
     old, new = ({flag["name"]: flag for flag in state.flags} for state in (before, after))
     changed = {name for name in old.keys() | new.keys() if old.get(name) != new.get(name)}
-    segments = {key for key, one in before.segments.items() if after.segments.get(key, one) != one}
+    segments = {
+        key for key, segment in before.segments.items() if after.segments.get(key, segment) != segment
+    }
     for flag in after.flags:
         if segments and any(segments.intersection(strategy["segments"]) for strategy in flag["strategies"]):
             changed.add(flag["name"])
@@ -101,18 +102,18 @@ def _differing(before: Definitions, after: Definitions) -> set[str]:
     return changed | below
 
 
-def _compiled(expectations: Iterable[Expectation], state: Mapping[str, Definitions]) -> dict[str, Snapshot]:
+def _compile(expectations: Iterable[Expectation], state: Mapping[str, Definitions]) -> dict[str, Snapshot]:
     """The flags of these expectations, with their parents, by environment."""
     return {
-        environment: compiled(_only(state[environment], names), environment)
+        environment: compile_flags(_only(state[environment], names), environment)
         for environment, names in _named(expectations).items()
     }
 
 
 def _named(expectations: Iterable[Expectation]) -> dict[str, set[str]]:
     named: dict[str, set[str]] = {}
-    for one in expectations:
-        named.setdefault(one.environment, set()).add(one.flag)
+    for expectation in expectations:
+        named.setdefault(expectation.environment, set()).add(expectation.flag)
     return named
 
 
@@ -126,39 +127,39 @@ def _only(read: Definitions, names: set[str]) -> Definitions:
 def _still_expected(broken: Iterable[ChangedExpectation]) -> Iterator[ChangedExpectation]:
     """Without what the same action has stopped expecting: an import may bring flags and expectations."""
     broken = list(broken)
-    ids = {one.after.expectation.saved.pk for one in broken}
+    ids = {change.after.expectation.saved.pk for change in broken}
     stored = (
         {saved.pk: saved.expectations for saved in SavedContext.objects.filter(pk__in=ids)} if ids else {}
     )
-    for one in broken:
-        expectation = one.after.expectation
+    for change in broken:
+        expectation = change.after.expectation
         if expectation.document in stored.get(expectation.saved.pk, ()):
-            yield one
+            yield change
 
 
-def _refused(project_id: str, broken: Sequence[ChangedExpectation]) -> BrokenExpectations | None:
+def _refuse(project_id: str, broken: Sequence[ChangedExpectation]) -> BrokenExpectations | None:
     """The refusal; or None, recorded, if the caller wants to make the change. Raises NoAccess if they may not."""
     caller: Caller | None = override_by()
     if caller is None:
         first = broken[:MAX_DETAILS]
-        problems = [Problem(one.after.expectation.saved.name, one.sentence) for one in first]
+        problems = [Problem(change.after.expectation.saved.name, change.sentence) for change in first]
         return BrokenExpectations(
-            [project_id], problems, [change_document(*one) for one in first], len(broken)
+            [project_id], problems, [change_document(*change) for change in first], len(broken)
         )
-    for environment in {one.after.expectation.environment for one in broken}:
+    for environment in {change.after.expectation.environment for change in broken}:
         caller.check(OVERRIDE, project=project_id, environment=environment)
-    record_all((_event(project_id, one) for one in broken), actor=caller)
+    record_all((_event(project_id, change) for change in broken), actor=caller)
     return None
 
 
 def _event(project_id: str, broken: ChangedExpectation) -> Event:
-    one = broken.after.expectation
+    expectation = broken.after.expectation
     return Event(
         type=EventType.EXPECTATION_OVERRIDDEN,
         project=project_id,
-        environment=one.environment,
-        feature=one.flag,
-        subject=one.saved.name,
+        environment=expectation.environment,
+        feature=expectation.flag,
+        subject=expectation.saved.name,
         before={"result": broken.before.actual},
         after={"result": broken.after.actual},
     )

@@ -16,14 +16,14 @@ from flagadmin.core.http.path_ids import path_id
 from flagadmin.core.lists.pages import MAX_OPTIONS, Column, Filter, curl_for
 from groups.console import ConfirmPage, Crumbs, EditPage, FormPage, ListPage, read_next_page
 from playground.models import SavedContext
-from playground.pages.kept_contexts import with_kept
-from playground.pages.query import as_json, flat, read_query
+from playground.pages.kept_contexts import restore_kept
+from playground.pages.query import as_json, flatten_context, read_query
 from playground.saved_contexts import actions
 from playground.saved_contexts.expectation_field import expectation_rows
-from playground.saved_contexts.expectations import check_expectations, expectations_of
+from playground.saved_contexts.expectations import check_expectations, list_expectations
 from playground.saved_contexts.expectations_page import ExpectationRow, expectation_row
 from playground.saved_contexts.forms import NewSavedContextForm, SavedContextForm
-from playground.saved_contexts.queries import shown_document, visible_expectations
+from playground.saved_contexts.queries import build_visible_document, select_visible_expectations
 from projects.history.queries import readable_events
 from projects.models import Flag, Project
 
@@ -49,7 +49,7 @@ def evaluate_url(name: str) -> str:
 
 def context_summary(context: Mapping[str, Any]) -> str:
     """The context in a line: `userId 42 · plan pro`."""
-    fields = flat(context)
+    fields = flatten_context(context)
     first = [name for name in fields if name not in context.get("properties", {})]
     texts = (f"{name} {fields[name]}" for name in dict.fromkeys([*first, *fields]))
     return clipped(" · ".join(texts), MAX_SUMMARY_LENGTH)
@@ -75,7 +75,7 @@ class SavedContextsPage(ListPage):
         found = SavedContext.objects.readable_by(self.caller).filter(
             Q(name__icontains=text) | Q(note__icontains=text)
         )
-        expectations = visible_expectations(self.caller, found)
+        expectations = select_visible_expectations(self.caller, found)
         return [
             ContextRow(
                 id=saved.pk,
@@ -131,7 +131,7 @@ class NewSavedContext(SavedContextPage):
         return super().get_form_kwargs() | {"projects": self.projects, "everywhere": everywhere}
 
     def get_initial(self) -> dict[str, Any]:
-        query = read_query(with_kept(self.request.GET), default_environment="")
+        query = read_query(restore_kept(self.request.GET), default_environment="")
         [project, *others] = query.projects or [""]
         context = query.contexts[0] if query.contexts else {}
         return {"context": as_json(context), "project_id": "" if others else project}
@@ -169,14 +169,14 @@ class EditSavedContext(EditPage, SavedContextPage):
         return flags.filter(project=project) if project else flags
 
     def current_document(self) -> dict[str, Any]:
-        return shown_document(self.caller, self.saved)
+        return build_visible_document(self.caller, self.saved)
 
     def get_initial(self) -> dict[str, Any]:
         return {
             "name": self.saved.name,
             "note": self.saved.note,
             "context": as_json(self.saved.context),
-            "expectations": expectation_rows(shown_document(self.caller, self.saved)["expectations"]),
+            "expectations": expectation_rows(build_visible_document(self.caller, self.saved)["expectations"]),
         }
 
     def submit(self, form: SavedContextForm) -> str:
@@ -190,7 +190,7 @@ class EditSavedContext(EditPage, SavedContextPage):
     def checked(self) -> list[ExpectationRow]:
         """What it expects, those not met first."""
         stored = actions.access_saved_context(self.caller, self.saved.pk)
-        found = check_expectations(self.caller, expectations_of(self.caller, contexts=[stored]))
+        found = check_expectations(self.caller, list_expectations(self.caller, contexts=[stored]))
         return [expectation_row(one) for one in sorted(found, key=lambda one: one.met)]
 
     def get_title(self) -> str:
@@ -209,7 +209,7 @@ class EditSavedContext(EditPage, SavedContextPage):
         )
 
     def curl(self) -> str:
-        document = shown_document(self.caller, self.saved)
+        document = build_visible_document(self.caller, self.saved)
         body = {key: document[key] for key in ("name", "context", "note", "expectations")}
         return curl_for(self.request, "PUT", f"{API}/{self.saved.pk}", body)
 

@@ -16,23 +16,27 @@ def search_saved_contexts(caller: Caller, words: Sequence[str]) -> "QuerySet[Sav
     return best_matches(SavedContext.objects.readable_by(caller), words, "name", also=["note"])
 
 
-def named_contexts(caller: Caller, names: Iterable[str], path: str) -> list[SavedContext]:
+def get_named_contexts(caller: Caller, names: Iterable[str], path: str) -> list[SavedContext]:
     """The saved contexts with these names, in this order. Raises ValidationError for names that are not found."""
     wanted = list(dict.fromkeys(names))
-    found = {saved.name: saved for saved in SavedContext.objects.readable_by(caller).filter(name__in=wanted)}
+    contexts_by_name = {
+        saved.name: saved for saved in SavedContext.objects.readable_by(caller).filter(name__in=wanted)
+    }
     check_problems(
         [
             Problem(f"{path}[{index}]", f"saved context {name} not found")
             for index, name in enumerate(wanted)
-            if name not in found
+            if name not in contexts_by_name
         ]
     )
-    return [found[name] for name in wanted]
+    return [contexts_by_name[name] for name in wanted]
 
 
-def visible_expectations(caller: Caller, contexts: Collection[SavedContext]) -> dict[int, list[Document]]:
+def select_visible_expectations(
+    caller: Caller, contexts: Collection[SavedContext]
+) -> dict[int, list[Document]]:
     """The expectations of each saved context, without those of flags in projects that the caller may not read."""
-    named = {one["flag"] for saved in contexts for one in saved.expectations}
+    named = {expectation["flag"] for saved in contexts for expectation in saved.expectations}
     if caller.readable_projects is None or not named:
         return {saved.pk: list(saved.expectations) for saved in contexts}
     projects = dict(Flag.objects.filter(name__in=named).values_list("name", "project_id"))
@@ -42,19 +46,22 @@ def visible_expectations(caller: Caller, contexts: Collection[SavedContext]) -> 
         return caller.can_read(projects[flag]) if flag in projects else saved.project_id is not None
 
     return {
-        saved.pk: [one for one in saved.expectations if is_visible(saved, one["flag"])] for saved in contexts
+        saved.pk: [
+            expectation for expectation in saved.expectations if is_visible(saved, expectation["flag"])
+        ]
+        for saved in contexts
     }
 
 
-def shown_documents(caller: Caller, found: Iterable[SavedContext]) -> Iterator[Document]:
+def build_visible_documents(caller: Caller, saved_contexts: Iterable[SavedContext]) -> Iterator[Document]:
     """The documents without expectations of flags that the caller may not know of."""
-    contexts = list(found)
-    expectations = visible_expectations(caller, contexts)
+    contexts = list(saved_contexts)
+    expectations = select_visible_expectations(caller, contexts)
     for saved in contexts:
         shown = expectation_records(saved, expectations[saved.pk])
         yield saved_context_document(saved) | {"expectations": shown}
 
 
-def shown_document(caller: Caller, saved: SavedContext) -> Document:
-    [document] = shown_documents(caller, [saved])
+def build_visible_document(caller: Caller, saved: SavedContext) -> Document:
+    [document] = build_visible_documents(caller, [saved])
     return document

@@ -56,9 +56,10 @@ def check_document(checked: Sequence[Checked]) -> CheckDocument:
     """The answer of the API."""
     return {
         "checked": len(checked),
-        "failed": sum(not one.met for one in checked),
+        "failed": sum(not check.met for check in checked),
         "expectations": [
-            {**_expectation_document(one.expectation), "met": one.met, **_result(one)} for one in checked
+            {**_expectation_document(check.expectation), "met": check.met, **_result(check)}
+            for check in checked
         ],
     }
 
@@ -86,18 +87,18 @@ def change_document(before: Checked, after: Checked) -> ChangedDocument:
 
 def changes_document(changed: Sequence[ChangedExpectation]) -> ChangesDocument:
     """Those of the expectations that break, and those that are met again, the first of each."""
-    broken = [change_document(*one) for one in changed if one.is_broken]
-    met = [change_document(*one) for one in changed if not one.is_broken]
+    broken = [change_document(*change) for change in changed if change.is_broken]
+    met = [change_document(*change) for change in changed if not change.is_broken]
     return {"broken": broken[:MAX_LISTED], "met": met[:MAX_LISTED]}
 
 
-def _result(one: Checked) -> ResultDocument:
-    return result_document(Result(one.shares, one.reason))
+def _result(check: Checked) -> ResultDocument:
+    return result_document(Result(check.shares, check.reason))
 
 
 def summary(checked: Sequence[Checked]) -> str:
     """`2 of 5 expectations are not met`."""
-    failed = sum(not one.met for one in checked)
+    failed = sum(not check.met for check in checked)
     if not checked:
         return "There are no expectations"
     if not failed:
@@ -108,47 +109,49 @@ def summary(checked: Sequence[Checked]) -> str:
 
 def table(checked: Sequence[Checked]) -> Iterator[str]:
     """A line for each expectation, those not met first, with a line that says why."""
-    rows = sorted(checked, key=lambda one: one.met)
+    rows = sorted(checked, key=lambda check: check.met)
     cells = [
         (
-            "ok" if one.met else "FAIL",
-            one.expectation.environment,
-            one.expectation.flag,
-            one.expectation.saved.name,
-            f"expected {one.expectation.words}",
+            "ok" if check.met else "FAIL",
+            check.expectation.environment,
+            check.expectation.flag,
+            check.expectation.saved.name,
+            f"expected {check.expectation.words}",
         )
-        for one in rows
+        for check in rows
     ]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    for one, row in zip(rows, cells, strict=True):
+    for check, row in zip(rows, cells, strict=True):
         yield "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
-        if not one.met:
-            yield f"      is {one.actual}: {one.reason}"
+        if not check.met:
+            yield f"      is {check.actual}: {check.reason}"
 
 
 def junit(checked: Sequence[Checked]) -> bytes:
     """A test suite for each environment, with a test case for each expectation."""
     suites = ElementTree.Element("testsuites", _counts(checked) | {"name": "expectations"})
-    for environment in sorted({one.expectation.environment for one in checked}):
-        found = [one for one in checked if one.expectation.environment == environment]
-        suite = ElementTree.SubElement(suites, "testsuite", _counts(found) | {"name": _xml(environment)})
-        for one in found:
-            expectation = one.expectation
+    for environment in sorted({check.expectation.environment for check in checked}):
+        in_environment = [check for check in checked if check.expectation.environment == environment]
+        suite = ElementTree.SubElement(
+            suites, "testsuite", _counts(in_environment) | {"name": _xml(environment)}
+        )
+        for check in in_environment:
+            expectation = check.expectation
             case = ElementTree.SubElement(
                 suite,
                 "testcase",
                 classname=_xml(f"{expectation.project}.{expectation.flag}"),
                 name=_xml(f"{expectation.saved.name}: {expectation.flag} is {expectation.words}"),
             )
-            if not one.met:
-                failure = ElementTree.SubElement(case, "failure", message=_xml(one.sentence))
-                failure.text = _xml(one.reason)
+            if not check.met:
+                failure = ElementTree.SubElement(case, "failure", message=_xml(check.sentence))
+                failure.text = _xml(check.reason)
     ElementTree.indent(suites)
     return ElementTree.tostring(suites, encoding="utf-8", xml_declaration=True) + b"\n"
 
 
 def _counts(checked: Sequence[Checked]) -> dict[str, str]:
-    failed = sum(not one.met for one in checked)
+    failed = sum(not check.met for check in checked)
     return {"tests": str(len(checked)), "failures": str(failed), "errors": "0"}
 
 

@@ -46,17 +46,17 @@ def saved_context_problems(saved: SavedContext) -> Iterator[Problem]:
         yield Problem("context", f"must have at most {MAX_CONTEXT_LENGTH:,} bytes as JSON")
 
 
-def expectation_documents(given: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def expectation_documents(expectations: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Expectations as they are stored: ``payload`` only if it is expected."""
     return [
         {
-            "flag": one["flag"],
-            "environment": one["environment"],
-            "enabled": one["enabled"],
-            "variant": one.get("variant") or None,
-            **({"payload": dict(one["payload"])} if one.get("payload") else {}),
+            "flag": expectation["flag"],
+            "environment": expectation["environment"],
+            "enabled": expectation["enabled"],
+            "variant": expectation.get("variant") or None,
+            **({"payload": dict(expectation["payload"])} if expectation.get("payload") else {}),
         }
-        for one in given
+        for expectation in expectations
     ]
 
 
@@ -72,31 +72,31 @@ def expectation_problems(
         yield Problem("expectations", f"must have at most {MAX_EXPECTATIONS} entries")
         return
     places: set[tuple[str, str]] = set()
-    for index, one in enumerate(expectations):
-        path, place = f"expectations[{index}]", (one["flag"], one["environment"])
+    for index, expectation in enumerate(expectations):
+        path, place = f"expectations[{index}]", (expectation["flag"], expectation["environment"])
         if place in places:
             yield Problem(path, f"{place[0]} has another expectation in {place[1]}")
         places.add(place)
-        if one["variant"] and not one["enabled"]:
+        if expectation["variant"] and not expectation["enabled"]:
             yield Problem(f"{path}.variant", "a flag that is off gives no variant")
-        if one.get("payload"):
-            yield from _payload_problems(one, f"{path}.payload")
-        if one not in stored:
-            yield from _unknown_problems(one, path, project, known)
+        if expectation.get("payload"):
+            yield from _payload_problems(expectation, f"{path}.payload")
+        if expectation not in stored:
+            yield from _unknown_problems(expectation, path, project, known)
 
 
-def _payload_problems(one: Mapping[str, Any], path: str) -> Iterator[Problem]:
-    if not one["enabled"]:
+def _payload_problems(expectation: Mapping[str, Any], path: str) -> Iterator[Problem]:
+    if not expectation["enabled"]:
         yield Problem(path, "a flag that is off gives no payload")
-    if len(one["payload"]["value"]) > MAX_PAYLOAD:
+    if len(expectation["payload"]["value"]) > MAX_PAYLOAD:
         yield Problem(f"{path}.value", f"must have at most {MAX_PAYLOAD:,} characters")
-    yield from without_unreadable(payload_problems(one["payload"], path))
+    yield from without_unreadable(payload_problems(expectation["payload"], path))
 
 
 def _unknown_problems(
-    one: Mapping[str, Any], path: str, project: str | None, known: Known
+    expectation: Mapping[str, Any], path: str, project: str | None, known: Known
 ) -> Iterator[Problem]:
-    flag, environment = one["flag"], one["environment"]
+    flag, environment = expectation["flag"], expectation["environment"]
     if flag not in known.flags or (project and known.flags[flag] != project):
         yield Problem(f"{path}.flag", f"flag {flag} not found" + (f" in {project}" if project else ""))
     if environment not in known.environments:

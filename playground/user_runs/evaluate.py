@@ -13,8 +13,8 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from playground.comparison.results import StateResults
-from playground.comparison.shares import Answer, Shares, without_payloads
-from playground.comparison.table import ContextTable, Mask
+from playground.comparison.shares import Answer, Shares, drop_payloads
+from playground.comparison.table import ContextTable
 from playground.engine.context import Context
 from playground.engine.evaluator import Evaluation
 from playground.engine.outcomes import State
@@ -106,11 +106,11 @@ class UserEvaluation:
 
     def _column(self, name: str, results: StateResults) -> list[str]:
         """By user what stands between the user and the reason: flag, result and variant."""
-        found: dict[Shares, Mask] = results.results(name)
+        contexts_by_result = results.results(name)
         counted = self._counted[name]
         column = [""] * len(results.table)
-        for given, mask in found.items():
-            shares = without_payloads(given)
+        for with_payloads, mask in contexts_by_result.items():
+            shares = drop_payloads(with_payloads)
             head = self._head(name, shares)
             for position in results.table.positions(mask):
                 column[position] = head

@@ -13,13 +13,13 @@ from flagadmin.core.db.transactions import streamed, transactional
 from flagadmin.core.errors import Conflict, NotFound, ValidationError
 from groups.access import Caller
 from playground.models import UserRun
-from playground.queries import known_fields, known_revisions
+from playground.queries import list_known_fields, read_known_revisions
 from playground.request import PlaygroundRequest
 from playground.snapshot_cache import snapshot_at
 from playground.user_runs import worker
 from playground.user_runs.file import UserFile
 from playground.user_runs.space import check_space
-from playground.user_runs.write import State, chosen_names, evaluation_of, write_result
+from playground.user_runs.write import State, choose_names, prepare_evaluation, write_result
 
 MAX_RUNS = 5
 """Of each caller; a new one replaces the oldest that has ended."""
@@ -83,10 +83,10 @@ def create_run(
     have not ended or there is no space for the result.
     """
     query = PlaygroundRequest([environment], projects, {}, {})
-    current = known_revisions(caller, query, {"environment": environment})
+    current = read_known_revisions(caller, query, {"environment": environment})
     compiled = snapshot_at(current, environment).snapshot
-    names = chosen_names(compiled, flag)
-    rows = UserFile(BytesIO(body)).check(known_fields(list(current)))
+    names = choose_names(compiled, flag)
+    rows = UserFile(BytesIO(body)).check(list_known_fields(list(current)))
     if rows * len(names) > MAX_RESULTS:
         message = (
             f"{rows:,} users and {len(names):,} flags would give {rows * len(names):,} results; a run may have "
@@ -96,7 +96,7 @@ def create_run(
     _make_room(caller)
     now, at_once = timezone.now(), rows * len(names) <= AT_ONCE
     if not at_once:
-        evaluation = evaluation_of(compiled, flag, names, now)
+        evaluation = prepare_evaluation(compiled, flag, names, now)
         check_space(evaluation, UserFile(BytesIO(body)), users=rows, flags=len(names))
     run = UserRun.objects.create(
         state=State.RUNNING if at_once else State.WAITING,

@@ -30,7 +30,7 @@ class _Deleted(Exception):
     """The run was deleted while it was evaluated."""
 
 
-def chosen_names(compiled: Snapshot, flag: str) -> list[str]:
+def choose_names(compiled: Snapshot, flag: str) -> list[str]:
     if flag and flag not in compiled.positions:
         raise ValidationError.at("flag", f"flag {flag[:100]} not found")
     if not compiled.flags:
@@ -38,12 +38,12 @@ def chosen_names(compiled: Snapshot, flag: str) -> list[str]:
     return [flag] if flag else compiled.names
 
 
-def evaluation_of(compiled: Snapshot, flag: str, names: Sequence[str], at: datetime) -> UserEvaluation:
+def prepare_evaluation(compiled: Snapshot, flag: str, names: Sequence[str], at: datetime) -> UserEvaluation:
     """Evaluates these flags, or only one, as of a moment."""
     return UserEvaluation(compiled.only(flag) if flag else compiled, names, now=time_text(at))
 
 
-def unfinished() -> QuerySet[UserRun]:
+def list_unfinished() -> QuerySet[UserRun]:
     return UserRun.objects.filter(state__in=(State.WAITING, State.RUNNING)).order_by("created_at")
 
 
@@ -72,8 +72,8 @@ def evaluate_run(run: UserRun) -> None:
 
 def write_result(run: UserRun, compiled: Snapshot) -> None:
     """Writes the result, part by part. Raises _Deleted."""
-    names = chosen_names(compiled, run.flag)
-    evaluation = evaluation_of(compiled, run.flag, names, run.created_at)
+    names = choose_names(compiled, run.flag)
+    evaluation = prepare_evaluation(compiled, run.flag, names, run.created_at)
     written, most = 0, min(max_result_bytes(), free_bytes())
     with gzip.open(BytesIO(run.body)) as stream:
         for chunk in evaluation.chunks(UserFile(cast("IO[bytes]", stream))):

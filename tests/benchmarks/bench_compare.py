@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from flagadmin.core.server.memory import settle
 from playground.comparison.compare import Comparison
-from playground.comparison.contexts import synthetic
+from playground.comparison.contexts import make_users
 from playground.comparison.table import ContextTable
 from playground.engine.compilation import compile_snapshot, recompile
 from playground.engine.context import Context
@@ -89,10 +89,10 @@ def one_flag(documents: list[Any], snapshot: Snapshot) -> None:
     name = documents[500]["name"]
     draft = changed_rollout(documents[500])
     state = Definitions([documents[500]], {})
-    contexts = synthetic([state], now=NOW, count=10_000)
+    contexts = make_users([state], now=NOW, count=10_000)
 
     def all_of_it() -> int:
-        made = synthetic([state], now=NOW, count=10_000)
+        made = make_users([state], now=NOW, count=10_000)
         comparison = Comparison(snapshot, drafted(snapshot, draft), ContextTable(made))
         found = comparison.flag(name)
         return len(list(comparison.examples(found, 20))) + found.changed
@@ -118,7 +118,7 @@ def one_flag(documents: list[Any], snapshot: Snapshot) -> None:
 
 def many_flags(documents: list[dict[str, Any]], snapshot: Snapshot) -> None:
     other = compile_snapshot(map(changed_rollout, documents), {}, environment="production")
-    contexts = synthetic([Definitions(documents[:50], {})], now=NOW, count=1_000)
+    contexts = make_users([Definitions(documents[:50], {})], now=NOW, count=1_000)
 
     def each() -> None:
         for context in contexts[:100]:

@@ -117,10 +117,10 @@ def main(flags: int = 5000, events: int = 10_000) -> None:
         past.cache.clear()
         if not present:
             cache.clear()
-        past.past_snapshot(current, "production", past.Moment(at or moment, frozenset(["shop"])))
+        past.compile_past(current, "production", past.Moment(at or moment, frozenset(["shop"])))
 
     def state() -> None:
-        past.past_state(current, "production", past.Moment(moment, frozenset(["shop"])))
+        past.compile_past_state(current, "production", past.Moment(moment, frozenset(["shop"])))
 
     snapshot_at(current, "production")
     measure(f"{flags:,} flags, {events:,} events ago", lambda: first_answer(present=True))

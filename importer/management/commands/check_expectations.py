@@ -17,7 +17,7 @@ from importer.plan.build import plan_import
 from importer.plan.import_plan import Plan
 from importer.who_changes import answer_plan
 from playground.comparison.given_contexts import check_contexts
-from playground.saved_contexts.checks import chosen_expectations
+from playground.saved_contexts.checks import choose_expectations
 from playground.saved_contexts.expectations import Checked, check_expectations
 from playground.saved_contexts.report import junit, summary, table
 
@@ -93,7 +93,7 @@ class Command(BaseCommand):
         if options["saved"]:
             choice["contexts"] = options["saved"]
         if options["as_if_imported"] is None:
-            yield from self._report(check_expectations(caller, chosen_expectations(caller, choice)), options)
+            yield from self._report(check_expectations(caller, choose_expectations(caller, choice)), options)
             return
         plan = _plan(options, caller)
         yield from self._report(self._check_import(plan, choice, options, caller), options)

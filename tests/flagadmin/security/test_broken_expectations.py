@@ -9,7 +9,7 @@ import pytest
 from django.db import transaction
 
 from playground.models import SavedContext
-from playground.saved_contexts.expectations import check_expectations, expectations_of
+from playground.saved_contexts.expectations import check_expectations, list_expectations
 from projects.models import Dependency, Flag, FlagEnvironment, Project, Strategy, StrategySegment
 from projects.revision import revisions
 from tests.flagadmin.security.calls import calls
@@ -68,7 +68,7 @@ def expect_what_is() -> None:
             for environment in ("development", "production")
         ]
         saved = SavedContext.objects.create(name=name, project_id="shop", context=context, expectations=off)
-        found = check_expectations(WHO, expectations_of(WHO, contexts=[saved]))
+        found = check_expectations(WHO, list_expectations(WHO, contexts=[saved]))
         saved.expectations = [as_it_is(one, each) for one, each in zip(off, found, strict=True)]
         saved.save()
 

@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from yggdrasil_engine.engine import UnleashEngine
 
-from playground.comparison.compare import Change, Comparison, change_of
-from playground.comparison.contexts import generated
+from playground.comparison.compare import Change, Comparison, find_change
+from playground.comparison.contexts import generate_contexts
 from playground.comparison.results import StateResults
 from playground.comparison.shares import Answer, Shares
 from playground.comparison.table import ContextTable
@@ -77,7 +77,7 @@ def twice(*values: str) -> Shares:
     ],
 )
 def test_what_becomes_of_a_result(before: Any, after: Any, change: Change) -> None:
-    assert change_of(before, after) is change
+    assert find_change(before, after) is change
 
 
 def snapshot_of(*flags: Any) -> Snapshot:
@@ -109,7 +109,7 @@ def test_examples_are_the_first_of_each_change() -> None:
     assert list(comparison.examples(found, 3)) == shown[:3]
     for each in shown:
         assert ("needs" in each.after.reason) == (USERS[each.position]["properties"]["country"] == "SE")
-        assert change_of(each.before.shares, each.after.shares) is each.change
+        assert find_change(each.before.shares, each.after.shares) is each.change
 
 
 def test_a_flag_that_only_one_state_has() -> None:
@@ -138,7 +138,7 @@ def test_a_parent_that_an_sdk_decides_is_a_part_of_the_flag() -> None:
 @settings(max_examples=examples(100), deadline=None, suppress_health_check=list(HealthCheck))
 @given(state=states(), requests=st.lists(contexts(), min_size=1, max_size=5))
 def test_a_state_compared_with_itself_changes_nobody(state: Any, requests: list[Any]) -> None:
-    made = generated([definitions_of(state)], now=NOW, limit=200)
+    made = generate_contexts([definitions_of(state)], now=NOW, limit=200)
     table = ContextTable([*(Context(each).at(NOW) for each in requests), *made])
     snapshot = compiled(state)
     comparison = Comparison(snapshot, snapshot, table)
@@ -149,7 +149,7 @@ def test_a_state_compared_with_itself_changes_nobody(state: Any, requests: list[
 @settings(max_examples=examples(100), deadline=None, suppress_health_check=list(HealthCheck))
 @given(before=states(), after=states(), requests=st.lists(contexts(), min_size=1, max_size=5))
 def test_an_sdk_agrees_on_both_sides(before: Any, after: Any, requests: list[Any]) -> None:
-    made = generated([definitions_of(before), definitions_of(after)], now=NOW, limit=50)
+    made = generate_contexts([definitions_of(before), definitions_of(after)], now=NOW, limit=50)
     table = ContextTable([*(Context(each).at(NOW) for each in requests), *made])
     for state in (before, after):
         engine = UnleashEngine()

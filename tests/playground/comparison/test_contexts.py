@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from playground.comparison.contexts import MAX_VALUES, generated, synthetic
-from playground.comparison.matching import matching
-from playground.comparison.rules import rules_of
+from playground.comparison.contexts import MAX_VALUES, generate_contexts, make_users
+from playground.comparison.matching import find_matching_text
+from playground.comparison.rules import read_rules
 from playground.engine.context import Context
 from playground.engine.evaluator import evaluate
 from playground.engine.hashing import ROLLOUT_SEED, hashes
@@ -41,7 +41,7 @@ def one_sided(constraint: dict[str, Any]) -> bool:
 def test_every_constraint_and_strategy_holds_and_fails(file: CaseFile) -> None:
     snapshot = compiled(file.state)
     for document in file.state["features"]:
-        contexts = generated([documents_of(file, document["name"])], now=NOW, limit=1_000)
+        contexts = generate_contexts([documents_of(file, document["name"])], now=NOW, limit=1_000)
         only = snapshot.only(document["name"])
         held: dict[tuple[int, ...], set[object]] = defaultdict(set)
         for context in contexts:
@@ -91,7 +91,7 @@ def varies(each: CompiledStrategy) -> bool:
     ],
 )
 def test_strings_that_match(pattern: str, text: str) -> None:
-    assert matching(pattern) == text
+    assert find_matching_text(pattern) == text
 
 
 def test_every_variant_is_reached() -> None:
@@ -100,7 +100,7 @@ def test_every_variant_is_reached() -> None:
     documents = [flag(variants=[*variants, {"name": "d", "weight": 0, "overrides": overrides}])]
     snapshot = compiled({"features": documents})
     found = set()
-    for context in generated([Definitions(documents, {})], now=NOW, limit=100):
+    for context in generate_contexts([Definitions(documents, {})], now=NOW, limit=100):
         evaluation = evaluate(snapshot, context, now=NOW, random=lambda: 0.0)
         found.add(evaluation.variant(*evaluation.pair("f")))
     assert found == {"a", "b", "c", "d"}
@@ -109,7 +109,7 @@ def test_every_variant_is_reached() -> None:
 def test_every_pair_of_values_of_two_fields() -> None:
     constraints = [needs(f"field{n}", "IN", *(f"{n}-{v}" for v in range(n + 2))) for n in range(6)]
     state = Definitions([flag(strategy("default", *constraints))], {})
-    contexts = [context.values for context in generated([state], now=NOW, limit=1_000)]
+    contexts = [context.values for context in generate_contexts([state], now=NOW, limit=1_000)]
     for one, other in combinations(constraints, 2):
         for first in (*one["values"], None):
             for second in (*other["values"], None):
@@ -120,7 +120,7 @@ def test_every_pair_of_values_of_two_fields() -> None:
 
 def test_many_values_stay_within_the_limit() -> None:
     state = Definitions([flag(strategy("default", needs("country", "IN", *map(str, range(400)))))], {})
-    contexts = generated([state], now=NOW, limit=300)
+    contexts = generate_contexts([state], now=NOW, limit=300)
     assert len(contexts) == 300
     assert MAX_VALUES < 300
 
@@ -129,7 +129,7 @@ def test_a_child_passes_with_its_parent() -> None:
     parent = flag(rollout("10", NORWAY), name="p")
     child = flag(rollout("20", needs("plan", "IN", "pro"), group="other"), dependencies=[{"feature": "p"}])
     snapshot = compiled({"features": [child, parent]})
-    contexts = generated([Definitions([child, parent], {})], now=NOW, limit=100)
+    contexts = generate_contexts([Definitions([child, parent], {})], now=NOW, limit=100)
     assert any(evaluate(snapshot, each, now=NOW, random=lambda: 0.5).pair("f")[1].on for each in contexts)
 
 
@@ -138,26 +138,26 @@ def test_segments_are_met_and_missed() -> None:
     state = {"features": [document], "segments": list(SEGMENTS.values())}
     found = {
         evaluate(compiled(state), each, now=NOW, random=lambda: 0.5).pair("f")[1].on
-        for each in generated([Definitions([document], SEGMENTS)], now=NOW, limit=100)
+        for each in generate_contexts([Definitions([document], SEGMENTS)], now=NOW, limit=100)
     }
     assert found == {True, False}
 
 
 def test_synthetic_users_have_ids_of_their_own_and_named_values() -> None:
     state = Definitions([flag(rollout("50", NORWAY, stickiness="tenant"))], {})
-    contexts = [each.values for each in synthetic([state], now=NOW, count=1_000)]
+    contexts = [each.values for each in make_users([state], now=NOW, count=1_000)]
     assert len({context["userId"] for context in contexts}) == 1_000
     assert len({context["tenant"] for context in contexts}) > 800
     assert {context.get("country") for context in contexts} == {"NO", "other", None}
-    again = [each.values for each in synthetic([state], now=NOW, count=1_000)]
+    again = [each.values for each in make_users([state], now=NOW, count=1_000)]
     assert contexts == again
-    assert contexts != [each.values for each in synthetic([state], now=NOW, count=1_000, seed=1)]
+    assert contexts != [each.values for each in make_users([state], now=NOW, count=1_000, seed=1)]
 
 
 def test_of_synthetic_users_as_many_are_on_as_the_rollout_says() -> None:
     listed = needs("userId", "IN", "ada", "ben")
     state = Definitions([flag(rollout("10", stickiness="default"), strategy("default", listed))], {})
-    users = [each.values["userId"] for each in synthetic([state], now=NOW, count=10_000)]
+    users = [each.values["userId"] for each in make_users([state], now=NOW, count=10_000)]
     inside = [n for n in hashes(b"f:", (user.encode() for user in users), ROLLOUT_SEED) if n % 100 < 10]
     assert len(set(users)) == 10_000
     assert {"ada", "ben"} < set(users)
@@ -166,16 +166,16 @@ def test_of_synthetic_users_as_many_are_on_as_the_rollout_says() -> None:
 
 def test_odd_documents_have_no_rules_that_raise() -> None:
     odd = {"name": "f", "strategies": [None, {"constraints": [None, {"operator": 5, "values": [None]}]}, 7]}
-    assert len(rules_of(odd, {})) == 3
+    assert len(read_rules(odd, {})) == 3
 
 
 def test_an_empty_time_is_none() -> None:
     state = Definitions([flag(strategy("default", needs("currentTime", "IN", "")))], {})
-    for made in (generated([state], now=NOW, limit=20), synthetic([state], now=NOW, count=20)):
+    for made in (generate_contexts([state], now=NOW, limit=20), make_users([state], now=NOW, count=20)):
         assert all(context.values["currentTime"] for context in made)
 
 
 def test_contexts_are_those_of_requests_with_the_same_fields() -> None:
     state = Definitions([flag(rollout("50", NORWAY, needs("environment", "IN", "x")))], {})
-    for context in [*generated([state], now=NOW, limit=50), *synthetic([state], now=NOW, count=50)]:
+    for context in [*generate_contexts([state], now=NOW, limit=50), *make_users([state], now=NOW, count=50)]:
         assert Context(context.given).at(NOW).values == context.values

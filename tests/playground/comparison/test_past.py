@@ -11,7 +11,7 @@ from groups.models import Grant
 from groups.permissions import BuiltIn
 from playground.comparison import request
 from playground.comparison.compare import Comparison
-from playground.comparison.contexts import generated
+from playground.comparison.contexts import generate_contexts
 from playground.comparison.past import Moment, PastState
 from playground.comparison.states import compile_states, read_states
 from playground.comparison.table import ContextTable
@@ -81,7 +81,7 @@ def test_results_of_the_past_are_those_of_then(shop: Any, seed: int, later: int,
     [past] = compile_states(current, [state])
     is_compiled = bool(cache.entries())
     read = read_states(current, [state], then.names)
-    comparison = Comparison(then, past, ContextTable(generated(read, now=moment, limit=200)))
+    comparison = Comparison(then, past, ContextTable(generate_contexts(read, now=moment, limit=200)))
     assert past.names == then.names
     assert is_compiled or not present
     for name in then.names:

@@ -7,7 +7,7 @@ import pytest
 
 from groups.access import Caller
 from playground.comparison.compare import Comparison
-from playground.comparison.contexts import generated, synthetic
+from playground.comparison.contexts import generate_contexts, make_users
 from playground.comparison.states import Stored, compile_states, read_states
 from playground.comparison.table import ContextTable
 from playground.snapshot_cache import snapshot
@@ -156,7 +156,9 @@ def check(names: list[str], draft: dict[str, Any], save: Callable[[], object]) -
     given = draft if "segments" in draft else {"flag": "f"} | draft
     states = [Stored("production"), drafted({"environment": "production", "draft": given}, current)]
     read = read_states(current, states, ["f", "parent", "child"])
-    table = ContextTable([*generated(read, now=NOW, limit=500), *synthetic(read, now=NOW, count=300)])
+    table = ContextTable(
+        [*generate_contexts(read, now=NOW, limit=500), *make_users(read, now=NOW, count=300)]
+    )
     now, then = compile_states(current, states)
     predicted = results(Comparison(now, then, table), names)
     save()
@@ -188,5 +190,5 @@ def test_an_edit_that_changes_nothing_changes_nobody(flag: Any) -> None:
     states = [Stored("production"), drafted(draft, current)]
     read = read_states(current, states, ["f"])
     before, after = compile_states(current, states)
-    comparison = Comparison(before, after, ContextTable(generated(read, now=NOW, limit=500)))
+    comparison = Comparison(before, after, ContextTable(generate_contexts(read, now=NOW, limit=500)))
     assert [comparison.flag(name).changed for name in comparison.names()] == [0, 0, 0]

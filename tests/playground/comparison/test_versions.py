@@ -8,7 +8,7 @@ from flagadmin.core.audit.models import AuditEvent
 from groups.access import Caller
 from playground.comparison import versions
 from playground.comparison.compare import Change
-from playground.comparison.versions import USERS, Version, version_changes
+from playground.comparison.versions import USERS, Version, find_version_changes
 from projects.definitions import Definitions, read_definitions
 from projects.flags import archive, dependencies, environments
 from projects.flags.actions import NewFlag, create_flag, update_flag
@@ -49,7 +49,7 @@ def last_event() -> int:
 
 def changed(version: Version) -> dict[str, dict[Change, int]]:
     flag = Flag.objects.get(name="cart")
-    found = version_changes(flag, [version])[version]
+    found = find_version_changes(flag, [version])[version]
     return {place.environment: dict(place.counts or {}) for place in found.places}
 
 
@@ -84,7 +84,7 @@ def test_each_version_as_everything_was_then(cart: Flag) -> None:
     assert USERS * 0.45 < number < USERS * 0.55
     on, off = {"production": {Change.OFF_TO_ON: number}}, {"production": {Change.ON_TO_OFF: number}}
     assert found == [{}, {"production": {}}, on, {}, off, on, off, on]
-    together = version_changes(Flag.objects.get(), made)
+    together = find_version_changes(Flag.objects.get(), made)
     assert [dict(together[version].places[0].counts or {}) for version in made[4:]] == [
         each["production"] for each in found[4:]
     ]
@@ -97,7 +97,7 @@ def test_a_version_that_is_known_is_not_computed_again(cart: Flag, django_assert
     assert first == {"production": {Change.OFF_TO_ON: USERS}}
     version = since(last)
     with django_assert_num_queries(1):
-        assert version_changes(cart, [version])[version].places[0].changed == USERS
+        assert find_version_changes(cart, [version])[version].places[0].changed == USERS
 
 
 def test_too_many_values(cart: Flag, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,7 +106,7 @@ def test_too_many_values(cart: Flag, monkeypatch: pytest.MonkeyPatch) -> None:
     strategies.add_strategy(*PLACE, {"name": "default", "constraints": constraints}, caller=SYSTEM)
     environments.enable_flag(*PLACE, caller=SYSTEM)
     monkeypatch.setattr(versions, "MAX_VALUES", 2)
-    [place] = version_changes(cart, [version := since(last)])[version].places
+    [place] = find_version_changes(cart, [version := since(last)])[version].places
     assert place.counts is None
 
 
@@ -155,7 +155,7 @@ def test_versions_among_random_changes_changed_whom_they_changed_then(shop: Proj
         if not Flag.objects.active().filter(pk=flag.pk).exists():
             continue
         flag.refresh_from_db()
-        found = version_changes(flag, [version])[version].places
+        found = find_version_changes(flag, [version])[version].places
         counts = {place.environment: dict(place.counts or {}) for place in found}
         for name in flag.project.environments.filter(name__in=ENVIRONMENTS).values_list("name", flat=True):
             then = stored_counts(flag.name, name, version, before[name], after[name])
@@ -179,4 +179,4 @@ def stored_counts(
         Definitions.of((each for each in state.flags if each["name"] in names), state.segments)
         for state in (after, before)
     ]
-    return dict(versions._counts(flag, environment, version, states) or {})
+    return dict(versions._count_changes(flag, environment, version, states) or {})

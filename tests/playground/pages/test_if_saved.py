@@ -50,12 +50,12 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> list[Impact]:
     found: list[Impact] = []
 
     def impacts(*args: Any, **options: Any) -> list[Impact]:
-        made = impact.impacts(*args, **options)
+        made = impact.measure_impacts(*args, **options)
         found.extend(made)
         return made
 
     monkeypatch.setattr(impact, "SAMPLES", (USERS,))
-    monkeypatch.setattr(if_saved, "impacts", impacts)
+    monkeypatch.setattr(if_saved, "measure_impacts", impacts)
     return found
 
 

@@ -9,7 +9,7 @@ from django.utils import timezone
 from playground.engine.chance import state_over_calls
 from playground.engine.context import Context
 from playground.engine.evaluator import evaluate
-from playground.pages.tables import found_in
+from playground.pages.tables import read_results
 from playground.snapshot_cache import snapshot
 from tests.support.flags import add_strategy, depend, make_flag, switch_on
 
@@ -119,4 +119,4 @@ def test_the_short_way_to_results_agrees_with_the_long_one(shop):
     for context in (Context({}), Context({"userId": "42"}), Context({"sessionId": "7"})):
         evaluation = evaluate(compiled, context, now=timezone.now(), random=lambda: 0.4)
         long_way = [state_over_calls(evaluation, *pair)[0].value for pair in evaluation.pairs()]
-        assert [result for result, _, _, _ in found_in(evaluation)] == long_way
+        assert [result for result, _, _, _ in read_results(evaluation)] == long_way

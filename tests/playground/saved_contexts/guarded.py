@@ -6,8 +6,8 @@ import pytest
 
 from groups.access import Caller, Rights
 from playground.models import SavedContext
-from playground.saved_contexts.enforcement import projects_of_flags
-from playground.saved_contexts.expectations import check_expectations, expectations_of
+from playground.saved_contexts.enforcement import read_flag_projects
+from playground.saved_contexts.expectations import check_expectations, list_expectations
 from projects.models import Flag, Segment, Strategy
 from tests.support import import_bodies
 from tests.support.flags import depend
@@ -32,7 +32,7 @@ def persona(*expectations: dict[str, Any], name: str = "Ada", project: str | Non
         project_id=project,
         context={"userId": "42"},
         expectations=list(expectations),
-        enforced_in={} if project else projects_of_flags(expectations),
+        enforced_in={} if project else read_flag_projects(expectations),
     )
 
 
@@ -54,14 +54,14 @@ def strategy() -> str:
 
 
 def failing() -> list[str]:
-    found = check_expectations(WHO, expectations_of(WHO))
+    found = check_expectations(WHO, list_expectations(WHO))
     return [one.expectation.flag for one in found if not one.met]
 
 
 def failing_in(project: str) -> set[tuple[str, str, str]]:
     """What the project enforces and does not give: (saved context, flag, environment)."""
     reader = Caller(rights=Rights(False, False, frozenset({project}), frozenset()))
-    enforced = [one for one in expectations_of(WHO) if one.enforced_in == project]
+    enforced = [one for one in list_expectations(WHO) if one.enforced_in == project]
     found = (each for each in check_expectations(reader, enforced, reasons=False) if not each.met)
     return {(one.saved.name, one.flag, one.environment) for one in (each.expectation for each in found)}
 

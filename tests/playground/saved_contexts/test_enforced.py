@@ -12,7 +12,7 @@ from importer.apply.undo import undo_import
 from importer.models import ImportRun
 from playground.models import SavedContext
 from playground.pages.effects_view import EffectsView
-from playground.saved_contexts.effects import effects_of
+from playground.saved_contexts.effects import predict_effects
 from projects.drafts import Draft, FlagEdit
 from projects.flags import environments
 from tests.playground.saved_contexts.guarded import OFF, WHO, cart, expected
@@ -179,7 +179,7 @@ def test_the_summary_of_a_draft_names_projects_that_would_refuse(cart):
 
 def refusing(flag: str) -> list[str]:
     edit = FlagEdit("shop", flag, "production", Draft(flag, {"enabled": False}))
-    return list(EffectsView(effects_of(WHO, [edit])).refused_by)
+    return list(EffectsView(predict_effects(WHO, [edit])).refused_by)
 
 
 def test_expectations_stored_before_are_enforced_if_their_author_may_state_them(cart, people):

@@ -9,8 +9,8 @@ from groups.access import Caller
 from playground.comparison.draft import DraftState
 from playground.comparison.states import StatePair, Stored
 from playground.models import SavedContext
-from playground.saved_contexts.effects import broken_by
-from playground.saved_contexts.expectations import check_expectations, expectations_of
+from playground.saved_contexts.effects import find_effects
+from playground.saved_contexts.expectations import check_expectations, list_expectations
 from playground.saved_contexts.report import junit, summary, table
 from projects.drafts import Draft
 from projects.models import Environment, Flag
@@ -50,7 +50,7 @@ def persona(name: str, user: str, *expectations: dict[str, Any], project: str | 
 
 def results(who: Any = None) -> list[tuple[str, bool, str]]:
     caller = who or Caller.system()
-    found = check_expectations(caller, expectations_of(caller))
+    found = check_expectations(caller, list_expectations(caller))
     return [(one.expectation.flag, one.met, one.actual) for one in found]
 
 
@@ -87,7 +87,7 @@ def test_a_flag_that_is_gone_is_off(dark):
     persona("Ada", "7", expected("dark-theme"), expected("gone", False))
     dark.delete()
     caller = Caller.system()
-    first, second = check_expectations(caller, expectations_of(caller))
+    first, second = check_expectations(caller, list_expectations(caller))
     assert (first.met, first.reason) == (False, "The flag does not exist, or is archived")
     assert second.met
 
@@ -243,7 +243,7 @@ def test_the_number_of_queries_does_not_grow(dark, django_assert_max_num_queries
 def test_reports(dark):
     persona("Ada", "42", expected("dark-theme"))
     persona("Bea\x01", "7", expected("dark-theme"))
-    found = check_expectations(Caller.system(), expectations_of(Caller.system()))
+    found = check_expectations(Caller.system(), list_expectations(Caller.system()))
     assert summary(found) == "1 of 2 expectations is not met"
     assert list(table(found)) == [
         "FAIL  production  dark-theme  Ada   expected on",
@@ -272,7 +272,7 @@ def test_no_reports_without_expectations():
 def effects(caller: Caller, flags: Any = None, **changes: Any):
     draft = DraftState("production", Draft("dark-theme", **changes))
     pair = StatePair(revisions(caller.readable_projects), Stored("production"), draft)
-    return broken_by(caller, *pair.snapshots, flags=flags)
+    return find_effects(caller, *pair.snapshots, flags=flags)
 
 
 def test_what_a_draft_breaks_and_mends(callers, dark):

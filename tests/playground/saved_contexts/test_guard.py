@@ -13,7 +13,7 @@ from importer.apply.execute import import_body
 from importer.body.schemas import read_body
 from playground.models import SavedContext
 from playground.saved_contexts import changed
-from playground.saved_contexts.expectations import check_expectations, expectations_of
+from playground.saved_contexts.expectations import check_expectations, list_expectations
 from projects.flags import environments, move
 from projects.flags.actions import update_flag
 from projects.models import Project, Segment
@@ -121,7 +121,7 @@ def test_without_the_setting_nothing_is_read(cart):
 
 def test_only_what_differs_is_evaluated(cart, monkeypatch):
     """A change that evaluates nothing differently costs the reading of what was."""
-    monkeypatch.setattr(changed, "checked", None)
+    monkeypatch.setattr(changed, "check_against", None)
     update_flag("shop", "cart", {"description": "New"}, caller=WHO)
     environments.disable_flag("shop", "other", "production", caller=WHO)
     with pytest.raises(TypeError), transaction.atomic():
@@ -160,7 +160,7 @@ def expect_what_is() -> None:
     off = [expected(name, enabled=False) | {"environment": where} for name, where in places]
     for name, project in (("Ada", None), ("Bea", "shop")):
         saved = persona(*off, name=name, project=project)
-        found = check_expectations(WHO, expectations_of(WHO, contexts=[saved]))
+        found = check_expectations(WHO, list_expectations(WHO, contexts=[saved]))
         saved.expectations = [one | {"enabled": not each.met} for one, each in zip(off, found, strict=True)]
         saved.save()
 

@@ -12,7 +12,7 @@ from playground.engine.context import Context
 from playground.engine.evaluator import evaluate
 from playground.engine.reasons import Reasons
 from playground.engine.snapshot import Snapshot
-from playground.pages.tables import WORDS, rows_of
+from playground.pages.tables import WORDS, list_rows
 from playground.user_runs import evaluate as module
 from playground.user_runs.evaluate import GZIP, UserEvaluation
 from playground.user_runs.file import UserFile
@@ -68,7 +68,7 @@ def test_as_in_the_playground(chunk, monkeypatch):
         evaluation = evaluate(
             snapshot, Context({"properties": user}), now=1_763_715_600_000, random=lambda: 0.0
         )
-        for row, reason in zip(rows_of(evaluation), Reasons(evaluation).all(), strict=True):
+        for row, reason in zip(list_rows(evaluation), Reasons(evaluation).all(), strict=True):
             cells = (str(number), user["userId"], row.name, WORDS[row.result], row.variant or "", reason)
             expected.append(
                 dict(zip(("row", "userId", "flag", "result", "variant", "reason"), cells, strict=True))
