@@ -25,7 +25,7 @@ from projects.history.changes import (
     change_page,
     event_rows,
 )
-from projects.history.queries import EventFilter, filter_by_person, narrow_events, readable_events
+from projects.history.queries import EventFilter, narrow_events, readable_events
 from projects.models import Environment, Project
 
 # The prefixes of the event types that each option of the "Kind" filter selects.
@@ -81,9 +81,9 @@ class ActivityPage(ListPage):
             since=self.dates.since,
             until=self.dates.until,
             text=values["q"],
+            person=values["person"],
         )
-        events = narrow_events(readable_events(self.caller), criteria)
-        return filter_by_person(events, values["person"]) if values["person"] else events
+        return narrow_events(readable_events(self.caller), criteria)
 
     def listing(self) -> Any:
         if CHANGE in self.request.GET:

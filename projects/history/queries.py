@@ -23,7 +23,7 @@ class EventFilter:
     """Criteria for events. Empty ones do not filter.
 
     ``since`` is inclusive, ``until`` exclusive. ``text`` matches part of a name, ignoring case, and
-    ``actor_name`` part of the actor's.
+    ``person`` part of the actor's user name, or of their name as pages show it.
     """
 
     types: Sequence[str] = ()
@@ -31,7 +31,7 @@ class EventFilter:
     environments: Sequence[str] = ()
     features: Sequence[str] = ()
     actors: Sequence[int] = ()
-    actor_name: str = ""
+    person: str = ""
     since: datetime | None = None
     until: datetime | None = None
     text: str = ""
@@ -60,8 +60,9 @@ def narrow_events(events: QuerySet[AuditEvent], criteria: EventFilter) -> QueryS
     ):
         if values:
             events = events.filter(**{f"{field}__in": values})
-    if criteria.actor_name:
-        events = events.filter(actor_name__icontains=criteria.actor_name)
+    if criteria.person:
+        people = User.objects.filter(name__icontains=criteria.person).values("pk")
+        events = events.filter(Q(actor_name__icontains=criteria.person) | Q(actor_id__in=people))
     if criteria.since is not None:
         events = events.filter(created_at__gte=criteria.since)
     if criteria.until is not None:
@@ -73,12 +74,6 @@ def event_creators(caller: Caller) -> list[User]:
     """The accounts with an event that the caller may see, by user name. Deleted accounts are not listed. One query."""
     latest = readable_events(caller).filter(actor_id=OuterRef("pk")).order_by("-id").values("pk")[:1]
     return list(User.objects.filter(Exists(latest)).order_by(Lower("username")))
-
-
-def filter_by_person(events: QuerySet[AuditEvent], name: str) -> QuerySet[AuditEvent]:
-    """The events of actors whose user name, or name as pages show it, contains this, ignoring case."""
-    people = User.objects.filter(name__icontains=name).values("pk")
-    return events.filter(Q(actor_name__icontains=name) | Q(actor_id__in=people))
 
 
 def _mentions(text: str) -> Q:
