@@ -24,7 +24,7 @@ from projects.flags.flag_rows import Toggle
 from projects.history.changes import change_page
 from projects.history.queries import readable_events
 from projects.models import FavoriteProject, Flag, Project
-from projects.projects.queries import counted_projects
+from projects.projects.queries import annotate_flag_counts
 
 MAX_PROJECTS, MAX_CHANGES, MAX_FAVORITES, MAX_CHOICES = 10, 8, 8, 20
 OPEN_ATTENTION = 5  # more of it unfolds
@@ -88,7 +88,7 @@ class StartPage(ConsolePage):
 def top_projects(caller: Caller) -> list[Any]:
     """The caller's favorites, then those with the most active flags."""
     favorite_ids = FavoriteProject.objects.filter(user=caller.id).values("project")
-    in_use = counted_projects(Project.objects.active().readable_by(caller))
+    in_use = annotate_flag_counts(Project.objects.active().readable_by(caller))
     return list(
         in_use.alias(liked=Q(pk__in=favorite_ids)).order_by("-liked", "-active_flags", "id")[:MAX_PROJECTS]
     )

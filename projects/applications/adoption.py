@@ -62,44 +62,46 @@ def application_adoption(application_id: int) -> Adoption:
 
 
 def _adoption(lines: str, key: Any) -> Adoption:
-    given = {
+    parameters = {
         "key": key,
         "since": timezone.now() - settings.APPLICATION_INSTANCE_WINDOW,
         "instances": MAX_INSTANCES,
         "versions": MAX_READ,
     }
     with connection.cursor() as cursor:
-        cursor.execute(_COUNTED.format(lines=lines), given)
+        cursor.execute(_COUNTED.format(lines=lines), parameters)
         rows = cursor.fetchall()
     numbers: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for sdk, number, *_ in rows:
         name, version = split_sdk(sdk)
         numbers[name][version] += number
     most_used = sorted(numbers, key=lambda name: -sum(numbers[name].values()))[:MAX_SDKS]
-    found = Adoption((name, _lines(numbers[name])) for name in sorted(most_used) if any(numbers[name]))
-    if rows and (others := _others(rows, numbers, most_used)):
-        found[OTHERS] = [others]
-    found.sampled = rows[0][2] if rows and rows[0][4] else 0
-    return found
+    adoption = Adoption((name, _lines(numbers[name])) for name in sorted(most_used) if any(numbers[name]))
+    if rows and (remainder := _others(rows, numbers, most_used)):
+        adoption[OTHERS] = [remainder]
+    adoption.sampled = rows[0][2] if rows and rows[0][4] else 0
+    return adoption
 
 
 def _lines(numbers: dict[str, int]) -> list[tuple[str, int, bool]]:
     versions = sorted(filter(None, numbers), key=version_key, reverse=True)
     known = [version for version in versions if is_version(version)]
     oldest = known[-1] if len(known) > 1 else None
-    shown = set(sorted(versions, key=lambda version: -numbers[version])[:MAX_VERSIONS]) | {oldest}
-    lines = [(version, numbers[version], version == oldest) for version in versions if version in shown]
-    if rest := [numbers[version] for version in versions if version not in shown]:
+    shown_versions = set(sorted(versions, key=lambda version: -numbers[version])[:MAX_VERSIONS]) | {oldest}
+    lines = [
+        (version, numbers[version], version == oldest) for version in versions if version in shown_versions
+    ]
+    if rest := [numbers[version] for version in versions if version not in shown_versions]:
         lines.append((f"{len(rest):,} more", sum(rest), False))
     return lines
 
 
 def _others(
-    rows: Sequence[tuple[str, int, int, int, bool]], numbers: dict[str, dict[str, int]], shown: list[str]
+    rows: Sequence[tuple[str, int, int, int, bool]], numbers: dict[str, dict[str, int]], shown_sdks: list[str]
 ) -> tuple[str, int, bool] | None:
     """What is left: the versions that were not read, and those of SDKs without a chart."""
     _, _, instances, versions, _ = rows[0]
-    left = [number for name in numbers if name not in shown for number in numbers[name].values()]
+    left = [number for name in numbers if name not in shown_sdks for number in numbers[name].values()]
     unread = versions - len(rows)
     if not left and not unread:
         return None

@@ -198,7 +198,7 @@ class FlagUsageViewSet(ViewSet):
     @action(detail=True)
     def raw(self, request: ApiRequest, name: str) -> Response:
         """Get the counts of a flag by application, environment and hour."""
-        given = request.query_params.get("hoursBack") or "24"
-        if not (given.isascii() and given.isdecimal() and len(given) < 4 and 1 <= int(given) <= HOURS):
-            raise ValidationError.at("hoursBack", f"{given!r} is not a whole number from 1 to {HOURS}.")
-        return Response(raw_usage_document(self.flag, hours_back=int(given)))
+        hours = request.query_params.get("hoursBack") or "24"
+        if not (hours.isascii() and hours.isdecimal() and len(hours) < 4 and 1 <= int(hours) <= HOURS):
+            raise ValidationError.at("hoursBack", f"{hours!r} is not a whole number from 1 to {HOURS}.")
+        return Response(raw_usage_document(self.flag, hours_back=int(hours)))

@@ -42,10 +42,10 @@ class ApplicationPage(ListPage):
         return self.application.name
 
     def crumbs(self) -> Crumbs:
-        found = list(lines_of(self.caller, self.application)[:2])
-        if len(found) != 1:
+        lines = list(lines_of(self.caller, self.application)[:2])
+        if len(lines) != 1:
             return (("Applications", reverse("applications")),)
-        project_id = found[0].project_id
+        project_id = lines[0].project_id
         return (
             PROJECTS,
             (project_id, project_url(project_id)),

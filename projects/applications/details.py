@@ -81,12 +81,12 @@ def instances_of(application: Application) -> QuerySet[ApplicationInstance]:
 def evaluated_flags(caller: Caller, application: Application) -> QuerySet[Any]:
     """The application's usage of readable flags, with ``flag_name``, ``project`` and ``archived``."""
     flags = Flag.objects.readable_by(caller)
-    named = flags.filter(pk=OuterRef("flag_id"))
+    used_flag = flags.filter(pk=OuterRef("flag_id"))
     usage = FlagUsage.objects.filter(application_id=application.pk, flag_id__in=flags.values("pk"))
     return usage.annotate(
-        flag_name=Subquery(named.values("name")),
-        project=Subquery(named.values("project_id")),
-        archived=Exists(named.archived()),
+        flag_name=Subquery(used_flag.values("name")),
+        project=Subquery(used_flag.values("project_id")),
+        archived=Exists(used_flag.archived()),
     )
 
 

@@ -17,7 +17,7 @@ Document = dict[str, Any]
 
 def ignored_of(application: Application) -> dict[str, int]:
     """Counts by kind, without zeros: ``{"instance": 3, "variant": 19900}``."""
-    rows = _kept().filter(application=application.name).order_by()
+    rows = _recent_reports().filter(application=application.name).order_by()
     return dict(rows.values("kind").annotate(total=Sum("number")).values_list("kind", "total"))
 
 
@@ -25,7 +25,7 @@ def ignored_documents(caller: Caller) -> list[Document]:
     """Latest hour first. Counts of tokens are only for callers who may read all projects."""
     of_tokens = Q() if caller.readable_projects is None else ~Q(application="")
     names = readable_applications(caller).values("name")
-    rows = _kept().filter(Q(application="") | Q(application__in=names)).filter(of_tokens)
+    rows = _recent_reports().filter(Q(application="") | Q(application__in=names)).filter(of_tokens)
     rows = rows.order_by("-hour", "kind", "token_id", "application")
     tokens = dict(ApiToken.objects.filter(pk__in=rows.values("token_id")).values_list("pk", "name"))
     return [
@@ -40,5 +40,5 @@ def ignored_documents(caller: Caller) -> list[Document]:
     ]
 
 
-def _kept() -> QuerySet[IgnoredReport]:
+def _recent_reports() -> QuerySet[IgnoredReport]:
     return IgnoredReport.objects.filter(hour__gt=timezone.now() - HOURS_KEPT)

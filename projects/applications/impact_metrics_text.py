@@ -23,7 +23,7 @@ def _lines() -> Iterator[str]:
     for row in streamed(ImpactSeries.objects.order_by("name", "labels")):
         name = _name(row.name)
         if name != before:
-            yield f"# HELP {name} {_escaped(row.help)}"
+            yield f"# HELP {name} {_escape(row.help)}"
             yield f"# TYPE {name} {row.kind}"
             before = name
         labels = {_name(key): value for key, value in orjson.loads(row.labels).items()}
@@ -49,10 +49,10 @@ def _bound(text: str) -> str:
 def _braces(labels: dict[str, str]) -> str:
     if not labels:
         return ""
-    pairs = ",".join(f'{key}="{_escaped(value, quotes=True)}"' for key, value in labels.items())
+    pairs = ",".join(f'{key}="{_escape(value, quotes=True)}"' for key, value in labels.items())
     return f"{{{pairs}}}"
 
 
-def _escaped(text: str, *, quotes: bool = False) -> str:
+def _escape(text: str, *, quotes: bool = False) -> str:
     text = text.replace("\\", "\\\\").replace("\n", "\\n")
     return text.replace('"', '\\"') if quotes else text

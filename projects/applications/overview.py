@@ -38,15 +38,15 @@ def application_overview(caller: Caller, application: Application) -> Document:
 def _environment(
     name: str, instances: Sequence[ApplicationInstance], missing_flags: Sequence[str]
 ) -> Document:
-    frontend = [one for one in instances if one.sdk_type == "frontend"]
-    backend = [one for one in instances if one.sdk_type != "frontend"]
+    frontend = [instance for instance in instances if instance.sdk_type == "frontend"]
+    backend = [instance for instance in instances if instance.sdk_type != "frontend"]
     return {
         "name": name,
         "instanceCount": len(instances),
         "sdks": _sdks(instances),
         "frontendSdks": _sdks(frontend),
         "backendSdks": _sdks(backend),
-        "lastSeen": iso(max(one.seen_at for one in instances)),
+        "lastSeen": iso(max(instance.seen_at for instance in instances)),
         "issues": {"missingFeatures": missing_flags, "outdatedSdks": []},
     }
 

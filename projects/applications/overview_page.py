@@ -44,13 +44,13 @@ class AllApplicationsPage(ListPage):
         return (Filter("q", "Name"),)
 
     def rows(self, values: dict[str, str]) -> QuerySet[Any]:
-        found = ApplicationFilter.narrow(readable_applications(self.caller), query=values["q"])
+        applications = ApplicationFilter.narrow(readable_applications(self.caller), query=values["q"])
         lines = ProjectApplication.objects.filter(
             application_id=OuterRef("pk"),
             project_id__in=Project.objects.readable_by(self.caller).values("pk"),
         )
         seen = lines.order_by("-last_seen_at").values("last_seen_at")[:1]
-        return found.annotate(last_seen=Subquery(seen))
+        return applications.annotate(last_seen=Subquery(seen))
 
     def csv_lines(self, rows: Any) -> Iterator[Sequence[Any]]:
         applications = streamed(rows, CSV_ROWS)

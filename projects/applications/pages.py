@@ -151,6 +151,6 @@ def _sdks(sdks: Iterable[dict[str, Any]], oldest: dict[str, str]) -> Iterable[tu
     """The oldest version in the project if it is among them, and the newest ones."""
     for sdk in list(sdks)[:MAX_SDKS]:
         name, versions = sdk["name"], sdk["versions"]
-        shown = [version for version in versions[:-MAX_VERSIONS] if oldest.get(name) == version]
-        shown += versions[-MAX_VERSIONS:]
-        yield name, [Version(version, oldest.get(name) == version) for version in shown]
+        listed = [version for version in versions[:-MAX_VERSIONS] if oldest.get(name) == version]
+        listed += versions[-MAX_VERSIONS:]
+        yield name, [Version(version, oldest.get(name) == version) for version in listed]

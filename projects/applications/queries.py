@@ -128,8 +128,8 @@ def outdated_applications(projects: Collection[str] | None) -> list[OutdatedAppl
     if not old:
         return []
     rows = lines.filter(sdks__overlap=old).values_list("name", "sdks").distinct()
-    found = {(name, split_sdk(sdk)) for name, sdks in rows for sdk in sdks if sdk in set(old)}
-    return [OutdatedApplication(name, sdk, version, newest[sdk]) for name, (sdk, version) in sorted(found)]
+    outdated = {(name, split_sdk(sdk)) for name, sdks in rows for sdk in sdks if sdk in set(old)}
+    return [OutdatedApplication(name, sdk, version, newest[sdk]) for name, (sdk, version) in sorted(outdated)]
 
 
 def _range(sdks: Iterable[Document]) -> tuple[dict[str, str], dict[str, str]]:

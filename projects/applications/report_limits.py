@@ -105,31 +105,31 @@ def _ignored_applications(
     by_token: dict[int, set[str]] = {}
     for name in report.strategies.keys() - known.applications.keys():
         by_token.setdefault(report.tokens.get(name, 0), set()).add(name)
-    found: set[str] = set()
+    applications: set[str] = set()
     for token, names in by_token.items():
         subject = Subject(APPLICATION, token=token)
         beyond = names - quota.take(subject, names, settings.REPORT_APPLICATIONS_LIMIT, now=now)
         if beyond:
             ignored[subject] += len(beyond)
-            found |= beyond
-    return found
+            applications |= beyond
+    return applications
 
 
 def _ignored_instances(
     report: UsageReport, known: StoredUsage, applications: set[str], ignored: Counter[Subject], now: datetime
 ) -> set[Any]:
     """All instances of ignored applications, and new ones beyond the limit of their application."""
-    found = {place for place in report.instances if place.application in applications}
+    instances = {place for place in report.instances if place.application in applications}
     new: dict[str, set[Any]] = {}
-    for place in report.instances.keys() - known.instances.keys() - found:
+    for place in report.instances.keys() - known.instances.keys() - instances:
         new.setdefault(place.application, set()).add(place)
     for name, places in new.items():
         subject = Subject(INSTANCE, application=name)
         beyond = places - quota.take(subject, places, settings.REPORT_INSTANCES_LIMIT, now=now)
         if beyond:
             ignored[subject] += len(beyond)
-            found |= beyond
-    return found
+            instances |= beyond
+    return instances
 
 
 def write_ignored(cursor: Any, ignored: Counter[Subject], *, now: datetime) -> None:
@@ -152,5 +152,5 @@ def write_ignored(cursor: Any, ignored: Counter[Subject], *, now: datetime) -> N
 def _description(subject: Subject) -> str:
     if not subject.application and not subject.token:
         return f"new {subject.kind}s"
-    whose = f"application {subject.application}" if subject.application else f"token {subject.token}"
-    return f"new {subject.kind}s of {whose}"
+    owner = f"application {subject.application}" if subject.application else f"token {subject.token}"
+    return f"new {subject.kind}s of {owner}"

@@ -98,12 +98,12 @@ def _hold_flags(cursor: Any, known: StoredUsage, writes: Writes, *, skip_locked:
     statement = 'SELECT name FROM projects_flag WHERE name = ANY(%s) ORDER BY name COLLATE "C" FOR SHARE'
     statement += " SKIP LOCKED" if skip_locked else ""
     locked = _names(cursor, statement, writes.flags_to_hold)
-    others = writes.flags_to_hold - locked
-    if others and skip_locked:
-        busy = _names(cursor, "SELECT name FROM projects_flag WHERE name = ANY(%s)", others)
+    unlocked = writes.flags_to_hold - locked
+    if unlocked and skip_locked:
+        busy = _names(cursor, "SELECT name FROM projects_flag WHERE name = ANY(%s)", unlocked)
         if busy:
             raise FlagsLocked(busy)
-    gone = {known.flags.pop(name) for name in others}
+    gone = {known.flags.pop(name) for name in unlocked}
     if gone:
         writes.used = {use: at for use, at in writes.used.items() if use.flag in known.flags}
         writes.flags_seen = {place: at for place, at in writes.flags_seen.items() if place[0] not in gone}

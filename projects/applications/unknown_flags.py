@@ -35,7 +35,7 @@ def write_unknown_flags(
     }
     if not uses:
         return Counter()
-    stored = _stored(cursor, uses, known)
+    stored = _read_stored(cursor, uses, known)
     beyond = _beyond_limits(cursor, uses.keys() - stored.keys(), now)
     due = {
         use: at
@@ -46,7 +46,7 @@ def write_unknown_flags(
     return Counter(Subject(UNKNOWN_FLAG, application=use.application) for use in beyond)
 
 
-def _stored(cursor: Any, uses: Uses, known: StoredUsage) -> dict[FlagUse, datetime]:
+def _read_stored(cursor: Any, uses: Uses, known: StoredUsage) -> dict[FlagUse, datetime]:
     statement = """
         SELECT reported.application, u.name, u.environment, u.seen_at
           FROM unnest(%s::text[], %s::bigint[], %s::text[], %s::text[])

@@ -90,7 +90,7 @@ class UsageReport:
         if not count.yes and not count.no:
             return
         at = max(EARLIEST, min(at, now))
-        self._used(use, at)
+        self._note_use(use, at)
         if now - at < HOURS_KEPT:
             hour = at.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
             self.hours.setdefault((use, hour), Count()).add(count)
@@ -101,7 +101,7 @@ class UsageReport:
         for application, names in other.strategies.items():
             self.strategies.setdefault(application, set()).update(names)
         for use, at in other.used.items():
-            self._used(use, at)
+            self._note_use(use, at)
         for hour, count in other.hours.items():
             self.hours.setdefault(hour, Count()).add(count)
         self.tokens = other.tokens | self.tokens
@@ -109,6 +109,6 @@ class UsageReport:
             self.impact[series] = self.impact[series].then(sample) if series in self.impact else sample
         self.invalid_impact += other.invalid_impact
 
-    def _used(self, use: FlagUse, at: datetime) -> None:
+    def _note_use(self, use: FlagUse, at: datetime) -> None:
         self.strategies.setdefault(use.application, set())
         self.used[use] = max(at, self.used.get(use, at))

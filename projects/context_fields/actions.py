@@ -141,9 +141,9 @@ def access_context_field_with(
     caller: Caller, name: str, permission: Permission, *, project: str | None = None
 ) -> ContextField:
     """A field for which the caller has the permission. Raises NotFound, NoAccess."""
-    found = access_context_field(caller, name, project=project)
-    check_scope(caller, permission, OWN_PROJECT, found.project_id)
-    return found
+    field = access_context_field(caller, name, project=project)
+    check_scope(caller, permission, OWN_PROJECT, field.project_id)
+    return field
 
 
 def access_context_field_for_update(

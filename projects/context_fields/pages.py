@@ -58,7 +58,7 @@ class ContextFieldsPage(ListPage):
 
     def rows(self, values: dict[str, str]) -> list[FieldRow]:
         usage, text = context_field_usage(self.caller), values["q"]
-        found = ContextField.objects.readable_by(self.caller)
+        fields = ContextField.objects.readable_by(self.caller)
         return [
             FieldRow(
                 name=field.name,
@@ -69,7 +69,7 @@ class ContextFieldsPage(ListPage):
                 project=field.project_id or "",
                 flags=usage.get(field.name, UNUSED)["usedInFeatures"],
             )
-            for field in found.filter(Q(name__icontains=text) | Q(description__icontains=text))
+            for field in fields.filter(Q(name__icontains=text) | Q(description__icontains=text))
         ]
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:

@@ -67,17 +67,17 @@ def sort_environments(orders: Mapping[str, int], *, caller: Caller) -> None:
     """
     caller.check(Permission.ADMIN)
     rows = Environment.objects.select_for_update(no_key=True).filter(name__in=list(orders)).order_by("name")
-    found = {environment.name: environment for environment in rows}
-    if unknown := [name for name in orders if name not in found]:
+    environments = {environment.name: environment for environment in rows}
+    if unknown := [name for name in orders if name not in environments]:
         raise ValidationError.of(Problem(name, unknown_environment(name)) for name in unknown)
     events = []
-    for name, environment in found.items():
+    for name, environment in environments.items():
         before = environment_document(environment)
         environment.sort_order = orders[name]
         after = environment_document(environment)
         if after != before:
             events.append(_event(EventType.ENVIRONMENT_UPDATED, environment, before=before, after=after))
-    Environment.objects.bulk_update(found.values(), ["sort_order"])
+    Environment.objects.bulk_update(environments.values(), ["sort_order"])
     record_all(events, actor=caller)
 
 
@@ -92,14 +92,14 @@ def delete_environment(name: str, *, expected: Expected = None, caller: Caller) 
     check_expected(expected, before)
     check_environment_is_unused(environment)
     event = _event(EventType.ENVIRONMENT_DELETED, environment, before=before)
-    earlier = {"flags": _configured(name)}
+    earlier = {"flags": _read_configured(name)}
     remove_rows(Strategy.objects.filter(environment=environment))
     remove_rows(FlagEnvironment.objects.filter(environment=environment))
     environment.delete()
     record(replace(event, earlier=earlier), actor=caller)
 
 
-def _configured(environment: str) -> dict[str, Any]:
+def _read_configured(environment: str) -> dict[str, Any]:
     """What flags have in an environment, by name, without those that have nothing."""
     return {
         flag["name"]: {

@@ -106,8 +106,8 @@ class EnvironmentViewSet(ETagMixin, ViewSet):
         """List all environments in sort order. The counts cover the projects that the caller can read."""
         allowed = self.caller.readable_projects
         projects = None if allowed is None else sorted(allowed)
-        shown = environment_summaries(projects=projects)
-        return Response({"version": 1, "environments": shown})
+        summaries = environment_summaries(projects=projects)
+        return Response({"version": 1, "environments": summaries})
 
     @extend_schema(
         operation_id="createEnvironment", request=NewEnvironment, responses={201: EnvironmentRecord}

@@ -9,7 +9,7 @@ from rest_framework.response import Response
 from flagadmin.core.edit_conflicts import fingerprint
 from flagadmin.core.edit_conflicts.etags import ETagMixin
 from flagadmin.core.http.fields import validated
-from flagadmin.core.http.json_patch import PatchOperation, patched_object
+from flagadmin.core.http.json_patch import PatchOperation, patch_object
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from groups.viewsets import ViewSet
@@ -144,7 +144,7 @@ class FlagViewSet(ETagMixin, OnFlagViewSet):
 
 def _patch_changes(before: dict[str, Any], operations: Any) -> dict[str, Any]:
     """The changes made by a JSON Patch, by model field. Raises ValidationError."""
-    after = patched_object(before, operations, PATCHABLE)
+    after = patch_object(before, operations, PATCHABLE)
     changed = [key for key in PATCHABLE if before.get(key) != after.get(key)]
     return validated(FlagChanges(data={key: after.get(key) for key in changed}))
 

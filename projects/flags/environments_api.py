@@ -9,7 +9,7 @@ from rest_framework.decorators import action
 from rest_framework.response import Response
 
 from flagadmin.core.edit_conflicts.etags import ETagMixin
-from flagadmin.core.http.json_patch import PatchOperation, patched
+from flagadmin.core.http.json_patch import PatchOperation, apply_patch
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from playground.engine.definitions import VariantDefinition
@@ -119,7 +119,7 @@ class FlagVariantsViewSet(ETagMixin, OnFlagViewSet):
     )
     def edit(self, request: ApiRequest, project_id: str, name: str, environment: str) -> Response:
         """Change the list of variants with a JSON Patch."""
-        return self._edited(lambda before: patched(before, request.data))
+        return self._edited(lambda before: apply_patch(before, request.data))
 
     def _edited(self, edit: Callable[[Any], Any]) -> Response:
         def checked(before: Variants) -> Variants:

@@ -56,7 +56,7 @@ def set_roles(project_id: str, holder: Holders, roles: Iterable[int], *, caller:
 
 @transactional
 def replace_access(
-    project_id: str, given: Sequence[tuple[int, Sequence[Holders]]], *, caller: Caller
+    project_id: str, holders_by_role: Sequence[tuple[int, Sequence[Holders]]], *, caller: Caller
 ) -> None:
     """Replaces all access to the project. Users and groups that are not named lose their roles.
 
@@ -64,13 +64,16 @@ def replace_access(
     """
     _lock(project_id, caller)
     new_roles: dict[Key, set[int]] = {}
-    for role, holders in given:
-        for named in holders:
-            for pk in named.ids:
-                new_roles.setdefault((named.kind, pk), set()).add(role)
-    others = [Holders(kind, (pk,)) for kind, pk in _holders(project_id) - new_roles.keys()]
-    everyone = [*(named for _, holders in given for named in holders), *others]
-    roles = frozenset(role for role, _ in given)
+    for role, holders in holders_by_role:
+        for role_holders in holders:
+            for pk in role_holders.ids:
+                new_roles.setdefault((role_holders.kind, pk), set()).add(role)
+    former_holders = [Holders(kind, (pk,)) for kind, pk in _holders(project_id) - new_roles.keys()]
+    everyone = [
+        *(role_holders for _, holders in holders_by_role for role_holders in holders),
+        *former_holders,
+    ]
+    roles = frozenset(role for role, _ in holders_by_role)
     _change(project_id, everyone, roles, lambda key, current: frozenset(new_roles.get(key, ())), caller)
 
 
@@ -94,21 +97,21 @@ def _lock(project_id: str, caller: Caller) -> Project:
 def _change(
     project_id: str,
     holders: Sequence[Holders],
-    given: RoleIds,
+    role_ids: RoleIds,
     new: Callable[[Key, RoleIds], RoleIds],
     caller: Caller,
 ) -> None:
     project = _lock(project_id, caller)
     problems: list[Problem] = []
-    roles = _project_roles(given, problems)
-    found = [(kind, row) for named in holders for kind, row in _rows(named, problems)]
+    roles = _project_roles(role_ids, problems)
+    holder_rows = [(kind, row) for holder in holders for kind, row in _rows(holder, problems)]
     if problems:
         raise ValidationError.of(problems)
-    current = _roles_of(project, found)
+    current = _roles_of(project, holder_rows)
     new_roles = {key: new(key, roles_held) for key, roles_held in current.items()}
     _check_holds(caller, project, {role for key in current for role in new_roles[key] - current[key]})
     _write(project, current, new_roles)
-    names = {(kind, row.pk): str(row) for kind, row in found}
+    names = {(kind, row.pk): str(row) for kind, row in holder_rows}
     record_all(_events(project, names, current, new_roles, roles), actor=caller)
 
 
@@ -121,22 +124,22 @@ def _project_roles(ids: RoleIds, problems: list[Problem]) -> dict[int, str]:
     return known
 
 
-def _rows(named: Holders, problems: list[Problem]) -> list[tuple[str, Any]]:
+def _rows(holders: Holders, problems: list[Problem]) -> list[tuple[str, Any]]:
     """The named users or groups, locked in id order so that they cannot be deleted before commit.
 
     Raises NotFound for an unknown id in the URL; unknown ids in the body are added to ``problems``.
     """
-    model: Any = User if named.kind == "user" else Group
+    model: Any = User if holders.kind == "user" else Group
     rows = {
         row.pk: row
-        for row in model.objects.select_for_update(no_key=True).filter(pk__in=named.ids).order_by("id")
+        for row in model.objects.select_for_update(no_key=True).filter(pk__in=holders.ids).order_by("id")
     }
-    for missing in sorted(set(named.ids) - rows.keys()):
-        message = f"{named.kind.capitalize()} with id {missing} not found."
-        if named.path is None:
+    for missing in sorted(set(holders.ids) - rows.keys()):
+        message = f"{holders.kind.capitalize()} with id {missing} not found."
+        if holders.path is None:
             raise NotFound(message)
-        problems.append(Problem(named.path, message))
-    return [(named.kind, row) for row in rows.values()]
+        problems.append(Problem(holders.path, message))
+    return [(holders.kind, row) for row in rows.values()]
 
 
 def _holders(project_id: str) -> set[Key]:

@@ -162,7 +162,7 @@ class ProjectAccessViewSet(InProjectViewSet):
     def replace(self, request: ApiRequest, project_id: str) -> Response:
         """Replace all access to the project. Users and groups that are not named lose their access."""
         body = self.validated(WholeAccessBody)
-        given = [
+        holders_by_role = [
             (
                 role["id"],
                 [
@@ -172,7 +172,7 @@ class ProjectAccessViewSet(InProjectViewSet):
             )
             for index, role in enumerate(body["roles"])
         ]
-        actions.replace_access(project_id, given, caller=self.caller)
+        actions.replace_access(project_id, holders_by_role, caller=self.caller)
         return Response()
 
 
@@ -185,7 +185,7 @@ class RoleAccessViewSet(InProjectViewSet):
         """Add one role to users and groups."""
         body = self.validated(RoleAccessBody)
         holders = [
-            Holders(kind, tuple(named["id"] for named in body.get(f"{kind}s", ())), f"{kind}s")
+            Holders(kind, tuple(holder["id"] for holder in body.get(f"{kind}s", ())), f"{kind}s")
             for kind in ("user", "group")
         ]
         actions.add_roles(project_id, holders, [path_id(role_id, "roleId")], caller=self.caller)

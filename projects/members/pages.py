@@ -167,12 +167,12 @@ class RevokeRole(AccessAction):
         grant = Grant.objects.select_related("role", "user", "group").filter(
             project=self.project_id, pk=number(self.request.POST.get("grant", ""))
         )
-        found = grant.first()
-        if found is None:
+        revoked = grant.first()
+        if revoked is None:
             raise InvalidOperation("This role has already been revoked.")
-        kind, holder_id = ("user", found.user_id) if found.user_id else ("group", found.group_id)
-        remove_role(self.project_id, Holders(kind, (holder_id or 0,)), found.role_id, caller=self.caller)
-        return f"Revoked {found.role.name} from {found.user or found.group} in {self.project_id}."
+        kind, holder_id = ("user", revoked.user_id) if revoked.user_id else ("group", revoked.group_id)
+        remove_role(self.project_id, Holders(kind, (holder_id or 0,)), revoked.role_id, caller=self.caller)
+        return f"Revoked {revoked.role.name} from {revoked.user or revoked.group} in {self.project_id}."
 
 
 def number(text: str) -> int:

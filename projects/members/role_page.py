@@ -108,7 +108,7 @@ def permissions_by_subject(role: Role) -> Subjects:
     places: dict[str, list[str]] = {}
     for held in role.held_permissions():
         places.setdefault(held.permission, []).append(held.environment or "")
-    found: Subjects = []
+    subjects: Subjects = []
     for subject, permissions in SUBJECTS.items():
         lines: list[tuple[str, str, str]] = [
             (name, sentence, _where(permission, places[permission]))
@@ -121,8 +121,8 @@ def permissions_by_subject(role: Role) -> Subjects:
                 [(name, sentence, "") for name, sentence, _ in lines],
             )
         if lines:
-            found.append((subject, lines))
-    return found
+            subjects.append((subject, lines))
+    return subjects
 
 
 def _where(permission: Permission, environments: list[str]) -> str:

@@ -39,8 +39,8 @@ def create_project(
     project = Project(**{"id": "", **values})
     project.id = project.id or free_id(project.name)
     names, problems = _environments(environments)
-    if found := [*problems_of(project), *problems]:
-        raise ValidationError.of(found)
+    if all_problems := [*problems_of(project), *problems]:
+        raise ValidationError.of(all_problems)
     with name_is_free(f"A project with the id {project.pk} already exists."):
         project.save(force_insert=True)
     ProjectEnvironment.objects.bulk_create(
@@ -54,19 +54,19 @@ def create_project(
     return project
 
 
-def _environments(given: Sequence[str] | None) -> tuple[list[str], list[Problem]]:
+def _environments(names: Sequence[str] | None) -> tuple[list[str], list[Problem]]:
     rows = Environment.objects.all()
-    if given is None:
+    if names is None:
         return list(rows.filter(enabled=True).values_list("name", flat=True)), []
     known = set(rows.values_list("name", flat=True))
     problems = [
         Problem(f"environments[{index}]", unknown_environment(name))
-        for index, name in enumerate(given)
+        for index, name in enumerate(names)
         if name not in known
     ]
-    if not given:
+    if not names:
         problems.append(Problem("environments", f"at least one is needed. Available: {choices(known)}"))
-    return sorted(set(given) & known), problems
+    return sorted(set(names) & known), problems
 
 
 def free_id(name: str) -> str:

@@ -39,8 +39,8 @@ def latest_documents(ids: Sequence[str]) -> dict[str, Document]:
     """
     with connection.cursor() as cursor:
         cursor.execute(_LATEST, {"projects": list(ids), "used": list(_USED)})
-        found = {pk: _latest(*values) for pk, *values in cursor.fetchall()}
-    return {pk: found.get(pk) or _latest(None, None, None, False) for pk in ids}
+        documents = {pk: _latest(*values) for pk, *values in cursor.fetchall()}
+    return {pk: documents.get(pk) or _latest(None, None, None, False) for pk in ids}
 
 
 def _latest(

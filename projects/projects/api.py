@@ -201,7 +201,7 @@ class FlagFavoriteViewSet(OnFlagViewSet):
 
 
 def _switch(request: ApiRequest, name: str) -> bool:
-    given = request.query_params.get(name, "false")
-    if given not in ("true", "false"):
-        raise ValidationError.at(name, f"{given} is neither true nor false")
-    return given == "true"
+    value = request.query_params.get(name, "false")
+    if value not in ("true", "false"):
+        raise ValidationError.at(name, f"{value} is neither true nor false")
+    return value == "true"

@@ -16,7 +16,7 @@ from projects.console import PROJECTS, ActionPage, project_url
 from projects.models import Environment, FavoriteProject, Project, ProjectEnvironment
 from projects.projects.actions import create_project
 from projects.projects.favorites import set_project_favorite
-from projects.projects.queries import counted_projects
+from projects.projects.queries import annotate_flag_counts
 
 
 class ProjectsPage(ListPage):
@@ -43,16 +43,16 @@ class ProjectsPage(ListPage):
         projects = Project.objects.readable_by(self.caller).archived(self.archived)
         links = ProjectEnvironment.objects.filter(project=OuterRef("pk"))
         ordered = links.order_by("environment__sort_order", "environment_id")
-        found = counted_projects(projects).annotate(
+        counted = annotate_flag_counts(projects).annotate(
             favorite=Exists(mine), environment_names=ArraySubquery(ordered.values("environment_id"))
         )
         if text := values["q"]:
-            found = found.filter(
+            counted = counted.filter(
                 Q(name__icontains=text) | Q(id__icontains=text) | Q(description__icontains=text)
             )
         if values["favorite"]:
-            found = found.filter(favorite=True)
-        return found.order_by("-favorite", "name", "id")
+            counted = counted.filter(favorite=True)
+        return counted.order_by("-favorite", "name", "id")
 
     def csv_cells(self, row: Any) -> Sequence[Any]:
         return (

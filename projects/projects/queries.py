@@ -240,7 +240,7 @@ def project_environment_summaries(project: Project) -> list[Document]:
     ]
 
 
-def counted_projects(projects: QuerySet[Project]) -> QuerySet[Any]:
+def annotate_flag_counts(projects: QuerySet[Project]) -> QuerySet[Any]:
     """Annotates each project with its number of active, stale (but active) and archived flags."""
     return projects.annotate(
         stale_flags=Count("flags", filter=Q(flags__archived_at=None, flags__stale=True)),

@@ -10,7 +10,7 @@ from rest_framework.response import Response
 
 from flagadmin.core.edit_conflicts.etags import ETagMixin
 from flagadmin.core.http.fields import validated
-from flagadmin.core.http.json_patch import PatchOperation, patched_object
+from flagadmin.core.http.json_patch import PatchOperation, patch_object
 from flagadmin.core.unreadable_values import check_values
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
@@ -120,7 +120,7 @@ class StrategyViewSet(ETagMixin, OnFlagViewSet):
         """Change the strategy by a JSON Patch. A member that is removed gets its default; sortOrder stays."""
 
         def edit(before: Any) -> dict[str, Any]:
-            return validated(StrategyBody(data=patched_object(before, request.data, StrategyBody().fields)))
+            return validated(StrategyBody(data=patch_object(before, request.data, StrategyBody().fields)))
 
         expected = self.expected
         return Response(actions.edit_strategy(**where, edit=edit, expected=expected, caller=self.caller))

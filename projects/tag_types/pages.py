@@ -37,8 +37,8 @@ class TagTypesPage(ListPage):
 
     def rows(self, values: dict[str, str]) -> QuerySet[Any]:
         text = values["q"]
-        found = TagType.objects.filter(Q(name__icontains=text) | Q(description__icontains=text))
-        return found.annotate(used=Count("tags"))
+        tag_types = TagType.objects.filter(Q(name__icontains=text) | Q(description__icontains=text))
+        return tag_types.annotate(used=Count("tags"))
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(

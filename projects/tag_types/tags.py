@@ -59,8 +59,8 @@ def check_may_change_tags(caller: Caller) -> None:
 
 def _tagged_flags_for_update(caller: Caller, kind: str, value: str) -> list[Flag]:
     tagged = Exists(FlagTag.objects.filter(flag=OuterRef("pk"), tag_type_id=kind, value=value))
-    found = Flag.objects.readable_by(caller).filter(tagged).values_list("project_id", flat=True)
-    projects = lock_projects(caller, found)
+    project_ids = Flag.objects.readable_by(caller).filter(tagged).values_list("project_id", flat=True)
+    projects = lock_projects(caller, project_ids)
     for project in projects:
         caller.check(Permission.UPDATE_FEATURE, project=project)
     flags = Flag.objects.select_for_update(no_key=True).filter(tagged, project__in=projects)

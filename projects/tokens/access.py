@@ -25,7 +25,7 @@ def permission_for(verb: Verb, kind: str) -> Permission:
     return Permission[f"{verb}_{name}_API_TOKEN"] if name else Permission.ADMIN
 
 
-def kinds_allowed(caller: Caller, verb: Verb) -> list[str]:
+def find_allowed_kinds(caller: Caller, verb: Verb) -> list[str]:
     """The kinds of token for which the caller has the permission."""
     return [kind for kind in _KINDS if caller.can(permission_for(verb, kind))]
 
@@ -41,7 +41,7 @@ def check_any_kind(caller: Caller, verb: Verb) -> list[str]:
     Raises NoAccess naming the permissions of which one is needed.
     """
     caller.check_any(any_kind(verb))
-    return kinds_allowed(caller, verb)
+    return find_allowed_kinds(caller, verb)
 
 
 def readable_tokens(caller: Caller) -> QuerySet[ApiToken]:
@@ -61,15 +61,15 @@ def access_token_for_update(caller: Caller, key: str, verb: Literal["UPDATE", "D
     """The token, locked. Raises NoAccess, NotFound."""
     check_any_kind(caller, verb)
     tokens = ApiToken.objects.select_for_update(no_key=verb == "UPDATE").exclude(kind=Kind.PERSONAL)
-    found = list(with_key(tokens, key).order_by("id")[:2])
-    if len(found) != 1 or not _visible(caller, found[0]):
+    matching = list(with_key(tokens, key).order_by("id")[:2])
+    if len(matching) != 1 or not _visible(caller, matching[0]):
         raise NotFound("API token not found.")
-    caller.check(permission_for(verb, found[0].kind))
-    return found[0]
+    caller.check(permission_for(verb, matching[0].kind))
+    return matching[0]
 
 
 def _visible(caller: Caller, token: ApiToken) -> bool:
-    return any(token.kind in kinds_allowed(caller, verb) for verb in ("READ", "UPDATE", "DELETE"))
+    return any(token.kind in find_allowed_kinds(caller, verb) for verb in ("READ", "UPDATE", "DELETE"))
 
 
 def visible_tokens(caller: Caller) -> QuerySet[ApiToken]:
@@ -79,10 +79,10 @@ def visible_tokens(caller: Caller) -> QuerySet[ApiToken]:
     it may read. Raises NoAccess.
     """
     projects = projects_with(caller, Permission.READ_PROJECT_API_TOKEN)
-    kinds = kinds_allowed(caller, "READ") if projects else check_any_kind(caller, "READ")
-    named = ApiTokenProject.objects.filter(project_id__in=projects).values("token")
+    kinds = find_allowed_kinds(caller, "READ") if projects else check_any_kind(caller, "READ")
+    in_projects = ApiTokenProject.objects.filter(project_id__in=projects).values("token")
     tokens = ApiToken.objects.exclude(kind=Kind.PERSONAL)
-    return tokens.filter(Q(kind__in=kinds) | Q(pk__in=named))
+    return tokens.filter(Q(kind__in=kinds) | Q(pk__in=in_projects))
 
 
 def named_projects(token: ApiToken) -> list[str]:
@@ -94,11 +94,11 @@ def named_projects(token: ApiToken) -> list[str]:
 
 def scope_words(token: ApiToken, caller: Caller) -> str:
     """For example ``all projects · production``. Projects that the caller may not read are only counted."""
-    named = named_projects(token)
-    shown = sorted(project for project in named if caller.can_read(project))
-    if hidden := len(named) - len(shown):
-        shown.append(counted(hidden, "other"))
-    is_for_all = token.all_projects or named == ["*"]
-    projects = "all projects" if is_for_all else ", ".join(shown) or "no project"
+    project_ids = named_projects(token)
+    readable = sorted(project for project in project_ids if caller.can_read(project))
+    if hidden := len(project_ids) - len(readable):
+        readable.append(counted(hidden, "other"))
+    is_for_all = token.all_projects or project_ids == ["*"]
+    projects = "all projects" if is_for_all else ", ".join(readable) or "no project"
     environment = token.pending_scope["environment"] if token.pending_scope else token.environment_id
     return f"{projects} · {environment or 'all environments'}"

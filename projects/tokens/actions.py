@@ -132,8 +132,8 @@ def delete_project_token(project_id: str, key: str, *, caller: Caller) -> None:
     access_project(caller, project_id)
     caller.check(Permission.DELETE_PROJECT_API_TOKEN, project=project_id)
     token = access_project_token_for_update(project_id, key)
-    for other in scope_of(token):
-        if not caller.can(Permission.DELETE_PROJECT_API_TOKEN, project=other):
+    for project in scope_of(token):
+        if not caller.can(Permission.DELETE_PROJECT_API_TOKEN, project=project):
             raise NoAccess(
                 "This token also gives access to other projects, so it cannot be revoked in this one."
             )
@@ -246,7 +246,7 @@ def _problems_of_projects(new: NewToken, caller: Caller, locked: dict[str, Proje
 def access_project_token_for_update(project_id: str, key: str) -> ApiToken:
     """A token with the project in its scope, locked. Raises NotFound."""
     tokens = ApiToken.objects.select_for_update(of=("self",)).filter(scopes__project_id=project_id)
-    found = list(with_key(tokens, key).order_by("id")[:2])
-    if len(found) != 1:
+    matching = list(with_key(tokens, key).order_by("id")[:2])
+    if len(matching) != 1:
         raise NotFound(f"API token not found in project {project_id}.")
-    return found[0]
+    return matching[0]

@@ -72,7 +72,9 @@ class TokenViewSet(ViewSet):
         `environment`, it is for development.
         """
         new = new_token(self.validated(TokenCreateBody))
-        return _created(*actions.create_token(new, caller=self.caller, credential=credential_of(request)))
+        return _respond_created(
+            *actions.create_token(new, caller=self.caller, credential=credential_of(request))
+        )
 
     @extend_schema(operation_id="getApiTokensByName", responses=TokenList)
     def retrieve(self, request: ApiRequest, token: str) -> Response:
@@ -126,7 +128,7 @@ class ProjectTokenViewSet(InProjectViewSet):
     def create(self, request: ApiRequest, project_id: str) -> Response:
         """Create a token for this project only."""
         new = new_token(self.validated(TokenCreateBody), default_projects=[project_id])
-        return _created(
+        return _respond_created(
             *actions.create_project_token(
                 project_id, new, caller=self.caller, credential=credential_of(request)
             )
@@ -139,6 +141,6 @@ class ProjectTokenViewSet(InProjectViewSet):
         return Response()
 
 
-def _created(token: ApiToken, secret: str) -> Response:
+def _respond_created(token: ApiToken, secret: str) -> Response:
     record = token_record(token, actions.scope_of(token), secret=secret)
     return Response(record, status=201, headers={"Location": f"api-tokens/{token.pk}"})

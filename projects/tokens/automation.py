@@ -68,12 +68,10 @@ def create_automation(new: NewAutomation, *, caller: Caller) -> tuple[ApiToken, 
 def scope_sentence(new: NewAutomation) -> str:
     """``ci may turn flags on and off in production of checkout.``"""
     where = f"in {new.environment}" if new.environment else "in all environments"
-    return (
-        f"{new.name} may {_listed(CHANGES[each][0] for each in new.may)} {where} of {_listed(new.projects)}."
-    )
+    return f"{new.name} may {_join_words(CHANGES[each][0] for each in new.may)} {where} of {_join_words(new.projects)}."
 
 
-def _listed(words: Iterable[str]) -> str:
+def _join_words(words: Iterable[str]) -> str:
     *first, last = words
     return f"{', '.join(first)} and {last}" if first else last
 
@@ -91,7 +89,7 @@ def _role(new: NewAutomation, caller: Caller) -> Role:
     held = [HeldPermission(each.value, new.environment) for change in new.may for each in CHANGES[change][1]]
     return _same_role(set(held)) or create_role(
         _free_name(new),
-        description=f"For service accounts. {_listed(SHORT[each] for each in new.may)}, nothing else.",
+        description=f"For service accounts. {_join_words(SHORT[each] for each in new.may)}, nothing else.",
         type=Role.Type.CUSTOM.value,
         permissions=held,
         caller=caller,
@@ -99,19 +97,21 @@ def _role(new: NewAutomation, caller: Caller) -> Role:
 
 
 def _same_role(held: set[HeldPermission]) -> Role | None:
-    named = held.copy().pop()
+    permission = held.copy().pop()
     roles = Role.objects.filter(
         type=Role.Type.CUSTOM,
-        permissions__permission=named.permission,
-        permissions__environment=named.environment,
+        permissions__permission=permission.permission,
+        permissions__environment=permission.environment,
     )
     return next((role for role in roles.order_by("id") if set(role.held_permissions()) == held), None)
 
 
 def _free_name(new: NewAutomation) -> str:
     everything: Sequence[str] = tuple(CHANGES)
-    what = "Change flags" if set(new.may) == set(everything) else _listed(SHORT[each] for each in new.may)
-    name = f"{what} in {new.environment or 'all environments'}"
+    purpose = (
+        "Change flags" if set(new.may) == set(everything) else _join_words(SHORT[each] for each in new.may)
+    )
+    name = f"{purpose} in {new.environment or 'all environments'}"
     taken = set(Role.objects.filter(name__startswith=name).values_list("name", flat=True))
     names = (name if number == 1 else f"{name} ({number})" for number in count(1))
     return next(each for each in names if each not in taken)

@@ -14,7 +14,7 @@ from groups.models import ApiToken
 from groups.permissions import Permission
 from projects.access import projects_with
 from projects.models import Environment, Project
-from projects.tokens.access import kinds_allowed
+from projects.tokens.access import find_allowed_kinds
 from projects.tokens.actions import NewToken
 from projects.tokens.automation import CHANGES, NewAutomation
 
@@ -68,7 +68,7 @@ class TokenForm(forms.Form):
 
     def __init__(self, *args: Any, caller: Caller, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        anywhere = kinds_allowed(caller, "CREATE")
+        anywhere = find_allowed_kinds(caller, "CREATE")
         kinds = anywhere or [Kind.BACKEND, Kind.FRONTEND]
         offered = [(str(kind), words) for kind, (words, _) in PURPOSE.items() if kind in kinds]
         if caller.is_admin:
@@ -87,12 +87,12 @@ class TokenForm(forms.Form):
         if not anywhere:
             projects = projects.filter(id__in=projects_with(caller, Permission.CREATE_PROJECT_API_TOKEN))
             field.help_text = "Choose one: your roles let you create tokens for one project at a time."
-        named = [(p.pk, p.name if p.name == p.pk else f"{p.name} ({p.pk})") for p in projects]
-        if len(named) > MAX_OPTIONS:
+        project_choices = [(p.pk, p.name if p.name == p.pk else f"{p.name} ({p.pk})") for p in projects]
+        if len(project_choices) > MAX_OPTIONS:
             field.widget = TypedIds(attrs={"autocomplete": "off", "spellcheck": "false"})
             field.help_text = field.help_text or "Project ids, separated by commas. All projects: *"
         every = [("*", "All projects, including future ones")] if anywhere else []
-        field.choices = every + named
+        field.choices = every + project_choices
 
     def clean(self) -> dict[str, Any]:
         data = super().clean() or {}

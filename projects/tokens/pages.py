@@ -23,7 +23,7 @@ from projects.console import api_path
 from projects.models import Environment
 from projects.tokens.access import (
     check_any_kind,
-    kinds_allowed,
+    find_allowed_kinds,
     permission_for,
     scope_words,
     visible_tokens,
@@ -111,7 +111,7 @@ class TokensPage(ListPage):
                 for token in tokens
             ],
             may_create=bool(
-                kinds_allowed(self.caller, "CREATE")
+                find_allowed_kinds(self.caller, "CREATE")
                 or projects_with(self.caller, Permission.CREATE_PROJECT_API_TOKEN)
             ),
             **kwargs,
@@ -138,18 +138,18 @@ class NewTokenPage(ShowsSecretOnce, FormPage):
 
     def get_initial(self) -> dict[str, Any]:
         """A link may choose for the user: ``?type=automation&projects=shop&environment=production``."""
-        given = self.request.GET
+        query = self.request.GET
         return {
-            "type": given.get("type", ""),
-            "projects": given.getlist("projects"),
-            "environment": given.get("environment", ""),
+            "type": query.get("type", ""),
+            "projects": query.getlist("projects"),
+            "environment": query.get("environment", ""),
         }
 
     def submit(self, form: Any) -> str:
         if form.cleaned_data["type"] == AUTOMATION:
             return self.submit_automation(form.new_automation())
         new = form.new_token()
-        if kinds_allowed(self.caller, "CREATE"):
+        if find_allowed_kinds(self.caller, "CREATE"):
             token, secret = create_token(new, caller=self.caller)
         else:
             if len(new.projects or ()) != 1:

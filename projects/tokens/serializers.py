@@ -138,18 +138,18 @@ def new_token(data: dict[str, Any], *, default_projects: Sequence[str] = (EVERY,
 
 def token_record(token: ApiToken, projects: Iterable[str], *, secret: str | None = None) -> dict[str, Any]:
     """``projects`` are those of the token's scope, or those that a pending token names."""
-    named = [EVERY] if token.all_projects else sorted(projects)
+    project_ids = [EVERY] if token.all_projects else sorted(projects)
     environment = token.pending_scope["environment"] if token.pending_scope else token.environment_id
     identifier = find_identifier(token)
     record = {
         "id": token.pk,
         "tokenName": token.name,
         "environment": environment or EVERY,
-        "projects": named,
+        "projects": project_ids,
         "secret": secret or token.prefix + ELLIPSIS,
         "type": token.type_name or token.kind,
         "alias": token.alias,
-        "project": ",".join(named) or "[]",
+        "project": ",".join(project_ids) or "[]",
         "createdAt": iso(token.created_at),
         "expiresAt": iso(token.expires_at),
         "seenAt": iso(token.seen_at),
@@ -169,9 +169,11 @@ def token_records(tokens: Iterable[ApiToken], caller: Caller, credential: str | 
     missing = missing_for(tokens)
     records = []
     for token in tokens:
-        shown = [project for project in named_projects(token) if project == EVERY or caller.can_read(project)]
+        readable = [
+            project for project in named_projects(token) if project == EVERY or caller.can_read(project)
+        ]
         secret = recover_secret(credential, token) if credential else None
-        records.append(token_record(token, shown, secret=secret))
+        records.append(token_record(token, readable, secret=secret))
         if token.pk in missing:
             records[-1]["pendingFor"] = missing[token.pk]
     return records

@@ -38,11 +38,11 @@ def create_init_tokens(environ: Mapping[str, str] | None = None) -> int:
     places = Places.read()
     created = 0
     for variable, kind in VARIABLES.items():
-        for named in read_tokens(variable, environ.get(variable, ""), kind):
-            if isinstance(named.new, Malformed):
-                log.warning("%s is not taken: %s", named.where, named.new)
+        for token in read_tokens(variable, environ.get(variable, ""), kind):
+            if isinstance(token.new, Malformed):
+                log.warning("%s is not taken: %s", token.where, token.new)
             else:
-                created += _take(named.where, named.secret, named.new, places)
+                created += _take(token.where, token.secret, token.new, places)
     activate_tokens(caller=Caller.system())
     return created
 

@@ -109,11 +109,11 @@ def _new_token(entry: Entry, kind: str, variable: str) -> NewToken:
 
 
 def _check_type(entry: Entry, kind: str) -> None:
-    named = KINDS.get((entry.type or kind).lower())
-    if named is None:
+    named_kind = KINDS.get((entry.type or kind).lower())
+    if named_kind is None:
         raise Malformed("its type must be admin, backend, client or frontend.")
-    if named != kind:
-        raise Malformed(f"its type is {named}; name it in INIT_{named.upper()}_API_TOKENS.")
+    if named_kind != kind:
+        raise Malformed(f"its type is {named_kind}; name it in INIT_{named_kind.upper()}_API_TOKENS.")
 
 
 def _parts(entry: Entry, form: str) -> tuple[str, str, str]:

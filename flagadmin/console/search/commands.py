@@ -17,7 +17,7 @@ from projects.console import flag_url, project_url
 from projects.flags.queries import production_toggles, search_flags
 from projects.models import Flag
 from projects.projects.queries import search_new_flag_projects
-from projects.tokens.access import kinds_allowed
+from projects.tokens.access import find_allowed_kinds
 
 Words = Sequence[str]
 # What people type who look for a page, by its label in the navigation.
@@ -110,7 +110,7 @@ def _pages(caller: Caller) -> Iterator[Command]:
 def _actions(caller: Caller) -> Iterator[Command]:
     """Those that need no row, as far as the caller may perform them."""
     admin = caller.is_admin
-    may_create_token = kinds_allowed(caller, "CREATE") or projects_with(
+    may_create_token = find_allowed_kinds(caller, "CREATE") or projects_with(
         caller, Permission.CREATE_PROJECT_API_TOKEN
     )
     yield Command("Import flags", reverse("import"), synonyms=("upload", "file"))

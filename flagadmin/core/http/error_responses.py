@@ -151,10 +151,10 @@ def previous_page(request: HttpRequest) -> str:
     """The URL of the page of this installation that led here, "" if there is none."""
     came_from = request.headers.get("Referer", "")
     try:
-        here = urlsplit(came_from).netloc == request.get_host()
+        is_same_site = urlsplit(came_from).netloc == request.get_host()
     except (ValueError, django_errors.DisallowedHost):
         return ""
-    return came_from if here and came_from != request.build_absolute_uri() else ""
+    return came_from if is_same_site and came_from != request.build_absolute_uri() else ""
 
 
 def logged_record(error: AppError, exc: BaseException | None = None) -> dict[str, Any]:

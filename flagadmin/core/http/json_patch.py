@@ -43,17 +43,17 @@ class PatchOperation(Body):
         return attrs
 
 
-def patched(document: Any, operations: Any) -> Any:
+def apply_patch(document: Any, operations: Any) -> Any:
     """The patched document. Raises ValidationError for an invalid or inapplicable patch."""
     body = PatchOperation(data=operations, many=True)
     body.is_valid(raise_exception=True)
     after = deepcopy(document)
     for number, operation in enumerate(operations):
-        after = _applied(after, operation, f"[{number}]")
+        after = _apply(after, operation, f"[{number}]")
     return after
 
 
-def _applied(document: Any, operation: dict[str, Any], place: str) -> Any:
+def _apply(document: Any, operation: dict[str, Any], place: str) -> Any:
     try:
         return jsonpatch.apply_patch(document, [operation], in_place=True)
     except jsonpatch.JsonPatchTestFailed as exc:
@@ -63,9 +63,9 @@ def _applied(document: Any, operation: dict[str, Any], place: str) -> Any:
         raise ValidationError.at(place, f"{pointers} does not exist.") from exc
 
 
-def patched_object(document: dict[str, Any], operations: Any, changeable: Collection[str]) -> dict[str, Any]:
+def patch_object(document: dict[str, Any], operations: Any, changeable: Collection[str]) -> dict[str, Any]:
     """The patched object. Raises ValidationError if the patch changes members other than ``changeable``."""
-    after = patched(document, operations)
+    after = apply_patch(document, operations)
     if not isinstance(after, dict):
         raise ValidationError("The patch replaces the object by something else.")
     changed = {key for key in document.keys() | after.keys() if document.get(key) != after.get(key)}

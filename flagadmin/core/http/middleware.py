@@ -29,9 +29,9 @@ CONTENT_SECURITY_POLICY = (
 _FORWARDED_ID = re.compile(r"[A-Za-z0-9._-]{8,64}\Z")
 
 
-def request_id_for(given: str) -> str:
+def request_id_for(header: str) -> str:
     """The id of a request with this X-Request-Id header: the same, or a new one if it is not of our form."""
-    return given if _FORWARDED_ID.match(given) else os.urandom(16).hex()
+    return header if _FORWARDED_ID.match(header) else os.urandom(16).hex()
 
 
 class RequestIdMiddleware:

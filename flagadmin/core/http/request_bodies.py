@@ -223,9 +223,9 @@ def check_bounds(data: Any, bounds: Bounds) -> None:
     raise errors.ValidationError(f"The body must be nested at most {bounds.depth} levels deep.")
 
 
-def _too_many(data: Any, found: list | dict, allowed: str) -> AppError:
-    path = _place_of(data, lambda value: value is found) or ""
-    return errors.ValidationError.at(path, f"{allowed}, not {len(found):,}")
+def _too_many(data: Any, collection: list | dict, allowed: str) -> AppError:
+    path = _place_of(data, lambda value: value is collection) or ""
+    return errors.ValidationError.at(path, f"{allowed}, not {len(collection):,}")
 
 
 def _has_nul(value: Any) -> bool:

@@ -58,12 +58,12 @@ class Command(BaseCommand):
         )
         return create_token(new, caller=caller)[1]
 
-    def _projects(self, given: str | None, kind: str) -> tuple[str, ...] | None:
-        if given is None and kind != ApiToken.Kind.ADMIN:
+    def _projects(self, ids: str | None, kind: str) -> tuple[str, ...] | None:
+        if ids is None and kind != ApiToken.Kind.ADMIN:
             raise CommandError("--projects is required: ids separated by commas, or '*' for all projects.")
-        if given is None or given.strip() == EVERY:
+        if ids is None or ids.strip() == EVERY:
             return None
-        return tuple(dict.fromkeys(part.strip() for part in given.split(",") if part.strip()))
+        return tuple(dict.fromkeys(part.strip() for part in ids.split(",") if part.strip()))
 
     def _user(self, given: str | None) -> User:
         if not given:

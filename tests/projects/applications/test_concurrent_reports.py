@@ -131,8 +131,8 @@ def test_posts_that_wait_share_a_transaction(monkeypatch: pytest.MonkeyPatch) ->
     with ThreadPoolExecutor(9) as pool:
         pool.submit(submit, "i-0")
         wait_until(lambda: written)
-        others = [pool.submit(submit, f"i-{n}") for n in range(1, 9)]
-        wait_until(lambda: len(report_batcher._waiting) == len(others))
+        waiting = [pool.submit(submit, f"i-{n}") for n in range(1, 9)]
+        wait_until(lambda: len(report_batcher._waiting) == len(waiting))
         release.set()
     assert written == [1, 8]
     assert ApplicationInstance.objects.count() == 9

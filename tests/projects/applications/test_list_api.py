@@ -268,7 +268,7 @@ def test_the_number_of_statements_does_not_grow(api, five: None, django_assert_n
 
 
 @pytest.mark.parametrize(
-    ("query", "path", "named"),
+    ("query", "path", "text"),
     [
         ("limit=0", "limit", "1 to 1000"),
         ("limit=-1", "limit", "1 to 1000"),
@@ -284,12 +284,12 @@ def test_the_number_of_statements_does_not_grow(api, five: None, django_assert_n
         ("query=" + ",".join("x" * 101), "query", "100"),
     ],
 )
-def test_anything_else_is_refused(api, shop, query: str, path: str, named: str) -> None:
+def test_anything_else_is_refused(api, shop, query: str, path: str, text: str) -> None:
     answer = api["viewer"].get(f"/api/admin/projects/default/applications?{query}")
     assert answer.status_code == 400
     assert answer.json()["name"] == "ValidationError"
     assert [problem["path"] for problem in answer.json()["details"]] == [path]
-    assert named in answer.json()["details"][0]["message"]
+    assert text in answer.json()["details"][0]["message"]
 
 
 def test_every_problem_is_named_at_once(api, shop) -> None:
@@ -315,7 +315,7 @@ def test_an_unknown_project(api, project: str) -> None:
         ("nobody", "shop", 401),
     ],
 )
-def test_who_may_see_it(api, caller: str, project: str, status: int) -> None:
+def test_only_readers_of_the_project_see_the_list(api, caller: str, project: str, status: int) -> None:
     answer = api[caller].get(f"/api/admin/projects/{project}/applications")
     assert answer.status_code == status
 

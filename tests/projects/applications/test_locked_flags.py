@@ -31,14 +31,14 @@ WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
 @contextmanager
 def held(statement: str, *parameters: Any) -> Iterator[Callable[[], None]]:
     """A second connection holds the rows, as an import does. Gives what lets them go."""
-    other = connection.copy()
+    locking = connection.copy()
     try:
-        other.set_autocommit(False)
-        with other.cursor() as cursor:
+        locking.set_autocommit(False)
+        with locking.cursor() as cursor:
             cursor.execute(statement, parameters)
-        yield other.rollback
+        yield locking.rollback
     finally:
-        other.close()
+        locking.close()
 
 
 @pytest.fixture

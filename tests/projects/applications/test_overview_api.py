@@ -20,7 +20,7 @@ def web(shop, sdk: Sdk) -> None:
     make_sdk("production").register("web", "w-2")
 
 
-def test_overview(api, web: None) -> None:
+def test_an_overview_counts_by_environment(api, web: None) -> None:
     body = api["viewer"].get(f"{WEB}/overview").json()
     assert (body["projects"], body["featureCount"]) == (["default", "shop"], 2)
     development, production = body["environments"]
@@ -47,8 +47,8 @@ def test_noting_what_it_is(api, web: None) -> None:
     response = api["editor"].post(WEB, {"url": "https://wiki.example/web", "icon": "web"}, format="json")
     assert (response.status_code, response.content) == (202, b"")
     assert api["editor"].post(WEB, {"icon": "web"}, format="json").status_code == 202
-    shown = api["viewer"].get(WEB).json()
-    assert (shown["url"], shown["icon"], shown["color"]) == ("https://wiki.example/web", "web", None)
+    overview = api["viewer"].get(WEB).json()
+    assert (overview["url"], overview["icon"], overview["color"]) == ("https://wiki.example/web", "web", None)
     [event] = events("application-updated")
     assert (event.subject, event.before) == ("web", {"url": None, "icon": None})
 

@@ -34,11 +34,11 @@ def test_each_application_with_its_projects(browse, used):
 
 
 @pytest.mark.parametrize(
-    ("query", "found"),
+    ("query", "expected"),
     [("", ["cron", "web"]), ("q=WE", ["web"]), ("sort=-name", ["web", "cron"]), ("q=nosuch", [])],
 )
-def test_it_is_searched_and_sorted(browse, used, query, found):
-    assert names(browse("reader"), query) == [[name, "shop"] for name in found]
+def test_it_is_searched_and_sorted(browse, used, query, expected):
+    assert names(browse("reader"), query) == [[name, "shop"] for name in expected]
 
 
 def test_applications_of_projects_one_may_not_read_are_not_listed(browse, used):

@@ -66,7 +66,7 @@ def test_the_csv_has_every_version(browse, used):
 
 
 @pytest.mark.parametrize(
-    ("query", "found"),
+    ("query", "expected"),
     [
         ("q=WEB", ["web"]),
         ("q=go-sdk", ["cron"]),
@@ -78,10 +78,10 @@ def test_the_csv_has_every_version(browse, used):
         ("sort=environments", ["cron", "web"]),
     ],
 )
-def test_it_is_searched_filtered_and_sorted(browse, used, query, found):
-    assert names(browse("reader"), query) == found
+def test_it_is_searched_filtered_and_sorted(browse, used, query, expected):
+    assert names(browse("reader"), query) == expected
     page = browse("reader").get(f"{URL}?{query}")
-    assert re.findall(r'href="/applications/(\w+)/"', page.text) == found
+    assert re.findall(r'href="/applications/(\w+)/"', page.text) == expected
 
 
 def test_no_more_instances_are_written_than_the_limit(browse, used, settings):
@@ -138,9 +138,9 @@ def test_what_an_application_uses(browse, used):
 
 
 def test_its_flags_are_narrowed_down(browse, used):
-    found = listed(browse("reader"), "q=CAR&environment=production", url="/applications/web/")
+    csv_lines = listed(browse("reader"), "q=CAR&environment=production", url="/applications/web/")
 
-    assert [line[:3] for line in found] == [["cart", "shop", "production"]]
+    assert [line[:3] for line in csv_lines] == [["cart", "shop", "production"]]
 
 
 def test_a_name_with_a_slash_opens(browse, used):

@@ -158,7 +158,7 @@ def comparable(record: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def test_recorded(usage: None) -> None:
+def test_lists_are_as_the_reference_answered_them(usage: None) -> None:
     """All cases on one replay of the setup, every difference told at once."""
     caller = client(make_token("admin"))
     differences = [difference for name in CASES if (difference := compare(caller, name))]

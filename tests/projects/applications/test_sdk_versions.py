@@ -8,7 +8,7 @@ from projects.applications.sdk_versions import group_sdks, split_sdk, version_ke
 
 
 @pytest.mark.parametrize(
-    ("said", "expected"),
+    ("reported", "expected"),
     [
         ("unleash-node-sdk:6.12.1", ("unleash-node-sdk", "6.12.1")),
         ("nocolon", ("nocolon", "")),
@@ -16,8 +16,8 @@ from projects.applications.sdk_versions import group_sdks, split_sdk, version_ke
         ("unleash-client-php:", ("unleash-client-php", "")),
     ],
 )
-def test_name_and_version(said: str, expected: tuple[str, str]) -> None:
-    assert split_sdk(said) == expected
+def test_name_and_version(reported: str, expected: tuple[str, str]) -> None:
+    assert split_sdk(reported) == expected
 
 
 def test_versions_are_in_version_order() -> None:
@@ -30,8 +30,8 @@ def test_versions_are_in_version_order() -> None:
 
 
 def test_sdks_are_grouped_by_name() -> None:
-    said = ["b:2", "nocolon", "B:1", "b:10", "b:2"]
-    assert group_sdks(said) == [
+    reported = ["b:2", "nocolon", "B:1", "b:10", "b:2"]
+    assert group_sdks(reported) == [
         {"name": "B", "versions": ["1"]},
         {"name": "b", "versions": ["2", "10"]},
         {"name": "nocolon", "versions": []},

@@ -56,7 +56,9 @@ def apps(db: None) -> None:
         ("  ", sorted(APPS)),
     ],
 )
-def test_search(api, apps: None, query: str, expected: list[str]) -> None:
+def test_a_search_finds_parts_of_names_sdks_and_environments(
+    api, apps: None, query: str, expected: list[str]
+) -> None:
     from urllib.parse import quote
 
     assert names(api, f"?query={quote(query)}") == expected

@@ -14,9 +14,9 @@ def test_created_as_the_reference_shows_it(api):
     body = {"name": "refTier", "legalValues": [{"value": "a"}, {"value": "b", "description": "second"}]}
     response = api["editor"].post(URL, body)
     assert response.status_code == 201
-    shown = api["viewer"].get(f"{URL}/refTier").json()
-    assert shown.pop("createdAt").endswith("Z")
-    assert shown == {
+    field = api["viewer"].get(f"{URL}/refTier").json()
+    assert field.pop("createdAt").endswith("Z")
+    assert field == {
         "name": "refTier",
         "description": None,
         "stickiness": False,
@@ -62,15 +62,15 @@ def test_a_change_that_changes_nothing_is_no_event(api):
 
 def test_legal_values_one_by_one(api):
     api["editor"].post(URL, {"name": "tier", "legalValues": [{"value": "a"}]})
-    one = f"{URL}/tier/legal-values"
-    assert api["editor"].post(one, {"value": "b/c", "description": "new"}).status_code == 200
-    assert api["editor"].post(one, {"value": "a", "description": "described"}).status_code == 200
+    legal_values = f"{URL}/tier/legal-values"
+    assert api["editor"].post(legal_values, {"value": "b/c", "description": "new"}).status_code == 200
+    assert api["editor"].post(legal_values, {"value": "a", "description": "described"}).status_code == 200
     assert ContextField.objects.get(name="tier").legal_values == [
         {"value": "a", "description": "described"},
         {"value": "b/c", "description": "new"},
     ]
-    assert api["editor"].delete(f"{one}/b/c").status_code == 200
-    assert api["editor"].delete(f"{one}/never-there").status_code == 200
+    assert api["editor"].delete(f"{legal_values}/b/c").status_code == 200
+    assert api["editor"].delete(f"{legal_values}/never-there").status_code == 200
     assert [item["value"] for item in ContextField.objects.get(name="tier").legal_values] == ["a"]
 
 
@@ -115,7 +115,7 @@ def test_legal_values_that_are_refused(api, values, path):
     assert path in [problem["path"] for problem in record["details"]]
 
 
-def test_a_taken_name(api):
+def test_a_taken_name_is_refused(api):
     refused(api["editor"].post(URL, {"name": "userId"}), 409, "NameExistsError")
     refused(api["editor"].post(f"{URL}/validate", {"name": "userId"}), 409, "NameExistsError")
     assert api["editor"].post(f"{URL}/validate", {"name": "free"}).status_code == 200

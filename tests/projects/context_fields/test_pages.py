@@ -26,15 +26,15 @@ def test_fields_are_listed_with_their_values_and_use(browse, plan):
     assert rows[1] == ["plan", "free, pro, enterprise", "", "", "1"]
 
 
-def test_creating(browse, plan):
-    given = {
+def test_a_field_is_created_with_its_legal_values(browse, plan):
+    form = {
         "name": "tier",
         "sort_order": "3",
         "stickiness": "on",
         "legal_values": "gold :: the best\r\n\r\nsilver",
     }
 
-    answer = browse("editor").post("/context-fields/new", given)
+    answer = browse("editor").post("/context-fields/new", form)
 
     assert answer["Location"] == "/context-fields/"
     field = ContextField.objects.get(pk="tier")
@@ -73,7 +73,7 @@ def test_a_name_that_is_taken(browse, plan):
     assert "A context field named plan already exists." in page_text(refused)
 
 
-def test_changing(browse, plan):
+def test_a_field_is_changed(browse, plan):
     browse("editor").post("/context-fields/plan/", {"sort_order": "1", "legal_values": "free\r\npro"})
 
     plan.refresh_from_db()

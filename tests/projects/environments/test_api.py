@@ -49,7 +49,7 @@ def test_created_changed_and_deleted(api):
     assert [event.type for event in events(*set(kinds))] == kinds
 
 
-def test_sorted(api):
+def test_an_admin_sorts_environments_by_known_names_only(api):
     assert api["admin"].put(f"{URL}/sort-order", {"development": 9, "production": 1}).status_code == 200
     assert [e.name for e in Environment.objects.all()] == ["production", "development"]
     record = refused(api["admin"].put(f"{URL}/sort-order", {"nosuch": 1}), 400, "ValidationError")
@@ -75,7 +75,7 @@ def test_deleted_with_what_flags_had_there(api, shop):
     assert not Strategy.objects.filter(flag=flag).exists()
 
 
-def test_names(api):
+def test_a_name_that_is_taken_or_malformed_is_refused(api):
     refused(api["admin"].post(URL, {"name": "production", "type": "x"}), 409, "NameExistsError")
     refused(api["admin"].post(f"{URL}/validate", {"name": "production"}), 409, "NameExistsError")
     refused(api["admin"].post(f"{URL}/validate", {"name": "a b"}), 400, "ValidationError")
@@ -135,7 +135,7 @@ def test_a_project_keeps_where_flags_are_on(api):
     refused(api["owner"].delete(f"{SHOP}/development"), 400, "ValidationError")
 
 
-def test_default_strategy(api):
+def test_a_default_strategy_is_stored_as_text_and_shown(api):
     strategy = {"name": "flexibleRollout", "parameters": {"rollout": 50}}
     stored = api["owner"].post(f"{SHOP}/production/default-strategy", strategy)
     assert stored.status_code == 200
@@ -167,18 +167,18 @@ def test_default_strategies_that_are_refused(api, strategy, path):
     assert [problem["path"] for problem in record["details"]] == [path]
 
 
-def test_unknown_places(api):
+def test_places_that_are_not_there_are_not_found(api):
     refused(api["owner"].post(SHOP, {"environment": "nosuch"}), 400, "ValidationError")
     refused(api["owner"].delete(f"{SHOP}/nosuch"), 404, "NotFoundError")
     body = {"name": "default"}
     refused(api["owner"].post(f"{SHOP}/nosuch/default-strategy", body), 404, "NotFoundError")
-    other = "/api/admin/projects/default/environments"
-    refused(api["owner"].post(other, {"environment": "production"}), 404, "NotFoundError")
+    of_default = "/api/admin/projects/default/environments"
+    refused(api["owner"].post(of_default, {"environment": "production"}), 404, "NotFoundError")
     refused(api["owner"].get(f"{URL}/project/default"), 404, "NotFoundError")
 
 
 @pytest.mark.parametrize("who", ["viewer", "member", "editor"])
-def test_who_may_not(api, who):
+def test_changes_in_a_project_without_the_permission_are_refused(api, who):
     refused(api[who].post(SHOP, {}), 403, "NoAccessError")
     refused(api[who].delete(f"{SHOP}/production"), 403, "NoAccessError")
     refused(api[who].post(f"{SHOP}/production/default-strategy", {}), 403, "NoAccessError")

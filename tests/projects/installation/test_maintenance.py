@@ -38,7 +38,7 @@ def on(api):
     assert switch(api, True).status_code == 204
 
 
-def test_switching(api):
+def test_maintenance_mode_is_switched_on_and_off(api):
     assert api["viewer"].get(URL).json() == {"enabled": False}
     response = switch(api, True)
     assert (response.status_code, response.content) == (204, b"")
@@ -69,7 +69,7 @@ def test_the_permission_is_enough(api, people):
 
 
 @pytest.mark.parametrize("body", [{}, {"enabled": None}, {"enabled": "maybe"}, {"enabled": []}, []])
-def test_malformed(api, body):
+def test_a_body_without_a_boolean_is_refused(api, body):
     assert api["admin"].post(URL, body).status_code == 400
 
 

@@ -43,7 +43,7 @@ class TestOrigins:
             "https://old.example.org",
         )
 
-    def test_set(self, api, frontend):
+    def test_an_admin_sets_the_origins(self, api, frontend):
         assert allowed(frontend) == "*"
         body = {"frontendApiOrigins": [f"{APP}/", "HTTPS://Other.example.org:8443", APP]}
         response = api["admin"].post(CORS, body)
@@ -55,20 +55,20 @@ class TestOrigins:
         event = AuditEvent.objects.get(type="setting-updated")
         assert (event.before, event.after) == ({"frontend_origins": None}, {"frontend_origins": stored})
 
-    def test_none_at_all(self, api, frontend):
+    def test_an_empty_list_allows_no_origin(self, api, frontend):
         api["admin"].post(CORS, {"frontendApiOrigins": []})
         assert allowed(frontend) is None
 
     @pytest.mark.parametrize(
         "origin", ["app.example.org", "https://", "https://a/b", "https://u@a", "https://a,b", "null", "**"]
     )
-    def test_what_is_no_origin(self, api, origin):
+    def test_what_is_no_origin_is_refused(self, api, origin):
         response = api["admin"].post(CORS, {"frontendApiOrigins": [APP, origin]})
         assert response.status_code == 400
         assert response.json()["details"][0]["path"] == "frontendApiOrigins[1]"
 
     @pytest.mark.parametrize("origins", [None, "*", [None], [1, {}], ["*"] * 101])
-    def test_malformed(self, api, origins):
+    def test_anything_but_a_list_of_origins_is_refused(self, api, origins):
         assert api["admin"].post(CORS, {"frontendApiOrigins": origins}).status_code == 400
 
     @pytest.mark.parametrize("name", ["editor", "viewer", "owner", "outsider"])
@@ -84,7 +84,7 @@ class TestOrigins:
         assert "nonsense is no origin" in refused.text
 
 
-def test_ui_config(api, settings):
+def test_the_configuration_for_the_console_of_clients(api, settings):
     settings.PUBLIC_URL = "https://flags.example.org"
     config = api["outsider"].get("/api/admin/ui-config").json()
     assert config["version"] == __version__
@@ -126,7 +126,7 @@ class TestStatistics:
         largest = ("maxEnvironmentStrategies", "maxConstraints", "maxConstraintValues")
         assert [counts[name] for name in largest] == [3, 2, 3]
 
-    def test_what_happened(self, api, shop):
+    def test_statistics_add_up_what_happened(self, api, shop):
         yesterday = datetime.now(UTC).replace(hour=5, minute=0, second=0, microsecond=0) - timedelta(days=1)
         for number, (yes, variants) in enumerate([(1, {"a": 1, "b": 2}), (0, {}), (3, {"a": 3})]):
             UsageHour.objects.create(
@@ -153,7 +153,7 @@ class TestStatistics:
         assert first == second
         assert len(first) == 36
 
-    def test_csv(self, api):
+    def test_statistics_as_csv_have_one_line(self, api):
         answer = api["admin"].get(f"{STATISTICS}/csv")
         assert answer["Content-Type"].startswith("text/csv")
         header, line = csv.reader(io.StringIO(answer.getvalue().decode()))

@@ -22,19 +22,19 @@ def crew(people):
     return group
 
 
-def test_shown(api, people, crew):
+def test_access_shows_users_and_groups_with_their_roles(api, people, crew):
     Grant.objects.create(role_id=BuiltIn.READER, project_id="shop", user=people["member"])
     Grant.objects.create(role_id=BuiltIn.MEMBER, project_id="shop", group=crew)
-    shown = api["reader"].get(f"{SHOP}/access").json()
-    assert [(u["username"], u["roleId"], u["roles"]) for u in shown["users"]] == [
+    access = api["reader"].get(f"{SHOP}/access").json()
+    assert [(u["username"], u["roleId"], u["roles"]) for u in access["users"]] == [
         ("owner", 4, [4]),
         ("member", 5, [5, 6]),
         ("reader", 6, [6]),
     ]
-    (group,) = shown["groups"]
+    (group,) = access["groups"]
     assert (group["name"], group["roles"]) == ("crew", [5])
     assert [member["user"]["username"] for member in group["users"]] == ["outsider"]
-    assert [role["name"] for role in shown["roles"]] == ["Owner", "Member", "Reader"]
+    assert [role["name"] for role in access["roles"]] == ["Owner", "Member", "Reader"]
 
 
 def test_given_to_many_at_once(api, people, crew):
@@ -42,9 +42,9 @@ def test_given_to_many_at_once(api, people, crew):
     assert api["owner"].post(f"{SHOP}/access", body).status_code == 204
     assert api["owner"].post(f"{SHOP}/access", body).status_code == 204
     assert held(user=people["outsider"]) == held(user=people["service"]) == held(group=crew) == [5, 6]
-    told = events("project-access-added", "project-access-updated")
-    assert [event.subject for event in told] == ["outsider", "service", "crew"]
-    assert told[0].after["roles"] == [{"id": 5, "name": "Member"}, {"id": 6, "name": "Reader"}]
+    recorded = events("project-access-added", "project-access-updated")
+    assert [event.subject for event in recorded] == ["outsider", "service", "crew"]
+    assert recorded[0].after["roles"] == [{"id": 5, "name": "Member"}, {"id": 6, "name": "Reader"}]
 
 
 def test_one_role_given_to_many(api, people, crew):
@@ -69,7 +69,7 @@ def test_replaced_and_taken_away(api, people, crew, kind):
 
 
 @pytest.mark.parametrize("kind", ["user", "group"])
-def test_one_role(api, people, crew, kind):
+def test_single_roles_are_added_and_removed(api, people, crew, kind):
     row = people["outsider"] if kind == "user" else crew
     url = f"{SHOP}/{kind}s/{row.pk}/roles"
     assert api["owner"].post(f"{url}/5").status_code == 200

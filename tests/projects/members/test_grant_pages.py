@@ -45,7 +45,7 @@ def test_what_is_left_empty_stays(browse, people, shop, address):
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("form", "message"),
     [
         ({}, "Choose what to grant."),
         ({"project": "shop"}, "Choose the role in this project."),
@@ -54,11 +54,11 @@ def test_what_is_left_empty_stays(browse, people, shop, address):
         ({"project": "nosuch", "role": MEMBER}, "Select a valid choice."),
     ],
 )
-def test_what_is_missing_is_told(browse, team, address, given, told):
-    answer = browse("admin").post(address, given)
+def test_what_is_missing_is_told(browse, team, address, form, message):
+    answer = browse("admin").post(address, form)
 
     assert answer.status_code == 400
-    assert told in page_text(answer)
+    assert message in page_text(answer)
 
 
 @pytest.mark.django_db(transaction=True)

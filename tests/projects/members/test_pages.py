@@ -46,7 +46,7 @@ def test_a_group_is_given_a_role(browse, people, shop, typed):
 
 
 @pytest.mark.parametrize(
-    ("who", "role", "told"),
+    ("who", "role", "message"),
     [
         ("nobody", MEMBER, "Account or group nobody not found."),
         ("group: x", MEMBER, "Group x not found."),
@@ -55,8 +55,8 @@ def test_a_group_is_given_a_role(browse, people, shop, typed):
         ("outsider", BuiltIn.ADMIN.value, "project role 1 not found"),
     ],
 )
-def test_what_cannot_be_given_is_told(browse, people, shop, who, role, told):
-    assert told in page_text(give(browse("owner"), who, role))
+def test_what_cannot_be_given_is_told(browse, people, shop, who, role, message):
+    assert message in page_text(give(browse("owner"), who, role))
     assert roles_of(people["outsider"]) == []
 
 

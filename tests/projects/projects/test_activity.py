@@ -25,11 +25,11 @@ def both(client):
 
 
 def test_a_project_without_flags(api, shop):
-    for shown in both(api["viewer"]):
-        assert shown["onboardingStatus"] == {"status": "onboarding-started"}
-        assert (shown["lastReportedFlagUsage"], shown["lastUpdatedAt"]) == (None, None)
-        assert (shown["health"], shown["technicalDebt"]) == (100, 0)
-    assert shown["updatedAt"] == shown["createdAt"]
+    for document in both(api["viewer"]):
+        assert document["onboardingStatus"] == {"status": "onboarding-started"}
+        assert (document["lastReportedFlagUsage"], document["lastUpdatedAt"]) == (None, None)
+        assert (document["health"], document["technicalDebt"]) == (100, 0)
+    assert document["updatedAt"] == document["createdAt"]
 
 
 def test_its_first_flag_is_named_until_an_sdk_asks(api, shop):
@@ -55,8 +55,8 @@ def test_stale_flags_are_debt(api, shop):
 @pytest.mark.parametrize(("age", "expected"), [(1, (1, 0, 1, 0)), (40, (0, 1, 0, 1)), (90, (0, 0, 0, 0))])
 def test_flags_of_this_window_and_the_one_before(api, shop, age, expected):
     make_flag("old", archived=True)
-    then = timezone.now() - timedelta(days=age)
-    Flag.objects.update(created_at=then, archived_at=then)
+    moment = timezone.now() - timedelta(days=age)
+    Flag.objects.update(created_at=moment, archived_at=moment)
     stats = api["viewer"].get(OVERVIEW).json()["stats"]
     names = ("createdCurrentWindow", "createdPastWindow", "archivedCurrentWindow", "archivedPastWindow")
     assert tuple(stats[name] for name in names) == expected

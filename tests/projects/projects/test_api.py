@@ -82,9 +82,9 @@ def test_created_with_all_there_is_to_say(api, people):
     }
     response = api["editor"].post(URL, body)
     assert response.status_code == 201
-    shown = response.json()
-    assert shown.pop("createdAt")
-    assert shown == body | {"archivedAt": None, "refuseBrokenExpectations": False}
+    document = response.json()
+    assert document.pop("createdAt")
+    assert document == body | {"archivedAt": None, "refuseBrokenExpectations": False}
     overview = api["viewer"].get(f"{URL}/depot/overview").json()
     assert overview["environments"] == [{"environment": "production"}]
     assert overview["featureNaming"] == body["featureNaming"]
@@ -224,7 +224,7 @@ def test_an_unknown_project(api, method, path):
 
 
 @pytest.mark.parametrize("who", ["viewer", "member", "reader"])
-def test_who_may_not(api, who):
+def test_changes_without_the_permission_are_refused(api, who):
     refused(api[who].put(f"{URL}/shop", {"name": "X"}), 403, "NoAccessError")
     refused(api[who].put(f"{URL}/shop/settings", {"nonsense": 1}), 403, "NoAccessError")
     refused(api[who].post(f"{URL}/archive/shop", {}), 403, "NoAccessError")

@@ -45,10 +45,10 @@ def test_a_flag_switched_on_without_a_strategy_gets_it(browse, place):
 
 
 def test_without_one_of_its_own_it_is_on_for_everyone_and_nothing_can_be_removed(browse, place):
-    shown = browse("owner").get(PAGE)
+    page = browse("owner").get(PAGE)
 
-    assert "On for everyone." in page_text(shown)
-    assert "Remove default strategy" not in page_text(shown)
+    assert "On for everyone." in page_text(page)
+    assert "Remove default strategy" not in page_text(page)
 
 
 def test_it_is_removed(browse, place):

@@ -43,7 +43,7 @@ def test_active_and_archived_flags_are_listed_apart(browse, flags):
 
 
 @pytest.mark.parametrize(
-    ("query", "found"),
+    ("query", "expected"),
     [
         ("q=GOODS", ["search"]),
         ("type=kill-switch", ["cart"]),
@@ -53,10 +53,10 @@ def test_active_and_archived_flags_are_listed_apart(browse, flags):
         ("sort=-name", ["search", "cart"]),
     ],
 )
-def test_flags_are_searched_filtered_and_sorted(browse, flags, query, found):
+def test_flags_are_searched_filtered_and_sorted(browse, flags, query, expected):
     FlagTag.objects.create(flag=flags[0], tag_type=TagType.objects.get(pk="simple"), value="shop")
 
-    assert names(browse("reader"), query) == found
+    assert names(browse("reader"), query) == expected
 
 
 def test_a_project_one_may_not_see_is_not_there(browse, flags):
@@ -64,9 +64,9 @@ def test_a_project_one_may_not_see_is_not_there(browse, flags):
 
 
 def test_switching_on_gives_a_strategy_and_comes_back(browse, flags):
-    given = {"environment": "production", "enabled": "on", "next": "/projects/shop/?type=release"}
+    form = {"environment": "production", "enabled": "on", "next": "/projects/shop/?type=release"}
 
-    answer = browse("member").post("/projects/shop/features/cart/switch", {**given, "confirmed": "yes"})
+    answer = browse("member").post("/projects/shop/features/cart/switch", {**form, "confirmed": "yes"})
 
     assert answer["Location"] == "/projects/shop/?type=release"
     assert FlagEnvironment.objects.get(flag=flags[0], environment="production").enabled
@@ -92,9 +92,9 @@ def test_production_is_switched_after_a_page_that_says_what_changes(browse, flag
 
 def test_what_was_switched_can_be_undone(browse, flags):
     browser, switch = browse("member"), "/projects/shop/features/cart/switch"
-    told = browser.post(switch, {"environment": "development", "enabled": "on"}, follow=True)
-    assert "Turned on cart in development." in page_text(told)
-    form = told.text[told.text.index(f'action="{switch}"') :]
+    page = browser.post(switch, {"environment": "development", "enabled": "on"}, follow=True)
+    assert "Turned on cart in development." in page_text(page)
+    form = page.text[page.text.index(f'action="{switch}"') :]
     undo = dict(re.findall(r'name="(\w+)" value="([^"]*)"', form[: form.index("Undo")]))
     browser.post(switch, undo)
 
@@ -118,7 +118,7 @@ def test_an_environment_that_is_not_there_is_not_switched(browse, flags, query):
     assert browse("member").get(f"/projects/shop/features/cart/switch{query}").status_code == 404
 
 
-def test_switching_off(browse, flags):
+def test_a_flag_is_switched_off(browse, flags):
     add_strategy(flags[0])
     switch_on(flags[0])
 
@@ -151,13 +151,13 @@ def test_a_refusal_is_told_on_the_page_also_to_the_script(browse, flags):
 
 
 def test_flags_are_archived_after_a_page_that_says_who_uses_them(browse, flags):
-    given = {"name": ["cart", "search"]}
+    form = {"name": ["cart", "search"]}
 
-    asked = page_text(browse("member").post("/projects/shop/features/archive", given, follow=True))
-    assert "No application has evaluated them." in asked
+    question = page_text(browse("member").post("/projects/shop/features/archive", form, follow=True))
+    assert "No application has evaluated them." in question
     assert archived() == []
 
-    answer = browse("member").post("/projects/shop/features/archive", {**given, "known": "yes"})
+    answer = browse("member").post("/projects/shop/features/archive", {**form, "known": "yes"})
     assert answer["Location"] == "/projects/shop/"
     assert archived() == ["cart", "search"]
 
@@ -177,10 +177,10 @@ def test_flags_that_are_asked_for_are_archived_once_that_is_known(browse, flags)
 def test_a_parent_is_not_archived_from_under_its_child(browse, flags):
     depend(flags[1], flags[0])
 
-    shown = browse("member").get("/projects/shop/features/archive?name=cart")
+    page = browse("member").get("/projects/shop/features/archive?name=cart")
     refused = browse("member").post("/projects/shop/features/archive", {"name": "cart", "known": "yes"})
 
-    assert "search depends on cart." in page_text(shown)
+    assert "search depends on cart." in page_text(page)
     assert "search would lose what it depends on" in page_text(refused)
     assert archived() == []
 

@@ -27,10 +27,10 @@ def test_only_readable_projects_are_listed(browse):
 
 
 def test_projects_are_searched_and_sorted(browse):
-    found = lines(browse("viewer").get("/projects/?format=csv&q=SHO"))
+    csv_lines = lines(browse("viewer").get("/projects/?format=csv&q=SHO"))
     backwards = lines(browse("viewer").get("/projects/?format=csv&sort=-name"))
 
-    assert [line[0] for line in found[1:]] == ["shop"]
+    assert [line[0] for line in csv_lines[1:]] == ["shop"]
     assert [line[0] for line in backwards[1:]] == ["shop", "default"]
 
 
@@ -60,9 +60,9 @@ def test_an_action_leads_to_no_other_host(browse):
 
 
 def test_creating_a_project(browse):
-    given = {"name": "Web shop", "id": "", "description": "", "environments": ["production"]}
+    form = {"name": "Web shop", "id": "", "description": "", "environments": ["production"]}
 
-    answer = browse("editor").post("/projects/new/", given)
+    answer = browse("editor").post("/projects/new/", form)
 
     assert answer["Location"] == "/projects/web-shop/"
     assert list(Project.objects.get(pk="web-shop").environments.values_list("name", flat=True)) == [

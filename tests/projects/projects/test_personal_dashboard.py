@@ -82,7 +82,7 @@ def test_an_api_token_has_no_projects_and_flags(api, people):
     assert (body["projects"], body["flags"], names(body["admins"])) == ([], [], ["admin"])
 
 
-def test_one_project(api, people):
+def test_the_dashboard_of_a_project_has_health_events_owners_and_roles(api, people):
     group = make_group("testers", people["member"])
     Grant.objects.create(role_id=BuiltIn.READER, project_id="shop", group=group)
     for name in ("fresh", "tired"):

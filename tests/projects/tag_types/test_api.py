@@ -36,7 +36,7 @@ def test_deleted_when_no_flag_has_such_a_tag(api):
     assert events("tag-type-deleted")[0].before == BODY
 
 
-def test_validate(api):
+def test_validation_says_whether_a_type_could_be_created(api):
     response = api["editor"].post(f"{URL}/validate", BODY)
     assert response.json() == {"valid": True, "tagType": BODY}
     refused(api["editor"].post(f"{URL}/validate", {"name": "simple"}), 409, "NameExistsError")
@@ -57,7 +57,7 @@ def test_values_that_are_refused(api, change, path):
         assert [problem["path"] for problem in record["details"]] == [path]
 
 
-def test_a_taken_name(api):
+def test_a_taken_name_is_refused(api):
     refused(api["editor"].post(URL, {"name": "simple"}), 409, "NameExistsError")
 
 

@@ -20,7 +20,7 @@ def create(client, value="blue", kind="team"):
     return client.post(TAGS, {"type": kind, "value": value}, format="json")
 
 
-def test_creating_one(api, team):
+def test_a_created_tag_is_listed_and_recorded(api, team):
     response = create(api["member"])
     assert (response.status_code, response.json()) == (201, {"version": 1, "tag": BLUE})
     assert api["viewer"].get(f"{TAGS}/team").json()["tags"] == [BLUE]
@@ -42,7 +42,7 @@ def test_one_that_is_not_valid(api, team):
     refused(create(api["member"], kind="nope"), 400, "ValidationError")
 
 
-def test_who_may_create(api, team):
+def test_creating_without_the_permission_is_refused(api, team):
     for who in ("viewer", "reader", "outsider"):
         assert refused(create(api[who]), 403, "NoAccessError")["permissions"] == ["UPDATE_FEATURE"]
 
@@ -70,8 +70,8 @@ def test_deleting_takes_it_off_the_flags(api, team):
 
 
 def test_deleting_needs_the_right_over_every_flag_seen(api, team):
-    there = make_flag("far", make_project("other"))
-    FlagTag.objects.create(flag=there, tag_type=team, value="blue")
+    far_flag = make_flag("far", make_project("other"))
+    FlagTag.objects.create(flag=far_flag, tag_type=team, value="blue")
     # The service account may change flags of the default project, and reads the others.
     refused(api["service"].delete(f"{TAGS}/team/blue"), 403, "NoAccessError")
     # The member of one project does not see the other.

@@ -103,7 +103,7 @@ def test_a_role_with_the_same_permissions_is_used_again(browse, people, shop, ot
 
 
 @pytest.mark.parametrize(
-    ("changed", "told"),
+    ("changed", "message"),
     [
         ({"projects": ["*"]}, "An automation token is for single projects. Select them."),
         ({"may": []}, "Choose what it may change."),
@@ -112,11 +112,11 @@ def test_a_role_with_the_same_permissions_is_used_again(browse, people, shop, ot
         ({"environment": ""}, "Choose the environment this token can access."),
     ],
 )
-def test_nothing_is_made_where_something_is_wrong(browse, people, shop, changed, told):
+def test_nothing_is_made_where_something_is_wrong(browse, people, shop, changed, message):
     answer = browse("admin").post("/access/tokens/new/", CI | changed)
 
     assert answer.status_code in (400, 409)
-    assert told in page_text(answer)
+    assert message in page_text(answer)
     assert not User.objects.filter(username="ci").exists()
     assert not Role.objects.filter(type="custom").exists()
 

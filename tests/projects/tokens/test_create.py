@@ -19,7 +19,7 @@ def check_problem(response, path):
     return record
 
 
-def test_backend_token(api):
+def test_a_backend_token_has_its_scope_and_identifier(api):
     response = api["admin"].post(URL, BACKEND)
     assert response.status_code == 201
     token = response.json()
@@ -39,13 +39,13 @@ def test_backend_token(api):
     assert client(token["secret"]).get("/api/admin/x").status_code == 404  # known: else it were 401
 
 
-@pytest.mark.parametrize("given", ["client", "CLIENT", "Backend"])
-def test_client_is_the_older_name_of_backend(api, given):
-    response = api["admin"].post(URL, BACKEND | {"type": given})
-    assert response.json()["type"] == given.lower()
+@pytest.mark.parametrize("token_type", ["client", "CLIENT", "Backend"])
+def test_client_is_the_older_name_of_backend(api, token_type):
+    response = api["admin"].post(URL, BACKEND | {"type": token_type})
+    assert response.json()["type"] == token_type.lower()
     assert ApiToken.objects.get(name="checkout").kind == "backend"
     (listed,) = api["admin"].get(f"{URL}/checkout").json()["tokens"]
-    assert listed["type"] == given.lower()
+    assert listed["type"] == token_type.lower()
 
 
 def test_a_single_project_is_honored(api):
@@ -53,7 +53,7 @@ def test_a_single_project_is_honored(api):
     assert api["admin"].post(URL, body).json()["projects"] == ["shop"]
 
 
-def test_several_projects(api):
+def test_a_token_for_several_projects_names_each_once(api):
     response = api["admin"].post(URL, BACKEND | {"projects": ["shop", "default", "shop"]})
     token = response.json()
     assert token["projects"] == ["default", "shop"]
@@ -61,17 +61,19 @@ def test_several_projects(api):
     assert token["secret"].startswith("[]:production.")
 
 
-@pytest.mark.parametrize("said", [{"projects": ["*"]}, {"projects": "*"}, {"project": "*", "projects": None}])
-def test_every_project_is_said_in_so_many_words(api, said):
-    token = api["admin"].post(URL, BACKEND | said).json()
+@pytest.mark.parametrize(
+    "scope", [{"projects": ["*"]}, {"projects": "*"}, {"project": "*", "projects": None}]
+)
+def test_every_project_is_said_in_so_many_words(api, scope):
+    token = api["admin"].post(URL, BACKEND | scope).json()
     assert token["projects"] == ["*"]
     assert token["secret"].startswith("*:production.")
     assert ApiToken.objects.get(id=token["id"]).all_projects
 
 
-@pytest.mark.parametrize("said", [{}, {"projects": None}, {"project": None, "environment": None}])
-def test_without_projects_and_environment(api, said):
-    response = api["admin"].post(URL, {"tokenName": "none", "type": "frontend"} | said)
+@pytest.mark.parametrize("scope", [{}, {"projects": None}, {"project": None, "environment": None}])
+def test_without_projects_and_environment(api, scope):
+    response = api["admin"].post(URL, {"tokenName": "none", "type": "frontend"} | scope)
     assert response.status_code == 201
     token = response.json()
     assert (token["projects"], token["environment"]) == (["*"], "development")
@@ -97,7 +99,7 @@ def test_no_project_at_all_is_refused(api):
         ({"type": "admin"}, "projects"),
     ],
 )
-def test_refused(api, change, path):
+def test_a_malformed_token_is_refused_at_its_path(api, change, path):
     check_problem(api["admin"].post(URL, BACKEND | change), path)
 
 
@@ -108,7 +110,7 @@ def test_unknown_names_come_together_and_name_the_choices(api):
     assert "default, shop" in messages["projects[0]"]
 
 
-def test_archived_project(api, shop):
+def test_a_token_for_an_archived_project_is_refused(api, shop):
     shop.archived_at = timezone.now()
     shop.save()
     check_problem(api["admin"].post(URL, BACKEND), "projects[0]")
@@ -123,7 +125,7 @@ def test_admin_token(api):
 @pytest.mark.parametrize(
     "name", ["editor", "viewer", "owner", "member", "reader", "outsider", "service", "nobody"]
 )
-def test_who_may_not(api, name):
+def test_creating_without_the_permission_is_refused(api, name):
     response = api[name].post(URL, BACKEND)
     assert response.status_code == (401 if name == "nobody" else 403)
     if name != "nobody":
@@ -152,7 +154,7 @@ def test_the_secret_is_kept_nowhere(api):
     assert secret not in repr(vars(event))
 
 
-def test_project_token(api):
+def test_members_create_tokens_of_their_project(api):
     url = "/api/admin/projects/shop/api-tokens"
     body = {"tokenName": "mine", "type": "frontend", "environment": "development"}
     for name in ("owner", "member", "admin", "admin_token"):

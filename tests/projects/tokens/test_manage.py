@@ -26,7 +26,7 @@ def names(response):
     return {token["tokenName"] for token in response.json()["tokens"]}
 
 
-def test_list(api, tokens):
+def test_a_list_has_the_kinds_that_the_caller_may_read(api, tokens):
     assert names(api["admin"].get(URL)) == set(tokens)
     assert names(api["editor"].get(URL)) == {"sdk", "web", "both", "every"}
     for name in ("viewer", "owner", "outsider"):
@@ -35,13 +35,13 @@ def test_list(api, tokens):
 
 def test_list_shows_the_start_of_a_key_only(api, tokens):
     by_name = {token["tokenName"]: token for token in api["admin"].get(URL).json()["tokens"]}
-    shown = by_name["sdk"]["secret"]
-    assert shown.endswith("…")
-    assert tokens["sdk"].startswith(shown[:-1])
-    assert len(shown) < 30
+    prefix = by_name["sdk"]["secret"]
+    assert prefix.endswith("…")
+    assert tokens["sdk"].startswith(prefix[:-1])
+    assert len(prefix) < 30
 
 
-def test_list_by_name(api, tokens):
+def test_a_list_by_name_has_only_tokens_that_the_caller_may_read(api, tokens):
     assert names(api["admin"].get(f"{URL}/web")) == {"web"}
     assert names(api["editor"].get(f"{URL}/ops")) == set()
 
@@ -60,11 +60,11 @@ def test_projects_out_of_sight_are_not_named(api, tokens):
 
 
 @pytest.mark.parametrize("key", ["id", "secret", "prefix"])
-def test_revoke(api, tokens, key):
+def test_a_token_is_revoked_by_id_secret_or_prefix(api, tokens, key):
     token = ApiToken.objects.get(name="sdk")
-    named = {"id": token.pk, "secret": tokens["sdk"], "prefix": token.prefix + "…"}[key]
+    key_in_path = {"id": token.pk, "secret": tokens["sdk"], "prefix": token.prefix + "…"}[key]
     assert client(tokens["sdk"]).get("/api/admin/x").status_code == 404
-    response = api["admin"].delete(f"{URL}/{named}")
+    response = api["admin"].delete(f"{URL}/{key_in_path}")
     assert (response.status_code, response.content) == (200, b"")
     assert client(tokens["sdk"]).get("/api/admin/x").status_code == 401
     event = AuditEvent.objects.get(type="api-token-deleted")
@@ -73,7 +73,7 @@ def test_revoke(api, tokens, key):
     assert tokens["sdk"] not in repr(vars(event))
 
 
-def test_revoke_refused(api, tokens):
+def test_a_token_is_revoked_only_by_those_who_may_and_never_a_personal_one(api, tokens):
     token = ApiToken.objects.get(name="sdk")
     for name in ("viewer", "editor", "owner", "outsider"):
         assert api[name].delete(f"{URL}/{token.pk}").status_code == 403
@@ -102,7 +102,7 @@ def test_revoking_one_kind_gives_no_power_over_another(api, people, tokens):
     assert api["viewer"].delete(f"{URL}/{ids['sdk']}").status_code == 200
 
 
-def test_change_expiry(api, tokens):
+def test_an_expiry_is_set_and_removed(api, tokens):
     url = f"{URL}/{tokens['sdk']}"
     assert api["admin"].put(url, {"expiresAt": "2020-01-01T00:00:00Z"}).status_code == 200
     assert client(tokens["sdk"]).get("/api/admin/x").status_code == 401
@@ -115,7 +115,7 @@ def test_change_expiry(api, tokens):
     }
 
 
-def test_change_expiry_refused(api, tokens):
+def test_expiry_is_changed_only_by_those_who_may(api, tokens):
     url = f"{URL}/{tokens['sdk']}"
     assert api["admin"].put(url, {}).status_code == 400
     assert api["admin"].put(url, {"expiresAt": "soon"}).status_code == 400

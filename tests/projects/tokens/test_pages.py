@@ -67,7 +67,7 @@ def test_revoking_says_what_stops_and_ends_it(browse, people, shop):
 
 
 @pytest.mark.parametrize(
-    ("changed", "told"),
+    ("changed", "message"),
     [
         ({"projects": []}, "Choose the projects this token can access."),
         ({"projects": ["*", "shop"]}, "Select either all projects or single ones"),
@@ -79,11 +79,11 @@ def test_revoking_says_what_stops_and_ends_it(browse, people, shop):
         ({"expiresAt": "2020-01-01"}, "Enter a date in the future."),
     ],
 )
-def test_what_a_key_reaches_is_said_never_assumed(browse, people, shop, changed, told):
+def test_what_a_key_reaches_is_said_never_assumed(browse, people, shop, changed, message):
     answer = browse("admin").post("/access/tokens/new/", NEW | changed)
 
     assert answer.status_code == 400
-    assert told in page_text(answer)
+    assert message in page_text(answer)
     assert not ApiToken.objects.exists()
 
 
@@ -103,9 +103,9 @@ def test_a_member_makes_and_sees_the_tokens_of_the_project_alone(browse, people,
     assert names(member) == ["both", "checkout"]
     assert member.post("/access/tokens/new/", NEW | {"projects": ["other"]}).status_code == 400
     assert "shop, 1 other · production" in page_text(member.get("/access/tokens/"))
-    both = ApiToken.objects.get(name="both")
-    assert f"/access/tokens/{both.pk}/revoke/" not in member.get("/access/tokens/").text
-    assert member.post(f"/access/tokens/{both.pk}/revoke/").status_code == 403
+    token = ApiToken.objects.get(name="both")
+    assert f"/access/tokens/{token.pk}/revoke/" not in member.get("/access/tokens/").text
+    assert member.post(f"/access/tokens/{token.pk}/revoke/").status_code == 403
     elsewhere = ApiToken.objects.get(name="elsewhere")
     assert member.get(f"/access/tokens/{elsewhere.pk}/revoke/").status_code == 404
 
@@ -119,7 +119,7 @@ def test_a_member_revokes_a_token_of_the_project(browse, people, shop):
 
 
 @pytest.mark.parametrize(
-    ("query", "found"),
+    ("query", "expected"),
     [
         ("", ["alpha", "beta"]),
         ("q=ALP", ["alpha"]),
@@ -129,12 +129,12 @@ def test_a_member_revokes_a_token_of_the_project(browse, people, shop):
         ("use=expired", []),
     ],
 )
-def test_tokens_are_filtered_and_sorted(browse, people, shop, query, found):
+def test_tokens_are_filtered_and_sorted(browse, people, shop, query, expected):
     make_token("backend", name="alpha", projects=["shop"], environment="production")
     make_token("frontend", name="beta", environment="development")
     make_token("personal", name="mine", user=people["admin"])
 
-    assert names(browse("admin"), query) == found
+    assert names(browse("admin"), query) == expected
 
 
 @pytest.mark.parametrize("who", ["viewer", "outsider", "reader"])

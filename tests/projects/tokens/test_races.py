@@ -81,11 +81,11 @@ def test_revoked_while_the_project_is_deleted():
     assert not Project.objects.filter(id="shop").exists()
 
 
-def test_many_at_once():
+def test_tokens_and_deletions_at_once_do_not_fail():
     work = [lambda: create_token(NEW, caller=SYSTEM)] * 4 + [
         lambda: delete_project("shop", caller=SYSTEM)
     ] * 2
-    for future in [in_thread(one) for one in work]:
+    for future in [in_thread(action) for action in work]:
         error = future.exception(timeout=60)
         assert error is None or isinstance(error, NotFound | ValidationError)
     assert not ApiTokenProject.objects.filter(project_id="shop").exists()

@@ -41,7 +41,7 @@ def test_a_second_start_changes_nothing(db):
     assert create_init_tokens(environ) == 0
 
 
-def test_nothing_given(db):
+def test_an_empty_variable_creates_nothing(db):
     assert create_init_tokens({"INIT_ADMIN_API_TOKENS": " , "}) == 0
 
 
@@ -101,7 +101,7 @@ def token(*args):
     return out.getvalue().strip()
 
 
-def test_command(db):
+def test_the_command_creates_tokens_of_each_kind(db):
     secret = token("--kind", "admin", "--name", "ops")
     assert client(secret).get("/api/admin/api-tokens").status_code == 200
     secret = token("--kind", "client", "--name", "x", "--projects", "default", "--environment", "production")
@@ -112,8 +112,8 @@ def test_command(db):
 
 def test_command_for_a_person(db):
     make_user("anna", email="anna@example.org")
-    for given in ("anna", "Anna@Example.org"):
-        secret = token("--kind", "personal", "--name", f"of {given}", "--user", given)
+    for name in ("anna", "Anna@Example.org"):
+        secret = token("--kind", "personal", "--name", f"of {name}", "--user", name)
         assert client(secret).get("/api/admin/user/tokens").status_code == 200
 
 

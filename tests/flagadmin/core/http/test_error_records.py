@@ -20,7 +20,7 @@ def test_unknown_route_with_a_key(api):
 @pytest.mark.parametrize(
     "header", ["nonsense", "Bearer nonsense", "Basic abc", "user:123", "*:*.0", "Bearer"]
 )
-def test_unknown_key(db, header):
+def test_an_unknown_key_is_refused(db, header):
     refused(client(header).get("/api/admin/x"), 401, "AuthenticationRequired")
 
 
@@ -50,7 +50,7 @@ def test_nul_in_the_address(api):
     refused(api["admin"].get("/api/admin/x%00"), 400, "ValidationError")
 
 
-def test_body_too_large(api, settings):
+def test_a_body_that_is_too_large_is_refused(api, settings):
     settings.BODY_LIMIT = 1000
     response = api["admin"].post("/api/admin/x", data=b"x" * 1001, content_type="application/json")
     refused(response, 413, "PayloadTooLargeError")
@@ -70,7 +70,7 @@ def test_inflated_size_counts(api, settings):
     [gzip.compress(b'{"a": 1}')[:-6], gzip.compress(b'{"a": 1}') * 2, gzip.compress(b'{"a": 1}') + b"more"],
     ids=["too short", "two members", "something behind it"],
 )
-def test_broken_gzip(api, body):
+def test_a_broken_gzip_body_is_refused(api, body):
     response = api["admin"].post(
         "/api/admin/x", data=body, content_type="application/json", headers={"Content-Encoding": "gzip"}
     )

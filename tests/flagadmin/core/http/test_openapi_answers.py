@@ -42,7 +42,7 @@ def description() -> Description:
     [ASKED, ASKED | {"context": {}}, ASKED | {"environment": "nosuch"}, {}, []],
     ids=["a user", "nobody", "unknown", "empty", "a list"],
 )
-def test_the_playground(body: Any, api: Any, description: Description) -> None:
+def test_the_playground_answers_as_described(body: Any, api: Any, description: Description) -> None:
     make_scenery()
     check(description, "post", PLAYGROUND, api["admin"].post(PLAYGROUND, body))
     if isinstance(body, dict) and "environment" in body:
@@ -55,7 +55,9 @@ def test_the_playground(body: Any, api: Any, description: Description) -> None:
 
 @pytest.mark.parametrize("query", ["", "?limit=0&sortBy=odd"])
 @pytest.mark.parametrize("project", ["checkout", "nosuch"])
-def test_applications(project: str, query: str, api: Any, description: Description) -> None:
+def test_applications_answers_as_described(
+    project: str, query: str, api: Any, description: Description
+) -> None:
     make_scenery()
     answer = api["admin"].get(APPLICATIONS.format(projectId=project) + query)
     check(description, "get", APPLICATIONS, answer)
@@ -63,13 +65,15 @@ def test_applications(project: str, query: str, api: Any, description: Descripti
 
 @pytest.mark.parametrize("role", [BuiltIn.OWNER, 999, "odd"])
 @pytest.mark.parametrize("who", ["admin", "viewer", "nobody"])
-def test_role_usage(who: str, role: Any, api: Any, description: Description) -> None:
+def test_role_usage_answers_as_described(who: str, role: Any, api: Any, description: Description) -> None:
     check(description, "get", ROLE, api[who].get(ROLE.format(roleId=role)))
 
 
 @pytest.mark.parametrize("project", ["checkout", "empty", "default", "nosuch"])
 @pytest.mark.parametrize("who", ["admin", "viewer", "nobody"])
-def test_project_deletion(who: str, project: str, api: Any, description: Description) -> None:
+def test_project_deletion_answers_as_described(
+    who: str, project: str, api: Any, description: Description
+) -> None:
     make_scenery()
     make_project("empty")
     check(description, "delete", PROJECT, api[who].delete(PROJECT.format(projectId=project)))
@@ -77,7 +81,9 @@ def test_project_deletion(who: str, project: str, api: Any, description: Descrip
 
 @pytest.mark.parametrize("group", ["there", 0, "odd"])
 @pytest.mark.parametrize("who", ["admin", "viewer", "nobody"])
-def test_group_deletion(who: str, group: Any, api: Any, description: Description) -> None:
+def test_group_deletion_answers_as_described(
+    who: str, group: Any, api: Any, description: Description
+) -> None:
     there = Group.objects.create(name="there")
     answer = api[who].delete(GROUP.format(groupId=there.pk if group == "there" else group))
     check(description, "delete", GROUP, answer)
@@ -86,7 +92,9 @@ def test_group_deletion(who: str, group: Any, api: Any, description: Description
 @pytest.mark.parametrize("data", [EMPTY, EMPTY | {"features": [{"name": "a b"}]}, {"features": 5}], ids=str)
 @pytest.mark.parametrize("operation", ["import", "validate"])
 @pytest.mark.parametrize("who", ["admin", "viewer", "nobody"])
-def test_import(who: str, operation: str, data: Any, api: Any, description: Description) -> None:
+def test_import_answers_as_described(
+    who: str, operation: str, data: Any, api: Any, description: Description
+) -> None:
     sent = {"project": "shop", "environment": "production", "data": data}
     check(description, "post", BATCH + operation, api[who].post(BATCH + operation, sent))
 
