@@ -8,15 +8,34 @@ from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Any
 
-from django.db.models import Count, F, Func, IntegerField, Q, Sum
+from django.db import connection
+from django.db.models import Sum
 from django.utils import timezone
 
 from flagadmin.core.http.timestamps import iso
-from projects.models import Flag, FlagEnvironment, FlagLastSeen, ProjectEnvironment, Strategy, UsageHour
+from projects.models import Flag, UsageHour
 
 Document = dict[str, Any]
 Place = tuple[int, str]
 """A flag's id and an environment name."""
+
+_SWITCHES = """
+SELECT flag_id, environment_id, enabled, jsonb_array_length(variants)
+  FROM projects_flagenvironment WHERE flag_id = ANY(%s)
+"""
+# All strategies, and the enabled ones.
+_STRATEGY_COUNTS = """
+SELECT flag_id, environment_id, count(*), count(*) FILTER (WHERE NOT disabled)
+  FROM projects_strategy WHERE flag_id = ANY(%s) GROUP BY flag_id, environment_id
+"""
+_LAST_SEEN = """
+SELECT flag_id, environment, seen_at FROM projects_flaglastseen WHERE flag_id = ANY(%s)
+"""
+_ENVIRONMENTS = """
+SELECT p.project_id, e.name, e.type, e.sort_order
+  FROM projects_projectenvironment p JOIN projects_environment e ON e.name = p.environment_id
+ WHERE p.project_id = ANY(%s) ORDER BY e.sort_order, e.name
+"""
 
 NO_EVALUATIONS = {"yes": 0, "no": 0}
 
@@ -24,19 +43,15 @@ NO_EVALUATIONS = {"yes": 0, "no": 0}
 def environment_summaries(flags: Sequence[Flag]) -> dict[int, list[Document]]:
     """For each flag, one summary per environment of its project, in sort order. Four queries."""
     ids = [flag.pk for flag in flags]
-    switches = _switches(ids)
-    counts = _strategy_counts(ids)
-    seen = {
-        (flag_id, environment): moment
-        for flag_id, environment, moment in FlagLastSeen.objects.filter(flag_id__in=ids).values_list(
-            "flag_id", "environment", "seen_at"
+    with connection.cursor() as cursor:
+        switches, counts, seen = (
+            _read_by_place(cursor, statement, ids) for statement in (_SWITCHES, _STRATEGY_COUNTS, _LAST_SEEN)
         )
-    }
-    places = _project_environments({flag.project_id for flag in flags})
+        environments = _read_environments(cursor, {flag.project_id for flag in flags})
     summaries: dict[int, list[Document]] = {}
     for flag in flags:
         summaries[flag.pk] = []
-        for name, kind, order in places[flag.project_id]:
+        for name, kind, order in environments[flag.project_id]:
             enabled, variant_count = switches.get((flag.pk, name), (False, 0))
             total, active = counts.get((flag.pk, name), (0, 0))
             summaries[flag.pk].append(
@@ -46,7 +61,7 @@ def environment_summaries(flags: Sequence[Flag]) -> dict[int, list[Document]]:
                     "type": kind,
                     "sortOrder": order,
                     "variantCount": variant_count,
-                    "lastSeenAt": iso(seen.get((flag.pk, name))),
+                    "lastSeenAt": iso(*seen.get((flag.pk, name), (None,))),
                     "hasStrategies": total > 0,
                     "hasEnabledStrategies": active > 0,
                 }
@@ -63,31 +78,15 @@ def evaluation_counts(ids: Sequence[int]) -> dict[Place, Document]:
     }
 
 
-def _project_environments(projects: Iterable[str]) -> dict[str, list[tuple[str, str, int]]]:
-    environments: dict[str, list[tuple[str, str, int]]] = defaultdict(list)
-    rows = ProjectEnvironment.objects.filter(project_id__in=list(projects)).order_by(
-        "environment__sort_order", "environment_id"
-    )
-    for project, *environment in rows.values_list(
-        "project_id", "environment_id", "environment__type", "environment__sort_order"
-    ):
-        environments[project].append(tuple(environment))  # type: ignore[arg-type]
+def _read_by_place(cursor: Any, statement: str, ids: Sequence[int]) -> dict[Place, tuple[Any, ...]]:
+    cursor.execute(statement, [list(ids)])
+    return {(flag_id, environment): tuple(values) for flag_id, environment, *values in cursor.fetchall()}
+
+
+def _read_environments(cursor: Any, projects: Iterable[str]) -> dict[str, list[tuple[Any, ...]]]:
+    """The name, type and sort order of each environment of the projects."""
+    cursor.execute(_ENVIRONMENTS, [list(projects)])
+    environments: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
+    for project, *environment in cursor.fetchall():
+        environments[project].append(tuple(environment))
     return environments
-
-
-def _switches(ids: Sequence[int]) -> dict[Place, tuple[bool, int]]:
-    count = Func(F("variants"), function="jsonb_array_length", output_field=IntegerField())
-    rows = FlagEnvironment.objects.filter(flag_id__in=ids).annotate(variant_count=count)
-    return {
-        (flag_id, environment): (enabled, variant_count)
-        for flag_id, environment, enabled, variant_count in rows.values_list(
-            "flag_id", "environment_id", "enabled", "variant_count"
-        )
-    }
-
-
-def _strategy_counts(ids: Sequence[int]) -> dict[Place, tuple[int, int]]:
-    """The number of (all, enabled) strategies of each flag in each environment."""
-    rows = Strategy.objects.filter(flag_id__in=ids).order_by().values("flag_id", "environment_id")
-    counted = rows.annotate(total=Count("id"), active=Count("id", filter=Q(disabled=False)))
-    return {(row["flag_id"], row["environment_id"]): (row["total"], row["active"]) for row in counted}
