@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from flagadmin.core.server import background_tasks
 from groups.login.links import create_setup_link, forget_old_links
-from groups.login.throttle import forget_old_tries
+from groups.login.throttle import forget_old_attempts
 from groups.sessions.store import forget_ended_sessions
 
 log = logging.getLogger("flagadmin.setup")
@@ -13,7 +13,7 @@ log = logging.getLogger("flagadmin.setup")
 
 def register() -> None:
     background_tasks.run_on_startup(offer_setup_link)
-    background_tasks.run_every(timedelta(hours=1), forget_what_is_over)
+    background_tasks.run_every(timedelta(hours=1), delete_expired)
 
 
 def offer_setup_link() -> None:
@@ -26,7 +26,7 @@ def offer_setup_link() -> None:
         )
 
 
-def forget_what_is_over() -> None:
-    forget_old_tries()
+def delete_expired() -> None:
+    forget_old_attempts()
     forget_old_links()
     forget_ended_sessions()

@@ -32,7 +32,7 @@ _KEY = re.compile(r"(?P<project>[^:\s]+):(?P<environment>[^.\s]+)\.\S+")
 # project:environment.v2_IDENTIFIER_SECRET, the reference's form for tokens that are listed by an identifier.
 _IDENTIFIER = re.compile(r".*\.v2_[A-Za-z0-9_-]{22}", re.DOTALL)
 _REST = re.compile(r"_[A-Za-z0-9_-]{43}")
-SHORTEST_SECRET = 16  # the minimum length of the random part of a secret that was not generated here
+MIN_SECRET_LENGTH = 16  # the minimum length of the random part of a secret that was not generated here
 PERSONAL = "user:"
 LAST_USED_STEP = timedelta(minutes=1)
 SDK_KINDS = frozenset({ApiToken.Kind.BACKEND, ApiToken.Kind.FRONTEND})
@@ -41,7 +41,7 @@ SDK_KINDS = frozenset({ApiToken.Kind.BACKEND, ApiToken.Kind.FRONTEND})
 class KnownTokens:
     """The SDK tokens that were used last, for outages of the database. Thread-safe."""
 
-    MAX_COUNT = 2_000
+    MAX_TOKENS = 2_000
 
     def __init__(self) -> None:
         self._tokens: OrderedDict[str, ApiToken] = OrderedDict()  # by the hash of the secret
@@ -51,7 +51,7 @@ class KnownTokens:
         with self._lock:
             self._tokens[token.secret_hash] = token
             self._tokens.move_to_end(token.secret_hash)
-            if len(self._tokens) > self.MAX_COUNT:
+            if len(self._tokens) > self.MAX_TOKENS:
                 self._tokens.popitem(last=False)
 
     def get(self, digest: str) -> ApiToken | None:

@@ -8,10 +8,10 @@ from flagadmin.core.audit.record import Event, record
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import AuthenticationRequired
 from groups.access import Caller
-from groups.login.throttle import Try, count_try, forget_tries, log_failure
+from groups.login.throttle import Attempt, count_attempt, forget_attempts, log_failure
 from groups.models import User
 
-WRONG = "Wrong user name or password."
+WRONG_CREDENTIALS = "Wrong user name or password."
 
 
 def check_login(name: str, password: str, *, address: str) -> User:
@@ -20,18 +20,18 @@ def check_login(name: str, password: str, *, address: str) -> User:
     Raises TooManyRequests or AuthenticationRequired. Message and timing do not reveal which of the two was
     wrong.
     """
-    attempt = Try.of(User.objects.named(name), name, address)
-    count_try(attempt)
+    attempt = Attempt.of(User.objects.named(name), name, address)
+    count_attempt(attempt)
     user = authenticate(username=name, password=password)
     if not isinstance(user, User):
-        _note_failure(User.objects.named(name), address)
-        raise AuthenticationRequired(WRONG)
-    forget_tries(attempt)
+        _record_failure(User.objects.named(name), address)
+        raise AuthenticationRequired(WRONG_CREDENTIALS)
+    forget_attempts(attempt)
     return user
 
 
 @transactional
-def _note_failure(user: User | None, address: str) -> None:
+def _record_failure(user: User | None, address: str) -> None:
     """Records a failed login, but never the entered name: some users type their password into the name field.
 
     Attempts rejected by the throttle are not recorded.
@@ -46,7 +46,7 @@ def _note_failure(user: User | None, address: str) -> None:
 
 
 @transactional
-def note_refusal(label: str, reason: str, *, address: str) -> None:
+def record_refusal(label: str, reason: str, *, address: str) -> None:
     """Records that somebody whom the identity provider knows was not let in."""
     log_failure(address, f"the identity provider's {label}: {reason}")
     after = {"address": address, "how": "provider", "reason": reason}
@@ -54,7 +54,7 @@ def note_refusal(label: str, reason: str, *, address: str) -> None:
 
 
 @transactional
-def note_login(user: User, *, how: str) -> None:
+def record_login(user: User, *, how: str) -> None:
     """Records a login. ``how`` is password, link, set-up or provider."""
     User.objects.filter(pk=user.pk).update(seen_at=timezone.now())
     record(

@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 
 from flagadmin.core.errors import AuthenticationRequired
 from flagadmin.core.http.client_address import client_address
-from groups.login.actions import WRONG, note_login
+from groups.login.actions import WRONG_CREDENTIALS, record_login
 from groups.login.flow import is_own_path, safe_next
 from groups.models import User
 
@@ -50,11 +50,11 @@ class AccountAdapter(DefaultAccountAdapter):
         response = HttpResponseRedirect(safe_next(redirect_url))
         details = signal_kwargs or {}
         user_logged_in.send(sender=User, request=request, response=response, user=user, **details)
-        note_login(user, how=details["how"])
+        record_login(user, how=details["how"])
         return response
 
     def respond_user_inactive(self, request: HttpRequest, user: AbstractBaseUser) -> HttpResponse:
-        raise AuthenticationRequired(WRONG)
+        raise AuthenticationRequired(WRONG_CREDENTIALS)
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:
         return False

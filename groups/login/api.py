@@ -32,7 +32,7 @@ from groups.login.rules import check_passwords_on, problems_of_password
 from groups.models import User
 from groups.open_views import OpenView
 from groups.people.serializers import AccountRecord, PasswordBody, RoleRecord, account_record, role_record
-from groups.second_factor.actions import note_wrong_code
+from groups.second_factor.actions import record_wrong_code
 from groups.second_factor.codes import check_code
 from groups.sessions.store import read_sessions
 
@@ -110,7 +110,7 @@ def begin_session(request: HttpRequest, user: User, code: str | None) -> None:
     except AppError as error:
         request.session.flush()
         if isinstance(error, ValidationError):
-            note_wrong_code(user, address=address)
+            record_wrong_code(user, address=address)
             raise AuthenticationRequired(error.details[0].message) from error
         raise
 

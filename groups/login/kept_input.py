@@ -14,8 +14,8 @@ from django.urls import resolve
 from django.utils.http import url_has_allowed_host_and_scheme
 
 SESSION_KEY = "kept_input"
-SECONDS = 3600
-MAX_LENGTH = 500_000  # characters; with it, the login form still fits into the limit for request bodies
+LIFETIME_SECONDS = 3600
+MAX_INPUT_LENGTH = 500_000  # characters; with it, the login form still fits into the limit for request bodies
 RESTORE = "restore"  # a value of the form field "do": only render the form with the submitted values
 
 
@@ -28,7 +28,7 @@ def read_input(request: HttpRequest) -> str:
         if name == "csrfmiddlewaretoken" or "password" in name.lower():
             del values[name]
     query = values.urlencode()
-    return query if len(query) <= MAX_LENGTH else ""
+    return query if len(query) <= MAX_INPUT_LENGTH else ""
 
 
 def find_page(request: HttpRequest) -> str:
@@ -50,7 +50,11 @@ def _find_view(request: HttpRequest) -> object:
 def keep_input(request: HttpRequest, page: str, entered: str) -> None:
     """Stores the input until the page is opened, for one hour at most. Adds a message for the user."""
     if entered:
-        request.session[SESSION_KEY] = {"page": page, "entered": entered, "until": time.time() + SECONDS}
+        request.session[SESSION_KEY] = {
+            "page": page,
+            "entered": entered,
+            "until": time.time() + LIFETIME_SECONDS,
+        }
         messages.warning(
             request,
             "Your session changed before the form was submitted, so nothing was saved. "

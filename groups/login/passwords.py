@@ -15,7 +15,7 @@ from flagadmin.core.errors import (
 )
 from groups.access import Caller
 from groups.login.rules import check_passwords_on, problems_of_password
-from groups.login.throttle import Try, count_try, forget_tries, log_failure
+from groups.login.throttle import Attempt, count_attempt, forget_attempts, log_failure
 from groups.models import LoginLink, User
 from groups.people.personal_tokens import delete_personal_tokens
 from groups.permissions import Permission
@@ -64,12 +64,12 @@ def end_links(user: User) -> None:
 
 def check_own_password(user: User, password: str, *, path: str, address: str) -> None:
     """Raises ValidationError if the password is wrong, or TooManyRequests after too many attempts."""
-    attempt = Try.of(user, user.username, address)
-    count_try(attempt)
+    attempt = Attempt.of(user, user.username, address)
+    count_attempt(attempt)
     if not user.check_password(password):
         log_failure(address, f"wrong password of {user}, who is logged in")
         raise ValidationError.at(path, "The current password is wrong.")
-    forget_tries(attempt)
+    forget_attempts(attempt)
 
 
 @transactional

@@ -20,13 +20,13 @@ from groups.models import LoginFailure, User
 log = logging.getLogger("flagadmin.login")
 
 WINDOW = timedelta(minutes=15)
-FREE_TRIES_ACCOUNT = 5
-FREE_TRIES_ADDRESS = 20  # higher, because many users may share an IP address
+FREE_ATTEMPTS_OF_ACCOUNT = 5
+FREE_ATTEMPTS_OF_ADDRESS = 20  # higher, because many users may share an IP address
 FIRST_WAIT = timedelta(seconds=5)
 
 
 @dataclass(frozen=True, slots=True)
-class Try:
+class Attempt:
     """The account and IP address of a login attempt.
 
     Neither contains the entered name, because some users type their password into the name field.
@@ -36,18 +36,18 @@ class Try:
     address: str
 
     @classmethod
-    def of(cls, user: User | None, typed_name: str, address: str) -> "Try":
+    def of(cls, user: User | None, typed_name: str, address: str) -> "Attempt":
         typed = hashlib.sha256(typed_name.strip().casefold().encode()).hexdigest()
         return cls(account=f"user {user.pk}" if user else f"unknown {typed}", address=_network(address))
 
     @classmethod
-    def with_code(cls, user: User, address: str) -> "Try":
+    def with_code(cls, user: User, address: str) -> "Attempt":
         """Of a second factor. Counted apart: the right password must not make its attempts forgotten."""
         return cls(account=f"second factor of user {user.pk}", address=_network(address))
 
 
-def count_try(attempt: Try, *, now: datetime | None = None) -> None:
-    """Counts a failed attempt unless `forget_tries` follows. Raises TooManyRequests naming the wait."""
+def count_attempt(attempt: Attempt, *, now: datetime | None = None) -> None:
+    """Counts a failed attempt unless `forget_attempts` follows. Raises TooManyRequests naming the wait."""
     now = now or timezone.now()
     with transaction.atomic():
         with connection.cursor() as cursor:
@@ -72,12 +72,12 @@ def log_failure(address: str, reason: str) -> None:
     log.warning("Login failed from %s: %s", address, reason, extra={"address": address})
 
 
-def forget_tries(attempt: Try) -> None:
+def forget_attempts(attempt: Attempt) -> None:
     """After a successful login, deletes the attempts on the account, from all IP addresses."""
     LoginFailure.objects.filter(account=attempt.account).delete()
 
 
-def forget_old_tries() -> None:
+def forget_old_attempts() -> None:
     LoginFailure.objects.filter(failed_at__lt=timezone.now() - WINDOW).delete()
 
 
@@ -87,7 +87,7 @@ def format_wait(seconds: int) -> str:
     return f"{(seconds + 59) // 60} minutes"
 
 
-def _compute_wait(attempt: Try, now: datetime) -> timedelta:
+def _compute_wait(attempt: Attempt, now: datetime) -> timedelta:
     is_account, is_address = Q(account=attempt.account), Q(address=attempt.address)
     counts = LoginFailure.objects.filter(is_account | is_address, failed_at__gt=now - WINDOW).aggregate(
         account_tries=Count("id", filter=is_account),
@@ -96,8 +96,8 @@ def _compute_wait(attempt: Try, now: datetime) -> timedelta:
         address_last=Max("failed_at", filter=is_address),
     )
     return max(
-        _compute_remaining(counts["account_tries"], FREE_TRIES_ACCOUNT, counts["account_last"], now),
-        _compute_remaining(counts["address_tries"], FREE_TRIES_ADDRESS, counts["address_last"], now),
+        _compute_remaining(counts["account_tries"], FREE_ATTEMPTS_OF_ACCOUNT, counts["account_last"], now),
+        _compute_remaining(counts["address_tries"], FREE_ATTEMPTS_OF_ADDRESS, counts["address_last"], now),
     )
 
 

@@ -117,7 +117,7 @@ def remove_all_factors(user_id: int, *, caller: Caller) -> User:
 
 
 @transactional
-def note_wrong_code(user: User, *, address: str) -> None:
+def record_wrong_code(user: User, *, address: str) -> None:
     """Records a login that had the right password. Attempts rejected by the throttle are not recorded."""
     log_failure(address, f"wrong second factor of {user}")
     after = {"address": address, "wrong": "second factor"}

@@ -12,7 +12,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from flagadmin.core.errors import ValidationError
-from groups.login.throttle import Try, count_try, forget_tries
+from groups.login.throttle import Attempt, count_attempt, forget_attempts
 from groups.models import User
 
 log = logging.getLogger("flagadmin.login")
@@ -31,12 +31,12 @@ def check_code(user: User, code: str, *, address: str) -> Authenticator:
     Raises ValidationError if the code is wrong or used, TooManyRequests after too many attempts. Those are not
     forgotten when the password is right, only when a code is.
     """
-    attempt = Try.with_code(user, address)
-    count_try(attempt)
+    attempt = Attempt.with_code(user, address)
+    count_attempt(attempt)
     factor = _use_code(user, code)
     if factor is None:
         raise ValidationError.at("code", WRONG_CODE)
-    forget_tries(attempt)
+    forget_attempts(attempt)
     return factor
 
 

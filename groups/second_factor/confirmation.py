@@ -12,7 +12,7 @@ from groups.console import ConsolePage
 from groups.models import User
 from groups.second_factor.queries import has_second_factor
 
-LASTS = timedelta(minutes=10)
+CONFIRMATION_LIFETIME = timedelta(minutes=10)
 
 
 def is_confirmed(request: HttpRequest, user: User) -> bool:
@@ -20,8 +20,8 @@ def is_confirmed(request: HttpRequest, user: User) -> bool:
 
     Also true for an account without a password and second factor, which has nothing to confirm it with.
     """
-    now = time.time()
-    if any(now - login["at"] < LASTS.total_seconds() for login in get_authentication_records(request, user)):
+    since = time.time() - CONFIRMATION_LIFETIME.total_seconds()
+    if any(login["at"] > since for login in get_authentication_records(request, user)):
         return True
     return not (user.has_usable_password() or has_second_factor(user))
 

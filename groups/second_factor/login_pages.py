@@ -20,7 +20,7 @@ from flagadmin.core.http.client_address import client_address
 from flagadmin.core.lists.pages import add_problems
 from groups.login.throttle import log_failure
 from groups.models import User
-from groups.second_factor.actions import note_wrong_code
+from groups.second_factor.actions import record_wrong_code
 from groups.second_factor.codes import check_code
 from groups.second_factor.host import has_passkeys
 from groups.second_factor.queries import read_second_factors
@@ -82,7 +82,7 @@ class SecondFactorPage(View):
         try:
             factor = check_code(self.user, form.cleaned_data["code"], address=address)
         except ValidationError as error:
-            note_wrong_code(self.user, address=address)
+            record_wrong_code(self.user, address=address)
             add_problems(form, error)
             return self.answer(form, status=401)
         except TooManyRequests as error:

@@ -22,7 +22,7 @@ from groups.login.kept_input import keep_input
 from groups.login.rules import PASSWORDS_OFF
 from groups.login.throttle import log_failure
 from groups.models import User
-from groups.second_factor.actions import note_wrong_code, use_challenge
+from groups.second_factor.actions import record_wrong_code, use_challenge
 
 COOKIE = SALT = "passkey_login"
 SECONDS = 300
@@ -82,6 +82,6 @@ class PasskeyLoginPage(View):
             log_failure(client_address(request), "passkey")  # of nobody known, so there is no event
             raise
         if not passkey.user.is_active or not use_challenge(passkey, issued):
-            note_wrong_code(passkey.user, address=client_address(request))
+            record_wrong_code(passkey.user, address=client_address(request))
             raise ValidationError(REFUSED)
         return passkey

@@ -18,9 +18,17 @@ from django.core.exceptions import ValidationError as Refused
 from flagadmin.core.errors import ValidationError
 from groups.models import User
 
-MAX_LENGTH = 20_000  # characters of what a browser answers
+MAX_ANSWER_LENGTH = 20_000  # characters of what a browser answers
 REFUSED = "The passkey was not accepted. Try again."
-BAD = (Refused, ValueError, TypeError, LookupError, AttributeError, struct.error, UnsupportedAlgorithm)
+INVALID_ANSWER_ERRORS = (
+    Refused,
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    struct.error,
+    UnsupportedAlgorithm,
+)
 
 State = dict[str, Any]
 
@@ -88,7 +96,7 @@ def _complete(user: Any, credential: dict[str, Any]) -> Authenticator:
 
 
 def _parse(answer: str) -> dict[str, Any]:
-    if len(answer) > MAX_LENGTH:
+    if len(answer) > MAX_ANSWER_LENGTH:
         raise ValueError(f"{len(answer)} characters")
     credential = orjson.loads(answer)
     if not isinstance(credential, dict):
@@ -101,5 +109,5 @@ def _refusing() -> Iterator[None]:
     """Whatever is wrong with an answer, people are told the same."""
     try:
         yield
-    except BAD as error:
+    except INVALID_ANSWER_ERRORS as error:
         raise ValidationError(REFUSED) from error

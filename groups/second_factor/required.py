@@ -15,9 +15,9 @@ from flagadmin.core.http.error_responses import error_response, is_api
 from groups.models import User
 from groups.second_factor.queries import has_second_factor
 
-NEEDED = "This installation requires a second factor. Set one up on your account's page first."
+FACTOR_NEEDED = "This installation requires a second factor. Set one up on your account's page first."
 # Names of URLs: what it takes to set one up, and to log out and in, and what is for everybody.
-ALLOWED = {
+ALLOWED_URL_NAMES = {
     "account-confirm",
     "account-password",
     "account_login",
@@ -64,13 +64,13 @@ class RequireSecondFactorMiddleware:
 
     def process_view(self, request: HttpRequest, *view: Any) -> HttpResponseBase | None:
         match = request.resolver_match
-        if match is None or match.url_name in ALLOWED or not _uses_session(request):
+        if match is None or match.url_name in ALLOWED_URL_NAMES or not _uses_session(request):
             return None
         user = request.user
         if not user.is_authenticated or not is_required(request, user) or has_second_factor(user):
             return None
         if is_api(request):
-            return error_response(request, NoAccess(NEEDED))
+            return error_response(request, NoAccess(FACTOR_NEEDED))
         go = HttpResponseClientRedirect if "HX-Request" in request.headers else HttpResponseRedirect
         return go(reverse("two-step"))
 

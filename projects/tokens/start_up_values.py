@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from pydantic import AwareDatetime, BaseModel, ConfigDict, StringConstraints, ValidationError
 
 from groups.models import ApiToken
-from groups.tokens import SHORTEST_SECRET, parse_scope
+from groups.tokens import MIN_SECRET_LENGTH, parse_scope
 from projects.tokens.actions import NewToken
 
 EVERY, SEVERAL = "*", "[]"
@@ -96,8 +96,8 @@ def _new_token(entry: Entry, kind: str, variable: str) -> NewToken:
     is_admin = kind == ApiToken.Kind.ADMIN
     if is_admin != (environment == EVERY) or (is_admin and project != EVERY):
         raise Malformed(f"a token of this kind has the form {form}.")
-    if len(random_part) < SHORTEST_SECRET:
-        raise Malformed(f"the part after the dot must have at least {SHORTEST_SECRET} characters.")
+    if len(random_part) < MIN_SECRET_LENGTH:
+        raise Malformed(f"the part after the dot must have at least {MIN_SECRET_LENGTH} characters.")
     return NewToken(
         name=entry.tokenName or f"from {variable}",
         kind=kind,

@@ -20,7 +20,7 @@ from django.views.decorators.cache import never_cache
 from flagadmin.core.errors import AppError, BadGateway, NoAccess, ServiceUnavailable
 from flagadmin.core.http.client_address import client_address
 from groups.console import ActionPage, ConsolePage
-from groups.login.actions import note_refusal
+from groups.login.actions import record_refusal
 from groups.login.flow import safe_next
 from groups.login.login_form import LoginForm, render_login
 from groups.login.sign_on.identity import Identity, require_oidc
@@ -53,7 +53,7 @@ class SignOnPage(View):
             return HttpResponseRedirect(reverse("account"))
         identity, address = getattr(self.request, "proven_identity", None), client_address(self.request)
         if isinstance(identity, Identity):
-            note_refusal(identity.label, error.message, address=address)
+            record_refusal(identity.label, error.message, address=address)
         elif error.status < 500:  # anybody can call this page, so it writes no event
             log_failure(address, f"identity provider: {error.message}")
         next_url = self.request.GET.get("next")

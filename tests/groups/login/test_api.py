@@ -6,7 +6,7 @@ from rest_framework.test import APIClient
 
 from flagadmin.core.audit.models import AuditEvent
 from groups.login.links import create_login_link
-from groups.login.throttle import FREE_TRIES_ACCOUNT
+from groups.login.throttle import FREE_ATTEMPTS_OF_ACCOUNT
 from tests.support.cast import make_user
 from tests.support.second_factor import code_of, set_up_app
 
@@ -68,7 +68,7 @@ def test_refusals_do_not_say_what_was_wrong(visitor, anna, case):
 
 
 def test_failures_count_together_with_those_of_the_login_page(visitor, anna):
-    for _ in range(FREE_TRIES_ACCOUNT - 1):
+    for _ in range(FREE_ATTEMPTS_OF_ACCOUNT - 1):
         assert log_in(visitor, "wrong").status_code == 401
     assert Client().post("/login/", {"username": "anna", "password": "wrong"}).status_code == 401
     response = log_in(visitor)
@@ -122,12 +122,12 @@ class TestSecondFactor:
         assert AuditEvent.objects.get(type="user-logged-in").after["how"] == "password, recovery code"
 
     def test_wrong_codes_are_recorded_and_slowed_down(self, visitor, codes):
-        for _ in range(FREE_TRIES_ACCOUNT):
+        for _ in range(FREE_ATTEMPTS_OF_ACCOUNT):
             assert log_in(visitor, code="000000").status_code == 401
         assert log_in(visitor, code=code_of()).status_code == 429
         assert not is_in(visitor)
         failures = AuditEvent.objects.filter(type="user-login-failed", after__wrong="second factor")
-        assert failures.count() == FREE_TRIES_ACCOUNT
+        assert failures.count() == FREE_ATTEMPTS_OF_ACCOUNT
 
     def test_an_account_that_lacks_a_required_factor_reads_nothing(self, visitor, anna, settings):
         settings.REQUIRE_SECOND_FACTOR = "all"

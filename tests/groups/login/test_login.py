@@ -7,7 +7,7 @@ from django.contrib.sessions.models import Session
 from django.test import Client
 
 from flagadmin.core.audit.models import AuditEvent
-from groups.login.throttle import FREE_TRIES_ACCOUNT
+from groups.login.throttle import FREE_ATTEMPTS_OF_ACCOUNT
 from groups.models import LoginFailure
 from tests.support.cast import make_user
 
@@ -157,9 +157,9 @@ def test_a_failed_login_is_logged_and_audited(client, anna, caplog, name, subjec
 
 
 def test_throttled_logins_write_no_events(client, anna, caplog):
-    for _ in range(FREE_TRIES_ACCOUNT + 3):
+    for _ in range(FREE_ATTEMPTS_OF_ACCOUNT + 3):
         log_in(client, "anna", "wrong")
-    assert AuditEvent.objects.filter(type="user-login-failed").count() == FREE_TRIES_ACCOUNT
+    assert AuditEvent.objects.filter(type="user-login-failed").count() == FREE_ATTEMPTS_OF_ACCOUNT
     assert caplog.messages[-1].startswith("Login failed from 127.0.0.1: too many attempts, ")
 
 

@@ -9,7 +9,13 @@ from django.test import Client
 from django.utils import timezone
 
 from flagadmin.core.errors import TooManyRequests
-from groups.login.throttle import FREE_TRIES_ACCOUNT, FREE_TRIES_ADDRESS, Try, count_try, forget_old_tries
+from groups.login.throttle import (
+    FREE_ATTEMPTS_OF_ACCOUNT,
+    FREE_ATTEMPTS_OF_ADDRESS,
+    Attempt,
+    count_attempt,
+    forget_old_attempts,
+)
 from groups.models import LoginFailure
 from tests.support.cast import make_user
 
@@ -30,12 +36,12 @@ def guess(client, name="anna", password="guess", address="192.0.2.1"):
 
 def wait_of(attempt, now):
     with pytest.raises(TooManyRequests) as caught:
-        count_try(attempt, now=now)
+        count_attempt(attempt, now=now)
     return int(caught.value.headers["Retry-After"])
 
 
 def test_an_account_waits_after_five_failures(client, anna):
-    for number in range(FREE_TRIES_ACCOUNT):
+    for number in range(FREE_ATTEMPTS_OF_ACCOUNT):
         assert guess(client, address=f"192.0.2.{number}").status_code == 401
     response = guess(client, password=PASSWORD, address="192.0.2.200")
     assert response.status_code == 429
@@ -45,55 +51,55 @@ def test_an_account_waits_after_five_failures(client, anna):
 
 
 def test_user_name_and_address_count_as_one_account(client, anna):
-    for number in range(FREE_TRIES_ACCOUNT):
+    for number in range(FREE_ATTEMPTS_OF_ACCOUNT):
         guess(client, name=("anna", "ANNA@example.org")[number % 2])
     assert guess(client, name="Anna").status_code == 429
 
 
 def test_an_ip_address_waits_after_twenty_failures(client, anna):
-    for number in range(FREE_TRIES_ADDRESS):
+    for number in range(FREE_ATTEMPTS_OF_ADDRESS):
         assert guess(client, name=f"guess-{number}").status_code == 401
     assert guess(client, password=PASSWORD).status_code == 429
     assert guess(client, password=PASSWORD, address="192.0.2.2").status_code == 302
 
 
 def test_an_unknown_account_waits_as_a_known_one(client, anna):
-    for _ in range(FREE_TRIES_ACCOUNT):
+    for _ in range(FREE_ATTEMPTS_OF_ACCOUNT):
         assert guess(client, name="bertha").status_code == 401
     assert guess(client, name="bertha").status_code == 429
 
 
 def test_a_success_resets_the_count(client, anna):
-    for _ in range(FREE_TRIES_ACCOUNT - 1):
+    for _ in range(FREE_ATTEMPTS_OF_ACCOUNT - 1):
         guess(client)
     assert guess(client, password=PASSWORD).status_code == 302
     assert not LoginFailure.objects.exists()
 
 
 def test_waits_double_up_to_the_window(anna):
-    attempt, now, waits = Try.of(anna, "anna", "192.0.2.1"), timezone.now(), []
-    for _ in range(FREE_TRIES_ACCOUNT):
-        count_try(attempt, now=now)
+    attempt, now, waits = Attempt.of(anna, "anna", "192.0.2.1"), timezone.now(), []
+    for _ in range(FREE_ATTEMPTS_OF_ACCOUNT):
+        count_attempt(attempt, now=now)
     for _ in range(4):
         waits.append(wait_of(attempt, now))
         now += timedelta(seconds=waits[-1])
-        count_try(attempt, now=now)
+        count_attempt(attempt, now=now)
     assert waits == [6, 11, 21, 41]
-    count_try(attempt, now=now + timedelta(minutes=15, seconds=1))
+    count_attempt(attempt, now=now + timedelta(minutes=15, seconds=1))
 
 
 def test_a_throttled_attempt_does_not_lengthen_the_wait(anna):
-    attempt, now = Try.of(anna, "anna", "192.0.2.1"), timezone.now()
-    for _ in range(FREE_TRIES_ACCOUNT):
-        count_try(attempt, now=now)
+    attempt, now = Attempt.of(anna, "anna", "192.0.2.1"), timezone.now()
+    for _ in range(FREE_ATTEMPTS_OF_ACCOUNT):
+        count_attempt(attempt, now=now)
     for seconds in range(5):
         assert wait_of(attempt, now + timedelta(seconds=seconds)) == 6 - seconds
 
 
 def test_an_ipv6_network_counts_as_one_address():
-    assert Try.of(None, "x", "2001:db8::1").address == Try.of(None, "x", "2001:db8::ffff:2").address
-    assert Try.of(None, "x", "2001:db8::1").address != Try.of(None, "x", "2001:db8:0:1::1").address
-    assert Try.of(None, "x", "::ffff:192.0.2.1").address == "192.0.2.1"
+    assert Attempt.of(None, "x", "2001:db8::1").address == Attempt.of(None, "x", "2001:db8::ffff:2").address
+    assert Attempt.of(None, "x", "2001:db8::1").address != Attempt.of(None, "x", "2001:db8:0:1::1").address
+    assert Attempt.of(None, "x", "::ffff:192.0.2.1").address == "192.0.2.1"
 
 
 def test_behind_a_proxy_the_last_address_counts(client, anna, settings):
@@ -107,9 +113,9 @@ def test_behind_a_proxy_the_last_address_counts(client, anna, settings):
 
 
 def test_old_tries_are_forgotten(anna):
-    count_try(Try.of(anna, "anna", "192.0.2.1"), now=timezone.now() - timedelta(hours=1))
-    count_try(Try.of(anna, "anna", "192.0.2.1"))
-    forget_old_tries()
+    count_attempt(Attempt.of(anna, "anna", "192.0.2.1"), now=timezone.now() - timedelta(hours=1))
+    count_attempt(Attempt.of(anna, "anna", "192.0.2.1"))
+    forget_old_attempts()
     assert LoginFailure.objects.count() == 1
 
 
@@ -125,5 +131,5 @@ def test_parallel_attempts_do_not_bypass_the_limit():
 
     with ThreadPoolExecutor(8) as pool:
         statuses = list(pool.map(one, range(16)))
-    assert statuses.count(401) == FREE_TRIES_ACCOUNT
-    assert statuses.count(429) == 16 - FREE_TRIES_ACCOUNT
+    assert statuses.count(401) == FREE_ATTEMPTS_OF_ACCOUNT
+    assert statuses.count(429) == 16 - FREE_ATTEMPTS_OF_ACCOUNT

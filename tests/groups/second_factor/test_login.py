@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from flagadmin.core.audit.models import AuditEvent
 from groups.login.links import create_login_link
-from groups.login.throttle import FREE_TRIES_ACCOUNT
+from groups.login.throttle import FREE_ATTEMPTS_OF_ACCOUNT
 from groups.models import User
 from tests.groups.second_factor.conftest import PASSWORD
 from tests.support.second_factor import PERIOD, code_of
@@ -123,7 +123,7 @@ def test_a_wrong_code_is_refused_and_recorded(anna, caplog):
 
 
 def test_guessing_is_throttled_and_the_password_does_not_reset_the_count(anna):
-    for _ in range(FREE_TRIES_ACCOUNT):
+    for _ in range(FREE_ATTEMPTS_OF_ACCOUNT):
         assert enter(with_the_password(), "000000").status_code == 401
 
     answer = enter(with_the_password(), code_of())
@@ -135,10 +135,10 @@ def test_guessing_is_throttled_and_the_password_does_not_reset_the_count(anna):
 
 
 def test_a_right_code_resets_the_count(anna):
-    for _ in range(FREE_TRIES_ACCOUNT - 1):
+    for _ in range(FREE_ATTEMPTS_OF_ACCOUNT - 1):
         enter(with_the_password(), "000000")
     assert enter(with_the_password(), code_of()).status_code == 302
-    for _ in range(FREE_TRIES_ACCOUNT):
+    for _ in range(FREE_ATTEMPTS_OF_ACCOUNT):
         assert enter(with_the_password(), "000000").status_code == 401
 
 

@@ -8,7 +8,7 @@ from allauth.mfa.models import Authenticator
 from django.test import Client
 
 from flagadmin.core.audit.models import AuditEvent
-from groups.login.throttle import FREE_TRIES_ACCOUNT
+from groups.login.throttle import FREE_ATTEMPTS_OF_ACCOUNT
 from tests.groups.second_factor.conftest import PASSWORD
 from tests.support.page_text import page_text
 from tests.support.second_factor import code_of
@@ -190,9 +190,9 @@ def test_guessing_at_the_confirmation_is_throttled(anna, field):
     browser = logged_in(anna, code=code_of())
     statuses = [
         browser.post("/account/confirm/", {field: "000000"}).status_code
-        for _ in range(FREE_TRIES_ACCOUNT + 1)
+        for _ in range(FREE_ATTEMPTS_OF_ACCOUNT + 1)
     ]
-    assert statuses == [400] * FREE_TRIES_ACCOUNT + [429]
+    assert statuses == [400] * FREE_ATTEMPTS_OF_ACCOUNT + [429]
 
 
 def test_the_confirmation_never_redirects_to_another_site(bert):

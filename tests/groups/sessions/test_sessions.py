@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from flagadmin.core.audit.models import AuditEvent
-from groups.periodic_tasks import forget_what_is_over
+from groups.periodic_tasks import delete_expired
 from groups.sessions.store import NOTE_EVERY
 from tests.support.page_text import page_text
 
@@ -195,7 +195,7 @@ def test_ended_sessions_are_not_listed_and_are_deleted(viewer):
     )
     assert "Safari" not in page_text(here.get("/account/"))
 
-    forget_what_is_over()
+    delete_expired()
 
     assert [row.session_key for row in UserSession.objects.all()] == [here.session.session_key]
     assert Session.objects.count() == 1

@@ -112,9 +112,9 @@ def test_a_token_that_the_watcher_has_not_seen_is_refused_for_now(monkeypatch: p
 
 def test_tokens_used_last_are_known() -> None:
     known = KnownTokens()
-    for number in range(KnownTokens.MAX_COUNT + 1):
+    for number in range(KnownTokens.MAX_TOKENS + 1):
         known.keep(ApiToken(pk=number, secret_hash=str(number)))
-    assert len(known.ids()) == KnownTokens.MAX_COUNT
+    assert len(known.ids()) == KnownTokens.MAX_TOKENS
     assert known.get("0") is None
     known.forget("1")
     assert known.get("1") is None
