@@ -49,7 +49,7 @@ NO_EDIT = {
     *("segment-new", "service-account-new", "service-account-token-new", "strategy-new", "strategy-type-new"),
     *("tag-type-new", "token-new", "import"),
     # They replace or end something of the user's own.
-    *("account-password", "account-log-out", "account-token-revoke"),
+    *("account-password", "account-log-out"),
     *("account-confirm", "two-step-app", "two-step-passkey-new", "two-step-passkey"),
     # They archive or delete what they list, or make it what they say.
     *("flags-archive", "project-delete", "flags-toggle", "flags-tags", "flag-move"),
