@@ -13,11 +13,14 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from flagadmin.demo.load import create_key, load_demo
+from flagadmin.demo.load import create_key
 from groups.access import Caller
 from groups.models import Group
 from importer.export import Selection, export_selection
+from tests.support.demo import loaded_demo
 from tests.support.shown_answers import contains
+
+__all__ = ["loaded_demo"]
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "api.md"
 EXAMPLE = re.compile(r"```sh\n(curl .*?)```\n\n(\d{3})(?:, without a body|:\n\n```json\n(.*?)```)", re.DOTALL)
@@ -39,10 +42,9 @@ def request_of(command):
     return method or ("GET" if body is None else "POST"), path, body
 
 
-@pytest.mark.django_db
-def test_every_example_answers_what_the_guide_says():
+def test_every_example_answers_what_the_guide_says(demo_key):
     client = APIClient()
-    client.credentials(HTTP_AUTHORIZATION=create_key(load_demo(), timezone.now()))
+    client.credentials(HTTP_AUTHORIZATION=demo_key)
     # The demo of a new installation gives the group this id; here, other tests have taken it.
     group = Group.objects.get(name="Checkout team").pk
     text = GUIDE.read_text().replace("/groups/1\n", f"/groups/{group}\n")
@@ -59,8 +61,8 @@ def test_every_example_answers_what_the_guide_says():
 
 
 @pytest.fixture
-def demo_key(db):
-    return create_key(load_demo(), timezone.now())
+def demo_key(loaded_demo, db):
+    return create_key(loaded_demo, timezone.now())
 
 
 @pytest.fixture

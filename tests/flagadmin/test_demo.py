@@ -18,13 +18,16 @@ from playground.engine.operators import OPERATORS
 from projects.flags.evaluations import evaluations_by_day, evaluations_by_hour, installation_usage
 from projects.models import Environment, FavoriteFlag, Flag, Segment, Strategy
 from tests.support.cast import client
+from tests.support.demo import loaded_demo
+
+__all__ = ["loaded_demo"]
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def admin():
-    return load_demo()
+def admin(loaded_demo, db):
+    return User.objects.get(pk=loaded_demo.pk)
 
 
 def test_what_is_there(admin):

@@ -12,6 +12,8 @@ from flagadmin.command import GROUPS
 from flagadmin.core.audit.events import EventType
 from groups.permissions import Permission
 
+pytestmark = pytest.mark.processes
+
 ROOT = Path(__file__).resolve().parents[2]
 LOADED = re.compile(
     r"""<(?:script|img|source|iframe)\b[^>]*\bsrc(?:set)?="([^"]+)"|<link\b[^>]*\bhref="([^"]+)"""
