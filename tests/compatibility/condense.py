@@ -55,10 +55,10 @@ def read_steps() -> list[dict[str, Any]]:
     ) -> None:
         auth = "{key}" if auth == "__" else auth
         kept = {name: list(find(Found()).path) for name, find in (cap or {}).items()}
-        given = {"body": body, "keep": kept, "headers": headers, "ignore": ignore}
+        parts = {"body": body, "keep": kept, "headers": headers, "ignore": ignore}
         steps.append(
             {"what": what, "method": method, "path": path, "auth": auth}
-            | {name: value for name, value in given.items() if value not in (None, {}, ())}
+            | {name: value for name, value in parts.items() if value not in (None, {}, ())}
         )
 
     class OneSide:

@@ -160,8 +160,8 @@ def _names(items: list[Any], keys: tuple[str, ...]) -> list[Any]:
     """Names, numbered where several items have one; otherwise places."""
     if not keys or not all(isinstance(item, dict) for item in items):
         return list(range(len(items)))
-    found = [" ".join(str(item.get(key)) for key in keys) for item in items]
-    return [f"{name}#{n}" if (n := found[:i].count(name)) else name for i, name in enumerate(found)]
+    lines = [" ".join(str(item.get(key)) for key in keys) for item in items]
+    return [f"{name}#{n}" if (n := lines[:i].count(name)) else name for i, name in enumerate(lines)]
 
 
 def _same(recorded: Any, ours: Any) -> bool:

@@ -30,7 +30,9 @@ def differing(db: None) -> list[str]:
 
 def test_a_life_differs_in_nothing_but_what_is_listed(differing: list[str]) -> None:
     listed = [line for lines in THEMES.values() for line in lines]
-    unexplained = [found for found in differing if not any(_matches(line, found) for line in listed)]
+    unexplained = [
+        difference for difference in differing if not any(_matches(line, difference) for line in listed)
+    ]
     assert not unexplained, "\n".join(unexplained)
     settled = list(_settled(differing))
     assert not settled, "no longer different, take it out:\n" + "\n".join(settled)
@@ -38,9 +40,9 @@ def test_a_life_differs_in_nothing_but_what_is_listed(differing: list[str]) -> N
 
 def _settled(differing: Sequence[str]) -> Iterable[str]:
     listed = (line for lines in THEMES.values() for line in lines)
-    return (line for line in listed if not any(_matches(line, found) for found in differing))
+    return (line for line in listed if not any(_matches(line, difference) for difference in differing))
 
 
-def _matches(line: str, found: str) -> bool:
+def _matches(line: str, difference: str) -> bool:
     """``*`` in a line stands for anything; what follows the line (what it is instead) does not count."""
-    return bool(re.match(".*".join(map(re.escape, line.split("*"))) + r"( |$)", found))
+    return bool(re.match(".*".join(map(re.escape, line.split("*"))) + r"( |$)", difference))

@@ -26,11 +26,13 @@ def read_variables() -> dict[str, str]:
 def documented() -> dict[str, str]:
     """The variables of the tables, with their default. A row may have several."""
     rows = [line.strip("|").split(" | ") for line in PAGE.splitlines() if line.startswith("| `")]
-    found = {}
+    defaults_by_name = {}
     for row in rows:
         names, defaults = VARIABLE.findall(row[0]), row[-1].strip(" |").split(", ")
-        found |= dict(zip(names, defaults if len(defaults) == len(names) else [""] * len(names), strict=True))
-    return found
+        defaults_by_name |= dict(
+            zip(names, defaults if len(defaults) == len(names) else [""] * len(names), strict=True)
+        )
+    return defaults_by_name
 
 
 def test_every_variable_is_documented() -> None:

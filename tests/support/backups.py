@@ -32,9 +32,9 @@ def manage(
 def held(done: subprocess.CompletedProcess[str]) -> str:
     """What the command says about flags, projects, people and events."""
     assert done.returncode == 0, done.stderr
-    found = _HELD.search(done.stdout)
-    assert found, done.stdout
-    return found[0]
+    totals = _HELD.search(done.stdout)
+    assert totals, done.stdout
+    return totals[0]
 
 
 def refuse(done: subprocess.CompletedProcess[str], message: str) -> None:

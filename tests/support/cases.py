@@ -89,5 +89,8 @@ def sdk_results(state: Mapping[str, Any], cases: Iterable[Case]) -> Iterator[Res
     engine = UnleashEngine()
     engine.take_state(json.dumps(state))
     for case in cases:
-        found = engine._do_get_variant(case.flag, case.context)
-        yield bool(engine._do_is_enabled(case.flag, case.context)), found.name if found else "disabled"
+        sdk_variant = engine._do_get_variant(case.flag, case.context)
+        yield (
+            bool(engine._do_is_enabled(case.flag, case.context)),
+            sdk_variant.name if sdk_variant else "disabled",
+        )

@@ -33,12 +33,12 @@ def drafted(body: Mapping[str, Any], projects: Mapping[str, int]) -> DraftState:
 
 def shares_of(snapshot: Snapshot, table: ContextTable, name: str) -> list[Shares]:
     """The result of a flag for each context."""
-    found: dict[int, Shares] = {}
+    shares_by_position: dict[int, Shares] = {}
     for shares, mask in StateResults(snapshot, table).results(name).items():
         for position in table.positions(mask):
-            assert position not in found, "a context has one result"
-            found[position] = shares
-    return [found[position] for position in range(len(table))]
+            assert position not in shares_by_position, "a context has one result"
+            shares_by_position[position] = shares
+    return [shares_by_position[position] for position in range(len(table))]
 
 
 def answer(snapshot: Snapshot, context: Mapping[str, Any], name: str, random: Callable[[], float]) -> Answer:
@@ -58,16 +58,16 @@ def drawn_shares(
     snapshot: Snapshot, context: Mapping[str, Any], name: str, sizes: Sequence[int]
 ) -> dict[Answer, Fraction]:
     """The share of every answer if the engine draws from places of these sizes, one after the other."""
-    found: dict[Answer, Fraction] = {}
+    shares_of_answers: dict[Answer, Fraction] = {}
     each = Fraction(1)
     for size in sizes:
         each /= size
     for drawn in product(*map(_numbers, sizes)):
         numbers = iter(drawn)
-        given = answer(snapshot, context, name, lambda numbers=numbers: next(numbers))
+        result = answer(snapshot, context, name, lambda numbers=numbers: next(numbers))
         assert next(numbers, None) is None, "the sizes are those of all that is drawn"
-        found[given] = found.get(given, Fraction(0)) + each
-    return found
+        shares_of_answers[result] = shares_of_answers.get(result, Fraction(0)) + each
+    return shares_of_answers
 
 
 def _numbers(size: int) -> Iterator[float]:

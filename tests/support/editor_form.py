@@ -15,22 +15,24 @@ class Form(HTMLParser):
         self.feed(page)
 
     def handle_starttag(self, tag, attributes):
-        given = dict(attributes)
-        name, value = given.get("name"), given.get("value") or ""
+        values = dict(attributes)
+        name, value = values.get("name"), values.get("value") or ""
         if tag == "form":
-            self.inside = given.get("id") == "editor"
-        elif not self.inside and given.get("form") != "editor":
+            self.inside = values.get("id") == "editor"
+        elif not self.inside and values.get("form") != "editor":
             return
         elif (
-            tag == "input" and name and (given.get("type") not in ("checkbox", "radio") or "checked" in given)
+            tag == "input"
+            and name
+            and (values.get("type") not in ("checkbox", "radio") or "checked" in values)
         ):
-            hidden = given.get("type") == "hidden"
+            hidden = values.get("type") == "hidden"
             self.add(
                 name, value.replace("\n", "\r\n") if hidden else value.replace("\n", "").replace("\r", "")
             )
         elif tag == "select":
             self.select = name
-        elif tag == "option" and self.select and "selected" in given:
+        elif tag == "option" and self.select and "selected" in values:
             self.add(self.select, value)
         elif tag == "textarea":
             self.area, self.text = name, ""

@@ -46,8 +46,8 @@ def keep_rows(schema: str) -> Callable[[], None]:
             if not keeping.execute(sql.SQL("SELECT FROM {} LIMIT 1").format(table)).rowcount:
                 continue
             keeping.execute(sql.SQL("CREATE TABLE {} AS TABLE {}").format(copy, table))
-            found = keeping.execute(_COLUMNS, [f'public."{name}"'])
-            columns = sql.SQL(", ").join(sql.Identifier(column) for (column,) in found)
+            names = keeping.execute(_COLUMNS, [f'public."{name}"'])
+            columns = sql.SQL(", ").join(sql.Identifier(column) for (column,) in names)
             insertions.append(
                 sql.SQL("INSERT INTO {} ({}) OVERRIDING SYSTEM VALUE SELECT {} FROM {};").format(
                     table, columns, columns, copy
@@ -65,5 +65,5 @@ def keep_rows(schema: str) -> Callable[[], None]:
 
 
 def _superuser() -> psycopg.Connection:
-    given = connection.get_connection_params()
-    return psycopg.connect(host=given["host"], user=SUPERUSER, dbname=given["dbname"])
+    parameters = connection.get_connection_params()
+    return psycopg.connect(host=parameters["host"], user=SUPERUSER, dbname=parameters["dbname"])

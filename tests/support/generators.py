@@ -125,7 +125,7 @@ def constraints(draw: st.DrawFn) -> dict[str, Any]:
 
 @st.composite
 def variants(draw: st.DrawFn, *, of_flag: bool) -> list[dict[str, Any]]:
-    found = []
+    drawn = []
     for index in range(draw(st.integers(1, 4))):
         variant: dict[str, Any] = {
             "name": f"v{index}",
@@ -139,35 +139,35 @@ def variants(draw: st.DrawFn, *, of_flag: bool) -> list[dict[str, Any]]:
             variant["overrides"] = [
                 {"contextName": draw(st.sampled_from(FIELDS)), "values": draw(st.lists(words, max_size=3))}
             ]
-        found.append(variant)
-    if not any(variant["weight"] for variant in found):
-        found[-1]["weight"] = 1
-    return found
+        drawn.append(variant)
+    if not any(variant["weight"] for variant in drawn):
+        drawn[-1]["weight"] = 1
+    return drawn
 
 
 @st.composite
 def parameters(draw: st.DrawFn, name: str) -> dict[str, str]:
-    found = {}
+    drawn = {}
     if name == "flexibleRollout":
-        found = {
+        drawn = {
             "rollout": draw(st.sampled_from(PERCENTAGES)),
             "stickiness": draw(st.sampled_from(STICKINESS)),
         }
     elif name.startswith("gradualRollout"):
-        found = {"percentage": draw(st.sampled_from(PERCENTAGES))}
+        drawn = {"percentage": draw(st.sampled_from(PERCENTAGES))}
     elif name == "userWithId":
-        found = {"userIds": draw(st.sampled_from((",", ", ", " ,"))).join(draw(st.lists(words, max_size=4)))}
+        drawn = {"userIds": draw(st.sampled_from((",", ", ", " ,"))).join(draw(st.lists(words, max_size=4)))}
     elif name == "remoteAddress":
-        found = {
+        drawn = {
             "IPs": draw(st.sampled_from((",", ", ", " , "))).join(
                 draw(st.lists(st.sampled_from(NETWORKS), max_size=4))
             )
         }
     if draw(st.sampled_from((True, True, True, False))):
-        found["groupId"] = draw(st.sampled_from(GROUPS))
-    if found and draw(st.integers(0, 15)) == 0:
-        found.pop(draw(st.sampled_from(sorted(found))))
-    return found
+        drawn["groupId"] = draw(st.sampled_from(GROUPS))
+    if drawn and draw(st.integers(0, 15)) == 0:
+        drawn.pop(draw(st.sampled_from(sorted(drawn))))
+    return drawn
 
 
 STRATEGY_NAMES = (
@@ -220,15 +220,15 @@ def has_groups(feature: dict[str, Any]) -> bool:
 
 @st.composite
 def dependencies(draw: st.DrawFn, names: list[str]) -> list[dict[str, Any]]:
-    found = []
+    drawn = []
     for name in draw(st.lists(st.sampled_from([*names, "nowhere"]), max_size=2, unique=True)):
         dependency: dict[str, Any] = {"feature": name}
         if draw(flags):
             dependency["enabled"] = draw(flags)
         if dependency.get("enabled", True) and draw(flags):
             dependency["variants"] = draw(st.lists(st.sampled_from(("v0", "v1", "disabled")), max_size=2))
-        found.append(dependency)
-    return found
+        drawn.append(dependency)
+    return drawn
 
 
 @st.composite

@@ -43,9 +43,9 @@ class IdentityProvider:
     def log_out(self, browser: requests.Session) -> None:
         """Ends the browser's session at the provider, which then tells flagadmin."""
         form = browser.get(f"{self.issuer}/session/end", timeout=PATIENCE)
-        found = re.search(r'name="xsrf" value="([^"]+)"', form.text)
-        assert found, form.text
-        sent = {"xsrf": found[1], "logout": "yes"}
+        form_secret = re.search(r'name="xsrf" value="([^"]+)"', form.text)
+        assert form_secret, form.text
+        sent = {"xsrf": form_secret[1], "logout": "yes"}
         browser.post(f"{self.issuer}/session/end/confirm", sent, timeout=PATIENCE).raise_for_status()
 
 

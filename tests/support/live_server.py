@@ -55,8 +55,8 @@ def allow_skipping_triggers() -> None:
 
     from flagadmin.core.db.bundled.roles import APPLICATION, SUPERUSER
 
-    given = connection.get_connection_params()
-    with psycopg.connect(host=given["host"], user=SUPERUSER, dbname=given["dbname"]) as superuser:
+    parameters = connection.get_connection_params()
+    with psycopg.connect(host=parameters["host"], user=SUPERUSER, dbname=parameters["dbname"]) as superuser:
         superuser.execute(f"GRANT SET ON PARAMETER session_replication_role TO {APPLICATION}")
 
 
@@ -131,16 +131,16 @@ def is_ready(port: int) -> bool:
 
 def descendants(kind: bytes) -> dict[int, int]:
     """The parent pid of each descendant of this process whose command line contains ``kind``, by pid."""
-    parents, found = {}, set()
+    parents, pids = {}, set()
     for entry in Path("/proc").iterdir():
         try:
             if entry.name.isdigit():
                 parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
                 if kind in (entry / "cmdline").read_bytes():
-                    found.add(int(entry.name))
+                    pids.add(int(entry.name))
         except OSError:
             continue  # the process has exited
-    return {pid: parents[pid] for pid in found if descends(pid, parents)}
+    return {pid: parents[pid] for pid in pids if descends(pid, parents)}
 
 
 def descends(pid: int, parents: dict[int, int]) -> bool:
@@ -152,10 +152,10 @@ def descends(pid: int, parents: dict[int, int]) -> bool:
 def wait_until(condition: Callable[[], Any]) -> Any:
     """Waits until the condition returns a true value, and returns that."""
     deadline = time.monotonic() + PATIENCE
-    while not (found := condition()):
+    while not (result := condition()):
         assert time.monotonic() < deadline, "it did not come about"
         time.sleep(0.02)
-    return found
+    return result
 
 
 class Client:

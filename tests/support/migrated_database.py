@@ -58,5 +58,7 @@ def _execute(*statements: sql.Composed) -> None:
 
 
 def _server() -> psycopg.Connection:
-    given = connection.get_connection_params()
-    return psycopg.connect(host=given["host"], user=given["user"], dbname="postgres", autocommit=True)
+    parameters = connection.get_connection_params()
+    return psycopg.connect(
+        host=parameters["host"], user=parameters["user"], dbname="postgres", autocommit=True
+    )

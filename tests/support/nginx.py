@@ -86,9 +86,9 @@ def configure(
         "/etc/ssl/private/flags.example.org.key": str(key),
         "/var/lib/nginx/flagadmin": str(folder / "cache"),
     }
-    for given, own in (changes | dict(instead or {})).items():
-        assert text.count(given) == 1, given
-        text = text.replace(given, own)
+    for standard, own in (changes | dict(instead or {})).items():
+        assert text.count(standard) == 1, standard
+        text = text.replace(standard, own)
     text, groups = SERVER.subn(
         lambda line: "".join(f"    server 127.0.0.1:{at} {line[1]};\n" for at in upstreams), text
     )

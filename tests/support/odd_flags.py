@@ -54,25 +54,25 @@ class OddFlags:
 
     def constraint(self) -> dict[str, Any]:
         field = self.pick(tuple(FIELDS))
-        found: dict[str, Any] = {"contextName": field, "inverted": self.happens(0.3)}
+        drawn: dict[str, Any] = {"contextName": field, "inverted": self.happens(0.3)}
         if field in COMPARED:
             relation = self.pick(("EQ", "GT", "LT", "GTE", "LTE"))
-            return found | {"operator": f"{COMPARED[field]}_{relation}", "value": self.text(field)}
+            return drawn | {"operator": f"{COMPARED[field]}_{relation}", "value": self.text(field)}
         if field == "currentTime":
-            found["contextName"] = self.pick((field,), ("appVersion", "country"))
-            return found | {"operator": self.pick(("DATE_AFTER", "DATE_BEFORE")), "value": self.text(field)}
+            drawn["contextName"] = self.pick((field,), ("appVersion", "country"))
+            return drawn | {"operator": self.pick(("DATE_AFTER", "DATE_BEFORE")), "value": self.text(field)}
         if field == "country" and self.happens(0.3):
-            return found | {
+            return drawn | {
                 "operator": "REGEX",
                 "value": self.pick(("^N", "E$"), ODD_PATTERNS),
                 "inverted": False,
             }
         if field == "remoteAddress":
             networks = [self.pick(("10.0.0.0/8", "192.168.1.77"), odd.NETWORKS)]
-            return found | {"operator": "IN_CIDR", "values": networks}
+            return drawn | {"operator": "IN_CIDR", "values": networks}
         operator = self.pick(("IN", "NOT_IN", "STR_STARTS_WITH", "STR_ENDS_WITH", "STR_CONTAINS"))
         values = [self.text(field) for _ in range(self.pick((1, 2), (0,)))]
-        return found | {"operator": operator, "values": values, "caseInsensitive": self.happens(0.3)}
+        return drawn | {"operator": operator, "values": values, "caseInsensitive": self.happens(0.3)}
 
     def variants(self, stickiness: str) -> list[dict[str, Any]]:
         return [
@@ -93,14 +93,14 @@ class OddFlags:
         }
         if self.happens():
             del parameters[self.pick(tuple(parameters))]
-        found = {"name": name, "parameters": parameters, "constraints": []}
+        strategy = {"name": name, "parameters": parameters, "constraints": []}
         if self.happens(0.4):
-            found["constraints"] = [self.constraint()]
+            strategy["constraints"] = [self.constraint()]
         if self.happens(0.2):
-            found["segments"] = [self.pick(segments, (404,))]
+            strategy["segments"] = [self.pick(segments, (404,))]
         if self.happens(0.3):
-            found["variants"] = self.variants(self.pick((stickiness,), odd.STICKINESS))
-        return found
+            strategy["variants"] = self.variants(self.pick((stickiness,), odd.STICKINESS))
+        return strategy
 
     def state(self) -> dict[str, Any]:
         segments = [{"id": n, "name": f"s{n}", "constraints": [self.constraint()]} for n in (1, 2)]

@@ -63,13 +63,13 @@ def _methods(tree: ast.AST, name: str) -> Iterator[str]:
 
 def _constants(tree: ast.Module) -> dict[str, str]:
     """The module's own strings, of which patterns are made."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for node in tree.body:
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant | ast.JoinedStr):
             with suppress(NameError):  # made of what another module has: no pattern of ours is
-                value = eval(ast.unparse(node.value), dict(found))
-                found |= {target.id: value for target in node.targets if isinstance(target, ast.Name)}
-    return found
+                value = eval(ast.unparse(node.value), dict(values))
+                values |= {target.id: value for target in node.targets if isinstance(target, ast.Name)}
+    return values
 
 
 def _pattern(node: ast.Call, constants: dict[str, str]) -> tuple[str | bytes, int]:
@@ -90,13 +90,13 @@ class _Escaped(ast.NodeTransformer):
 
 def pumps(pattern: str | bytes, flags: int) -> set[str]:
     """A character of everything that the pattern repeats without a limit, and short texts that whole groups repeat."""
-    found: set[str] = set()
+    samples: set[str] = set()
 
     def walk(items: Any) -> None:
         for operation, argument in items:
             if operation in REPEATS:
                 if argument[1] is opcodes.MAXREPEAT:
-                    found.add(sample(argument[2]))
+                    samples.add(sample(argument[2]))
                 walk(argument[2])
             elif operation is opcodes.SUBPATTERN:
                 walk(argument[3])
@@ -107,7 +107,7 @@ def pumps(pattern: str | bytes, flags: int) -> set[str]:
                 walk(argument[1])
 
     walk(parser.parse(pattern, flags))
-    return found
+    return samples
 
 
 CANDIDATES = "0a1A -_.:,/\t\n[]{}\\\"'?#@+=é"

@@ -42,23 +42,23 @@ def client_features(
 
 
 def _strategies(flags: list[int], environment: str) -> dict[int, list[Document]]:
-    found: dict[int, list[Document]] = {flag: [] for flag in flags}
+    strategies: dict[int, list[Document]] = {flag: [] for flag in flags}
     for strategy in Strategy.objects.filter(flag__in=flags, environment=environment).order_by(
         "sort_order", "id"
     ):
         links = StrategySegment.objects.filter(strategy=strategy).order_by("id")
         segments = list(links.values_list("segment_id", flat=True))
-        found[strategy.flag_id].append(of_object(strategy) | {"segments": segments})
-    return found
+        strategies[strategy.flag_id].append(of_object(strategy) | {"segments": segments})
+    return strategies
 
 
 def _parents(flags: list[int]) -> dict[int, list[Document]]:
-    found: dict[int, list[Document]] = {flag: [] for flag in flags}
+    dependencies: dict[int, list[Document]] = {flag: [] for flag in flags}
     for row in Dependency.objects.filter(flag__in=flags).select_related("parent").order_by("id"):
-        found[row.flag_id].append(
+        dependencies[row.flag_id].append(
             {"feature": row.parent.name, "enabled": row.enabled, "variants": row.variants}
         )
-    return found
+    return dependencies
 
 
 def _flag(

@@ -45,6 +45,6 @@ def _version_of(folder: Path) -> int:
     shown = subprocess.run(
         [folder / "postgres", "--version"], check=True, capture_output=True, text=True
     ).stdout
-    found = re.search(r"\) (\d+)", shown)
-    assert found, shown
-    return int(found[1])
+    match = re.search(r"\) (\d+)", shown)
+    assert match, shown
+    return int(match[1])

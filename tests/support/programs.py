@@ -9,10 +9,10 @@ import pytest
 def program(name: str) -> str:
     """The path of a program. Skips the test without it; with FLAGADMIN_PROGRAMS=required, fails it."""
     # Debian's administrators' programs are in sbin, which may not be in the path of others.
-    found = shutil.which(name, path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin"]))
-    if found is None:
+    program_path = shutil.which(name, path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin"]))
+    if program_path is None:
         reason = f"{name} is not installed, nothing was tried with it. `make programs` installs it."
         if os.environ.get("FLAGADMIN_PROGRAMS") == "required":
             pytest.fail(reason)
         pytest.skip(reason)
-    return found
+    return program_path

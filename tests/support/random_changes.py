@@ -34,8 +34,8 @@ class RandomChanges:
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
-        found = ((name, getattr(self, name)) for name in dir(self) if name.startswith("do_"))
-        self.actions: list[tuple[str, Callable[[], Any]]] = list(found)
+        methods = ((name, getattr(self, name)) for name in dir(self) if name.startswith("do_"))
+        self.actions: list[tuple[str, Callable[[], Any]]] = list(methods)
         self.done: dict[str, int] = {}
 
     def step(self) -> str | None:
@@ -161,8 +161,8 @@ class RandomChanges:
 
     def do_add_dependency(self) -> None:
         flag, parent = self.active(), self.active()
-        given = {"feature": parent.name, "enabled": self.random.random() < 0.5}
-        dependencies.add_dependency(flag.project_id, flag.name, given, caller=WHO)
+        dependency = {"feature": parent.name, "enabled": self.random.random() < 0.5}
+        dependencies.add_dependency(flag.project_id, flag.name, dependency, caller=WHO)
 
     do_add_more = do_add_dependency
 
@@ -200,8 +200,8 @@ class RandomChanges:
             remove_environment(*place, caller=WHO)
 
     def do_default_strategy(self) -> None:
-        given = self.strategy()
-        set_default_strategy(self.project(), self.environment(), given | {"disabled": False}, caller=WHO)
+        default = self.strategy()
+        set_default_strategy(self.project(), self.environment(), default | {"disabled": False}, caller=WHO)
 
     def do_environment(self) -> None:
         choice = self.random.random()
@@ -242,7 +242,7 @@ class RandomChanges:
             }
             for name in names
         ]
-        given = import_bodies.body(
+        content = import_bodies.body(
             project=self.project(),
             environment=self.environment(),
             features=features,
@@ -253,7 +253,7 @@ class RandomChanges:
             else [],
             segments=[],
         )
-        import_body(read_body(given), caller=WHO)
+        import_body(read_body(content), caller=WHO)
 
     do_import_again = do_import
 

@@ -12,10 +12,10 @@ FEATURES = "features, spec 5.2.0"
 
 def recorded_cases(prefix: str) -> dict[str, dict[str, Any]]:
     """The cases whose path starts with ``prefix``, by name. ``answer`` is present if it was recorded."""
-    found = load("sdk")
+    recordings = load("sdk")
     return {
-        case["name"]: case | ({"answer": found["answers"][case["answer"]]} if "answer" in case else {})
-        for case in found["cases"]
+        case["name"]: case | ({"answer": recordings["answers"][case["answer"]]} if "answer" in case else {})
+        for case in recordings["cases"]
         if case["path"].startswith(prefix)
     }
 

@@ -172,8 +172,8 @@ class Server:
 
     def _psql(self, database: str, user: str, port: int, *, statement: str, **variables: str) -> str:
         where = f"host=127.0.0.1 port={port} user={user} dbname={database}"
-        given = [f"--set={name}={value}" for name, value in (variables | {"ON_ERROR_STOP": "1"}).items()]
-        command = [str(tool_path("psql")), "-XAtq", *given, where]
+        settings = [f"--set={name}={value}" for name, value in (variables | {"ON_ERROR_STOP": "1"}).items()]
+        command = [str(tool_path("psql")), "-XAtq", *settings, where]
         answer = subprocess.run(command, input=statement, check=True, capture_output=True, text=True)
         return answer.stdout.strip()
 

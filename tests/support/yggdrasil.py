@@ -33,12 +33,12 @@ class Chance:
 def certain_results(snapshot: Snapshot, context: dict[str, Any]) -> dict[str, tuple[bool, str]]:
     """Our results, without those that chance decides and those that only an application can tell, because
     it knows its host name and its custom strategies."""
-    found = {}
+    certain = {}
     for flag in snapshot.flags:
         result = certain_result(snapshot.only(flag.name), flag, context)
         if result is not None:
-            found[flag.name] = result
-    return found
+            certain[flag.name] = result
+    return certain
 
 
 def certain_result(

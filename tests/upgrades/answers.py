@@ -50,7 +50,7 @@ def answers(port: int, secret: str, sdk_secrets: list[str]) -> dict[str, Any]:
         exported = ask(
             "POST", "/api/admin/features-batch/export", {"environment": "production", "project": "storefront"}
         )
-        found = {
+        answered = {
             "projects": sorted(project["id"] for project in projects),
             "results": [
                 {flag["name"]: result(flag) for flag in each["features"] if flag["name"] not in RANDOM}
@@ -63,8 +63,8 @@ def answers(port: int, secret: str, sdk_secrets: list[str]) -> dict[str, Any]:
             ],
             "groups": sorted(group["name"] for group in ask("GET", "/api/admin/groups")["groups"]),
         }
-    found["sdk"] = [features(port, sdk_secret) for sdk_secret in sdk_secrets]
-    return found
+    answered["sdk"] = [features(port, sdk_secret) for sdk_secret in sdk_secrets]
+    return answered
 
 
 def result(flag: dict[str, Any]) -> list[Any]:

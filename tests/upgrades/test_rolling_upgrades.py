@@ -45,16 +45,16 @@ def problems_of(migration, created):
 
 def test_the_previous_version_works_with_a_migrated_database():
     loader = MigrationLoader(None, ignore_no_migrations=True)
-    found, created = {}, {app: set() for app in APPS}
+    statements, created = {}, {app: set() for app in APPS}
     for (app, name), migration in sorted(loader.disk_migrations.items()):
         if (
             app in APPS
             and int(name[:4]) > RELEASED[app]
             and (texts := list(problems_of(migration, created[app])))
         ):
-            found[f"{app}.{name}"] = texts
-    assert {name: texts for name, texts in found.items() if name not in ALLOWED} == {}
-    assert ALLOWED.keys() <= found.keys()
+            statements[f"{app}.{name}"] = texts
+    assert {name: texts for name, texts in statements.items() if name not in ALLOWED} == {}
+    assert ALLOWED.keys() <= statements.keys()
 
 
 def test_what_the_previous_version_cannot_work_with_is_found():

@@ -44,7 +44,7 @@ def serving(database: Server, tmp_path: Path) -> Callable[..., Any]:
         "DATABASE_URL": f"postgresql://flagadmin@127.0.0.1:{database.port}/flagadmin",
         "SECRET_KEY": "the same on all machines",
     }
-    return lambda port, **code: serve(tmp_path / str(port), port, **code, **variables, **TOKENS)
+    return lambda port, **code: serve(tmp_path / str(port), port, workers=1, **code, **variables, **TOKENS)
 
 
 @pytest.fixture
@@ -82,16 +82,16 @@ class Everybody:
         return {flag["name"]: flag["isEnabled"] for flag in json.loads(answer)["features"]}
 
     def _ask(self, port: int, secret: str, status: int, method: str, path: str, body: Any = None) -> bytes:
-        found: list[tuple[int, bytes]] = []
+        responses: list[tuple[int, bytes]] = []
 
         def answered() -> bool:
             with closing(Client(port, secret)) as client:
-                found.append(client.call(method, path, body))
-            return found[-1][0] != 503
+                responses.append(client.call(method, path, body))
+            return responses[-1][0] != 503
 
         wait_until(answered)
-        assert found[-1][0] == status, (path, found[-1])
-        return found[-1][1]
+        assert responses[-1][0] == status, (path, responses[-1])
+        return responses[-1][1]
 
 
 def features(port: int) -> dict[str, Any]:

@@ -27,13 +27,13 @@ def test_an_upgraded_installation_answers_as_before(release, tmp_path):
     restored = subprocess.run(restore, env=environment(data), capture_output=True, text=True)
     assert restored.returncode == 0, restored.stderr
     try:
-        with reserved_port() as port, serve(data, port) as process:
+        with reserved_port() as port, serve(data, port, workers=1) as process:
             wait_until_it_answers(port, process)
-            found = answers(port, recorded["secret"], recorded["sdk"])
+            answers_now = answers(port, recorded["secret"], recorded["sdk"])
     finally:
         server.release(data)
     for part, expected in recorded["answers"].items():
-        assert found[part] == expected, part
+        assert answers_now[part] == expected, part
 
 
 def test_every_release_of_the_changelog_is_tested():
