@@ -8,6 +8,7 @@ from pathlib import Path
 
 from django.conf import settings
 
+import flagadmin
 from flagadmin.core.db.backups.errors import BackupError
 
 
@@ -19,7 +20,7 @@ def check_backup(path: Path) -> str:
     with tempfile.TemporaryDirectory(prefix="flagadmin-check-") as folder:
         done = subprocess.run(
             [sys.executable, "-m", "flagadmin", "restore", str(path.resolve())],
-            cwd=Path(__file__).parents[3],
+            cwd=Path(flagadmin.__file__).parents[1],
             env=_environment(folder),
             capture_output=True,
             text=True,

@@ -15,6 +15,7 @@ from typing import TypedDict
 
 import psycopg
 
+import flagadmin
 from flagadmin.core.db.bundled import users
 from flagadmin.core.db.bundled.binaries import tool_path
 from flagadmin.core.db.bundled.cluster import Cluster
@@ -142,7 +143,7 @@ def _wait_until_ready(cluster: Cluster) -> None:
 
 
 def _spawn_guard(cluster: Cluster) -> None:
-    project = Path(__file__).resolve().parents[3]
+    project = Path(flagadmin.__file__).resolve().parents[1]
     guard = subprocess.Popen(
         [sys.executable, "-m", "flagadmin.core.db.bundled.guard", str(cluster.data_dir)],
         cwd=project,
