@@ -145,18 +145,18 @@ class Comparison:
         flag = state.flag(name)
         flags = [flag] if flag is None else [flag, *(state.flag(parent.name) for parent in flag.parents)]
         segments = state.snapshot.segments
-        used = (s for each in flags if each for strategy in each.strategies for s in strategy.segments)
+        used = (s for part in flags if part for strategy in part.strategies for s in strategy.segments)
         return [
-            *(each and (each.digest or id(each)) for each in flags),
+            *(part and (part.digest or id(part)) for part in flags),
             *(id(segments[position].conditions) for position in used),
         ]
 
     def examples(
-        self, compared: FlagComparison, limit: int | None, start: int = 0, *, each: int | None = None
+        self, compared: FlagComparison, limit: int | None, start: int = 0, *, limit_each: int | None = None
     ) -> Iterator[Example]:
-        """The first contexts of each change (None: all), at most `each`, with the reasons before and after."""
+        """The first contexts of each change (None: all), at most `limit_each`, with the reasons before and after."""
         changes = chain.from_iterable(
-            islice(self._changes(compared, change), each) for change in (*CHANGES, Change.UNKNOWN)
+            islice(self._changes(compared, change), limit_each) for change in (*CHANGES, Change.UNKNOWN)
         )
         reasons = (
             FlagReasons(self._before.snapshot, compared.name),
@@ -164,7 +164,7 @@ class Comparison:
         )
         for position, change, old, new in islice(changes, start, limit):
             context = self.table.contexts[position]
-            before, after = (each.of(context) for each in reasons)
+            before, after = (flag_reasons.of(context) for flag_reasons in reasons)
             yield Example(compared.name, position, change, Result(old, before), Result(new, after))
 
     def _changes(

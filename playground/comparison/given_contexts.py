@@ -162,8 +162,10 @@ def read_csv(text: str, caller: Caller, now: datetime) -> list[Context]:
         _check_number(UserFile(BytesIO(body)).check(fields), "csv")
     except ValidationError as error:
         raise ValidationError.of(
-            replace(each, path=each.path if each.path.startswith(PATH) else f"{PATH}.csv, {each.path}")
-            for each in error.details
+            replace(
+                problem, path=problem.path if problem.path.startswith(PATH) else f"{PATH}.csv, {problem.path}"
+            )
+            for problem in error.details
         ) from None
     return [Context.of_texts(values, now=time) for _, values in UserFile(BytesIO(body)).users()]
 
@@ -173,7 +175,9 @@ def _read(context: Any, place: str, problems: list[Problem]) -> dict[str, Any]:
     document = read_context({"context": context}, own_problems)
     if own_problems:
         path = f"{PATH}.{place}"
-        problems += (replace(each, path=path + each.path.removeprefix("context")) for each in own_problems)
+        problems += (
+            replace(problem, path=path + problem.path.removeprefix("context")) for problem in own_problems
+        )
     return document
 
 

@@ -105,7 +105,7 @@ def count_values(read: Definitions) -> int:
     strategies = (strategy for flag in read.flags for strategy in flag["strategies"])
     lists = (objects_of(each["constraints"]) for each in chain(strategies, read.segments.values()))
     values = (constraint.get("values") for constraint in chain.from_iterable(lists))
-    return sum(1 + (len(given) if isinstance(given, list) else 0) for given in values)
+    return sum(1 + (len(listed) if isinstance(listed, list) else 0) for listed in values)
 
 
 def _compare(
@@ -149,10 +149,10 @@ def _parents(edit: FlagEdit, names: Iterable[str]) -> Iterator[str]:
 
 def _examples(who: WhoChanges, flag: FlagChanges, limit: int) -> Iterator[tuple[Context, Example]]:
     """Some contexts of each change, no two with the same values."""
-    kinds = [change for change in COUNTED if flag.found.count(change)]
+    kinds = [change for change in COUNTED if flag.for_everyone.count(change)]
     room = dict.fromkeys(kinds, -(-limit // max(1, len(kinds))))
     seen = set()
-    for example in who.examples(flag, each=5 * max(room.values(), default=0)):
+    for example in who.examples(flag, limit_each=5 * max(room.values(), default=0)):
         context = who.comparison.table.contexts[example.position]
         values = example.change, frozenset(context.given.items())
         if room[example.change] and limit and values not in seen:

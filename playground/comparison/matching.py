@@ -86,7 +86,9 @@ class _Pattern:
         while members.count("[:") > members.count(":]"):  # the bracket was that of a class
             members += self.next() + self.until("]")
         self.next()
-        return next((each for each in _OUTSIDE if each not in members), "") if negated else first
+        return (
+            next((character for character in _OUTSIDE if character not in members), "") if negated else first
+        )
 
     def named(self) -> str:
         """The name of a class like [:upper:], behind its bracket."""

@@ -212,9 +212,9 @@ def _unchanged(current: Mapping[str, int], changed: Changed) -> list[str]:
 def describe_moment(moment: Moment) -> list[str]:
     """What is not known about a moment: changes since that left no event."""
     return [
-        f"{found.project} was changed outside flagadmin {_when(found.first, found.last)}. "
+        f"{change.project} was changed outside flagadmin {_when(change.first, change.last)}. "
         "What those changes replaced is not known."
-        for found in changed_outside(moment.projects, moment.at)
+        for change in changed_outside(moment.projects, moment.at)
     ]
 
 

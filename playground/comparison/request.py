@@ -86,18 +86,20 @@ def read_question(
     it, and their parents.
     """
     projects, before, after = read_states(caller, body)
-    flag, given = body.get("flag"), GivenContexts(caller, body["contexts"])
+    flag, given_contexts = body.get("flag"), GivenContexts(caller, body["contexts"])
     moments = [state for state in (before, after) if state.at is not None]
     few: list[str] = []
     if flag and moments and before.can_read_few and after.can_read_few:
         few = [flag, *_dependent_flags(flag, projects), *beside()]
     elif not flag and not moments:  # before flags are compiled, which takes longest if there are too many
-        budget.check_size(count_active_flags(projects), given.most)
+        budget.check_size(count_active_flags(projects), given_contexts.most)
     pair = StatePair(projects, before, after, few=few if len(few) <= MAX_READ_ALONE else ())
     names = _names(flag, pair)
-    budget.check_size(len(names), given.most)
+    budget.check_size(len(names), given_contexts.most)
     notes = dict.fromkeys(chain(before.notes(), after.notes()))
-    return Question(pair, names, given.make(lambda: pair.read(names[:MAX_RULES])), given.saved, [*notes])
+    return Question(
+        pair, names, given_contexts.make(lambda: pair.read(names[:MAX_RULES])), given_contexts.saved, [*notes]
+    )
 
 
 def read_states(caller: Caller, body: Mapping[str, Any]) -> tuple[dict[str, int], State, State]:

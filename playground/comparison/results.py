@@ -252,10 +252,10 @@ class StateResults:
             switched[share_switched(shares, parent.enabled)] |= where
         if not parent.variants or not flag.enabled or flag.fault is not None:
             return switched
-        given: dict[Met, Mask] = defaultdict(int)
+        with_variant: dict[Met, Mask] = defaultdict(int)
         for shares, where in self._drawn_again(flag).items():
-            given[share_with_variant(shares, parent.variants)] |= where
-        return _combine(switched, given)
+            with_variant[share_with_variant(shares, parent.variants)] |= where
+        return _combine(switched, with_variant)
 
     def _drawn_again(self, flag: CompiledFlag) -> dict[Shares, Mask]:
         """The variants of a flag that is on, with the strategies drawn again: where none passes, its own variants."""

@@ -44,7 +44,7 @@ class FlagChanges:
     """Who gets something else of one flag.
 
     ``counts`` are users by change, ``made`` is how many of the other contexts change. ``for_users`` is the comparison
-    of the users only, ``found`` that of all contexts of ``source``, for examples.
+    of the users only, ``for_everyone`` that of all contexts of ``source``, for examples.
     """
 
     name: str
@@ -52,7 +52,7 @@ class FlagChanges:
     counts: Mapping[Change, int]
     made: int
     for_users: FlagComparison
-    found: FlagComparison
+    for_everyone: FlagComparison
     source: Comparison
 
     @property
@@ -68,7 +68,7 @@ class FlagChanges:
     @property
     def is_changed(self) -> bool:
         """Whether somebody gets something else, or may."""
-        return bool(self.is_known or self.found.count(Change.UNKNOWN))
+        return bool(self.is_known or self.for_everyone.count(Change.UNKNOWN))
 
     @property
     def on_before(self) -> float:
@@ -139,8 +139,8 @@ class WhoChanges:
 
     def compare(self, name: str) -> FlagChanges:
         """Compares one more flag for the same contexts."""
-        found = self.comparison.flag(name)
-        return self._flag_changes(found, found, self.comparison)
+        compared = self.comparison.flag(name)
+        return self._flag_changes(compared, compared, self.comparison)
 
     def examples(
         self,
@@ -149,21 +149,23 @@ class WhoChanges:
         *,
         limit: int | None = None,
         start: int = 0,
-        each: int | None = None,
+        limit_each: int | None = None,
     ) -> Iterator[Example]:
-        """Who gets something else, with the reasons; by change, ``each`` at most, users before other contexts."""
-        contexts = {change: flag.found.contexts.get(change, 0) for change in changes}
-        return flag.source.examples(replace(flag.found, contexts=contexts), limit, start, each=each)
+        """Who gets something else, with the reasons; by change, ``limit_each`` at most, users before other contexts."""
+        contexts = {change: flag.for_everyone.contexts.get(change, 0) for change in changes}
+        return flag.source.examples(
+            replace(flag.for_everyone, contexts=contexts), limit, start, limit_each=limit_each
+        )
 
     def _compare_rare(self, names: list[str], make: MakeContexts) -> dict[str, FlagChanges]:
         """Those of the flags that change for contexts made from their rules."""
         if not names:
             return {}
         other = Comparison(self.comparison.before, self.comparison.after, ContextTable(make(names)))
-        changed = {name: found for name in names if (found := other.flag(name)).changed}
+        changed = {name: compared for name in names if (compared := other.flag(name)).changed}
         return {
-            name: self._flag_changes(self.comparison.flag(name), found, other)
-            for name, found in changed.items()
+            name: self._flag_changes(self.comparison.flag(name), compared, other)
+            for name, compared in changed.items()
         }
 
     def _flag_changes(
@@ -178,7 +180,7 @@ class WhoChanges:
             counts=counts,
             made=found.changed - sum(counts[change] for change in CHANGES),
             for_users=users,
-            found=found,
+            for_everyone=found,
             source=source,
         )
 

@@ -69,7 +69,7 @@ class Changes:
         flags = [
             flag
             for flag in sorted(who.flags, key=lambda flag: (-flag.users, -flag.made, flag.name))
-            if text in flag.name.casefold() and (self.change is None or flag.found.count(self.change))
+            if text in flag.name.casefold() and (self.change is None or flag.for_everyone.count(self.change))
         ]
         self.listing: Listing[FlagChanges] = Listing(
             parameters, flags, columns=COLUMNS, filters=(find, kind), per_page=per_page or PER_PAGE
@@ -128,7 +128,7 @@ class Changes:
 
     def row(self, flag: FlagChanges, examples: int = EXAMPLES) -> Row:
         users = self.who.users
-        kinds = [change for change in self.kinds if flag.found.count(change)]
+        kinds = [change for change in self.kinds if flag.for_everyone.count(change)]
         limit = max(1, examples // max(1, len(kinds))) if examples else 0
         lines = [
             self._line(flag, example)
@@ -204,7 +204,7 @@ class Examples(Sequence[Example]):
         self._who, self._flag, self._kinds = who, flag, kinds
 
     def __len__(self) -> int:
-        return sum(map(self._flag.found.count, self._kinds))
+        return sum(map(self._flag.for_everyone.count, self._kinds))
 
     @overload
     def __getitem__(self, place: int) -> Example: ...

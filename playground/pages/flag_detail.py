@@ -138,13 +138,18 @@ class FlagDetails:
     def strategies(
         self, flag: CompiledFlag, outcome: FlagOutcome, explained: FlagExplanation
     ) -> list[StrategyDetail]:
-        found = zip(flag.strategies, outcome.strategies, explained.strategies, strict=True)
-        shown = list(found)[: self.most]
+        explained_strategies = zip(flag.strategies, outcome.strategies, explained.strategies, strict=True)
+        shown = list(explained_strategies)[: self.most]
         lists = sum(1 + len(strategy.segments) for _, _, strategy in shown)
-        each = max(1, self.most // max(1, lists))
+        most_conditions = max(1, self.most // max(1, lists))
         return [
             self.strategy(
-                number, flag, compiled, strategy, drawn_share(self.evaluation, compiled, its_outcome), each
+                number,
+                flag,
+                compiled,
+                strategy,
+                drawn_share(self.evaluation, compiled, its_outcome),
+                most_conditions,
             )
             for number, (compiled, its_outcome, strategy) in enumerate(shown, start=1)
         ]

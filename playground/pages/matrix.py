@@ -53,7 +53,9 @@ class Head(NamedTuple):
 class Matrix:
     """Flags whose results differ come first, and alone unless all are asked for."""
 
-    def __init__(self, evaluations: Sequence[Evaluation], labels: Sequence[Label], given: QueryDict) -> None:
+    def __init__(
+        self, evaluations: Sequence[Evaluation], labels: Sequence[Label], parameters: QueryDict
+    ) -> None:
         self.labels, self.evaluations = labels, evaluations
         self.reasons = [Reasons(evaluation) for evaluation in evaluations]
         self.groups = [
@@ -65,19 +67,19 @@ class Matrix:
             len(set(results)) > 1 and _differ(results) for results in zip(*self.columns, strict=True)
         ]
         self.different = sum(self.differs)
-        self.only_differences = given.get("show") != "all"
+        self.only_differences = parameters.get("show") != "all"
         self.find = Filter("q", "Find a flag")
         self.listing: Listing[int] = Listing(
-            given, self._kept(given), columns=(), filters=(self.find,), per_page=PER_PAGE
+            parameters, self._kept(parameters), columns=(), filters=(self.find,), per_page=PER_PAGE
         )
 
-    def _kept(self, given: QueryDict) -> list[int]:
+    def _kept(self, parameters: QueryDict) -> list[int]:
         """The positions of the flags to show."""
         every = range(len(self.names))
         kept = [position for position in every if self.differs[position]]
         if not self.only_differences:
             kept += [position for position in every if not self.differs[position]]
-        text = self.find.value(given).casefold()
+        text = self.find.value(parameters).casefold()
         return [position for position in kept if text in self.names[position].casefold()] if text else kept
 
     @property
@@ -105,8 +107,8 @@ class Matrix:
     @cached_property
     def production(self) -> set[str]:
         """The environments of the groups that are production ones, though their name does not say so. One query."""
-        found = Environment.objects.production().filter(name__in=[name for name, _ in self.groups])
-        return set(found.exclude(name="production").values_list("name", flat=True))
+        environments = Environment.objects.production().filter(name__in=[name for name, _ in self.groups])
+        return set(environments.exclude(name="production").values_list("name", flat=True))
 
     @property
     def has_odd(self) -> bool:
@@ -116,7 +118,7 @@ class Matrix:
     @property
     def heads(self) -> Iterator[Head]:
         for position, (label, column) in enumerate(zip(self.labels, self.columns, strict=True)):
-            yield Head(label, Counter(found[0] for found in column if found), position in self.starts)
+            yield Head(label, Counter(result[0] for result in column if result), position in self.starts)
 
     @property
     def lines(self) -> Iterator[Line]:
@@ -129,11 +131,11 @@ class Matrix:
         variants = sorted({result[1] for result in results if result and result[1]})
         payloads = _payload_words([result[3] if result else None for result in results])
         project, cells = "", list[Cell | None]()
-        for column, found in enumerate(results):
-            if found is None:
+        for column, result_found in enumerate(results):
+            if result_found is None:
                 cells.append(None)
                 continue
-            result, variant, share, _ = found
+            result, variant, share, _ = result_found
             flag, outcome = self.evaluations[column].pair(name)
             project = flag.project
             cells.append(

@@ -109,7 +109,7 @@ class WhoChangesPage(ConsolePage):
             who,
             self.request.GET,
             noun="user" if self.form.kind == USERS else "context",
-            names=[each.name for each in question.saved],
+            names=[context.name for context in question.saved],
             explain=self.explain(question.pair),
         )
 

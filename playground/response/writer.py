@@ -114,8 +114,10 @@ class _BucketEnds(dict[int, bytes]):
 
     def __init__(self, evaluation: Evaluation, stickiness: str) -> None:
         super().__init__()
-        found = None if stickiness == "random" else evaluation.sticky(stickiness)
-        self._end = b',"field":%b,"value":%b}}' % (as_json(found[0]), as_json(found[1])) if found else b"}}"
+        hashed = None if stickiness == "random" else evaluation.sticky(stickiness)
+        self._end = (
+            b',"field":%b,"value":%b}}' % (as_json(hashed[0]), as_json(hashed[1])) if hashed else b"}}"
+        )
 
     def __missing__(self, bucket: int) -> bytes:
         text = self[bucket] = (b"%d%b" % (bucket, self._end)) if bucket else b"null" + self._end

@@ -150,7 +150,7 @@ def check_saved_context(
 
 
 def _known(caller: Caller, expectations: Sequence[Mapping[str, Any]]) -> Known:
-    named = {one["flag"] for one in expectations}
+    named = {expectation["flag"] for expectation in expectations}
     flags = Flag.objects.active().readable_by(caller).filter(name__in=named)
     environments = Environment.objects.values_list("name", flat=True)
     return Known(dict(flags.values_list("name", "project_id")), set(environments))

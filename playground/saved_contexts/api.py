@@ -50,11 +50,11 @@ class SavedContextViewSet(ETagMixin, ScopedViewSet):
     )
     def list(self, request: ApiRequest) -> Response:
         """List the saved contexts that the caller may read, by name."""
-        found = SavedContext.objects.readable_by(self.caller)
+        contexts = SavedContext.objects.readable_by(self.caller)
         if project := request.query_params.get("project"):
             check_project(self.caller, project)
-            found = found.usable_in(project)
-        return Response({"contexts": list(build_visible_documents(self.caller, found))})
+            contexts = contexts.usable_in(project)
+        return Response({"contexts": list(build_visible_documents(self.caller, contexts))})
 
     @extend_schema(
         operation_id="createSavedContext",

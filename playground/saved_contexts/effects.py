@@ -69,7 +69,10 @@ class SavedEffects:
 
     def __add__(self, other: SavedEffects) -> SavedEffects:
         """Of two edits. What both do to an expectation counts once."""
-        changes = {(one.saved.pk, one.flag, one.environment): one for one in other.changes + self.changes}
+        changes = {
+            (change.saved.pk, change.flag, change.environment): change
+            for change in other.changes + self.changes
+        }
         return SavedEffects(
             self.who | other.who,
             tuple(islice(changes.values(), MAX_NAMED)),
@@ -115,7 +118,11 @@ def predict_effects(caller: Caller, edits: Iterable[FlagEdit | NewFlagEdit]) -> 
     saved = list(_contexts(caller, {project for project, _, _ in groups}))
     if not saved:
         return SavedEffects()
-    expected = {(one["flag"], one["environment"]) for each in saved for one in each.expectations}
+    expected = {
+        (expectation["flag"], expectation["environment"])
+        for context in saved
+        for expectation in context.expectations
+    }
     ordered = sorted(
         groups.values(),
         key=lambda group: not any((edit.flag, edit.environment) in expected for edit in group),
@@ -141,7 +148,7 @@ def _effects(
         return SavedEffects()
     now = timezone.now()
     names = find_differing(before, after) if flags is None else sorted(flags)
-    contexts = [Context(each.context).at(now) for each in saved]
+    contexts = [Context(context.context).at(now) for context in saved]
     who = WhoChanges(before, after, Contexts(contexts), names[: MAX_RESULTS // len(saved)], budget=UNLIMITED)
     examples = (example for flag in who.flags for example in who.examples(flag, CHANGES, limit=MAX_NAMED))
     changes = (
@@ -161,8 +168,8 @@ def _contexts(
     caller: Caller, projects: Collection[str], instead: Instead = NOTHING
 ) -> Iterator[SavedContext]:
     """Those of the projects and of none, the ones with expectations first."""
-    found = SavedContext.objects.readable_by(caller).usable_in(*projects)
-    for saved in found.alias(expects=~Q(expectations=[])).order_by("-expects", "name")[:MAX_CONTEXTS]:
+    usable = SavedContext.objects.readable_by(caller).usable_in(*projects)
+    for saved in usable.alias(expects=~Q(expectations=[])).order_by("-expects", "name")[:MAX_CONTEXTS]:
         yield instead.get(saved.name, saved)
 
 
@@ -200,7 +207,11 @@ def _changed(
     caller: Caller, saved: list[SavedContext], before: Snapshot, after: Snapshot, flags: set[str]
 ) -> list[ChangedExpectation]:
     environment = before.environment
-    expecting = [each for each in saved if any(one["flag"] in flags for one in each.expectations)]
+    expecting = [
+        context
+        for context in saved
+        if any(expectation["flag"] in flags for expectation in context.expectations)
+    ]
     if not expecting:
         return []
     expected = list_expectations(caller, environments=[environment], contexts=expecting, flags=flags)

@@ -22,7 +22,7 @@ class GivenExpectation(dict[str, Any]):
 
 
 def expectation_rows(expectations: Iterable[Mapping[str, Any]]) -> list[GivenExpectation]:
-    return [GivenExpectation(one) for one in expectations]
+    return [GivenExpectation(expectation) for expectation in expectations]
 
 
 class ExpectationsInput(forms.Widget):
@@ -56,7 +56,7 @@ class ExpectationsInput(forms.Widget):
 
     def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> Any:
         rows = list(value or ())
-        named = {one["environment"] for one in rows} - set(self.environments)
+        named = {expectation["environment"] for expectation in rows} - set(self.environments)
         context = {
             "name": name,
             "flags": self.flags,

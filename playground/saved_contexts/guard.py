@@ -44,10 +44,17 @@ def guard(project_id: str) -> Callable[[], BrokenExpectations | None]:
             return None
         after = _read(project_id, expectations)
         changed_flags = {name: _find_differing(before[name], after[name]) for name in before}
-        differing = [one for one in expectations if one.flag in changed_flags[one.environment]]
+        differing = [
+            expectation
+            for expectation in expectations
+            if expectation.flag in changed_flags[expectation.environment]
+        ]
         snapshots = (_compile(differing, state) for state in (before, after))
         changed = compare_expectations(differing, *snapshots, now=now)
-        broken = [_in_project(one) for one in _still_expected(one for one in changed if one.is_broken)]
+        broken = [
+            _in_project(change)
+            for change in _still_expected(change for change in changed if change.is_broken)
+        ]
         return _refuse(project_id, broken) if broken else None
 
     return check

@@ -72,10 +72,10 @@ class SavedContextsPage(ListPage):
 
     def rows(self, values: dict[str, str]) -> list[ContextRow]:
         text = values["q"]
-        found = SavedContext.objects.readable_by(self.caller).filter(
+        contexts = SavedContext.objects.readable_by(self.caller).filter(
             Q(name__icontains=text) | Q(note__icontains=text)
         )
-        expectations = select_visible_expectations(self.caller, found)
+        expectations = select_visible_expectations(self.caller, contexts)
         return [
             ContextRow(
                 id=saved.pk,
@@ -86,7 +86,7 @@ class SavedContextsPage(ListPage):
                 project=saved.project_id or "",
                 evaluate=evaluate_url(saved.name),
             )
-            for saved in found
+            for saved in contexts
         ]
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -190,8 +190,8 @@ class EditSavedContext(EditPage, SavedContextPage):
     def checked(self) -> list[ExpectationRow]:
         """What it expects, those not met first."""
         stored = actions.access_saved_context(self.caller, self.saved.pk)
-        found = check_expectations(self.caller, list_expectations(self.caller, contexts=[stored]))
-        return [expectation_row(one) for one in sorted(found, key=lambda one: one.met)]
+        checks = check_expectations(self.caller, list_expectations(self.caller, contexts=[stored]))
+        return [expectation_row(check) for check in sorted(checks, key=lambda check: check.met)]
 
     def get_title(self) -> str:
         return self.saved.name

@@ -58,7 +58,7 @@ class UserRunViewSet(ViewSet):
     def create(self, request: ApiRequest) -> Response:
         query = schema.UserRunQuery(data=request.query_params)
         query.is_valid(raise_exception=True)
-        given = query.validated_data
+        parameters = query.validated_data
         try:
             body = request.data if isinstance(request.data, bytes) else b""
         except UnsupportedMediaType as error:
@@ -66,9 +66,9 @@ class UserRunViewSet(ViewSet):
         run = runs.create_run(
             body,
             caller=self.caller,
-            environment=given["environment"],
-            projects=given.get("project") or None,
-            flag=given.get("flag", ""),
+            environment=parameters["environment"],
+            projects=parameters.get("project") or None,
+            flag=parameters.get("flag", ""),
         )
         headers = {"Location": f"users/{run.pk}"}
         return Response(schema.result_document(run), status=202, headers=headers)

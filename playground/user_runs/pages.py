@@ -62,25 +62,25 @@ class UsersPage(FormPage):
         self.offered = read_form_options(self.caller)
 
     def get_initial(self) -> dict[str, Any]:
-        given = {name: self.request.GET.get(name, "") for name in ("environment", "flag")}
+        initial = {name: self.request.GET.get(name, "") for name in ("environment", "flag")}
         return {
-            "environment": given["environment"] or self.offered.default_environment,
-            "flag": given["flag"],
+            "environment": initial["environment"] or self.offered.default_environment,
+            "flag": initial["flag"],
         }
 
     def get_form_kwargs(self) -> dict[str, Any]:
         return super().get_form_kwargs() | {"environments": self.offered.environments}
 
     def submit(self, form: UsersForm) -> str:
-        given = form.cleaned_data
+        values = form.cleaned_data
         projects = [name for name in self.request.POST.getlist("project") if name]
         run = runs.create_run(
-            given["file"].read(),
+            values["file"].read(),
             caller=self.caller,
-            environment=given["environment"],
+            environment=values["environment"],
             projects=projects or None,
-            flag=given["flag"],
-            file_name=given["file"].name or "",
+            flag=values["flag"],
+            file_name=values["file"].name or "",
         )
         return reverse("user-run", args=[run.pk])
 
