@@ -149,7 +149,7 @@ def test_links_have_an_address_that_answers(host: str, address: str) -> None:
 
 
 def test_starts_and_tells_what_is_wrong_with_a_given_token(data_dir: Path, port: int) -> None:
-    with serve(data_dir, port, INIT_ADMIN_API_TOKENS="not a key") as process:
+    with serve(data_dir, port, workers=1, INIT_ADMIN_API_TOKENS="not a key") as process:
         wait_until_it_answers(port, process)
         process.terminate()
         said, _ = process.communicate(timeout=PATIENCE)
