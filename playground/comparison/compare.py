@@ -213,9 +213,11 @@ def find_change(before: Shares, after: Shares) -> Change:
 
 def _count_answers(pairs: Pairs, side: int) -> dict[Answer, Fraction]:
     """The contexts by their answers in one of the two states."""
-    counts: dict[Answer, Fraction] = defaultdict(Fraction)
+    contexts: dict[Shares, int] = defaultdict(int)
     for pair, mask in pairs.items():
-        contexts = mask.bit_count()
-        for answer, share in pair[side]:
-            counts[answer] += share * contexts
+        contexts[pair[side]] += mask.bit_count()
+    counts: dict[Answer, Fraction] = defaultdict(Fraction)
+    for shares, number in contexts.items():
+        for answer, share in shares:
+            counts[answer] += share * number
     return dict(sorted(counts.items(), key=lambda item: sort_key(item[0])))
