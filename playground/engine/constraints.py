@@ -130,7 +130,7 @@ def compile_constraint(document: Mapping[str, Any], columns: Columns) -> Compile
             field, operator, f"the field name {quoted(field)} cannot be read by SDKs", columns
         )
     inverted = bool(document.get("inverted"))
-    form, test, fault, shown = bind(operator, document)
+    form, test, fault, shown = _bound(operator, document)
     hint = suggestion(suggestions.suggest_value(operator, text_of(document.get("value"))))
     if fault is not None:
         return _compile_broken(field, operator, f"{operator} on {field} {fault}{hint}", columns)
@@ -161,26 +161,29 @@ Bound = tuple[str, Test, str | None, list[str]]
 """Form of the column, test, fault, and the values to show in sentences."""
 
 
-def bind(operator: str, document: Mapping[str, Any]) -> Bound:
-    """What a known operator compares with the values of a constraint."""
+def _bound(operator: str, document: Mapping[str, Any]) -> Bound:
     values = strings_of(document.get("values"))
     value = text_of(document.get("value"))
     fold = bool(document.get("caseInsensitive"))
     family = OPERATORS[operator].family
     if family == "set":
-        return _set(values)
+        return bind_set(values)
     if family == "text":
         return _text(operator, values, fold)
     if family == "network":
-        return "address", operators.network_test(values), _list_fault(values, required=True), values
+        return bind_networks(values)
     if family == "regex":
         return _regex(value, fold, inverted=bool(document.get("inverted")))
     return _ordering(operator, value)
 
 
-def _set(values: list[str]) -> Bound:
+def bind_set(values: list[str]) -> Bound:
     """IN compares exactly: SDKs ignore `caseInsensitive` here. NOT_IN is IN, inverted once more."""
     return "text", frozenset(values).__contains__, _list_fault(values, required=False), values
+
+
+def bind_networks(values: list[str]) -> Bound:
+    return "address", operators.network_test(values), _list_fault(values, required=True), values
 
 
 def _text(operator: str, values: list[str], fold: bool) -> Bound:

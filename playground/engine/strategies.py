@@ -10,7 +10,14 @@ from typing import Any
 
 from playground.engine import sentences
 from playground.engine.coercion import items_of, parameters_of, string_of, text_of
-from playground.engine.constraints import CompiledConstraint, Conditions, Constraints, bind, unquotable
+from playground.engine.constraints import (
+    CompiledConstraint,
+    Conditions,
+    Constraints,
+    bind_networks,
+    bind_set,
+    unquotable,
+)
 from playground.engine.context import Columns
 from playground.engine.hashing import hash_key
 from playground.engine.sharing import Shared
@@ -150,8 +157,9 @@ def _own_condition(
     values = kind.values(parameters)
     if values is None:
         return []
-    form, test, fault, _ = bind(kind.operator, {"values": values})
-    if kind.operator == "IN":
+    is_set = kind.operator == "IN"
+    form, test, fault, _ = bind_set(values) if is_set else bind_networks(values)
+    if is_set:
         fault = f"{kind.lists} hold a value that ends in a backslash" if fault else None
     else:
         fault = f"the {kind.lists} cannot be read by SDKs" if unquotable(parameters[kind.lists]) else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from playground.engine.coercion import trim
@@ -13,7 +14,7 @@ WHOLE_NUMBER = re.compile(r"\+?[0-9]{1,18}", re.ASCII)
 FLEXIBLE_ROLLOUT = "flexibleRollout"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Parameter:
     """A parameter of strategies. `type`, `description` and `required` are those of the API.
 
@@ -74,7 +75,7 @@ PERCENTAGES = (ROLLOUT.name, PERCENTAGE.name)
 """The names of the same thing in different types."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class StrategyType:
     """A built-in type. Every installation has those with a `title`; others come with imports from older servers.
 
@@ -93,12 +94,12 @@ class StrategyType:
     operator: str = ""
     whom: str = "On for everyone"
 
-    @property
+    @cached_property
     def is_evaluated(self) -> bool:
         """Whether a server can evaluate it."""
-        return not self.lists or bool(self.operator)
+        return bool(self.operator) or not self.lists
 
-    @property
+    @cached_property
     def lists(self) -> str:
         """The parameter that lists values, empty if none does."""
         return self.parameters[0].name if self.parameters and not self.percentage else ""
