@@ -5,6 +5,7 @@ import "./js/tables.js";
 import "./js/times.js";
 import "./js/chips.js";
 import "./js/sliders.js";
+import "./js/shares.js";
 import "./js/copying.js";
 import "./js/menus.js";
 import "./js/theme.js";

@@ -25,6 +25,7 @@ from projects.drafting import DraftingPage
 from projects.drafts import Draft, FlagEdit, find_enabled_places
 from projects.flags.archive import archive_flags, delete_flags, revive_flags
 from projects.flags.bulk_delete import check_no_children
+from projects.flags.evaluations import find_last_evaluation
 from projects.flags.list_queries import MAX_MATCHING, matching_flags
 from projects.flags.usage import FlagUser, users_of
 from projects.models import Dependency, Flag, FlagEnvironment, Project
@@ -172,6 +173,7 @@ class ArchivePage(DraftingPage, SelectedFlags):
             back=self.back(),
             button=self.title,
             used=used[:MAX_LISTED],
+            last_evaluation=None if used else find_last_evaluation([flag.pk for flag in flags]),
             enabled=enabled_in(flags),
             more_used=max(len(used) - MAX_LISTED, 0),
             children=dependencies[:MAX_LISTED],

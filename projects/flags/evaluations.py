@@ -132,13 +132,30 @@ def _rows(statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
 def read_last_evaluations(flag_ids: Iterable[int]) -> dict[int, dict[str, datetime]]:
     """When SDKs last reported each flag, by environment. One query.
 
-    ``max(found[flag_id].values(), default=None)`` is the last time in any environment.
+    ``max(times[flag_id].values(), default=None)`` is the last time in any environment.
     """
     times: dict[int, dict[str, datetime]] = {flag_id: {} for flag_id in flag_ids}
     rows = FlagLastSeen.objects.filter(flag_id__in=list(times))
     for flag_id, environment, seen_at in rows.values_list("flag_id", "environment", "seen_at"):
         times[flag_id][environment] = seen_at
     return times
+
+
+@dataclass(frozen=True, slots=True)
+class LastEvaluation:
+    environment: str
+    at: datetime
+
+
+def find_last_evaluation(flag_ids: Iterable[int], environment: str = "") -> LastEvaluation | None:
+    """The latest of any of these flags, in any environment if none is given. One query.
+
+    It outlives what is stored of the application that reported it.
+    """
+    rows = FlagLastSeen.objects.filter(flag_id__in=list(flag_ids)).order_by("-seen_at")
+    rows = rows.filter(environment=environment) if environment else rows
+    last = rows.values_list("environment", "seen_at").first()
+    return LastEvaluation(*last) if last else None
 
 
 @dataclass(frozen=True, slots=True)

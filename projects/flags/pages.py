@@ -11,7 +11,12 @@ from groups.permissions import Permission
 from projects.access import access_flag
 from projects.console import api_path, check_permissions, flag_url, project_crumbs, project_url
 from projects.flags.dependencies import possible_parents
-from projects.flags.evaluations import Evaluations, evaluations_by_day, evaluations_by_hour
+from projects.flags.evaluations import (
+    Evaluations,
+    evaluations_by_day,
+    evaluations_by_hour,
+    find_last_evaluation,
+)
 from projects.flags.flag_document import flag_document
 from projects.flags.flag_history import FlagHistory, flag_history
 from projects.flags.flag_places import flag_places, variant_splits
@@ -78,6 +83,7 @@ class FlagPage(ConsolePage):
             depend=Permission.UPDATE_FEATURE_DEPENDENCY,
             clone=Permission.CREATE_FEATURE,
         )
+        users = self.page(using_applications(flag), "users-page")
         return super().get_context_data(
             flag=flag,
             url=flag_url(flag.project_id, flag.name),
@@ -90,7 +96,8 @@ class FlagPage(ConsolePage):
             period="30 days" if self.by_day else "24 hours",
             unit="day" if self.by_day else "hour",
             splits=variant_splits(document, evaluations),
-            users=self.page(using_applications(flag), "users-page"),
+            users=users,
+            last_evaluation=None if users.total else find_last_evaluation([flag.pk]),
             needs=self.page(document["dependencies"], "parents-page"),
             children=self.page(children_of(flag), "children-page"),
             stage=current_stage(flag),

@@ -21,6 +21,7 @@ from projects.flags.environments import (
     enable_flag,
     plan_added_strategy,
 )
+from projects.flags.evaluations import find_last_evaluation
 from projects.flags.queries import strategy_documents
 from projects.flags.toggle import project_environment
 from projects.flags.usage import FlagUser, users_of
@@ -121,6 +122,7 @@ class ToggleFlag(DraftingPage, ActionPage):
             more_summaries=max(len(summaries) - MAX_SUMMARIES, 0),
             users=users[:MAX_USERS],
             more_users=max(len(users) - MAX_USERS, 0),
+            last_evaluation=None if users else find_last_evaluation([self.flag.pk], self.environment),
             children=self.children(),
             back=self.address(),
             **kwargs,

@@ -10,6 +10,7 @@ from django.db import connection
 from django.utils import timezone
 
 from flagadmin.core.http.timestamps import iso
+from projects.flags.evaluations import find_last_evaluation
 from projects.models import Flag
 
 Document = dict[str, Any]
@@ -98,7 +99,10 @@ def _rows(statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
         return cursor.fetchall()
 
 
-def applications_of(flag: int, environment: str) -> list[str]:
-    """Names of the applications that evaluate the flag in an environment."""
+def describe_usage(flag: int, environment: str) -> dict[str, Any]:
+    """For the question before saving: ``users``, the names of the applications that evaluate the flag there, and
+    ``last_evaluation`` if none is known.
+    """
     users = users_of([flag]).get(flag, [])
-    return sorted({user.application for user in users if user.environment == environment})
+    names = sorted({user.application for user in users if user.environment == environment})
+    return {"users": names, "last_evaluation": None if names else find_last_evaluation([flag], environment)}

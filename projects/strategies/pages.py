@@ -19,7 +19,7 @@ from projects.console import api_path, flag_crumbs, flag_url
 from projects.drafts import Draft, FlagEdit, keep_place, read_strategies
 from projects.flags.queries import strategy_documents
 from projects.flags.toggle import project_environment
-from projects.flags.usage import applications_of
+from projects.flags.usage import describe_usage
 from projects.history.queries import readable_events
 from projects.models import FlagEnvironment, ProjectEnvironment, Strategy
 from projects.strategies.actions import (
@@ -68,10 +68,8 @@ class StrategyPage(StrategyEditor):
         raise NotImplementedError
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        users = []
-        if self.asking == "save":
-            users = applications_of(self.flag.pk, self.environment)
-        return super().get_context_data(flag=self.flag, users=users, **kwargs)
+        usage = describe_usage(self.flag.pk, self.environment) if self.asking == "save" else {}
+        return super().get_context_data(flag=self.flag, **usage, **kwargs)
 
     def crumbs(self) -> Crumbs:
         return flag_crumbs(self.flag)

@@ -64,7 +64,7 @@ def read_variant_rows(form: QueryDict, stored: Any) -> tuple[list[Any], list[Pro
     variants, problems = [], []
     for index, number in enumerate(form.getlist("v")):
         prefix = f"v-{number}-"
-        fixed = f"{prefix}fixed" in form
+        fixed = f"{prefix}fixed" in form or _is_typed(form, prefix)
         weight = _weight(form.get(f"{prefix}percent", "")) if fixed else _stored_weight(form, prefix, before)
         if weight is None:
             problems.append(Problem(f"variants[{index}].weight", "Enter a percentage from 0 to 100."))
@@ -127,6 +127,12 @@ def _variant(
     if overrides := before.get(variant["was"], {}).get("overrides"):
         variant["overrides"] = overrides
     return variant, text is None
+
+
+def _is_typed(form: QueryDict, prefix: str) -> bool:
+    """Whether the share is another than the one that the form came with: what is typed is what is saved."""
+    typed = form.get(f"{prefix}percent", "")
+    return typed != form.get(f"{prefix}shown", typed)
 
 
 def _stored_weight(form: QueryDict, prefix: str, before: Mapping[str, Mapping[str, Any]]) -> int:

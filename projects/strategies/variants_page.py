@@ -21,7 +21,7 @@ from projects.drafting import DraftingPage
 from projects.drafts import Draft, FlagEdit
 from projects.flags.environments import read_variants, set_variants
 from projects.flags.toggle import project_environment
-from projects.flags.usage import applications_of
+from projects.flags.usage import describe_usage
 from projects.history.field_changes import FieldChange
 from projects.history.queries import readable_events
 from projects.strategies.forms import share_out_weights, sort_problems, stickiness_choices
@@ -116,9 +116,8 @@ class VariantsPage(EditConflictMixin, DraftingPage):
         return {
             "button": f"Save variants to {self.environment}",
             "changes": [FieldChange("Variants", *texts)],
-            "users": applications_of(self.flag.pk, self.environment),
             "flag": self.flag,
-        }
+        } | describe_usage(self.flag.pk, self.environment)
 
     @property
     def back(self) -> str:

@@ -91,8 +91,11 @@ def test_a_production_switch_by_accident_is_two_clicks(visit):
 @pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
 def test_periods_and_history_change_in_place(visit, script):
     page = visit("admin", FLAG, script=script)
-    page.get_by_role("navigation", name="Period of the charts").get_by_role("link", name="30 days").click()
+    periods = page.get_by_role("navigation", name="Period of the charts")
+    expect(periods.locator("[aria-current=true]")).to_have_text("24 hours")
+    periods.get_by_role("link", name="30 days").click()
     expect(page.get_by_role("region", name="production")).to_contain_text("evaluations in 30 days")
+    expect(periods.locator("[aria-current=true]")).to_have_text("30 days")
     page.get_by_role("region", name="History").get_by_role("link", name="development").click()
     expect(page.get_by_role("region", name="History")).to_contain_text("No changes yet.")
 

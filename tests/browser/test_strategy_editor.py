@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import expect
 
 from playground.models import SavedContext
-from projects.models import Strategy
+from projects.models import FlagEnvironment, Strategy
 from tests.browser.conftest import fits, make_narrow
 from tests.browser.journeys import Clicks
 from tests.support.scenery import constraint
@@ -54,6 +54,26 @@ def test_the_slider_and_the_number_field_move_each_other(visit):
     field.fill("33.3")
     expect(slider).to_have_attribute("aria-valuetext", "33.3 %")
     expect(page.locator("#sentence")).to_contain_text("On for 33.3 %")
+
+
+def test_the_share_that_is_typed_is_the_share_that_is_saved(visit):
+    page = visit("admin", f"{FLAG}variants?environmentId=development")
+    for number, name in enumerate(("blue", "red", "green"), 1):
+        page.get_by_role("button", name="Add variant").click()
+        page.get_by_label(f"Name of variant {number}").fill(name)
+    share, fixed = page.get_by_label("Share of variant 1 in percent"), page.get_by_label("fixed").first
+    shown = share.input_value()
+
+    share.fill("80")
+    expect(fixed).to_be_checked()
+    fixed.uncheck()
+    expect(share).to_have_value(shown)
+    share.fill("80")
+    page.get_by_role("button", name="Save").first.click()
+    page.wait_for_url(f"**{FLAG}")
+
+    place = FlagEnvironment.objects.get(flag__name="checkout-redesign", environment="development")
+    assert [(v["name"], v["weight"]) for v in place.variants] == [("blue", 800), ("green", 100), ("red", 100)]
 
 
 def test_canceling_the_confirmation_keeps_what_was_entered(visit, check_accessible):

@@ -272,6 +272,27 @@ def test_what_was_evaluated_long_ago_is_no_warning(browse, cart):
     assert 'class="note warn"' not in page.text
 
 
+def test_who_evaluated_it_may_be_unknown(browse, cart):
+    use("web-shop")
+    FlagUsage.objects.all().delete()
+    page, archiving, in_production, in_development = (
+        browse("member").get(address)
+        for address in (
+            FLAG,
+            "/projects/shop/features/archive?name=cart",
+            f"{FLAG}switch?environment=production&enabled=off",
+            f"{FLAG}switch?environment=development&enabled=off",
+        )
+    )
+    unknown = "; by which application is not known."
+
+    assert f"Last evaluated just now in production{unknown}" in page_text(page)
+    assert f"Last evaluated just now in production{unknown}" in page_text(archiving)
+    assert 'class="note success"' not in archiving.text
+    assert f"Last evaluated just now{unknown}" in page_text(in_production)
+    assert "No application has evaluated it here." in page_text(in_development)
+
+
 # Long states ------------------------------------------------------------------------------------------------
 
 

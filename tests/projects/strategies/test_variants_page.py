@@ -29,6 +29,29 @@ def test_variants_are_replaced_and_overrides_stay_with_theirs(browse, place):
     ]
 
 
+def test_a_share_that_is_typed_is_fixed_and_the_others_share_the_rest(browse, place):
+    sent = {
+        "v": ["0", "1", "2"],
+        "v-0-name": "a", "v-0-shown": "33.4", "v-0-percent": "80",
+        "v-1-name": "b", "v-1-shown": "33.3", "v-1-percent": "33.3",
+        "v-2-name": "c", "v-2-shown": "33.3", "v-2-percent": "33.3",
+    }  # fmt: skip
+
+    browse("member").post(PAGE, sent)
+
+    place.refresh_from_db()
+    saved = [(v["name"], v["weight"], v["weightType"]) for v in place.variants]
+    assert saved == [("a", 800, "fix"), ("b", 100, "variable"), ("c", 100, "variable")]
+
+
+def test_a_share_that_is_typed_has_to_be_a_percentage(browse, place):
+    sent = {"v": "0", "v-0-name": "a", "v-0-shown": "33.4", "v-0-percent": "much"}
+    refused = browse("member").post(PAGE, sent)
+
+    assert refused.status_code == 400
+    assert "Enter a percentage from 0 to 100." in refused.text.split('id="v-0-error"')[1]
+
+
 def test_the_overrides_are_shown(browse, place):
     assert "Always for userId 7" in browse("member").get(PAGE).text
 
