@@ -18,7 +18,10 @@ from projects.models import Environment, Project
 
 STEPS = ("File", "Check changes", "Result")
 PROBLEMS_SHOWN = 100
-NO_PROJECT = "You cannot change flags in any project. An admin or project owner can grant you a role."
+NO_PROJECT = (
+    f'You cannot import into any project: that needs "{Permission.UPDATE_FEATURE.display}" there. '
+    "An admin or project owner can grant you a role with it."
+)
 
 
 class UploadForm(forms.Form):
