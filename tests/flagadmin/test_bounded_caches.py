@@ -48,7 +48,7 @@ def test_long_texts_are_not_kept() -> None:
         for n in range(1_000):
             text = f"{n}" + "1" * 900_000
             assert literals.address(text) is None and literals.network(text) is None
-            assert patterns.compiled(text) is None and patterns.fault(text)
+            assert patterns.compile_pattern(text) is None and patterns.fault(text)
         """,
         megabytes=400,
         seconds=60,
