@@ -9,6 +9,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from flagadmin.core.errors import Problem, ValidationError, choices
+from flagadmin.core.server.memory import collector_paused
 from groups.access import Caller
 from playground import combinations
 from playground.engine.context import TOP_LEVEL, Context
@@ -75,6 +76,7 @@ def count_active_flags(projects: Iterable[str]) -> int:
     return Flag.objects.active().filter(project__in=list(projects)).count()
 
 
+@collector_paused
 def render_answer(compiled: ResponseSnapshot, query: PlaygroundRequest, rest: bytes = b"") -> bytes:
     """The whole answer for one environment and one context, and with the `rest` of its members."""
     before = b'{"input":%b,"features":' % orjson.dumps(query.echo)
@@ -84,6 +86,7 @@ def render_answer(compiled: ResponseSnapshot, query: PlaygroundRequest, rest: by
     return render_features(compiled, evaluation, before=before, behind=rest + b"}")
 
 
+@collector_paused
 def render_advanced_features(
     snapshots: Mapping[str, ResponseSnapshot],
     environments: list[str],

@@ -15,7 +15,7 @@ from flagadmin.core.byte_cache import CACHE_BYTES, SharingCache
 from flagadmin.core.db.transactions import consistent_reads
 from flagadmin.core.metrics.processes import process_name
 from flagadmin.core.metrics.sampling import sampled
-from flagadmin.core.server.memory import trim_after_long_work
+from flagadmin.core.server.memory import collector_paused, trim_after_long_work
 from playground.engine.snapshot import SPARE_ENTRIES
 from playground.response.snapshot import Batch, ResponseSnapshot, compile_batches
 from projects.definitions import read_definition_batches
@@ -148,6 +148,7 @@ def _batches(projects: Iterable[str], environment: str) -> Iterator[Batch]:
     return ((read.flags, read.segments) for read in read_definition_batches(projects, environment))
 
 
+@collector_paused
 def _compile(projects: list[str], environment: str) -> ResponseSnapshot:
     """One thread of a worker compiles at a time; those that waited find the result."""
     if ahead := _being_compiled.get(environment):

@@ -11,6 +11,7 @@ from rest_framework import serializers
 
 from flagadmin.core.byte_cache import ByteCache
 from flagadmin.core.db.transactions import consistent_reads
+from flagadmin.core.server.memory import collector_paused
 from groups.access import Caller
 from playground.comparison.kinds import Body, StateKind
 from playground.comparison.states import Scope, State, StoredFlags, find_users
@@ -98,6 +99,7 @@ cache = ByteCache[Hashable, ResponseSnapshot]()
 """Of single moments, for those who look at one for a while."""
 
 
+@collector_paused
 def compile_past(current: Mapping[str, int], environment: str, moment: Moment) -> ResponseSnapshot:
     """The flags at a moment. All that has not changed since is shared with the present, read at `current` revisions."""
     key = (environment, moment.at, moment.projects, tuple(sorted(current.items())))
@@ -116,6 +118,7 @@ def compile_past(current: Mapping[str, int], environment: str, moment: Moment) -
     return snapshot
 
 
+@collector_paused
 def compile_past_state(current: Mapping[str, int], environment: str, moment: Moment) -> Snapshot:
     """The flags at a moment, as `compile_past` has them, to compare and not to write out."""
     documents, present, then = _read(current, environment, moment)

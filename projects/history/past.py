@@ -13,6 +13,7 @@ from django.utils import timezone
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.db.transactions import consistent_reads
+from flagadmin.core.server.memory import collector_paused
 from playground.engine.definitions import FlagDefinition, SegmentDefinition
 from projects.definition_parts import read_segments
 from projects.definitions import Definitions, find_used_segments, read_all_definitions
@@ -80,6 +81,7 @@ class Changed:
         return Definitions.of(flags_then, now.segments | self.segments)
 
 
+@collector_paused
 def changed_since(projects: Iterable[str], environment: str, at: datetime) -> Changed:
     """What flags of these projects were at a moment, if anything about them has changed since.
 
@@ -98,6 +100,7 @@ def changed_since(projects: Iterable[str], environment: str, at: datetime) -> Ch
     return Changed(frozenset(read.names), flags, stored | back.segments, frozenset(back.segments))
 
 
+@collector_paused
 def flags_then(
     flags: Iterable[str], projects: Collection[str], environment: str, at: datetime
 ) -> Definitions:

@@ -7,7 +7,7 @@ from weakref import WeakValueDictionary
 
 import orjson
 
-from flagadmin.core.server.memory import trim_after_long_work
+from flagadmin.core.server.memory import collector_paused, trim_after_long_work
 from sdk.features.documents import read_client_flags
 
 _OVERHEAD = 120  # bytes of memory for a flag or segment, beside its text
@@ -79,6 +79,7 @@ class _Text:
 
 
 @trim_after_long_work()
+@collector_paused
 def _read(projects: Mapping[str, _Text], place: Place, *, using: str) -> None:
     segments: dict[int, bytes] = {}
     for batch in read_client_flags(

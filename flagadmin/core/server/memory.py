@@ -3,12 +3,14 @@
 import ctypes
 import gc
 from collections.abc import Iterator
-from contextlib import contextmanager
-from time import perf_counter
+from contextlib import ContextDecorator, contextmanager
+from threading import Lock
+from time import monotonic, perf_counter
 
 YOUNG = 100_000  # new objects before the collector looks at them; Python's own is 700
 LARGE = 32 << 20  # bytes of a response
 LONG = 1.0  # seconds of reading and compiling
+MAX_PAUSE = 5.0  # seconds
 
 _trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc has it
 
@@ -38,3 +40,33 @@ def trim_after_long_work() -> Iterator[None]:
     finally:
         if perf_counter() - begun > LONG:
             trim()
+
+
+class _CollectorPaused(ContextDecorator):
+    """A context manager and decorator. Nothing looks for cycles while any thread is inside.
+
+    Only for work that keeps most of what it makes, thousands of small objects without a cycle, at a place where the
+    collector takes a good part of the time: the flags of the past took 420 ms instead of 310, 5,000 of them.
+
+    There may always be a thread inside. So that the cycles of others do not pile up, one that leaves after
+    ``MAX_PAUSE`` without a collection lets the collector run until the next one enters.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._inside, self._since = Lock(), 0, 0.0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._inside += 1
+            if gc.isenabled():
+                self._since = monotonic()
+                gc.disable()
+
+    def __exit__(self, *exc: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0 or monotonic() - self._since > MAX_PAUSE:
+                gc.enable()
+
+
+collector_paused = _CollectorPaused()
