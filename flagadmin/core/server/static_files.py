@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 from django.conf import settings
@@ -24,10 +25,10 @@ EXPORT = re.compile(r"^export ", re.MULTILINE)
 
 
 class JoinedFilesFinder(BaseFinder):
-    """Finds ``flagadmin/app.css`` and ``flagadmin/app.js``: the files that their sources import, joined, so that a page
-    asks for one of each.
+    """Finds ``flagadmin/app.css`` and ``flagadmin/app.js``, each joined from the files that its source imports.
 
-    A source imports whatever its files need before them. Joined modules share their names: no two may declare the same.
+    A page requests one style sheet and one script. A source imports a file before those that need it. Joined modules
+    share one scope, so no two may declare the same name.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -50,9 +51,11 @@ class JoinedFilesFinder(BaseFinder):
         target = Path(self.storage.path(f"flagadmin/{name}"))
         if not target.is_file() or target.read_text() != joined:
             target.parent.mkdir(parents=True, exist_ok=True)
-            new = target.with_suffix(f".{os.getpid()}")
-            new.write_text(joined)
-            new.replace(target)
+            # A file of its own for each thread: both may be requested for the first time at once.
+            with NamedTemporaryFile("w", dir=target.parent, delete=False) as new:
+                new.write(joined)
+            os.chmod(new.name, 0o644)
+            os.replace(new.name, target)
             for path in (target.parent.parent, target.parent, target):
                 give_to_owner_of(settings.DATA_DIR, path)
         return target
