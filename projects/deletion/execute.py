@@ -20,6 +20,7 @@ from projects.deletion.blockers import find_blockers
 from projects.deletion.plan import Scopes, is_own, plan_project_deletion, read_scopes, saved_contexts_of
 from projects.flags.bulk_delete import remove_flag_rows, remove_rows
 from projects.models import ContextField, Flag, Project, Segment
+from projects.projects.actions import active_flags_error
 from projects.projects.queries import project_environment_documents, settings_document
 from projects.segments.documents import segment_document
 from projects.tokens.actions import document as token_document
@@ -43,8 +44,11 @@ def delete_project(project_id: str, *, expected: Expected = None, caller: Caller
     if errors := find_blockers(project).errors:
         raise errors[0]
     before = removed_project_document(project)
-    # An active flag would stay, and its foreign key keeps the project.
     remove_flag_rows(Flag.objects.archived().filter(project=project), caller=caller)
+    # Only what does not take the project's lock can have revived a flag since the check. It has stayed, and so does the
+    # project, which its foreign key needs.
+    if revived := list(Flag.objects.filter(project=project).order_by("name").values_list("name", flat=True)):
+        raise active_flags_error(project, revived, "deleted")
     _remove_tokens(project, caller)
     remove_rows(Project.objects.filter(pk=project.pk))
     record(
