@@ -160,7 +160,7 @@ def attacks(target: Installation, seconds: float, quiet: float) -> Iterator[Resu
         attack = (key, "POST", path, json.dumps(body).encode())
         yield beside(name, target, quiet, lambda attack=attack: repeat(target, attack, each), PATIENCE)
     yield beside("files of 100,000 users", target, quiet, users(target, each), PATIENCE)
-    yield judge("odd moments, drafts and contexts", target, odd(), each, then=forget_runs, slowest=PATIENCE)
+    yield judge("odd moments, drafts and contexts", target, odd(), each, then=forget_runs)
     yield judge("what others compare and expect", target, of_others(), each, then=forget_runs)
 
 

@@ -119,6 +119,7 @@ def beside(
         bystander.p99 <= allowed
         and bystander.megabytes < MAX_MEGABYTES
         and not bystander.failures
+        and bool(found.statuses or found.told)  # else nothing was attacked
         and found.slowest < patience
         and not any(status >= 500 and status != 503 for status in found.statuses)
     )

@@ -25,7 +25,6 @@ from sdk.features.answer import FeaturesAnswer
 from sdk.features.cache import FeaturesCache, FeaturesQuery, cache, get_answer
 from sdk.features.pieces import Piece, Place
 from tests.support.cast import make_project, make_token
-from tests.support.examples import examples
 from tests.support.flags import add_strategy, make_flag, switch_on
 from tests.support.plain_features import plain_features
 
@@ -120,7 +119,7 @@ CHANGES: list[Callable[[random.Random], None]] = [
 @pytest.mark.parametrize("seed", range(3))
 def test_after_every_change_as_serialized_as_a_whole(tokens: list[ApiToken], seed: int) -> None:
     rng = random.Random(seed)
-    for _ in range(examples(24)):
+    for _ in range(12):
         for change in rng.choices(CHANGES, k=rng.choice([1, 1, 3])):
             change(rng)
         for token in rng.sample(tokens, 2):
