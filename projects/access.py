@@ -14,7 +14,7 @@ from projects.models import Environment, Flag, Project
 
 
 def projects_with(caller: Caller, permission: Permission) -> list[str]:
-    """The projects where the caller has the permission through a project role."""
+    """The projects where the caller has the permission by a role there; root roles count in the default project."""
     return sorted({project for held, project, _ in caller.rights.held if held == permission and project})
 
 

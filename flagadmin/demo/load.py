@@ -1,4 +1,7 @@
-"""Loads the demo data through the actions and the import. Running it again does not change existing data."""
+"""Loads the demo data, most of it through the actions and the import. Running it again does not change existing data.
+
+Grants, favorites and past usage are written directly.
+"""
 
 import secrets
 from collections.abc import Iterable, Iterator

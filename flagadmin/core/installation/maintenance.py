@@ -1,7 +1,8 @@
 """Maintenance mode: nothing is changed while it is on.
 
 Every change records an audit event in its transaction, so recording one is refused. What records none goes on: SDKs,
-their reports, reading. Logins are recorded too and go on, so that whoever ends the maintenance can log in.
+their reports, reading. Logins are recorded too and go on, so that whoever ends the maintenance can log in
+(`DURING_MAINTENANCE` in `flagadmin/core/audit/events.py`).
 """
 
 from collections.abc import Iterator
