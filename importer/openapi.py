@@ -41,10 +41,11 @@ COMPARE_DESCRIPTION = """\
 Evaluates the flags that an import changes, and those that depend on them, as they are stored and as they would be after
 the import, for the same contexts, and says how many get something else, who, and why. Nothing is written.
 
-The contexts are `synthetic` users with ids of their own and values that the rules of the first 200 changed flags name,
-and with `generated` also contexts that meet and miss each of these rules. `contexts` in the body takes what that of
-`POST /api/admin/playground/compare` takes, in place of these parameters: explicit and saved ones, CSV, and `fixed`
-fields of all users. The same request gives the same contexts. Flags times contexts are at most 1,000,000.
+The contexts are generated users (`synthetic`) with ids of their own, and values that the flag at hand names; with
+`generated` also edge cases, which meet and miss each condition of the first 500 changed flags. `contexts` in the body
+takes what that of `POST /api/admin/playground/compare` takes, in place of these parameters: explicit and saved ones,
+CSV, and `fixed` fields of all users. The same request gives the same contexts. Flags times contexts are at most
+1,000,000.
 
 The answer is that of `POST /api/admin/playground/compare`: `people` get something else of at least one flag, and
 `expectations` has what the import breaks and meets again, of this project alone; `broken` also has those that the body
@@ -97,39 +98,39 @@ VALIDATE_EXAMPLE = {
 
 COMPARE_EXAMPLE = {
     "contexts": 1000,
-    "people": 167,
+    "people": 182,
     "counts": {
-        "offToOn": 167,
+        "offToOn": 182,
         "onToOff": 0,
         "variant": 0,
         "payload": 0,
         "share": 0,
         "unknown": 0,
-        "unchanged": 833,
+        "unchanged": 818,
     },
     "flags": [
         {
             "name": "one-click-pay",
             "counts": {
-                "offToOn": 167,
+                "offToOn": 182,
                 "onToOff": 0,
                 "variant": 0,
                 "payload": 0,
                 "share": 0,
                 "unknown": 0,
-                "unchanged": 833,
+                "unchanged": 818,
             },
             "before": [{"isEnabled": False, "variant": None, "payload": None, "contexts": 1000.0}],
             "after": [
-                {"isEnabled": False, "variant": None, "payload": None, "contexts": 833.0},
-                {"isEnabled": True, "variant": None, "payload": None, "contexts": 167.0},
+                {"isEnabled": False, "variant": None, "payload": None, "contexts": 818.0},
+                {"isEnabled": True, "variant": None, "payload": None, "contexts": 182.0},
             ],
         }
     ],
     "examples": [
         {
             "flag": "one-click-pay",
-            "context": {"country": "NO", "userId": "user-12"},
+            "context": {"country": "NO", "userId": "user-5"},
             "change": "offToOn",
             "before": {
                 "results": [{"isEnabled": False, "variant": None, "payload": None, "share": 1.0}],
@@ -137,7 +138,7 @@ COMPARE_EXAMPLE = {
             },
             "after": {
                 "results": [{"isEnabled": True, "variant": None, "payload": None, "share": 1.0}],
-                "reason": "country is NO; userId user-12 is in bucket 35, 40 % rollout",
+                "reason": "country is NO; userId user-5 is in bucket 9, 40 % rollout",
             },
         }
     ],
@@ -209,11 +210,16 @@ class CompareQuery(serializers.Serializer[Any]):
     """The URL parameters of a comparison. Contexts are given here, or with more kinds of them in the body."""
 
     synthetic = serializers.IntegerField(
-        min_value=1, max_value=MAX_CONTEXTS, default=1_000, help_text="Users with ids of their own."
+        min_value=1,
+        max_value=MAX_CONTEXTS,
+        default=1_000,
+        help_text="Generated users, with ids of their own.",
     )
-    generated = serializers.BooleanField(default=False, help_text="Also contexts made from the rules.")
+    generated = serializers.BooleanField(
+        default=False, help_text="Also edge cases, generated from the conditions."
+    )
     seed = serializers.IntegerField(
-        min_value=0, max_value=2**31 - 1, default=0, help_text="Other synthetic users."
+        min_value=0, max_value=2**31 - 1, default=0, help_text="Other generated users."
     )
     limit = serializers.IntegerField(
         min_value=0, max_value=MAX_EXAMPLES, default=20, help_text="Examples in the answer."

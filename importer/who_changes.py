@@ -15,16 +15,14 @@ from playground.comparison.budget import Budget
 from playground.comparison.contexts import generate_contexts
 from playground.comparison.documents import EXAMPLES, comparison_document
 from playground.comparison.given_contexts import GivenContexts
-from playground.comparison.who_changes import Contexts, WhoChanges, choose_number_of_users, sample_users
+from playground.comparison.who_changes import WhoChanges, choose_number_of_users, generate_users
 from playground.engine.context import Context
 from playground.saved_contexts.report import changes_document
 
 MAX_FLAGS = 1_000
 """Changed flags that are compared, the first by name."""
-MAX_RULES = 200
-"""Changed flags whose rules make the users: reading those of one takes a millisecond."""
 MAX_GENERATED = 3_000
-"""Contexts made from the rules of flags that change for none of the users."""
+"""Edge cases of flags that change for none of the users."""
 BUDGET = Budget()
 FOR_PAGE = Budget(advice="Choose a flag, or fewer users.")
 
@@ -37,7 +35,7 @@ def who_changes(plan: Plan, *, flag: str = "", states: PlannedStates | None = No
     pair, compared = states.pair, states.names[:MAX_FLAGS]
     # The same users for one flag as for all.
     users, now = choose_number_of_users(len(compared)), timezone.now()
-    contexts = sample_users(pair.read(compared[:MAX_RULES]), now=now, users=users)
+    contexts = generate_users(pair.read(compared), now=now, users=users)
 
     def make_rare(names: list[str]) -> Sequence[Context]:
         return generate_contexts(pair.read(names), now=now, limit=MAX_GENERATED)
@@ -57,8 +55,8 @@ def answer_plan(plan: Plan, *, caller: Caller, contexts: Mapping[str, Any], limi
     states, given_contexts = plan_states(plan), GivenContexts(caller, contexts)
     pair, names = states.pair, states.names
     BUDGET.check_size(len(names), given_contexts.most)
-    made_contexts = given_contexts.make(lambda: pair.read(names[:MAX_RULES]))
-    who = WhoChanges(*pair.snapshots, Contexts(made_contexts), names, budget=BUDGET)
+    made_contexts = given_contexts.make(lambda most: pair.read(names[:most]))
+    who = WhoChanges(*pair.snapshots, made_contexts, names, budget=BUDGET)
     changed = find_changed_if_imported(states, caller=caller)
     return {
         **comparison_document(who, saved=given_contexts.saved, limit=limit),

@@ -1,4 +1,4 @@
-"""/import/ID/who-changes/: how many sampled users get something else after the import, who, and why."""
+"""/import/ID/who-changes/: how many generated users get something else after the import, who, and why."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -43,7 +43,7 @@ class IfImported:
 
 
 class WhoChangesPage(ConsolePage):
-    """Compares the project's flags for sampled users, before and after the import. The preview loads a part of it."""
+    """Compares the project's flags for generated users, before and after the import. The preview loads a part of it."""
 
     template_name = "importer/who_changes.html"
     title = "Who changes"

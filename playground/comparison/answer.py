@@ -8,7 +8,7 @@ from playground.comparison.budget import Budget
 from playground.comparison.documents import EXAMPLES, ComparisonDocument, comparison_document
 from playground.comparison.request import read_question
 from playground.comparison.states import add_children
-from playground.comparison.who_changes import Contexts, WhoChanges
+from playground.comparison.who_changes import WhoChanges
 from playground.saved_contexts.effects import find_changed_expectations, list_expected_flags
 from playground.saved_contexts.report import ChangesDocument, changes_document
 
@@ -27,7 +27,7 @@ def answer_question(caller: Caller, body: Mapping[str, Any]) -> Answer:
     question = read_question(caller, body, beside=lambda: list_expected_flags(caller), budget=BUDGET)
     pair, names = question.pair, question.names
     always = [body["flag"]] if "flag" in body else []
-    who = WhoChanges(*pair.snapshots, Contexts(question.contexts), names, budget=BUDGET, always=always)
+    who = WhoChanges(*pair.snapshots, question.contexts, names, budget=BUDGET, always=always)
     changed = find_changed_expectations(
         caller,
         *pair.snapshots,

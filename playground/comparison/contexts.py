@@ -1,10 +1,9 @@
-"""Sets of contexts to compare states for: made from the rules of flags, or many identifiers. The same every time."""
+"""Edge cases: contexts generated from the rules of flags, the same every time."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
-from random import Random
 
 from playground.comparison.rules import Rule, StrategyRules, identifier, read_rules
 from playground.engine.context import Context, PointInTime, time_text
@@ -14,21 +13,15 @@ Texts = dict[str, str]
 NOTHING: Mapping[str, str] = {}
 MAX_VALUES = 31
 """Values of a field that are combined with those of every other field: a prime, see `_pairwise`."""
-IDENTIFIERS = ("userId", "sessionId")
-"""Fields of which every user has a value of their own."""
-SHARE_LISTED = 0.1
-"""Of the sampled values of a stickiness field, how many at most are values that conditions name."""
 
 
 class Rules:
-    """The rules of flags in some states, what they ask of each field, and the values that conditions name."""
+    """The rules of flags in some states, and what they ask of each field."""
 
     def __init__(self, states: Iterable[Definitions]) -> None:
         self.by_flag: dict[str, list[StrategyRules]] = {}
         self.parents: dict[str, dict[str, None]] = {}
         self.values: dict[str, dict[str | None, None]] = {}
-        self.named: dict[str, dict[str, None]] = {}
-        self.sticky: dict[str, None] = {"userId": None}
         for state in states:
             for flag in state.flags:
                 parents = (parent["feature"] for parent in flag.get("dependencies") or ())
@@ -36,13 +29,8 @@ class Rules:
                 self.by_flag.setdefault(flag["name"], []).extend(read_rules(flag, state.segments))
         for strategy in chain.from_iterable(self.by_flag.values()):
             for rule in strategy.rules:
-                if rule.sticky:
-                    self.sticky[rule.field] = None
-                else:
-                    self.named.setdefault(rule.field, {}).update(dict.fromkeys(rule.values))
                 self.values.setdefault(rule.field, {None: None}).update(dict.fromkeys(rule.values))
             for field, value in strategy.identifiers:
-                self.sticky[field] = None
                 self.values.setdefault(field, {None: None})[value] = None
 
     def goals(self) -> Iterator[StrategyRules]:
@@ -89,57 +77,13 @@ def generate_contexts(
         if len(made_texts) >= limit:
             break
     time = time_text(now)
-    return [_context(texts, time) for texts in made_texts.values()]
+    return [make_context(texts, time) for texts in made_texts.values()]
 
 
-def make_users(
-    states: Iterable[Definitions] | Rules,
-    *,
-    now: PointInTime,
-    count: int,
-    seed: int = 0,
-    fixed: Mapping[str, str] = NOTHING,
-) -> list[Context]:
-    """Users with identifiers of their own, with values of other fields that conditions name, and the ``fixed`` ones.
-
-    An identifier that a condition names is that of one user, so that as many are on as the rollout says.
-    """
-    rules, random = states if isinstance(states, Rules) else Rules(states), Random(seed)
-    time = time_text(now)
-    named = {field: list(values) for field, values in rules.named.items()}
-    listed = int(count * SHARE_LISTED)
-    return [
-        _context(
-            _sampled(named, rules.sticky, place if place < listed else None, seed * count + place + 1, random)
-            | dict(fixed),
-            time,
-        )
-        for place in range(count)
-    ]
-
-
-def _context(texts: Texts, now: str) -> Context:
+def make_context(texts: Texts, now: str) -> Context:
     if texts.get("currentTime") == "":  # as good as none
         texts = _with(texts, "currentTime", None)
     return Context.of_texts(texts, now=now)
-
-
-def _sampled(
-    named: dict[str, list[str]], sticky: Iterable[str], listed: int | None, number: int, random: Random
-) -> Texts:
-    """The user with this number. ``listed``: which of the identifiers that conditions name is theirs."""
-    texts: dict[str, str | None] = {}
-    for field, values in named.items():
-        if field not in sticky:
-            texts[field] = random.choice([None, *values])
-        elif field in IDENTIFIERS:
-            texts[field] = values[listed] if listed is not None and listed < len(values) else None
-        elif random.random() < SHARE_LISTED:
-            texts[field] = random.choice(values)
-    for field in sticky:
-        if texts.get(field) is None:
-            texts[field] = identifier(field, number)
-    return {field: text for field, text in texts.items() if text is not None}
 
 
 def _first(strategies: Sequence[StrategyRules]) -> StrategyRules:

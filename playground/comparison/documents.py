@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from itertools import chain, islice
+from itertools import islice
 from typing import Literal, NotRequired, TypedDict
 
 from flagadmin.core.errors import clipped
 from playground.comparison.compare import Change, Example, FlagComparison, Result
 from playground.comparison.shares import Answer
-from playground.comparison.who_changes import WhoChanges
+from playground.comparison.who_changes import FlagChanges, WhoChanges
 from playground.engine.outcomes import State
 from playground.models import SavedContext
 
@@ -76,13 +76,13 @@ def comparison_document(
 ) -> ComparisonDocument:
     """``saved`` are the first of the contexts, ``limit`` is how many examples there are at most."""
     counts = who.counts
-    examples = chain.from_iterable(who.examples(flag, limit=limit) for flag in who.flags)
+    examples = ((example, flag) for flag in who.flags for example in who.examples(flag, limit=limit))
     return {
         "contexts": who.users,
         "people": who.affected,
         "counts": {change.value: counts[change] for change in Change},
         "flags": [_flag_document(flag.for_users) for flag in who.flags],
-        "examples": [_example_document(example, who, saved) for example in islice(examples, limit)],
+        "examples": [_example_document(*found, saved) for found in islice(examples, limit)],
     }
 
 
@@ -116,10 +116,10 @@ def _count_documents(counts: Mapping[Answer, Fraction]) -> Iterator[CountedAnswe
         yield {**answer_document(answer), "contexts": float(contexts)}
 
 
-def _example_document(example: Example, who: WhoChanges, saved: Sequence[SavedContext]) -> ExampleDocument:
+def _example_document(example: Example, flag: FlagChanges, saved: Sequence[SavedContext]) -> ExampleDocument:
     document: ExampleDocument = {
         "flag": example.flag,
-        "context": who.comparison.table.contexts[example.position].given,
+        "context": flag.source.table.contexts[example.position].given,
         "change": example.change.value,
         "before": result_document(example.before),
         "after": result_document(example.after),

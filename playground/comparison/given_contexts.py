@@ -1,4 +1,4 @@
-"""The contexts of a comparison: explicit and saved ones, those of a CSV file, and those made from the flags' rules."""
+"""The contexts of a comparison: explicit and saved ones, those of a CSV file, edge cases and generated users."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -15,7 +15,9 @@ from flagadmin.core.errors import Problem, ValidationError, check_problems
 from flagadmin.core.http.error_responses import problems_of
 from flagadmin.core.http.fields import ListOf
 from groups.access import Caller
-from playground.comparison.contexts import Rules, Texts, generate_contexts, make_users
+from playground.comparison.contexts import Texts, generate_contexts
+from playground.comparison.users import GeneratedUsers
+from playground.comparison.who_changes import Contexts
 from playground.engine.context import Context, PointInTime, time_text
 from playground.models import SavedContext
 from playground.queries import list_known_fields
@@ -28,6 +30,10 @@ from projects.serializers import StrictSerializer
 
 MAX_CONTEXTS = 10_000
 MAX_GENERATED = 1_000
+MAX_RULES = 500
+"""Flags whose rules make the edge cases, the first by name: reading those of one takes a millisecond."""
+MAX_NAMED = 5_000
+"""Flags that name values for generated users, the first by name."""
 PATH = "contexts"
 Document = Mapping[str, Any]
 
@@ -61,17 +67,17 @@ class ContextsBody(StrictSerializer):
         help_text="Contexts as CSV: a header of context fields, and a row for each context.",
     )
     generated = serializers.BooleanField(
-        required=False, help_text="Contexts that meet and miss every rule of the flags."
+        required=False, help_text="Edge cases: contexts that meet and miss every condition of the flags."
     )
     synthetic = serializers.IntegerField(
         required=False,
         min_value=1,
         max_value=MAX_CONTEXTS,
-        help_text="A number of users with their own ids, and values that the rules name in other fields.",
+        help_text="Generated users with ids of their own, and values that the flag at hand names in other fields.",
     )
     fixed = FixedFields(
         required=False,
-        help_text='What all synthetic and generated contexts have: `{"country": "DE"}` makes German users.',
+        help_text='What all generated contexts and users have: `{"country": "DE"}` makes German users.',
     )
     saved = ListOf(
         child=serializers.CharField(),
@@ -79,7 +85,7 @@ class ContextsBody(StrictSerializer):
         help_text="Names of saved contexts; an example has its.",
     )
     seed = serializers.IntegerField(
-        required=False, min_value=0, max_value=2**31 - 1, help_text="Other synthetic users; default 0."
+        required=False, min_value=0, max_value=2**31 - 1, help_text="Other generated users; default 0."
     )
 
 
@@ -118,20 +124,20 @@ class GivenContexts:
         made = self._given.get("synthetic", 0) + (MAX_GENERATED if self._given.get("generated") else 0)
         return len(self._contexts) + made
 
-    def make(self, read_states: Callable[[], Iterable[Definitions]]) -> list[Context]:
-        """The saved contexts first, then those given, then those made from the rules of these flags."""
-        body, now = self._given, self._now
-        if not (body.get("generated") or body.get("synthetic")):
-            return self._contexts
-        rules = Rules(read_states())
-        made = (
-            generate_contexts(rules, now=now, limit=MAX_GENERATED, fixed=self._fixed)
-            if body.get("generated")
-            else []
-        )
-        if count := body.get("synthetic"):
-            made += make_users(rules, now=now, count=count, seed=body.get("seed", 0), fixed=self._fixed)
-        return [*self._contexts, *made]
+    def make(self, read_states: Callable[[int], Iterable[Definitions]]) -> Contexts:
+        """The saved contexts first, then those given, then edge cases and users generated from the first flags,
+        whose definitions ``read_states`` reads."""
+        body, now, count = self._given, self._now, self._given.get("synthetic", 0)
+        if not (body.get("generated") or count):
+            return Contexts(self._contexts)
+        given = self._contexts
+        if body.get("generated"):
+            states = read_states(MAX_RULES)
+            given = [*given, *generate_contexts(states, now=now, limit=MAX_GENERATED, fixed=self._fixed)]
+        if not count:
+            return Contexts(given)
+        users = GeneratedUsers(now=now, count=count, seed=body.get("seed", 0), fixed=self._fixed)
+        return Contexts(given, users, list(read_states(MAX_NAMED)))
 
 
 def read_explicit(contexts: Any, now: PointInTime) -> list[Context]:

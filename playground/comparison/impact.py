@@ -12,23 +12,23 @@ from flagadmin.core.errors import ValidationError
 from playground.comparison.budget import Budget
 from playground.comparison.compare import Example
 from playground.comparison.states import compile_definitions
-from playground.comparison.who_changes import COUNTED, FlagChanges, WhoChanges, sample_users
+from playground.comparison.who_changes import COUNTED, Contexts, FlagChanges, WhoChanges, generate_users
 from playground.engine.coercion import objects_of
 from playground.engine.context import Context
 from playground.engine.snapshot import Snapshot
 from projects.definitions import Definitions, find_used_segments, read_definitions
-from projects.drafts import FlagEdit, NewFlagEdit
+from projects.drafts import Draft, FlagEdit, NewFlagEdit
 from projects.models import Dependency
 
 MAX_EDITS = 10
 SAMPLES = (10_000, 5_000, 2_000, 1_000, 500, 200, 100)
-"""How many users are sampled: the more edits or values in conditions, the fewer for each."""
+"""How many users are generated: the more edits or values in conditions, the fewer for each."""
 MAX_TESTS = 20_000_000
 """Users times values in conditions of both states: about a second."""
 MAX_VALUES = 50_000
 """Values in conditions of both states, for what is computed while one types: half a second to compile."""
 MAX_GENERATED = 300
-"""Contexts made from the rules."""
+"""Edge cases."""
 BUDGET = Budget()
 EXAMPLES = 3
 MAX_CHILDREN = 3
@@ -38,8 +38,9 @@ MAX_CHILDREN = 3
 class Impact:
     """What an edit changes for one flag in one environment.
 
-    ``who`` compares it for the users sampled and for contexts made from the flag's rules. ``examples`` are of both.
-    ``children`` are flags that depend on it and change for users, with the number of those.
+    ``who`` compares it for generated users and for edge cases. ``examples`` are of both. ``children`` are flags that
+    depend on it and change for users, with the number of those. ``is_off``: the flag is off in both states;
+    ``once_on`` is what the edit would come to if it were turned on.
     """
 
     flag: str
@@ -48,6 +49,8 @@ class Impact:
     changes: FlagChanges
     examples: Sequence[tuple[Context, Example]]
     children: Sequence[tuple[str, int]]
+    is_off: bool = False
+    once_on: FlagChanges | None = None
 
 
 def measure_impacts(
@@ -112,7 +115,7 @@ def _compare(
     edit: FlagEdit | NewFlagEdit, states: tuple[Definitions, Definitions], sampling: _Sampling
 ) -> Impact:
     name = edit.before["name"] if isinstance(edit, NewFlagEdit) else edit.flag
-    contexts = sample_users(states, now=sampling.now, users=sampling.users, made=MAX_GENERATED)
+    contexts = generate_users(states, now=sampling.now, users=sampling.users, made=MAX_GENERATED)
     before, after = compile_definitions(edit.environment, *states)
     who = WhoChanges(before, after, contexts, [name], budget=BUDGET, always=[name])
     [changes] = who.flags
@@ -124,7 +127,33 @@ def _compare(
         changes=changes,
         examples=list(_examples(who, changes, sampling.examples)),
         children=[(child.name, child.users) for child in children if child.users],
+        is_off=_is_off(name, states),
+        once_on=_turn_on(edit, states, before, contexts),
     )
+
+
+def _is_off(name: str, states: tuple[Definitions, Definitions]) -> bool:
+    flags = [flag for state in states for flag in state.flags if flag["name"] == name]
+    return len(flags) == len(states) and not any(flag["enabled"] for flag in flags)
+
+
+def _turn_on(
+    edit: FlagEdit | NewFlagEdit,
+    states: tuple[Definitions, Definitions],
+    before: Snapshot,
+    contexts: Contexts,
+) -> FlagChanges | None:
+    """What the edit of a flag's strategies, variants or parents comes to once it is on; None if it is on anyway, or has
+    no strategy, so that turning it on would add one."""
+    if isinstance(edit, NewFlagEdit) or not edit.draft.changes or not _is_off(edit.flag, states):
+        return None
+    draft = Draft(edit.flag, {"enabled": True})
+    [flag] = [flag for flag in states[1].flags if flag["name"] == edit.flag]
+    if all(strategy.get("disabled") for strategy in flag["strategies"]):
+        return None
+    _, on = compile_definitions(edit.environment, states[0], draft.apply_to(states[1]))
+    who = WhoChanges(before, on, contexts, [edit.flag], budget=BUDGET, always=[edit.flag])
+    return who.flags[0]
 
 
 def _below(snapshot: Snapshot, name: str) -> Iterator[str]:
@@ -153,7 +182,7 @@ def _examples(who: WhoChanges, flag: FlagChanges, limit: int) -> Iterator[tuple[
     room = dict.fromkeys(kinds, -(-limit // max(1, len(kinds))))
     seen = set()
     for example in who.examples(flag, limit_each=5 * max(room.values(), default=0)):
-        context = who.comparison.table.contexts[example.position]
+        context = flag.source.table.contexts[example.position]
         values = example.change, frozenset(context.given.items())
         if room[example.change] and limit and values not in seen:
             room[example.change] -= 1

@@ -23,11 +23,13 @@ The past is read from the audit events: flags, segments and parents as they were
 have been deleted since; of deleted projects for admins only. Where flags were changed outside flagadmin since then,
 `notes` says when; without such changes there are no `notes`. In both states, `currentTime` is now unless given.
 
-`contexts` are given (`explicit`), saved ones by their names (`saved`), made from the rules of the flags so that each is
-met and missed (`generated`), a number of users with ids of their own (`synthetic`), rows of a file (`csv`), or several
-of these; `fixed` fields are those of all that are made. The same request gives the same contexts. Of more than 500
-flags, the first 500 by name have their rules read. At most 10,000 contexts are explicit, 10,000 of a file and 10,000
-synthetic, and flags times contexts are at most 1,000,000. The body may have {BODY_MB} MB and {VALUES:,} values.
+`contexts` are given (`explicit`), saved ones by their names (`saved`), rows of a file (`csv`), edge cases generated
+from the conditions so that each is met and missed (`generated`), a number of generated users with ids of their own
+(`synthetic`), or several of these; `fixed` fields are those of all that are generated. In other fields a generated
+user has what the flag at hand and its parents name, so that a flag has the same share whatever else is compared. The
+same request gives the same contexts. Edge cases are those of the first 500 flags by name, values of users those of the
+first 5,000. At most 10,000 contexts are explicit, 10,000 of a file and 10,000 generated users, and flags times
+contexts are at most 1,000,000. The body may have {BODY_MB} MB and {VALUES:,} values.
 
 A draft is read as saving its members would store them: a strategy with an `id` keeps what is not given, weights are
 shared out, and a flag that is turned on without a strategy gets the default strategy. What saving would refuse, the

@@ -14,15 +14,13 @@ from playground.comparison.given_contexts import ContextsBody, GivenContexts
 from playground.comparison.kinds import read_state, registered_kinds
 from playground.comparison.past import find_readable_past
 from playground.comparison.states import Scope, State, StatePair, add_children
-from playground.engine.context import Context
+from playground.comparison.who_changes import Contexts
 from playground.models import SavedContext
 from playground.queries import count_active_flags
 from projects.models import Dependency
 from projects.serializers import StrictSerializer
 
 MAX_EXAMPLES = 1_000
-MAX_RULES = 500
-"""Flags whose rules make the contexts, the first by name: reading those of one takes a millisecond."""
 MAX_READ_ALONE = 50
 """Flags that are read at a moment without all others."""
 
@@ -67,7 +65,7 @@ class Question(NamedTuple):
 
     pair: StatePair
     names: list[str]
-    contexts: list[Context]
+    contexts: Contexts
     saved: Sequence[SavedContext]
     notes: list[str]
 
@@ -98,7 +96,7 @@ def read_question(
     budget.check_size(len(names), given_contexts.most)
     notes = dict.fromkeys(chain(before.notes(), after.notes()))
     return Question(
-        pair, names, given_contexts.make(lambda: pair.read(names[:MAX_RULES])), given_contexts.saved, [*notes]
+        pair, names, given_contexts.make(lambda most: pair.read(names[:most])), given_contexts.saved, [*notes]
     )
 
 

@@ -24,6 +24,8 @@ from playground.engine.strategy_types import STRATEGY_TYPES
 from playground.engine.variants import CompiledVariants, compile_flag_variants
 
 Document = Mapping[str, Any]
+OTHER = "other"
+"""The value of a field that no condition means, unless one lists it."""
 SEARCHED = 1_000
 """Identifiers that are tried until one is inside a rollout, one outside, and one has each variant."""
 
@@ -34,7 +36,6 @@ class Rule(NamedTuple):
     field: str
     holds: Callable[[str | None], bool]
     values: list[str]
-    sticky: bool = False
 
 
 class StrategyRules(NamedTuple):
@@ -74,6 +75,31 @@ def read_rules(flag: Document, segments: Mapping[int, Document]) -> list[Strateg
     return rules_by_strategy
 
 
+def named_values(flag: Document, segments: Mapping[int, Document]) -> Iterator[tuple[str, str]]:
+    """(field, value) of the conditions of a flag's strategies, with values on both sides of each."""
+    for strategy in objects_of(flag.get("strategies")):
+        documents = [*objects_of(strategy.get("constraints")), *_own(strategy)]
+        for segment in strategy.get("segments") or ():
+            documents += objects_of(segments.get(segment, {}).get("constraints"))
+        for document in documents:
+            for value in _values(document):
+                yield text_of(document.get("contextName")), value
+
+
+def sticky_fields(flag: Document) -> Iterator[str]:
+    """The fields that a flag hashes, and those by which its variants have overrides."""
+    variants = objects_of(flag.get("variants"))
+    for strategy in objects_of(flag.get("strategies")):
+        parameters = parameters_of(strategy.get("parameters"))
+        kind = STRATEGY_TYPES.get(text_of(strategy.get("name")))
+        if kind is not None and kind.percentage:
+            yield _field(kind.stickiness or parameters.get("stickiness", "default"))
+        variants += objects_of(strategy.get("variants"))
+    for variant in variants:
+        yield _field(text_of(variant.get("stickiness")) or "default")
+        yield from (text_of(each.get("contextName")) for each in objects_of(variant.get("overrides")))
+
+
 def _own(strategy: Document) -> Iterator[Document]:
     """The condition of a strategy type that lists values, as a constraint."""
     kind = STRATEGY_TYPES.get(text_of(strategy.get("name")))
@@ -108,7 +134,7 @@ def _rollout(rollout: Rollout, pairs: list[tuple[str, str]]) -> list[Rule]:
     inside = next((n for n, place in enumerate(places, 1) if place < rollout.threshold), None)
     outside = next((n for n, place in enumerate(places, 1) if place >= rollout.threshold), None)
     values = [identifier(field, number) for number in (inside, outside) if number is not None]
-    return [Rule(field, holds, values, sticky=True)]
+    return [Rule(field, holds, values)]
 
 
 def _identifiers(variants: CompiledVariants | None) -> list[tuple[str, str]]:
@@ -162,8 +188,8 @@ _VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 
 def _outside(listed: list[str]) -> str:
     """A value that is not in a list, nor does it contain one that is."""
-    if not any(text.casefold() in "other" for text in listed):
-        return "other"
+    if not any(text.casefold() in OTHER for text in listed):
+        return OTHER
     return next(text for size in range(1, 100) if (text := "~" * size) not in listed)
 
 

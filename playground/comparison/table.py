@@ -16,7 +16,7 @@ from playground.engine.context import FORMS, Context
 from playground.engine.hashing import hashes
 
 Mask = int
-_DEFAULT = ("identifier", "default")
+DEFAULT_IDENTIFIER = ("identifier", "default")
 _CONSTANT = ("never", "undecidable")
 """Forms that are the same for every context."""
 
@@ -47,37 +47,39 @@ class ContextTable:
         """The values in a form of a field."""
         column = self._columns.get(pair)
         if column is None:
-            form, field = pair
             indices, first = self._first_contexts(pair)
-            read = FORMS[form]
-            column = self._columns[pair] = Column(
-                indices, [read(self.contexts[position], field) for position in first]
-            )
+            column = self._columns[pair] = Column(indices, [self._read(pair, position) for position in first])
         return column
+
+    def _read(self, pair: tuple[str, str], position: int) -> Any:
+        form, field = pair
+        return FORMS[form](self.contexts[position], field)
 
     def _first_contexts(self, pair: tuple[str, str]) -> tuple[bytes | array[int] | None, list[int]]:
         """By context the index of its distinct text, and the first context with each."""
-        key = pair if pair == _DEFAULT or pair[0] in _CONSTANT else pair[1]
+        key = pair if pair == DEFAULT_IDENTIFIER or pair[0] in _CONSTANT else pair[1]
         distinct = self._distinct.get(key)
         if distinct is None:
-            indices_of: dict[str | bytes | None, int] = {}
-            first: list[int] = []
-            indices = array("I")
-            for position, text in enumerate(self._texts(pair)):
-                index = indices_of.setdefault(text, len(first))
-                if index == len(first):
-                    first.append(position)
-                indices.append(index)
-            distinct = self._distinct[key] = _shortest(indices, len(first)), first
+            texts = list(self._texts(pair))
+            places = {text: -place for place, text in enumerate(reversed(texts), 1 - len(texts))}
+            first = sorted(places.values())
+            index_of = {texts[place]: index for index, place in enumerate(first)}
+            distinct = self._distinct[key] = _indices(texts, index_of), first
         return distinct
 
     def _texts(self, pair: tuple[str, str]) -> Iterator[str | bytes | None]:
         if pair[0] in _CONSTANT:
             return repeat(None, len(self.contexts))
-        if pair == _DEFAULT:
-            read = FORMS["identifier"]
-            return (read(context, "default") for context in self.contexts)
-        return (context.values.get(pair[1]) for context in self.contexts)
+        if pair == DEFAULT_IDENTIFIER:
+            return self._default_identifiers()
+        return self._field_texts(pair[1])
+
+    def _field_texts(self, field: str) -> Iterator[str | None]:
+        return (context.values.get(field) for context in self.contexts)
+
+    def _default_identifiers(self) -> Iterator[bytes | None]:
+        read = FORMS["identifier"]
+        return (read(context, "default") for context in self.contexts)
 
     def where(self, column: Column, chosen: bytes) -> Mask:
         """The contexts of the chosen values: `chosen` has a byte for each distinct value, 1 or 0."""
@@ -119,14 +121,22 @@ class ContextTable:
 
     def positions(self, mask: Mask) -> Iterator[int]:
         """The positions of the contexts in a set."""
-        held = mask.to_bytes(len(self.contexts), "little")
-        position = held.find(1)
-        while position >= 0:
-            yield position
-            position = held.find(1, position + 1)
+        return mask_positions(mask, len(self.contexts))
 
 
-def _shortest(indices: array[int], distinct: int) -> bytes | array[int] | None:
-    if distinct == len(indices):
+def mask_positions(mask: Mask, length: int) -> Iterator[int]:
+    """The positions of the contexts in a set, of so many."""
+    held = mask.to_bytes(length, "little")
+    position = held.find(1)
+    while position >= 0:
+        yield position
+        position = held.find(1, position + 1)
+
+
+def _indices(
+    texts: list[str | bytes | None], index_of: dict[str | bytes | None, int]
+) -> bytes | array[int] | None:
+    if len(index_of) == len(texts):
         return None
-    return bytes(indices.tolist()) if distinct <= 256 else indices
+    indices = map(index_of.__getitem__, texts)
+    return bytes(indices) if len(index_of) <= 256 else array("I", indices)

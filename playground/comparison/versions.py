@@ -1,4 +1,4 @@
-"""Whom each version of a flag changed: what sampled users got before and after it, as everything was then."""
+"""Whom each version of a flag changed: what generated users got before and after it, as everything was then."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from flagadmin.core.db.transactions import consistent_reads
 from playground.comparison.compare import CHANGES, Change
 from playground.comparison.impact import BUDGET, MAX_VALUES, count_values
 from playground.comparison.states import compile_definitions
-from playground.comparison.who_changes import WhoChanges, sample_users
+from playground.comparison.who_changes import WhoChanges, generate_users
 from playground.engine.definitions import FlagDefinition
 from projects.definition_parts import Document, read_segments
 from projects.definitions import Definitions, find_used_segments, read_all_definitions
@@ -206,6 +206,6 @@ def _count_changes(
     if count_values(old) + count_values(new) > MAX_VALUES:
         return None
     before, after = compile_definitions(environment, old, new)
-    users = sample_users((old, new), now=version.at, users=USERS)
+    users = generate_users((old, new), now=version.at, users=USERS)
     who = WhoChanges(before, after, users, [flag], budget=BUDGET)
     return {change: number for change, number in who.counts.items() if change is not Change.NONE and number}

@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
 from operator import or_
-from typing import NamedTuple
 
 from django.utils.functional import cached_property
 
 from playground.comparison.budget import Budget
 from playground.comparison.compare import CHANGES, Change, Comparison, Example, FlagComparison
-from playground.comparison.contexts import Rules, generate_contexts, make_users
+from playground.comparison.contexts import generate_contexts
 from playground.comparison.shares import Answer
-from playground.comparison.table import ContextTable, Mask
+from playground.comparison.table import Column, ContextTable, Mask, mask_positions
+from playground.comparison.users import FlagUsers, GeneratedUsers, NamedValues, NameValues, UserTable
 from playground.engine.context import Context, PointInTime
 from playground.engine.outcomes import State
 from playground.engine.snapshot import Snapshot
@@ -29,14 +29,46 @@ MIN_USERS = 200
 MAX_RARE = 100
 """Flags that change for no user, for which contexts are made."""
 MakeContexts = Callable[[list[str]], Sequence[Context]]
-"""Contexts made from the rules of these flags."""
+"""Edge cases of these flags."""
 
 
-class Contexts(NamedTuple):
-    """Those who are counted, and contexts that are only there to find changes that nobody among them meets."""
+@dataclass(frozen=True, slots=True)
+class Contexts:
+    """Those who are counted, the same for all flags (``given``) and ``generated``, which have the values that the flag
+    at hand names in the ``states``; and ``made`` ones, only there to find changes that nobody among them meets."""
 
-    users: Sequence[Context]
+    given: Sequence[Context] = ()
+    generated: GeneratedUsers | None = None
+    states: Sequence[Definitions] = ()
     made: Sequence[Context] = ()
+
+    @property
+    def users(self) -> int:
+        return len(self.given) + (self.generated.count if self.generated else 0)
+
+
+class Tables:
+    """The table of each flag. Flags that name the same values share one."""
+
+    def __init__(self, contexts: Contexts, before: Snapshot, after: Snapshot) -> None:
+        self._contexts, self._states = contexts, (before, after)
+        self._shared: dict[object, Column] = {}
+        self._by_key: dict[object, Comparison] = {}
+        self._named: NameValues | None = NameValues(contexts.states) if contexts.generated else None
+
+    def compare(self, name: str) -> Comparison:
+        named = self._named.of(name) if self._named else None
+        key = named.key if named else None
+        comparison = self._by_key.get(key)
+        if comparison is None:
+            comparison = self._by_key[key] = Comparison(*self._states, self._table(named))
+        return comparison
+
+    def _table(self, named: NamedValues | None) -> ContextTable:
+        given, generated, made = self._contexts.given, self._contexts.generated, self._contexts.made
+        if named is None or generated is None:
+            return ContextTable([*given, *made])
+        return UserTable(given, FlagUsers(generated, named), made, shared=self._shared)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +132,12 @@ class WhoChanges:
         always: Collection[str] = (),
         make_rare: MakeContexts | None = None,
     ) -> None:
-        self.comparison = Comparison(before, after, ContextTable([*contexts.users, *contexts.made]))
+        self.comparison = Comparison(before, after, ContextTable(()))
         self.contexts = contexts
+        self._tables = Tables(contexts, before, after)
         self.names = list(names)
         self.total = len(self.names) if total is None else total
-        self._everyone: Mask = (1 << 8 * len(contexts.users)) - 1
+        self._everyone: Mask = (1 << 8 * contexts.users) - 1
         flags = {name: self.compare(name) for name in budget.spend(self.names)}
         if make_rare is not None:
             unseen = [
@@ -115,7 +148,7 @@ class WhoChanges:
 
     @property
     def users(self) -> int:
-        return len(self.contexts.users)
+        return self.contexts.users
 
     @property
     def counts(self) -> dict[Change, int]:
@@ -124,13 +157,23 @@ class WhoChanges:
         return counts | {Change.NONE: len(self.names) * self.users - sum(counts.values())}
 
     @property
+    def people(self) -> dict[Change, int]:
+        """Users by what becomes of at least one flag for them: a user may be among several."""
+        return {
+            change: reduce(
+                or_, (flag.for_users.contexts.get(change, 0) for flag in self.flags), 0
+            ).bit_count()
+            for change in COUNTED
+        }
+
+    @property
     def affected(self) -> int:
         """Users for whom at least one flag changes."""
         return self._affected.bit_count()
 
     def affected_positions(self) -> Iterator[int]:
         """Their places among the users."""
-        return self.comparison.table.positions(self._affected)
+        return mask_positions(self._affected, self.users)
 
     @cached_property
     def _affected(self) -> Mask:
@@ -139,8 +182,9 @@ class WhoChanges:
 
     def compare(self, name: str) -> FlagChanges:
         """Compares one more flag for the same contexts."""
-        compared = self.comparison.flag(name)
-        return self._flag_changes(compared, compared, self.comparison)
+        comparison = self._tables.compare(name)
+        compared = comparison.flag(name)
+        return self._flag_changes(compared, compared, comparison)
 
     def examples(
         self,
@@ -164,7 +208,7 @@ class WhoChanges:
         other = Comparison(self.comparison.before, self.comparison.after, ContextTable(make(names)))
         changed = {name: compared for name in names if (compared := other.flag(name)).changed}
         return {
-            name: self._flag_changes(self.comparison.flag(name), compared, other)
+            name: self._flag_changes(self._tables.compare(name).flag(name), compared, other)
             for name, compared in changed.items()
         }
 
@@ -200,12 +244,13 @@ def choose_number_of_users(flags: int) -> int:
     return max(MIN_USERS, min(MAX_USERS, SHOWN_RESULTS // max(1, flags) // 100 * 100))
 
 
-def sample_users(
+def generate_users(
     states: Iterable[Definitions], *, now: PointInTime, users: int, made: int = 0, seed: int = 0
 ) -> Contexts:
-    """Users with ids of their own, and contexts made from the rules of these flags."""
-    rules = Rules(states)
+    """Generated users, and edge cases of these flags."""
+    states = list(states)
     return Contexts(
-        make_users(rules, now=now, count=users, seed=seed),
-        generate_contexts(rules, now=now, limit=made) if made else (),
+        generated=GeneratedUsers(now=now, count=users, seed=seed),
+        states=states,
+        made=generate_contexts(states, now=now, limit=made) if made else (),
     )

@@ -96,7 +96,13 @@ class Changes:
 
     @property
     def counts(self) -> list[Count]:
-        return count_looks(self.who.counts)
+        """Users by change; the flags times users of the API's counts would be no number of anything here."""
+        return count_looks(self.who.people)
+
+    @property
+    def people(self) -> str:
+        plural = f"{self.noun}{'' if self.who.users == 1 else 's'}"
+        return f"generated {plural}" if self.who.contexts.generated else plural
 
     @property
     def percent(self) -> str:

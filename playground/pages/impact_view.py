@@ -14,7 +14,7 @@ from playground.pages.lines import Explain, answer_words, count_looks, make_line
 
 
 class Bar(NamedTuple):
-    """The answers that the sampled users get in one state."""
+    """The answers that the generated users get in one state."""
 
     label: str
     slices: Sequence[Slice]
@@ -34,12 +34,17 @@ class ImpactView:
         self.made, self.made_changed = len(who.contexts.made), changes.made
         self.counts = count_looks(changes.counts)
         before, after = changes.for_users.before, changes.for_users.after
-        names = dict.fromkeys(answer.variant for answer in sorted({*before, *after}, key=_order))
+        on = impact.once_on.for_users.after if impact.once_on else {}
+        names = dict.fromkeys(answer.variant for answer in sorted({*before, *after, *on}, key=_order))
         variants = [name for name in names if name is not None]
         self.colors = {name: variant_color(index) for index, name in enumerate(variants)}
         self.bars = [self._bar("Now", before)]
         if is_new or self.changed:
             self.bars.append(self._bar("After", after))
+        self.is_off = impact.is_off
+        self.once_on = self._bar("Once on", on) if on else None
+        if self.once_on:
+            self.bars.append(self.once_on)
         parts = {part.name: part for bar in self.bars for part in bar.slices}
         self.legend = sorted(parts.values(), key=lambda part: part.color == "ground") if variants else []
         self.examples = [make_line(example, context, explain=explain) for context, example in impact.examples]

@@ -21,7 +21,7 @@ from playground.comparison.given_contexts import MAX_GENERATED, read_fixed_field
 from playground.comparison.kinds import state_choices
 from playground.comparison.request import CompareBody, Question, read_question
 from playground.comparison.states import StatePair
-from playground.comparison.who_changes import Contexts, WhoChanges, choose_number_of_users
+from playground.comparison.who_changes import WhoChanges, choose_number_of_users
 from playground.engine.context import Context
 from playground.models import SavedContext
 from playground.pages.changes import Changes
@@ -125,7 +125,7 @@ class WhoChangesPage(ConsolePage):
 
         return WhoChanges(
             *pair.snapshots,
-            Contexts(question.contexts),
+            question.contexts,
             [only] if only else question.names,
             budget=FOR_PAGE,
             total=len(question.names),

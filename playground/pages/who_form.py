@@ -15,8 +15,8 @@ from playground.pages.query import KEPT, add_offset, local_time, moment_in
 
 USERS, RULES, JSON, SAVED = "users", "rules", "json", "saved"
 KINDS = {
-    USERS: "Sampled users",
-    RULES: "Made from the rules",
+    USERS: "Generated users",
+    RULES: "Edge cases",
     SAVED: "Saved contexts",
     JSON: "JSON",
 }
@@ -25,7 +25,7 @@ MAX_LENGTH_SHOWN = 50_000
 PLACES = {
     "from.at": "From, at",
     "to.at": "To, at",
-    "contexts.synthetic": "Users",
+    "contexts.synthetic": "Number",
     "contexts.seed": "Seed",
     "contexts.fixed": "All have",
     "contexts.saved": "Saved contexts",

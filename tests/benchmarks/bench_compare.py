@@ -18,8 +18,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from flagadmin.core.server.memory import settle
 from playground.comparison.compare import Comparison
-from playground.comparison.contexts import make_users
 from playground.comparison.table import ContextTable
+from playground.comparison.users import make_users
 from playground.engine.compilation import compile_snapshot, recompile
 from playground.engine.context import Context
 from playground.engine.evaluator import evaluate

@@ -34,7 +34,7 @@ def picture_strategy(page: Page) -> None:
     page.goto("/projects/storefront/features/search-v2/")
     page.get_by_role("link", name="Edit").last.click()
     page.get_by_label("Rollout percentage").fill("80")
-    page.get_by_text("sampled users change").wait_for()
+    page.get_by_text("generated users change").wait_for()
 
 
 def picture_import(page: Page) -> None:

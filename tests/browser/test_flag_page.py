@@ -56,7 +56,7 @@ def test_a_flag_is_reverted_to_an_earlier_version(visit, check_accessible):
     clicks = Clicks(page)
 
     version = history.get_by_role("listitem").filter(has_text="from 25 % to 50 %")
-    expect(version).to_contain_text("of 1,000 sampled users")
+    expect(version).to_contain_text("of 1,000 generated users")
     clicks.on(version.locator("summary"))
     clicks.on(version.get_by_role("link", name="Revert to this version…"))
     expect(page.get_by_role("checkbox", name="development")).to_be_checked()

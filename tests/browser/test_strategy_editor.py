@@ -130,7 +130,7 @@ def test_deleting_says_first_what_it_does(visit, script):
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text("This cannot be undone.")
     if script:
-        expect(dialog.get_by_role("region", name="Who changes")).to_contain_text("sampled users change")
+        expect(dialog.get_by_role("region", name="Who changes")).to_contain_text("generated users change")
 
     dialog.get_by_role("button", name="Delete strategy").click()
 

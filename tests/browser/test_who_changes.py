@@ -21,7 +21,7 @@ def test_a_rollout_to_half_of_german_users_is_raised_knowing_who_changes(visit, 
 
     clicks.on(page.get_by_role("link", name="Edit strategy 1 in production"))
     who = page.get_by_role("complementary").get_by_role("region", name="Who changes")
-    expect(who).to_contain_text("Nobody changes: 10,000 sampled users")
+    expect(who).to_contain_text("No change for 10,000 generated users")
     page.get_by_label("Rollout percentage").fill("50")
     expect(who).to_contain_text("off → on")
     clicks.on(page.get_by_role("button", name="Add condition"))
@@ -36,7 +36,7 @@ def test_a_rollout_to_half_of_german_users_is_raised_knowing_who_changes(visit, 
 
     clicks.on(page.get_by_role("button", name="Save to production…"))
     asked = page.get_by_role("dialog").get_by_role("region", name="Who changes")
-    expect(asked).to_contain_text("of 10,000 sampled users change")
+    expect(asked).to_contain_text("of 10,000 generated users change")
     check_accessible(page)
     clicks.on(page.get_by_role("dialog").get_by_role("button", name="Save to production"))
 
@@ -53,7 +53,7 @@ def test_without_script_a_page_of_its_own_says_it_and_leads_back(visit):
 
     page.get_by_role("button", name="Details").click()
 
-    expect(page.get_by_text("of 10,000 sampled users change")).to_be_visible()
+    expect(page.get_by_text("of 10,000 generated users change")).to_be_visible()
     page.get_by_role("button", name="Back to the form").click()
     expect(page.get_by_label("Rollout percentage")).to_have_value("60")
     assert strategy().parameters["rollout"] == "10"

@@ -74,7 +74,7 @@ def test_with_another_environment_and_the_other_way_around(browse: Any, cart: Fl
     assert "off → on" in page_text(ask(browser, run, **{"from": "development"}))
     swapped = ask(browser, run, **{"from": f"import:{run}", "to": "production"})
     assert "off → on" in page_text(swapped)
-    assert "Nobody changes" in page_text(ask(browser, run, **{"from": f"import:{run}"}))
+    assert "No change" in page_text(ask(browser, run, **{"from": f"import:{run}"}))
 
 
 def test_by_api_with_the_past(api: Any, browse: Any, cart: Flag) -> None:

@@ -156,7 +156,7 @@ def test_the_preview_asks_for_it_and_links_to_it(browse: Any) -> None:
     browser, url = made(browse, "a", "b")
     page = browser.get(url.removesuffix("who-changes/"))
     assert f'hx-get="{url}" hx-trigger="load"' in page.text
-    assert f'<a href="{url}">Compare for sampled users</a>' in page.text
+    assert f'<a href="{url}">Compare for generated users</a>' in page.text
     part = browser.get(url, headers={"HX-Request": "true", "HX-Target": "who-changes"}).text
     assert "<strong>2 of 2 changed flags</strong> give other results" in part
     assert re.search(r"[45],\d\d\d of 10,000 users off → on", part)
@@ -167,7 +167,7 @@ def test_the_preview_asks_for_it_and_links_to_it(browse: Any) -> None:
 def test_nobody_changes(browse: Any) -> None:
     browser, url = made(browse, "a", featureStrategies=[], featureEnvironments=[])
     part = browser.get(url, headers={"HX-Request": "true", "HX-Target": "who-changes"}).text
-    assert "Nobody changes: 1 changed flag gives 10,000 sampled users the same results." in part
+    assert "No change for 10,000 generated users: 1 changed flag gives the same results." in part
 
 
 def test_the_page_has_numbers_and_examples_with_reasons(browse: Any) -> None:

@@ -137,9 +137,7 @@ def test_beside_the_form(browse: Any, fee: Flag) -> None:
     assert "10,000 another payload" in page
     assert "On · price · number 100" in page
     assert "On · price · number 900" in page
-    assert "Nobody changes" in page_text(
-        browse("member").post(url, form("100"), headers={"HX-Request": "true"})
-    )
+    assert "No change" in page_text(browse("member").post(url, form("100"), headers={"HX-Request": "true"}))
 
 
 def other_environment(fee: Flag) -> None:

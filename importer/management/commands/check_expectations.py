@@ -64,7 +64,9 @@ class Command(BaseCommand):
             metavar="PERCENT",
             help="of people who may get another result; more is exit status 1",
         )
-        people.add_argument("--synthetic", type=int, metavar="NUMBER", help="of users with ids of their own")
+        people.add_argument(
+            "--synthetic", type=int, metavar="NUMBER", help="of generated users with ids of their own"
+        )
         people.add_argument(
             "--fixed",
             action="append",

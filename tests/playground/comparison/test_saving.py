@@ -7,9 +7,10 @@ import pytest
 
 from groups.access import Caller
 from playground.comparison.compare import Comparison
-from playground.comparison.contexts import generate_contexts, make_users
+from playground.comparison.contexts import generate_contexts
 from playground.comparison.states import Stored, compile_states, read_states
 from playground.comparison.table import ContextTable
+from playground.comparison.users import make_users
 from playground.snapshot_cache import snapshot
 from projects.flags import archive, dependencies, environments
 from projects.models import Dependency, ProjectEnvironment, Segment, Strategy

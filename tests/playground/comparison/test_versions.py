@@ -122,7 +122,7 @@ def test_the_history_loads_whom_its_versions_changed(browse: Any, cart: Flag) ->
     assert f"{FLAG}versions?event={last_event()}&amp;event=" in page
     part = browser.get(f"{FLAG}versions?event={turned_on}&event={last_event()}&event=1")
     assert part.text.count("hx-swap-oob") == 2
-    assert "production: 1,000 of 1,000 sampled users off → on" in page_text(part)
+    assert "production: 1,000 of 1,000 generated users off → on" in page_text(part)
     assert browse("outsider").get(f"{FLAG}versions?event={turned_on}").status_code == 404
     assert browser.get(f"{FLAG}versions?event=x").status_code == 400
 
@@ -132,7 +132,7 @@ def test_events_of_one_request_are_one_version(api: Any, browse: Any, cart: Flag
     assert api["member"].post(url).status_code == 200  # adds a strategy, and turns it on
     add, _ = AuditEvent.objects.filter(feature="cart").order_by("-pk")[:2]
     part = browse("reader").get(f"{FLAG}versions?event={last_event()}")
-    assert "1,000 sampled users off → on" in page_text(part)
+    assert "1,000 generated users off → on" in page_text(part)
     assert add.request_id
 
 

@@ -1,5 +1,6 @@
 """What "Who changes" says beside a form is what saving the form then changes; nothing is written before."""
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -103,7 +104,7 @@ def measured(before: Any, shown: list[Impact]) -> Iterator[tuple[Any, ...]]:
     """The same numbers as the page's, from what is stored before and after."""
     after = snapshot(["shop"], "production").snapshot
     for one in shown:
-        yield numbers(Comparison(before, after, one.who.comparison.table).flag(one.flag).among(sample()))
+        yield numbers(Comparison(before, after, one.changes.source.table).flag(one.flag).among(sample()))
 
 
 def numbers(found: FlagComparison) -> tuple[Any, ...]:
@@ -128,7 +129,7 @@ def test_the_prediction_is_what_saving_changes(
     assert AuditEvent.objects.count() == events
     [predicted] = shown
     assert predicted.changes.users, "the form should change somebody"
-    assert f"{predicted.changes.users:,} of {USERS:,} sampled users change" in page_text(answer)
+    assert f"{predicted.changes.users:,} of {USERS:,} generated users change" in page_text(answer)
     assert browser.post(url, sent).status_code == 302
     assert [numbers(one.changes.for_users) for one in shown] == list(measured(before, shown))
 
@@ -141,7 +142,7 @@ def test_the_prediction_for_a_flag_that_will_be_turned_on(
     answer = browser.post(f"/if-saved{url}", strategy_form("40", "NO") | {"p-groupId": ""})
     assert "No flag changes." in page_text(answer)
     [predicted] = shown
-    table, said = predicted.who.comparison.table, predicted.changes.for_users
+    table, said = predicted.changes.source.table, predicted.changes.for_users
 
     assert browser.post(url, strategy_form("40", "NO") | {"p-groupId": ""}).status_code == 302
     enable_flag("shop", "new-flag", "production", caller=Caller.system())
@@ -157,7 +158,7 @@ def page(browse: Any, url: str, sent: dict[str, Any], who: str = "admin") -> str
 
 
 def test_nobody_changes(browse: Any, flag: Flag) -> None:
-    assert "Nobody changes: 10,000 sampled users and" in page(browse, edit_url(), strategy_form("30", "NO"))
+    assert "No change for 10,000 generated users and" in page(browse, edit_url(), strategy_form("30", "NO"))
 
 
 def test_a_title_changes_nobody_even_if_only_an_sdk_can_tell(browse: Any, shop: Any) -> None:
@@ -165,7 +166,7 @@ def test_a_title_changes_nobody_even_if_only_an_sdk_can_tell(browse: Any, shop: 
     live_flag("f", strategies=[own])
     sent = {"name": own["name"], "p-hostNames": "a", "title": "Other", "switch": "enabled", "enabled": "on"}
     found = page(browse, edit_url(), sent)
-    assert "Nobody changes" in found
+    assert "No change" in found
     assert "only an SDK can tell" not in found
 
 
@@ -178,10 +179,26 @@ def test_flags_that_depend_on_it(browse: Any, flag: Flag, shown: list[Impact]) -
     assert f"Flags that depend on it change too: child for {predicted.changes.users} users." in found
 
 
+def test_a_flag_that_is_off_says_so_and_what_the_edit_comes_to_once_it_is_on(browse: Any, shop: Any) -> None:
+    live_flag("f", strategies=[rollout("10")], enabled=False)
+    found = page(browse, f"{FLAG}strategies/new?environmentId=production", strategy_form("60", "NO"))
+    once_on = re.search(r"f is off in production\. Once on: ([\d,]+) of 10,000 generated users \(\d", found)
+    assert once_on, found
+    assert int(once_on[1].replace(",", "")) > 1_000
+    assert re.search(rf"Now 0 on · 0 % Once on {once_on[1]} on · \d", found), found
+
+
+def test_a_flag_that_is_off_and_stays_without_a_strategy(browse: Any, shop: Any) -> None:
+    live_flag("f", strategies=[rollout("10")], enabled=False)
+    sent = strategy_form("60", "NO")
+    del sent["enabled"]
+    assert "f is off in production, so nobody changes." in page(browse, edit_url(), sent)
+
+
 def test_turned_on_without_a_strategy(browse: Any, shop: Any) -> None:
     make_flag("f")
     sent = {"environment": "production", "enabled": "on"}
-    assert "10,000 of 10,000 sampled users change" in page(browse, f"{FLAG}switch", sent)
+    assert "10,000 of 10,000 generated users change" in page(browse, f"{FLAG}switch", sent)
 
 
 def test_a_segment_used_in_production_is_asked_about_first(browse: Any, flag: Flag) -> None:
@@ -242,7 +259,7 @@ def test_many_flags_are_sampled_with_fewer_users(browse: Any, shop: Any) -> None
     for name in names:
         live_flag(name)
     found = page(browse, "/projects/shop/features/archive", {"name": names})
-    assert "1,000 of 1,000 sampled users change" in found
+    assert "1,000 of 1,000 generated users change" in found
     assert "2 more flags and environments are not shown." in found
 
 
@@ -254,7 +271,7 @@ def test_very_many_values_are_compared_for_fewer_users_and_not_while_one_types(
     sent = {"environment": "production", "enabled": "off"}
     assert "60,002 values take too long" in page(browse, f"{FLAG}switch", sent)
     answer = browse("admin").post(f"/if-saved{FLAG}switch", sent)
-    assert "200 of 200 sampled users change" in page_text(answer)
+    assert "200 of 200 generated users change" in page_text(answer)
 
 
 def test_only_what_the_caller_may_read(browse: Any, flag: Flag) -> None:

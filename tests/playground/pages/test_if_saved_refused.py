@@ -29,7 +29,7 @@ def both(browse: Any, url: str, form: dict[str, Any]) -> tuple[str, str]:
 def is_refused(browse: Any, url: str, form: dict[str, Any], message: str) -> None:
     for text in both(browse, url, form):
         assert message in text
-        assert "sampled users" not in text
+        assert "generated users" not in text
 
 
 def test_a_parent_that_would_be_archived(browse: Any, flag: Flag) -> None:
@@ -40,7 +40,7 @@ def test_a_parent_that_would_be_archived(browse: Any, flag: Flag) -> None:
         browse("admin").post("/projects/shop/features/archive", {"name": ["f"], "known": ""})
     )
     for text in both(browse, "/projects/shop/features/archive", {"name": ["f"], "dependants": "yes"}):
-        assert "sampled users" in text
+        assert "generated users" in text
 
 
 def bad_default() -> None:
@@ -53,12 +53,12 @@ def test_a_default_strategy_that_cannot_be_added(browse: Any, shop: Project, url
     make_flag("f")
     form = {"environment": "production", "enabled": "on", "name": "f"}
     for text in both(browse, url, form):
-        assert "sampled users" in text
+        assert "generated users" in text
     bad_default()
     is_refused(browse, url, form, "segment 404 not found")
     add_strategy(Flag.objects.get(name="f"), "production")
     for text in both(browse, url, form):
-        assert "sampled users" in text
+        assert "generated users" in text
 
 
 def fill(flag: Flag, *, disabled: bool) -> None:
@@ -109,6 +109,6 @@ def test_segments(browse: Any, flag: Flag) -> None:
     ):
         form = segment_form(vip, **changes)
         panel, page = both(browse, url, form)
-        assert "sampled users" not in panel + page
+        assert "generated users" not in panel + page
         assert message in page
         assert message in page_text(browse("admin").post(url, form | {"confirmed": "yes"}))

@@ -77,7 +77,7 @@ def test_reordering_strategies(browse, child):
     page = asked(member, f"{CHILD}order", sent)
     assert "Reorder the strategies of child in production" in page_text(page)
     shown = beside(member, f"{CHILD}order", sent)
-    assert "10,000 of 10,000 sampled users change" in shown
+    assert "10,000 of 10,000 generated users change" in shown
     assert "child is on, variant green in production for Ada, expected on, variant blue" in shown
     assert variants_in_order() == ["blue", "green"]
     member.post(f"{CHILD}order", {**sent, "confirmed": "yes"})

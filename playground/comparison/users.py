@@ -1,0 +1,261 @@
+"""Generated users: each has ids of their own, and in other fields values that the rules of a flag name.
+
+What a user has in a field depends on their number and on what the flag at hand names there, and on nothing else: the
+share of a flag is the same whatever else is compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from random import Random
+from typing import Any, NamedTuple, overload
+
+from playground.comparison.contexts import NOTHING, make_context
+from playground.comparison.rules import OTHER, identifier, named_values, sticky_fields
+from playground.comparison.table import DEFAULT_IDENTIFIER, Column, ContextTable
+from playground.engine.context import DEFAULTS, FORMS, Context, PointInTime, time_text
+from playground.engine.definitions import FlagDefinition
+from projects.definitions import Definitions
+
+IDENTIFIERS = ("userId", "sessionId")
+"""Fields of which every user has a value of their own."""
+SHARE_LISTED = 0.1
+"""Of the values of a stickiness field, how many at most are values that conditions name."""
+Values = tuple[str, ...]
+Texts = Sequence[str | None]
+
+
+class NamedValues(NamedTuple):
+    """What the rules of a flag and its parents name, by field: in the first state, and what others add to that."""
+
+    first: Mapping[str, Values] = NOTHING  # type: ignore[assignment]
+    added: Mapping[str, Values] = NOTHING  # type: ignore[assignment]
+    sticky: frozenset[str] = frozenset(("userId",))
+
+    @property
+    def key(self) -> object:
+        """The same for flags whose rules name the same values."""
+        return tuple(self.first.items()), tuple(self.added.items()), self.sticky
+
+
+class NameValues:
+    """What the rules of flags name in states."""
+
+    def __init__(self, states: Iterable[Definitions]) -> None:
+        self._states = [({flag["name"]: flag for flag in state.flags}, state.segments) for state in states]
+
+    def of(self, *names: str) -> NamedValues:
+        """What these flags and their parents name, together."""
+        first: dict[str, dict[str, None]] = {}
+        added: dict[str, dict[str, None]] = {}
+        sticky = {"userId"}
+        for place, (flags, segments) in enumerate(self._states):
+            parents = (parent["feature"] for name in names for parent in _dependencies(flags.get(name)))
+            for flag in (flags[name] for name in dict.fromkeys((*names, *parents)) if name in flags):
+                sticky.update(sticky_fields(flag))
+                for field, value in named_values(flag, segments):
+                    if place == 0:
+                        first.setdefault(field, {})[value] = None
+                    elif value not in first.get(field, ()):
+                        added.setdefault(field, {})[value] = None
+        return NamedValues(_tuples(first), _tuples(added), frozenset(sticky - {"random"}))
+
+    def of_all(self) -> NamedValues:
+        return self.of(*dict.fromkeys(name for flags, _ in self._states for name in flags))
+
+
+def _dependencies(flag: FlagDefinition | None) -> Iterable[Any]:
+    return () if flag is None else flag.get("dependencies") or ()
+
+
+def _tuples(values: Mapping[str, Iterable[str]]) -> dict[str, Values]:
+    return {field: tuple(listed) for field, listed in values.items()}
+
+
+class GeneratedUsers:
+    """So many users, the same every time. All have the ``fixed`` values."""
+
+    def __init__(
+        self, *, now: PointInTime, count: int, seed: int = 0, fixed: Mapping[str, str] = NOTHING
+    ) -> None:
+        self.now, self.count, self.seed, self.fixed = time_text(now), count, seed, dict(fixed)
+        self._columns: dict[object, Texts] = {}
+        self._ranks: dict[str, list[int]] = {}
+
+    def texts(self, field: str, first: Values | None, added: Values | None, *, sticky: bool) -> Texts:
+        """By user the value of a field."""
+        if field in self.fixed:
+            return [self.fixed[field]] * self.count
+        key = field, first, added, sticky
+        texts = self._columns.get(key)
+        if texts is None:
+            texts = self._columns[key] = self._make_texts(field, first, added, sticky=sticky)
+        return texts
+
+    def _make_texts(self, field: str, first: Values | None, added: Values | None, *, sticky: bool) -> Texts:
+        if not sticky:
+            if first is None and added is None:
+                return [None] * self.count
+            by_rank = _share_out((None, *(first or ())), added or (), self.count)
+            return list(map(by_rank.__getitem__, self._ranks_of(field)))
+        named = (*(first or ()), *(added or ()))
+        texts: list[str | None] = [
+            identifier(field, self.seed * self.count + number) for number in range(1, self.count + 1)
+        ]
+        listed = int(self.count * SHARE_LISTED)
+        if field in IDENTIFIERS:  # each is the id of one user, so that as many are on as the rollout says
+            texts[: len(named[:listed])] = named[:listed]
+        elif named:
+            for number, rank in enumerate(self._ranks_of(field)):
+                if rank < listed:
+                    texts[number] = named[rank * len(named) // listed]
+        return texts
+
+    def _ranks_of(self, field: str) -> list[int]:
+        """By user their place when the values of a field are shared out."""
+        if field not in self._ranks:
+            self._ranks[field] = list(range(self.count))
+            Random(f"{self.seed} {field}").shuffle(self._ranks[field])
+        return self._ranks[field]
+
+
+def _share_out(first: Sequence[str | None], added: Values, count: int) -> list[str | None]:
+    """A value for each of so many users, all equally often. What an edit adds is taken from those with a value that no
+    condition means: other shares stay as they are."""
+    values: list[str | None] = []
+    for number, text in enumerate(first, 1):
+        users = number * count // len(first) - len(values)
+        shared = [text, *added] if added and text in (None, OTHER) else [text]
+        for place, value in enumerate(shared):
+            values += [value] * ((place + 1) * users // len(shared) - place * users // len(shared))
+    return values
+
+
+class FlagUsers(Sequence[Context]):
+    """Generated users with the values that one flag names. Their contexts are made when somebody looks at one."""
+
+    def __init__(self, users: GeneratedUsers, named: NamedValues) -> None:
+        self.users, self.named = users, named
+        self._texts: dict[str, Texts] = {}
+
+    def __len__(self) -> int:
+        return self.users.count
+
+    @overload
+    def __getitem__(self, number: int) -> Context: ...
+    @overload
+    def __getitem__(self, number: slice) -> list[Context]: ...
+    def __getitem__(self, number: int | slice) -> Context | list[Context]:
+        if isinstance(number, slice):
+            return [self[each] for each in range(*number.indices(len(self)))]
+        fields = sorted({*self.named.first, *self.named.added, *self.named.sticky, *self.users.fixed})
+        texts = {field: text for field in fields if (text := self.texts(field)[number]) is not None}
+        return make_context(texts, self.users.now)
+
+    def key(self, field: str) -> object:
+        """All that the values in a field depend on."""
+        return self.named.first.get(field), self.named.added.get(field), field in self.named.sticky
+
+    def texts(self, field: str) -> Texts:
+        texts = self._texts.get(field)
+        if texts is None:
+            first, added = self.named.first.get(field), self.named.added.get(field)
+            texts = self.users.texts(field, first, added, sticky=field in self.named.sticky)
+            self._texts[field] = texts
+        return texts
+
+    def values(self, field: str) -> Texts:
+        """By user what a constraint compares."""
+        default = self.users.now if field == "currentTime" else DEFAULTS.get(field)
+        if default is None:
+            return self.texts(field)
+        is_time = field == "currentTime"  # an empty one is none
+        return [default if text is None or (is_time and not text) else text for text in self.texts(field)]
+
+    def read(self, pair: tuple[str, str], number: int) -> object:
+        form, field = pair
+        known = "userId" if pair == DEFAULT_IDENTIFIER else field
+        text = self.texts(known)[number]
+        return FORMS[form](make_context({} if text is None else {known: text}, self.users.now), field)
+
+
+class UserTable(ContextTable):
+    """Contexts before and after generated users.
+
+    ``shared`` are the columns of tables with the same contexts and users, by what they depend on.
+    """
+
+    def __init__(
+        self,
+        before: Sequence[Context],
+        users: FlagUsers,
+        after: Sequence[Context],
+        *,
+        shared: dict[object, Column],
+    ) -> None:
+        self._parts = before, users, after
+        self._shared = shared
+        super().__init__(_Joined(before, users, after))
+
+    def column(self, pair: tuple[str, str]) -> Column:
+        column = self._columns.get(pair)
+        if column is None:
+            key = pair, self._parts[1].key("userId" if pair == DEFAULT_IDENTIFIER else pair[1])
+            column = self._shared.get(key)
+            if column is None:
+                column = self._shared[key] = super().column(pair)
+            self._columns[pair] = column
+        return column
+
+    def _read(self, pair: tuple[str, str], position: int) -> object:
+        before, users, _ = self._parts
+        number = position - len(before)
+        return users.read(pair, number) if 0 <= number < len(users) else super()._read(pair, position)
+
+    def _field_texts(self, field: str) -> Iterator[str | None]:
+        before, users, after = self._parts
+        given, made = ((context.values.get(field) for context in part) for part in (before, after))
+        return chain(given, users.values(field), made)
+
+    def _default_identifiers(self) -> Iterator[bytes | None]:
+        before, users, after = self._parts
+        read = FORMS["identifier"]
+        given, made = ((read(context, "default") for context in part) for part in (before, after))
+        return chain(given, (text.encode() for text in users.texts("userId") if text is not None), made)
+
+
+class _Joined(Sequence[Context]):
+    """The contexts of several sequences, without making them."""
+
+    def __init__(self, *parts: Sequence[Context]) -> None:
+        self._parts = parts
+
+    def __len__(self) -> int:
+        return sum(map(len, self._parts))
+
+    @overload
+    def __getitem__(self, place: int) -> Context: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Context]: ...
+    def __getitem__(self, place: int | slice) -> Context | list[Context]:
+        if isinstance(place, slice):
+            return [self[each] for each in range(*place.indices(len(self)))]
+        for part in self._parts:
+            if 0 <= place < len(part):
+                return part[place]
+            place -= len(part)
+        raise IndexError(place)
+
+
+def make_users(
+    states: Iterable[Definitions],
+    *,
+    now: PointInTime,
+    count: int,
+    seed: int = 0,
+    fixed: Mapping[str, str] = NOTHING,
+) -> list[Context]:
+    """Users with values that any of the flags names."""
+    users = GeneratedUsers(now=now, count=count, seed=seed, fixed=fixed)
+    return list(FlagUsers(users, NameValues(states).of_all()))
