@@ -14,6 +14,7 @@ import "./js/palette.js";
 import "./js/excluding.js";
 import "./js/ticking.js";
 import "./js/forms.js";
+import "./js/unsaved.js";
 import "./js/live_filters.js";
 import "./js/redrawing.js";
 import "./js/results.js";

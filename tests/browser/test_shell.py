@@ -75,7 +75,7 @@ def test_a_message_goes_when_it_is_dismissed(visit):
     page = visit("admin", "/tag-types/new")
     page.get_by_label("Name").fill("team")
     page.locator("main form button").last.click()
-    message = page.locator("#messages .note")
+    message = page.locator("#messages .toast")
     expect(message).to_have_count(1)
     message.get_by_role("button", name="Dismiss").click()
     expect(message).to_have_count(0)

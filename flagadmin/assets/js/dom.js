@@ -12,13 +12,16 @@ export function announce(text) {
   status.textContent = text ?? "";
 }
 
-// A message above the page's content, as the server's own messages are.
+// A message as the server's own messages are.
 export function say(text) {
-  const note = document.createElement("p");
-  note.className = "note error";
-  note.textContent = text;
-  find("#messages").replaceChildren(note);
-  note.scrollIntoView({ block: "nearest" });
+  const toast = document.createElement("div"), dismiss = document.createElement("button");
+  toast.className = "toast error";
+  toast.setAttribute("role", "alert");
+  Object.assign(dismiss, { type: "button", className: "btn quiet square small", textContent: "×" });
+  dismiss.setAttribute("aria-label", "Dismiss");
+  dismiss.dataset.dismiss = "";
+  toast.append(Object.assign(document.createElement("div"), { textContent: text }), dismiss);
+  find("#messages").replaceChildren(toast);
 }
 
 // Calls ``behave`` with each of these elements that the page has, and with those that htmx adds later.

@@ -24,7 +24,7 @@ document.addEventListener("click", (event) => {
     find(button.dataset.open).showModal();
   }
   if (button?.matches("[data-dismiss]")) {
-    button.closest(".note").remove();
+    button.closest(".toast").remove();
     find("#main").focus();
   }
 });

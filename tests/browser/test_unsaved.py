@@ -1,0 +1,97 @@
+"""A form with something unsaved asks before its page is left."""
+
+import pytest
+from playwright.sync_api import expect
+
+pytestmark = pytest.mark.usefixtures("scenery")
+FLAG = "/projects/checkout/features/checkout-redesign/"
+
+
+@pytest.fixture
+def asked(visit):
+    """A function that opens a page, and the questions that it asked since."""
+    questions = []
+
+    def open_page(address):
+        page = visit("admin", address)
+
+        def answer(dialog):
+            questions.append(dialog.type)
+            dialog.accept()
+
+        page.on("dialog", answer)
+        return page
+
+    return open_page, questions
+
+
+def leave(page):
+    page.get_by_role("navigation", name="Main").get_by_role("link", name="Projects").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Projects")
+
+
+def test_a_strategy_that_is_not_saved_warns(asked):
+    open_page, questions = asked
+    page = open_page(FLAG)
+    page.get_by_role("region", name="production").get_by_role("link", name="Edit").first.click()
+    page.get_by_label("Title").click()
+    page.keyboard.type("Half of them")
+    leave(page)
+    assert questions == ["beforeunload"]
+
+
+def test_one_that_waits_for_its_confirmation_warns(asked):
+    open_page, questions = asked
+    page = open_page(FLAG)
+    page.get_by_role("region", name="production").get_by_role("link", name="Edit").first.click()
+    page.get_by_label("Title").fill("Half of them")
+    page.locator("#editor aside button[value=save]").click()
+    page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
+    leave(page)
+    assert questions == ["beforeunload"]
+
+
+def test_saving_and_discarding_do_not_ask(asked):
+    open_page, questions = asked
+    page = open_page(FLAG)
+    for button in ("Discard", "Save"):
+        page.get_by_role("region", name="production").get_by_role("link", name="Edit").first.click()
+        page.get_by_label("Title").click()
+        page.keyboard.type(" more")
+        if button == "Discard":
+            page.get_by_role("link", name="Discard").click()
+        else:
+            page.locator("#editor aside button[value=save]").click()
+            page.get_by_role("dialog").locator("button[name=confirmed]").click()
+        expect(page.get_by_role("heading", level=1)).to_have_text("checkout-redesign")
+    assert questions == []
+
+
+def test_what_was_typed_and_taken_back_does_not_ask(asked):
+    open_page, questions = asked
+    page = open_page("/tag-types/new")
+    page.get_by_label("Name").click()
+    page.keyboard.type("x")
+    page.keyboard.press("Backspace")
+    leave(page)
+    assert questions == []
+
+
+def test_a_form_that_came_back_with_problems_asks(asked):
+    open_page, questions = asked
+    page = open_page("/tag-types/new")
+    page.get_by_label("Name").fill("x" * 100)
+    page.locator("main form button").last.click()
+    expect(page.locator("[aria-invalid=true]").first).to_be_visible()
+    leave(page)
+    assert questions == ["beforeunload"]
+
+
+def test_filters_and_ticks_do_not_ask(asked):
+    open_page, questions = asked
+    page = open_page("/projects/checkout/")
+    page.get_by_role("checkbox", name="Select gift-cards").check()
+    page.locator("#find, [type=search]").first.click()
+    page.keyboard.type("gift")
+    leave(page)
+    assert questions == []
