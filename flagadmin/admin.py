@@ -2,7 +2,7 @@
 
 from django.contrib import admin
 
-from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.audit.models import NEWEST_FIRST, AuditEvent
 from flagadmin.core.installation.models import Installation
 from groups.admin_site.base import ReadOnlyModelAdmin
 from importer.models import ImportRun
@@ -13,7 +13,7 @@ admin.site.register(
     list_display=("created_at", "type", "actor_name", "project", "feature", "subject", "environment"),
     list_filter=("type",),
     search_fields=("=project", "=feature", "=subject", "=actor_name", "=request_id"),
-    ordering=("-id",),
+    ordering=NEWEST_FIRST,
 )
 admin.site.register(
     ImportRun,

@@ -5,10 +5,8 @@ from datetime import date
 from itertools import groupby
 from typing import Any
 
-from django.db.models import QuerySet
-
 from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.audit.models import AuditEvent, AuditEvents
 from flagadmin.core.audit.sentences import sentence
 from flagadmin.core.errors import ValidationError
 from flagadmin.core.http.timestamps import iso
@@ -68,7 +66,7 @@ class ActivityPage(ListPage):
             Filter("flag", "Flag"),
         )
 
-    def rows(self, values: dict[str, str]) -> QuerySet[AuditEvent]:
+    def rows(self, values: dict[str, str]) -> AuditEvents:
         """The readable events that match; those of one change if the URL names one of its events."""
         if event_id := self.request.GET.get(CHANGE):
             event = readable_events(self.caller).filter(pk=_number(CHANGE, event_id)).first()
@@ -97,7 +95,9 @@ class ActivityPage(ListPage):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         listing = kwargs["listing"]
         if CHANGE in self.request.GET:
+            shown = change_page(listing.all_rows, caller=self.caller, size=1).changes
             kwargs |= {
+                "change": next(iter(shown), None),
                 "change_rows": with_versions(event_rows(listing.rows), listing.all_rows),
                 "whom_url": comparison_url(listing.all_rows),
                 "every_url": listing.url(**{CHANGE: None}),
@@ -112,6 +112,7 @@ class ActivityPage(ListPage):
             number=count_text(listing.all_rows),
             dates=self.dates,
             ranges=self.ranges(listing),
+            zone_is_known="zone" in self.request.COOKIES,
             date_names=PARAMETERS,
             any_date_url=listing.url(**dict.fromkeys((*PARAMETERS, CURSOR))),
             set_chips=set_chips(listing, cleared=[CURSOR]),
@@ -162,7 +163,7 @@ class ActivityPage(ListPage):
         return curl_for(self.request, "GET", "/api/admin/events")
 
 
-def count_text(events: QuerySet[AuditEvent]) -> str:
+def count_text(events: AuditEvents) -> str:
     """``38 events``, ``10,000+ events``"""
     number = events.order_by()[: MAX_COUNTED + 1].count()
     if number > MAX_COUNTED:

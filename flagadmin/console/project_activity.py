@@ -3,10 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from django.db.models import QuerySet
-
 from flagadmin.console.activity import ActivityPage
-from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.audit.models import AuditEvents
 from flagadmin.core.lists.pages import Filter
 from groups.console import Crumbs
 from projects.access import access_project
@@ -26,7 +24,7 @@ class ProjectActivityPage(ActivityPage):
     def get_filters(self) -> Sequence[Filter]:
         return [field for field in super().get_filters() if field.name != "project"]
 
-    def rows(self, values: dict[str, str]) -> QuerySet[AuditEvent]:
+    def rows(self, values: dict[str, str]) -> AuditEvents:
         return super().rows(values | {"project": self.project.pk})
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:

@@ -141,7 +141,7 @@ def describe_change(plan: Plan, made_at: datetime) -> str:
 
 def last_change(flags: Iterable[str], since: datetime) -> AuditEvent | None:
     events = AuditEvent.objects.filter(feature__in=list(flags), created_at__gt=since)
-    return events.order_by("-id").first()
+    return events.newest_first().first()
 
 
 def _write(plan: Plan, run: ImportRun, caller: Caller, progress: ProgressReporter) -> ImportRun:

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import urlencode
 
-from django.db.models import QuerySet
 from django.urls import reverse
 
 from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.audit.models import AuditEvent, AuditEvents
 from flagadmin.core.http.timestamps import iso
 from groups.access import Caller
 from projects.console import flag_url
@@ -42,7 +41,7 @@ class Version(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FlagHistory:
-    """``changes``: each with its sentence, in which the flag is "it", and its version. ``number`` counts all events."""
+    """``changes``: each with its sentence, which leaves out the flag, its version. ``number`` counts all events."""
 
     changes: Sequence[tuple[GroupedChange, Sequence[Part], Version | None]]
     number: int
@@ -83,7 +82,7 @@ def flag_history(
 def _versions(
     flag: Flag,
     changes: Sequence[GroupedChange],
-    events: QuerySet[AuditEvent],
+    events: AuditEvents,
     chosen: str,
     environments: Sequence[str],
     *,
@@ -117,7 +116,7 @@ def _versions_url(flag: Flag, versions: Collection[Version]) -> str:
     return f"{flag_url(flag.project_id, flag.name, 'flag-versions')}?{events}" if events else ""
 
 
-def _own_events(changes: Sequence[GroupedChange], events: QuerySet[AuditEvent]) -> Iterator[list[AuditEvent]]:
+def _own_events(changes: Sequence[GroupedChange], events: AuditEvents) -> Iterator[list[AuditEvent]]:
     """Of each change, newest first, the flag's events that may evaluate to something else: it may be of many flags."""
     requests = {change.event.request_id for change in changes if change.event.request_id}
     of_requests = events.filter(request_id__in=requests, type__in=TYPES)
@@ -161,9 +160,23 @@ def _segments(environments: Sequence[str], chosen: str) -> Iterator[tuple[str, s
             yield name, f"?{urlencode({'history': name})}#history", None, name == chosen
 
 
+def _first_of_flags(parts: list[Part], name: str) -> list[Part]:
+    """ "archived 2 flags: gift and cart" → "archived cart and gift", if all are named and it is one of them."""
+    texts = [part.text for part in parts]
+    if ": " not in texts or name not in texts or texts[-1].endswith(" more"):
+        return parts
+    start = texts.index(": ") + 1
+    flags = sorted(parts[start::2], key=lambda part: part.text != name)
+    number = next(index for index, text in enumerate(texts) if text.endswith(" flags"))
+    listed = [Part(", ")] * (len(flags) - 2) + [Part(" and ")]
+    joined = [piece for pair in zip(flags, [*listed, Part("")], strict=True) for piece in pair]
+    return [*parts[:number], *joined[:-1], *parts[number + 1 : start - 1]]
+
+
 def without_flag(sentence: Sequence[Part], name: str) -> Iterator[Part]:
     """The sentence for a page that is about this flag: "changed strategy 1 of cart" → "changed strategy 1"."""
-    parts = list(sentence)
+    parts = _first_of_flags(list(sentence), name)
+    words = "this flag" if any(part.text in (", ", " and ") for part in parts) else "the flag"
     for index, part in enumerate(parts):
         following = parts[index + 1] if index + 1 < len(parts) else None
         linking = next((end for end in _LINKING if part.text.endswith(end)), "")
@@ -171,6 +184,6 @@ def without_flag(sentence: Sequence[Part], name: str) -> Iterator[Part]:
             yield Part(part.text.removesuffix(linking), part.url, part.mark)
         elif part.url and part.text == name:
             if not (index and parts[index - 1].text.endswith(_LINKING)):
-                yield Part("it")
+                yield Part(words)
         else:
             yield part

@@ -186,7 +186,7 @@ def _favorites(ids: Sequence[int], caller: Caller) -> set[int]:
 def search_flags(caller: Caller, words: Sequence[str]) -> QuerySet[Flag]:
     """Active flags come first among equals, then the caller's favorites and those changed most recently."""
     favorites = FavoriteFlag.objects.filter(user=caller.user).values("flag")
-    changed = AuditEvent.objects.exclude(feature=None).order_by("-id").values("feature")[:RECENT_CHANGES]
+    changed = AuditEvent.objects.exclude(feature=None).newest_first().values("feature")[:RECENT_CHANGES]
     flags = Flag.objects.readable_by(caller).select_related("project")
     flags = flags.annotate(lively=Q(pk__in=favorites) | Q(name__in=changed))
     first: list[Any] = [F("archived_at").asc(nulls_first=True), "-lively"]

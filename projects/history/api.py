@@ -56,7 +56,7 @@ def event_list(caller: Caller, data: Any, *, feature: str | None = None) -> dict
     if feature is not None:
         events = events.filter(feature=feature)
     total, offset = events.count(), query.validated_data["offset"]
-    page = events.order_by("-id")[offset : offset + query.validated_data["limit"]]
+    page = events.newest_first()[offset : offset + query.validated_data["limit"]]
     return {
         "version": 1,
         "events": [event_record(event) for event in page],

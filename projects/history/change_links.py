@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from urllib.parse import urlencode
 
-from django.db.models import Max, Min, QuerySet
+from django.db.models import Max, Min
 from django.urls import reverse
 
-from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.audit.models import AuditEvents
 from flagadmin.core.http.timestamps import iso
 from projects.console import flag_url
 from projects.history.back import TYPES
@@ -16,7 +16,7 @@ from projects.history.past import just_before
 from projects.models import Environment, Flag, ProjectEnvironment
 
 
-def with_versions(rows: Iterable[Row], change: QuerySet[AuditEvent]) -> list[Row]:
+def with_versions(rows: Iterable[Row], change: AuditEvents) -> list[Row]:
     """Rows of one change. The last one of each flag gets the URL of what says whom its version changed. Two queries.
 
     Flags that have been archived, deleted or moved since have none.
@@ -34,7 +34,7 @@ def with_versions(rows: Iterable[Row], change: QuerySet[AuditEvent]) -> list[Row
     ]
 
 
-def _last_events(change: QuerySet[AuditEvent], names: set[str]) -> set[int]:
+def _last_events(change: AuditEvents, names: set[str]) -> set[int]:
     """The last event of each of these flags that are still where they were."""
     if not names:
         return set()
@@ -47,7 +47,7 @@ def _last_events(change: QuerySet[AuditEvent], names: set[str]) -> set[int]:
     return {event_ids[place] for place in present_places if place in event_ids}
 
 
-def comparison_url(change: QuerySet[AuditEvent]) -> str:
+def comparison_url(change: AuditEvents) -> str:
     """Of the page that compares the flags before a change with the flags after it. "" unless all are in one project.
 
     Five queries at most.
@@ -72,7 +72,7 @@ def comparison_url(change: QuerySet[AuditEvent]) -> str:
     return f"{reverse('who-changes')}?{urlencode(parameters)}" if environment else ""
 
 
-def _environment(events: QuerySet[AuditEvent], project: str) -> str:
+def _environment(events: AuditEvents, project: str) -> str:
     """Of the environments that the change names, or else of the project's, the first; production before others."""
     named = set(events.exclude(environment=None).values_list("environment", flat=True).distinct())
     used = set(ProjectEnvironment.objects.filter(project=project).values_list("environment_id", flat=True))

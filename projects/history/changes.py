@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.db import connection
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 from django.db.models.functions import TruncHour
 
 from flagadmin.core.audit.events import EventType as E
-from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.audit.models import AuditEvent, AuditEvents
 from groups.access import Caller
 from groups.models import User
 from projects.history.descriptions import Part, describe
@@ -31,8 +31,8 @@ _COUNTS = (("create", "new", "on"), ("change", "changed", "info"), ("same", "the
 # Events of one change have the same request id, actor and hour: clients may send the same id again later.
 _EVENTS = """
 SELECT head.id, events.number, events.ids FROM audit_auditevent head CROSS JOIN LATERAL (
-       SELECT count(*) AS number, (array_agg(id ORDER BY id DESC))[:%s] AS ids FROM (
-              SELECT e.id FROM ({readable}) AS e
+       SELECT count(*) AS number, (array_agg(id ORDER BY created_at DESC, id DESC))[:%s] AS ids FROM (
+              SELECT e.id, e.created_at FROM ({readable}) AS e
                WHERE e.request_id = head.request_id AND e.request_id <> '' AND e.actor_name = head.actor_name
                  AND date_trunc('hour', e.created_at, 'UTC') = date_trunc('hour', head.created_at, 'UTC')
                ORDER BY e.request_id, e.id DESC LIMIT %s) AS counted) AS events
@@ -111,7 +111,7 @@ class ChangePage:
 
 
 def change_page(
-    events: QuerySet[AuditEvent], *, caller: Caller, before: int | None = None, size: int = 50
+    events: AuditEvents, *, caller: Caller, before: int | None = None, size: int = 50
 ) -> ChangePage:
     """The changes that have one of these events, newest first, whole: filters select changes, not their rows.
 
@@ -129,12 +129,12 @@ def change_page(
     return ChangePage(changes, heads[size - 1] if len(heads) > size else None)
 
 
-def change_of(event: AuditEvent, *, caller: Caller) -> QuerySet[AuditEvent]:
+def change_of(event: AuditEvent, *, caller: Caller) -> AuditEvents:
     """All events of the change that this event belongs to, newest first, for a list with pages."""
     if not event.request_id:
         return readable_events(caller).filter(pk=event.pk)
     same = _same_change(*_key(event.request_id, event.actor_name, event.created_at))
-    return readable_events(caller).filter(same).order_by("-pk")
+    return readable_events(caller).filter(same).newest_first()
 
 
 def event_rows(events: Iterable[AuditEvent]) -> list[Row]:
@@ -151,16 +151,16 @@ def _row(event: AuditEvent, names: Names) -> Row:
 Key = tuple[str, str, datetime]
 
 
-def _heads(events: QuerySet[AuditEvent], before: int | None, limit: int) -> list[int]:
+def _heads(events: AuditEvents, before: int | None, limit: int) -> list[int]:
     """The newest event of each change, newest first. Reads as many events as it takes.
 
     A change that fills most of what was read, such as an import, is left out of the next read.
     """
     heads: dict[object, int] = {}
     shown_keys: set[object] = set()
-    unread, last = events.order_by("-pk"), before
+    unread, last = events.newest_first(), before
     while True:
-        rows = list((unread if last is None else unread.filter(pk__lt=last)).values_list(*_KEY)[: limit * 4])
+        rows = list((unread if last is None else unread.older_than(last)).values_list(*_KEY)[: limit * 4])
         keys = [(pk, _key(*key) if key[0] else pk) for pk, *key in rows]
         if before is not None:
             shown_keys |= _keys_shown_before(events, before, keys)
@@ -187,12 +187,10 @@ def _same_change(request: str, actor: str, hour: datetime) -> Q:
     return Q(request_id=request, actor_name=actor, created_at__gte=hour, created_at__lt=until)
 
 
-def _keys_shown_before(
-    events: QuerySet[AuditEvent], before: int, keys: Sequence[tuple[int, object]]
-) -> set[object]:
+def _keys_shown_before(events: AuditEvents, before: int, keys: Sequence[tuple[int, object]]) -> set[object]:
     """Which of these changes began on an earlier page."""
     requests = {key[0] for _, key in keys if isinstance(key, tuple)}
-    newer = events.filter(~Q(request_id=""), request_id__in=requests, pk__gte=before).order_by()
+    newer = events.not_older_than(before).filter(~Q(request_id=""), request_id__in=requests).order_by()
     hours = newer.annotate(hour=TruncHour("created_at", tzinfo=UTC))
     return set(hours.values_list("request_id", "actor_name", "hour").distinct())
 

@@ -56,7 +56,7 @@ _TEMPLATES: dict[str, str] = {
     E.FEATURE_LINK_UPDATED: "changed the link {link} of {feature}",
     E.FEATURE_LINK_REMOVED: "removed the link {link} from {feature}",
     E.FEATURE_IMPORTED: "changed {feature} in {environment} by an import",
-    E.FEATURE_REVERTED: "reverted {feature} to its state of {subject}",
+    E.FEATURE_REVERTED: "restored the version of {subject} of {feature}",
     E.FEATURES_IMPORTED: "imported {number} into {project} / {environment}",
     E.FEATURES_EXPORTED: "exported {number} from {environment}",
     E.PROJECT_ENVIRONMENT_REMOVED: "removed {environment} from project {project}",

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Lower
 
 from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.audit.models import AuditEvent, AuditEvents
 from groups.access import Caller
 from groups.models import User
 from groups.permissions import Permission
@@ -37,7 +37,7 @@ class EventFilter:
     text: str = ""
 
 
-def readable_events(caller: Caller) -> QuerySet[AuditEvent]:
+def readable_events(caller: Caller) -> AuditEvents:
     """Events of the projects that the caller may read.
 
     Events without a project are only for callers who can read all projects.
@@ -50,7 +50,7 @@ def readable_events(caller: Caller) -> QuerySet[AuditEvent]:
     return AuditEvent.objects.exclude(type__in=ACCESS_TYPES, project=None)
 
 
-def narrow_events(events: QuerySet[AuditEvent], criteria: EventFilter) -> QuerySet[AuditEvent]:
+def narrow_events(events: AuditEvents, criteria: EventFilter) -> AuditEvents:
     for field, values in (
         ("type", criteria.types),
         ("project", criteria.projects),
@@ -72,7 +72,7 @@ def narrow_events(events: QuerySet[AuditEvent], criteria: EventFilter) -> QueryS
 
 def event_creators(caller: Caller) -> list[User]:
     """The accounts with an event that the caller may see, by user name. Deleted accounts are not listed. One query."""
-    latest = readable_events(caller).filter(actor_id=OuterRef("pk")).order_by("-id").values("pk")[:1]
+    latest = readable_events(caller).filter(actor_id=OuterRef("pk")).newest_first().values("pk")[:1]
     return list(User.objects.filter(Exists(latest)).order_by(Lower("username")))
 
 

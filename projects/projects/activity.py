@@ -23,7 +23,7 @@ EVENTS_COUNTED = 10_000
 
 _USED = (LifecycleStage.Stage.PRE_LIVE.value, LifecycleStage.Stage.LIVE.value)
 _LATEST = """
-SELECT p.id, (SELECT created_at FROM audit_auditevent WHERE project = p.id ORDER BY id DESC LIMIT 1),
+SELECT p.id, (SELECT created_at FROM audit_auditevent WHERE project = p.id ORDER BY created_at DESC, id DESC LIMIT 1),
        (SELECT max(last_seen_at) FROM projects_projectapplication WHERE project_id = p.id),
        (SELECT name FROM projects_flag WHERE project_id = p.id AND archived_at IS NULL ORDER BY created_at, id LIMIT 1),
        EXISTS (SELECT FROM projects_lifecyclestage s JOIN projects_flag f ON f.id = s.flag_id
@@ -86,7 +86,7 @@ def _flag_changes(project: Project, current: datetime, past: datetime) -> Docume
 
 
 def _activity(project: Project, current: datetime, past: datetime) -> Document:
-    latest = AuditEvent.objects.filter(project=project.pk).order_by("-id")[:EVENTS_COUNTED]
+    latest = AuditEvent.objects.filter(project=project.pk).newest_first()[:EVENTS_COUNTED]
     return latest.aggregate(
         projectActivityCurrentWindow=Count("id", filter=Q(created_at__gte=current)),
         projectActivityPastWindow=Count("id", filter=Q(created_at__gte=past, created_at__lt=current)),

@@ -111,7 +111,7 @@ def _insights(counts: dict[str, int]) -> Document:
 
 
 def _latest_events(project: Project, caller: Caller) -> list[Document]:
-    events = readable_events(caller).filter(project=project.pk).order_by("-id")[:EVENTS_SHOWN]
+    events = readable_events(caller).filter(project=project.pk).newest_first()[:EVENTS_SHOWN]
     records = map(event_record, events)
     return [{key: record[key] for key in ("id", "summary", "createdBy", "createdAt")} for record in records]
 

@@ -40,7 +40,7 @@ def test_a_switch_is_undone(visit):
 
     clicks.on(toggle)
     expect(toggle).to_have_attribute("aria-checked", "false")
-    expect(page.get_by_role("region", name="History")).to_contain_text("turned it off in development")
+    expect(page.get_by_role("region", name="History")).to_contain_text("turned the flag off in development")
     clicks.on(page.get_by_role("button", name="Undo"))
 
     expect(toggle).to_have_attribute("aria-checked", "true")
@@ -51,7 +51,7 @@ def test_a_flag_is_reverted_to_an_earlier_version(visit, check_accessible):
     page = visit("admin", FLAG)
     history = page.get_by_role("region", name="History")
     page.get_by_role("switch", name="dark-theme in development").click()
-    expect(history).to_contain_text("turned it off in development")
+    expect(history).to_contain_text("turned the flag off in development")
     page.goto(page.url)  # the version before is one of the list now
     clicks = Clicks(page)
 
@@ -68,7 +68,7 @@ def test_a_flag_is_reverted_to_an_earlier_version(visit, check_accessible):
     page.get_by_role("checkbox", name="development").check()
     clicks.on(page.get_by_role("button", name="Revert dark-theme"))
 
-    expect(history).to_contain_text("reverted it to its state of")
+    expect(history).to_contain_text("restored the version of")
     toggle = page.get_by_role("switch", name="dark-theme in development")
     expect(toggle).to_have_attribute("aria-checked", "true")
     assert clicks.count == 3

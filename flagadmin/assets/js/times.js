@@ -1,4 +1,5 @@
 // data-time="minute": a time that is shown in the browser's zone.
+// data-zone: below it, times stay in the zone of the days that they are listed by.
 // data-utc: a time input whose value is sent in UTC and shown in the browser's zone.
 import { find, onEach } from "./dom.js";
 
@@ -36,5 +37,5 @@ document.addEventListener("input", ({ target }) => {
     target.nextElementSibling.value = target.value && `${new Date(target.value).toISOString().slice(0, 19)}Z`;
 }, true);
 
-onEach("time[data-time]", showInZone);
+onEach("time[data-time]:not([data-zone] *)", showInZone);
 onEach("[data-utc]", sendInUtc);

@@ -1,10 +1,42 @@
 """The model of audit events, which a database trigger keeps append-only."""
 
+from datetime import datetime
+
 import pgtrigger
-from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
 
 from flagadmin.core.db.transactions import AUDITED
+
+NEWEST_FIRST = ["-created_at", "-id"]
+"""Ids are given before their transactions take their moment, so of two changes the later one may have the lower id."""
+
+
+class AuditEvents(models.QuerySet["AuditEvent"]):
+    def newest_first(self) -> "AuditEvents":
+        return self.order_by(*NEWEST_FIRST)
+
+    def older_than(self, event_id: int) -> "AuditEvents":
+        """Those that come after this event in a list whose newest is first."""
+        place = _place(event_id)
+        return (
+            self.none()
+            if place is None
+            else self.filter(created_at__lte=place[0]).exclude(_not_before(*place))
+        )
+
+    def not_older_than(self, event_id: int) -> "AuditEvents":
+        place = _place(event_id)
+        return self.all() if place is None else self.filter(_not_before(*place), created_at__gte=place[0])
+
+
+def _place(event_id: int) -> tuple[datetime, int] | None:
+    """When the event was, None if it is older than all. An id that is not there stands for the one before it."""
+    nearest = AuditEvent.objects.filter(pk__lte=event_id).order_by("-pk")
+    return nearest.values_list("created_at", "pk").first()
+
+
+def _not_before(moment: datetime, event_id: int) -> models.Q:
+    return models.Q(created_at__gt=moment) | models.Q(created_at=moment, pk__gte=event_id)
 
 
 class AuditEvent(models.Model):
@@ -35,19 +67,20 @@ class AuditEvent(models.Model):
     )
     request_id = models.CharField(max_length=64, blank=True)
 
+    objects = AuditEvents.as_manager()
+
     class Meta:
-        ordering = ["-id"]
+        ordering = NEWEST_FIRST
         indexes = [
-            models.Index(fields=["project", "-id"], name="audit_project"),
-            models.Index(fields=["feature", "-id"], name="audit_feature"),
-            models.Index(fields=["type", "-id"], name="audit_type"),
-            models.Index(fields=["actor_id", "-id"], name="audit_actor"),
+            models.Index(fields=["project", *NEWEST_FIRST], name="audit_project_time"),
+            models.Index(fields=["feature", *NEWEST_FIRST], name="audit_feature_time"),
+            models.Index(fields=["type", *NEWEST_FIRST], name="audit_type_time"),
+            models.Index(fields=["actor_id", *NEWEST_FIRST], name="audit_actor_time"),
             # The events of one change. See projects.history.changes.
             models.Index(
                 fields=["request_id", "-id"], name="audit_request", condition=~models.Q(request_id="")
             ),
-            # Events lie in the order of their time, so this is a few bytes for thousands of them.
-            BrinIndex(fields=["created_at"], name="audit_moment", pages_per_range=32),
+            models.Index(fields=NEWEST_FIRST, name="audit_time"),
         ]
         triggers = [
             pgtrigger.Protect(name="append_only", operation=pgtrigger.Update | pgtrigger.Delete),

@@ -16,6 +16,7 @@ from flagadmin.core.http.logs import request_id
 from groups.access import Caller
 from projects.models import FavoriteFlag, Flag
 from tests.support.flags import make_flag
+from tests.support.page_text import page_text
 
 
 def happened(event_type, **fields):
@@ -189,6 +190,27 @@ def test_a_change_of_many_events_is_one_entry_with_a_page_of_its_own(browse):
     assert "30 flags" in page
     change = f"/activity/?change={AuditEvent.objects.latest('pk').pk}"
     assert [viewer.get(f"{change}&page={n}").text.count("archived <a") for n in (1, 2)] == [20, 10]
+
+
+def test_the_page_of_a_change_says_who_did_what_with_links(browse, people):
+    people["editor"].name = "Kari Nordmann"
+    people["editor"].save()
+    with transaction.atomic():
+        record(
+            Event(type=EventType.FEATURE_ARCHIVED, project="shop", feature="cart"),
+            actor=Caller(user=people["editor"]),
+        )
+    page = browse("viewer").get(f"/activity/?change={AuditEvent.objects.get().pk}")
+    assert "Kari Nordmann archived cart · 1 event ·" in page_text(page)
+    assert 'href="/projects/shop/features/cart/"' in page.text
+
+
+def test_times_are_in_the_zone_of_the_days_that_they_are_listed_by(browse):
+    happened(EventType.FEATURE_CREATED, project="shop", feature="cart")
+    viewer = browse("viewer")
+    assert 'data-zone="UTC"' in viewer.get("/activity/").text  # no cookie yet: the script leaves times in UTC
+    viewer.cookies["zone"] = "America/New_York"
+    assert "data-zone" not in viewer.get("/activity/").text
 
 
 def test_activity_finds_a_person_by_the_name_that_it_shows(browse, people):

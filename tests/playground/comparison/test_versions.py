@@ -118,7 +118,7 @@ def test_the_history_loads_whom_its_versions_changed(browse: Any, cart: Flag) ->
     browser = browse("reader")
     page = browser.get(FLAG).text
     assert f'id="who-{turned_on}"' in page
-    assert "Whom it changed" in page
+    assert "Who was affected" in page
     assert f"{FLAG}versions?event={last_event()}&amp;event=" in page
     part = browser.get(f"{FLAG}versions?event={turned_on}&event={last_event()}&event=1")
     assert part.text.count("hx-swap-oob") == 2

@@ -142,7 +142,7 @@ def test_each_version_is_evaluated_and_compared_with_now(browse, cart):
     at = quote(iso(then), safe="")
     evaluate = f"/playground/flag/cart/?project=shop&amp;environment=production&amp;at={at}"
     compare = f"?from=production&amp;from-at={at}&amp;to=production&amp;project=shop&amp;flag=cart"
-    assert page.count("Evaluate then") == 3  # not for the tag: a strategy was added, on, off
+    assert page.count("Evaluate at this time") == 3  # not for the tag: a strategy was added, on, off
     assert page.count(evaluate) >= 1
     assert page.count(compare) >= 1
 
@@ -161,13 +161,18 @@ def test_the_page_shows_only_the_last_changes(browse, cart):
     ("before", "after"),
     [
         (["changed strategy 1 of ", "cart", " in production"], "changed strategy 1 in production"),
-        (["turned ", "cart", " on in production"], "turned it on in production"),
-        (["created ", "cart"], "created it"),
+        (["turned ", "cart", " on in production"], "turned the flag on in production"),
+        (["created ", "cart"], "created the flag"),
         (["removed the tag simple:x from ", "cart"], "removed the tag simple:x"),
-        (["made ", "gift", " depend on ", "cart"], "made gift depend on it"),
+        (["archived ", "2 flags", ": ", "gift", " and ", "cart"], "archived this flag and gift"),
+        (
+            ["turned ", "3 flags", " on", ": ", "a", ", ", "cart", " and ", "z"],
+            "turned this flag, a and z on",
+        ),
+        (["made ", "gift", " depend on ", "cart"], "made gift depend on the flag"),
     ],
 )
-def test_the_flag_is_it_in_its_own_history(before, after):
+def test_the_flag_has_no_name_in_its_own_history(before, after):
     parts = [Part(text, url="/" if text in ("cart", "gift") else "") for text in before]
     assert sentence_text(list(without_flag(parts, "cart"))) == after
 

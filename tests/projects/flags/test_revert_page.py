@@ -44,7 +44,7 @@ def test_the_page_lists_what_changes_and_reverts(browse, created):
     browser = browse("member")
     page = browser.get(f"{FLAG}revert?event={created}")
     text = page_text(page)
-    assert "after flagadmin created it" in text
+    assert "after flagadmin created the flag" in text
     assert ticked(page) == ["environment:production", "details"]
     assert "Switchon → off" in text
     assert "DescriptionNew → none" in text
@@ -56,7 +56,7 @@ def test_the_page_lists_what_changes_and_reverts(browse, created):
     done = browser.post(f"{FLAG}revert", sent, follow=True)
     assert "Reverted cart to its state of" in page_text(done)
     assert not is_on()
-    assert "reverted it to its state of" in page_text(done)
+    assert "restored the version of" in page_text(done)
     assert "production: switchon → off" in page_text(done)
 
     again = browser.get(f"{FLAG}revert?event={created}")

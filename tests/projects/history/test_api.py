@@ -44,6 +44,15 @@ def test_events_are_listed_newest_first(api, events):
     )
 
 
+def test_events_are_in_the_order_of_their_times_not_of_their_ids(api, people):
+    now = datetime.now(UTC)
+    for number in (2, 4, 1, 3):
+        fields = {"type": EventType.FEATURE_CREATED.value, "project": "shop", "feature": str(number)}
+        AuditEvent.objects.create(**fields, actor_name="ada", created_at=now - timedelta(hours=number))
+    listed = api["admin"].get(URL).json()["events"]
+    assert [event["featureName"] for event in listed] == ["1", "2", "3", "4"]
+
+
 def test_an_event_has_its_states_before_and_after(api, events):
     event = api["admin"].get(f"{URL}?type=IS:feature-environment-enabled").json()["events"][0]
     expected = {

@@ -17,6 +17,7 @@ from projects.history.changes import change_of, change_page
 from projects.history.descriptions import describe
 from projects.history.field_changes import FieldChange, changes_of
 from projects.history.queries import EventFilter, narrow_events, readable_events
+from tests.support.examined_rows import count_examined_rows
 from tests.support.flags import add_strategy, make_flag
 from tests.support.import_bodies import body
 from tests.support.page_text import sentence_text
@@ -318,6 +319,44 @@ def test_pages_show_every_change_once(callers, shop) -> None:
         before = page.next
     assert seen == [f"b{number}" for number in reversed(range(7))]
     assert before is None
+
+
+def test_changes_are_in_the_order_of_their_times_not_of_their_ids(callers, shop) -> None:
+    """Of two transactions at once, the one that takes its ids first may take its moment later."""
+    now, member = timezone.now(), callers("member")
+    for name, hours in (("b", 2), ("d", 4), ("a", 1), ("c", 3)):
+        fields = {"type": E.FEATURE_CREATED.value, "project": "shop", "feature": name, "actor_name": "ada"}
+        AuditEvent.objects.create(**fields, created_at=now - timedelta(hours=hours), request_id=name)
+    seen, before = [], None
+    for _ in range(4):
+        page = change_page(readable_events(member), caller=member, size=1, before=before)
+        seen += [change.event.feature for change in page.changes]
+        before = page.next
+    assert seen == ["a", "b", "c", "d"]
+    assert before is None
+    page = change_page(readable_events(member), caller=member, before=2**62)
+    assert [change.event.feature for change in page.changes] == [
+        "d"
+    ]  # what is older than c, which has the newest id
+
+
+@pytest.mark.parametrize("filters", [{}, {"projects": ["shop"]}, {"features": ["f7"]}])
+def test_a_page_deep_in_the_past_reads_few_events(callers, shop, filters) -> None:
+    now, viewer = timezone.now(), callers("viewer")
+    AuditEvent.objects.bulk_create(
+        AuditEvent(type=E.FEATURE_STALE_ON.value, project="shop", feature=f"f{number % 10}", actor_name="ada",
+                   request_id=f"r{number}", created_at=now - timedelta(minutes=number))
+        for number in range(20_000)
+    )  # fmt: skip
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE audit_auditevent")
+    deep = narrow_events(AuditEvent.objects.all(), EventFilter(**filters)).newest_first()[1_500]
+    with count_examined_rows() as statements:
+        page = change_page(
+            narrow_events(readable_events(viewer), EventFilter(**filters)), caller=viewer, before=deep.pk
+        )
+    assert len(page.changes) == 50
+    assert sum(statement.examined for statement in statements) < 3_000
 
 
 def test_the_number_of_queries_does_not_grow(callers, shop, django_assert_max_num_queries) -> None:
