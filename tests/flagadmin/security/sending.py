@@ -60,7 +60,7 @@ def caller(operation: str, api: Any) -> Any:
     elif " /api/frontend" in operation:
         who = client(make_token("frontend", environment="production"))
     # Otherwise each request would note the token's use, and its rollback forget it: a third of all the time.
-    ApiToken.objects.update(seen_at=timezone.now())
+    ApiToken.objects.exclude(user__username="somebody").update(seen_at=timezone.now())
     return who
 
 
