@@ -4,12 +4,15 @@ The redirect carries the secret in a signed cookie that expires after a minute. 
 and reloading the page neither shows it again nor creates another one.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from django.conf import settings
 from django.contrib import messages
 from django.core import signing
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.utils.http import urlencode
 
 from groups.console import ConsolePage
 
@@ -21,14 +24,16 @@ CREATED = "created"  # a URL parameter of the page that shows the secret
 class ShowsSecretOnce(ConsolePage):
     """A mixin for a page whose form creates a secret.
 
-    On success, the page sets ``created``: the ``secret`` and the other template variables.
+    On success, the page sets ``created``: the ``secret`` and the other template variables. ``created_query`` has what
+    else the address of the page that shows it says.
     """
 
     created: dict[str, str] | None = None
+    created_query: Mapping[str, str] = {}
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         response = super().post(request, *args, **kwargs)  # type: ignore[misc]
-        return redirect_to_secret(request, self.created) if self.created else response
+        return redirect_to_secret(request, self.created, self.created_query) if self.created else response
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         if CREATED not in request.GET:
@@ -51,8 +56,10 @@ class ShowsSecretOnce(ConsolePage):
         return HttpResponseRedirect(str(self.crumbs()[-1][1]))
 
 
-def redirect_to_secret(request: HttpRequest, created: dict[str, str]) -> HttpResponseBase:
-    response = HttpResponseRedirect(f"{request.path}?{CREATED}")
+def redirect_to_secret(
+    request: HttpRequest, created: dict[str, str], query: Mapping[str, str] = MappingProxyType({})
+) -> HttpResponseBase:
+    response = HttpResponseRedirect("&".join(filter(None, (f"{request.path}?{CREATED}", urlencode(query)))))
     value = signing.dumps([request.user.pk, created], salt=_salt(request), compress=True)
     response.set_cookie(
         COOKIE,

@@ -6,6 +6,7 @@ from groups.people.console import PEOPLE, SERVICE
 from projects.applications import detail_page as application
 from projects.applications import overview_page
 from projects.applications import pages as applications
+from projects.connect import pages as connect
 from projects.context_fields import pages as context_fields
 from projects.deletion import pages as deletion
 from projects.drafting import drafting_path
@@ -54,6 +55,9 @@ urlpatterns = [
     path(f"{PROJECT}access/give", members.GrantRole.as_view(), name="project-access-grant"),
     path(f"{PROJECT}access/take", members.RevokeRole.as_view(), name="project-access-revoke"),
     path(f"{PROJECT}applications/", applications.ApplicationsPage.as_view(), name="project-applications"),
+    path(f"{PROJECT}connect/", connect.ConnectPage.as_view(), name="connect"),
+    path(f"{PROJECT}connect/live", connect.LivePage.as_view(), name="connect-live"),
+    path("connect/", connect.ConnectAnywherePage.as_view(), name="connect-anywhere"),
     path("applications/", overview_page.AllApplicationsPage.as_view(), name="applications"),
     # Application names may contain slashes.
     path("applications/<path:name>/", application.ApplicationPage.as_view(), name="application"),

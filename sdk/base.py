@@ -1,13 +1,27 @@
 """The base class of the views that SDKs call."""
 
+from typing import Any
+
 from rest_framework.views import APIView
 
+from flagadmin.core.errors import AuthenticationRequired, NoAccess
 from flagadmin.core.http.request_bodies import FreedBodies
-from groups.authentication import ApiKeyAuthentication, ApiRequest, IsBackendCaller
+from groups.authentication import ApiKeyAuthentication, ApiRequest, IsBackendCaller, credential_of
 from groups.models import ApiToken
+from projects.connect.refusals import refusals
 
 
-class ClientView(FreedBodies, APIView):
+class NotesRefusals(APIView):
+    """Notes what is refused for its token, for whoever connects an SDK."""
+
+    def handle_exception(self, exc: Exception) -> Any:
+        if isinstance(exc, AuthenticationRequired | NoAccess):
+            request = self.request
+            refusals.note(request, credential_of(request) or request.headers.get("X-API-Key"), exc)
+        return super().handle_exception(exc)
+
+
+class ClientView(NotesRefusals, FreedBodies, APIView):
     """Accepts backend tokens only, no console sessions."""
 
     tags = ("Client",)

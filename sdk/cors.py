@@ -8,11 +8,12 @@ from rest_framework.views import APIView
 
 from flagadmin.core.http.request_bodies import FreedBodies
 from flagadmin.core.installation.state import frontend_origins
+from sdk.base import NotesRefusals
 
 PREFLIGHT_SECONDS = "3600"
 
 
-class CorsView(FreedBodies, APIView):
+class CorsView(NotesRefusals, FreedBodies, APIView):
     """Browsers send preflight requests without a token. ``cors_methods`` is what they are told."""
 
     cors_methods = "GET, POST, OPTIONS"

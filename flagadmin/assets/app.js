@@ -16,6 +16,7 @@ import "./js/ticking.js";
 import "./js/forms.js";
 import "./js/unsaved.js";
 import "./js/live_filters.js";
+import "./js/polling.js";
 import "./js/redrawing.js";
 import "./js/results.js";
 

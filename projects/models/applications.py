@@ -223,3 +223,24 @@ class ProjectApplication(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} in {self.project_id}"
+
+
+class RefusedRequest(models.Model):
+    """What an SDK sent that was refused, for whoever connects one. Kept for a quarter of an hour, at most 200 rows.
+
+    Of the token there is what is no secret: the project and environment that it begins with, and its last four
+    characters.
+    """
+
+    fingerprint = models.TextField(primary_key=True)
+    seen_at = models.DateTimeField(db_index=True)
+    message = models.TextField()
+    project = models.TextField()
+    environment = models.TextField()
+    ending = models.TextField()
+    sdk = models.TextField()
+    application = models.TextField()
+    address = models.TextField()
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.address})"

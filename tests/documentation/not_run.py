@@ -38,6 +38,7 @@ curl -H "Authorization: $TOKEN" -H 'Content-Type: application/json' $URL/api/adm
   -d '{"environment": "production", "project": "checkout"}' > export.json
 """,
     "docs/sdk-languages.md": """
+export UNLEASH_TOKEN=$("$PYTHON" manage.py token create --kind backend --name sdk --projects '*' --environment production)
 FRONTEND_TOKEN=$("$PYTHON" manage.py token create --kind frontend --name browser --projects '*' --environment production)
 sed -i "s/FRONTEND-TOKEN/$FRONTEND_TOKEN/" "$PAGE"/*.js
 """,
@@ -54,6 +55,8 @@ _MAINTENANCE = (
 # What follows a block: the rest of a program that a page shows the beginning of, or what ends what it has begun.
 AFTER = {
     ("docs/operations.md", _MAINTENANCE): _MAINTENANCE.replace("true", "false"),
+    ("docs/sdk-languages.md", 'import { startUnleash } from "unleash-client";'): "unleash.destroy();",
+    ("docs/sdk-languages.md", "import os"): "unleash.destroy()\n",
     ("docs/sdk-languages.md", 'import { UnleashClient } from "unleash-proxy-client";'): "process.exit();",
     ("docs/sdk.md", 'import { initialize } from "unleash-client";'): """
 await new Promise((resolve) => unleash.once("synchronized", resolve));
@@ -82,6 +85,11 @@ ELSEWHERE = {
         "docs/openfeature.md",
         'import { OFREPWebProvider } from "@openfeature/ofrep-web-provider";',
     ): "tests/browser/test_openfeature.py",
+    (
+        "docs/sdk-languages.md",
+        'import { FlagProvider, useFlag } from "@unleash/proxy-client-react";',
+    ): "tests/projects/connect/test_components.py",
+    ("docs/sdk-languages.md", "<script setup>"): "tests/projects/connect/test_components.py",
     **{
         ("docs/api.md", block.first_line): "tests/flagadmin/test_api_guide.py"
         for block in blocks("docs/api.md")
@@ -176,7 +184,7 @@ def why_not_run(block: Block) -> str | None:
 
 
 # Of languages whose packages the tests cannot have.
-_LANGUAGES = {"csharp", "dart", "go", "java", "kotlin", "php", "ruby", "rust", "swift"}
+_LANGUAGES = {"csharp", "dart", "go", "java", "kotlin", "php", "ruby", "rust", "svelte", "swift"}
 
 
 def is_program(block: Block) -> bool:

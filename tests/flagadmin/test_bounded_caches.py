@@ -18,6 +18,7 @@ BOUNDED = {
     "flagadmin/core/http/request_metrics.py: _children": "URL patterns, seven methods and other, statuses",
     "flagadmin/core/http/request_metrics.py: _collector": "takes no argument",
     "groups/tokens.py: _lookup": "takes a boolean",
+    "projects/connect/snippets.py: read_snippets": "takes no argument",
     "playground/comparison/rules.py: _searched": "identifiers of 20 fields",
     "playground/engine/literals.py: _address": "texts of at most 45 characters",
     "playground/engine/patterns.py: _compiled": "patterns of at most 2,000 characters and 256 kB",

@@ -1,0 +1,332 @@
+"""/projects/ID/connect/: a token, a program to paste, and whether its first request has arrived.
+
+What is chosen stands in the address: language, environment, flag, token (its id) and since when the page waits.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import count, groupby
+from operator import attrgetter
+from typing import Any
+
+from django import forms
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.functional import cached_property
+from django.utils.http import urlencode
+
+from flagadmin.core.errors import NotFound
+from flagadmin.core.lists.pages import curl_for
+from groups.access import Caller
+from groups.console import ConsolePage, Crumbs, FormPage
+from groups.models import ApiToken
+from groups.one_time_secrets import ShowsSecretOnce
+from groups.permissions import Permission
+from projects.access import access_project
+from projects.connect.queries import (
+    MAX_TOKENS,
+    Attempt,
+    connected_applications,
+    environments_of,
+    find_connection,
+    may_create_token,
+    refusal_words,
+    usable_tokens,
+    who_creates_tokens,
+)
+from projects.connect.snippets import OTHERS, Snippet, find_snippet, read_snippets, render
+from projects.console import flag_url, project_crumbs, project_url
+from projects.models import Flag, Project
+from projects.tokens.access import permission_for
+from projects.tokens.actions import NewToken, create_project_token, create_token
+
+MAX_FLAGS = 100  # offered; any other can be named in the address
+MAX_PROJECTS = 100
+MAX_WAIT = timedelta(days=1)
+APPLICATION = "my-app"
+FIRST_FLAG = "my-first-flag"  # what an empty project is asked for
+USER = "42"  # in all programs
+
+
+class ConnectAnywherePage(ConsolePage):
+    """/connect/: which project? The only one is no question."""
+
+    template_name = "connect/projects.html"
+    title = "Connect an SDK"
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        projects = Project.objects.active().readable_by(self.caller).order_by("name", "id")
+        offered = list(projects[:MAX_PROJECTS])
+        if len(offered) == 1:
+            return HttpResponseRedirect(project_url(offered[0].pk, "connect"))
+        return self.render_to_response(self.get_context_data(projects=offered))
+
+
+class Choices(ConsolePage):
+    """What the address of both pages says."""
+
+    @cached_property
+    def project(self) -> Project:
+        project = access_project(self.caller, self.kwargs["project_id"])
+        if project.archived_at is not None:
+            raise NotFound(f"Project {project.pk} is archived. Revive it first.")
+        return project
+
+    @cached_property
+    def chosen(self) -> Any:
+        return self.request.POST if self.request.method == "POST" else self.request.GET
+
+    @cached_property
+    def snippet(self) -> Snippet:
+        return find_snippet(self.chosen.get("language", ""))
+
+    @cached_property
+    def environments(self) -> list[str]:
+        return environments_of(self.project)
+
+    @cached_property
+    def environment(self) -> str:
+        name = self.chosen.get("environment", "")
+        return name if name in self.environments else next(iter(self.environments), "")
+
+    @cached_property
+    def flags(self) -> Sequence[str]:
+        """The names to choose from: the newest flags, and the chosen one."""
+        flags = Flag.objects.active().filter(project=self.project)
+        names = list(flags.order_by("-created_at", "name").values_list("name", flat=True)[:MAX_FLAGS])
+        wanted = self.chosen.get("flag", "")
+        if wanted not in names and flags.filter(name=wanted).exists():
+            names.append(wanted)
+        return names
+
+    @cached_property
+    def flag(self) -> str:
+        wanted = self.chosen.get("flag", "")
+        return wanted if wanted in self.flags else next(iter(self.flags), "")
+
+    @cached_property
+    def tokens(self) -> Any:
+        return usable_tokens(self.caller, self.project, self.environment, self.snippet.kind)
+
+    @cached_property
+    def token(self) -> ApiToken | None:
+        """The chosen one, if it fits the language and the environment."""
+        key = self.chosen.get("token", "")
+        return (
+            self.tokens.filter(pk=int(key)).first()
+            if key.isascii() and key.isdigit() and len(key) < 19
+            else None
+        )
+
+    @cached_property
+    def since(self) -> datetime:
+        """When the waiting began: not before yesterday."""
+        now, text = timezone.now(), self.chosen.get("since", "")
+        seconds = int(text) if text.isascii() and text.isdigit() and len(text) < 12 else now.timestamp()
+        return datetime.fromtimestamp(min(max(seconds, (now - MAX_WAIT).timestamp()), now.timestamp()), UTC)
+
+    @cached_property
+    def may_create(self) -> bool:
+        return may_create_token(self.caller, self.project.pk, self.snippet.kind)
+
+    def query(self, **changes: str) -> dict[str, str]:
+        values = {
+            "language": self.snippet.key,
+            "environment": self.environment,
+            "flag": self.flag,
+            "token": str(self.token.pk) if self.token else "",
+            "since": str(int(self.since.timestamp())),
+        }
+        return {name: value for name, value in (values | changes).items() if value}
+
+    def address(self, page: str = "connect", **changes: str) -> str:
+        return f"{project_url(self.project.pk, page)}?{urlencode(self.query(**changes))}"
+
+    def live_context(self) -> dict[str, Any]:
+        """The variables of ``connect/live.html``."""
+        attempt = Attempt(
+            self.project, self.environment, self.snippet.kind, self.flag, self.token, self.since
+        )
+        connection = find_connection(attempt, caller=self.caller, may_create=self.may_create)
+        # Once it has said how often it asked, nothing more is to be waited for.
+        is_done = connection.is_connected and (connection.counts is not None or not self.snippet.registers)
+        return {
+            "project": self.project,
+            "environment": self.environment,
+            "flag": self.flag,
+            "user": USER,
+            "snippet": self.snippet,
+            "server": self.request.build_absolute_uri("/").rstrip("/"),
+            "token": self.token,
+            "connection": connection,
+            "refused_because": connection.refused and refusal_words(connection.refused),
+            "poll": "" if is_done else self.address("connect-live", state=connection.state),
+            "check_again": self.address(),
+            "may_toggle": self._can(Permission.UPDATE_FEATURE_ENVIRONMENT),
+            "may_roll_out": self._can(Permission.CREATE_FEATURE_STRATEGY),
+            "toggle_url": self._of_flag("flag-toggle", environment=self.environment, enabled="on"),
+            "roll_out_url": self._of_flag("strategy-new", environmentId=self.environment),
+            "evaluate_url": f"{reverse('playground')}?"
+            + urlencode({"environment": self.environment, "context.userId": USER, "q": self.flag}),
+        }
+
+    def _of_flag(self, page: str, **parameters: str) -> str:
+        """A page of the flag, "" if the project has none."""
+        return f"{flag_url(self.project.pk, self.flag, page)}?{urlencode(parameters)}" if self.flag else ""
+
+    def _can(self, permission: Permission) -> bool:
+        return self.caller.can(permission, project=self.project.pk, environment=self.environment)
+
+
+class TokenForm(forms.Form):
+    """Everything else is chosen in the address."""
+
+    environment = forms.CharField()
+
+
+class ConnectPage(ShowsSecretOnce, Choices, FormPage):
+    template_name = "connect/connect.html"
+    title = "Connect an SDK"
+    form_class = TokenForm
+    secret = ""
+
+    def find(self) -> None:
+        _ = self.project
+
+    def crumbs(self) -> Crumbs:
+        return project_crumbs(self.project)
+
+    def submit(self, form: Any) -> str:
+        """Creates a token for this project in this environment. Raises NoAccess, ValidationError."""
+        new = NewToken(
+            name=free_name(self.project, APPLICATION),
+            kind=self.snippet.kind,
+            projects=(self.project.pk,),
+            environment=self.environment,
+        )
+        token, secret = make_token(new, self.caller)
+        self.created = {"secret": secret}
+        self.created_query = self.query(token=str(token.pk))
+        return self.address()
+
+    def show_secret(self, created: dict[str, str]) -> HttpResponseBase:
+        self.prepare()
+        self.secret = created["secret"]
+        return self.render_to_response(self.get_context_data(form=self.get_form()))
+
+    def already_shown(self) -> HttpResponseBase:
+        self.prepare()
+        return HttpResponseRedirect(self.address())
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        url = self.request.build_absolute_uri("/").rstrip("/")
+        values = {"url": url, "flag": self.flag or FIRST_FLAG, "application": APPLICATION}
+        reads_token = self.snippet.reads_token
+        tabs = [
+            (
+                label,
+                self.address(language=key, token=""),
+                key == self.snippet.key or self._is_openfeature(label),
+            )
+            for label, key in self._languages()
+        ]
+        return super().get_context_data(
+            **self.live_context(),
+            secret=self.secret,
+            tabs=tabs,
+            variants=self._variants(),
+            environments=[
+                (name, self.address(environment=name, token=""), None, name == self.environment)
+                for name in self.environments
+            ],
+            flags=self.flags,
+            kept=[(name, value) for name, value in self.query().items() if name != "flag"],
+            literal=render(self.snippet, **values, token=self.secret or "TOKEN"),
+            variable=render(self.snippet, **values) if reads_token else "",
+            may_create=self.may_create,
+            permissions=[
+                permission_for("CREATE", self.snippet.kind).display,
+                Permission.CREATE_PROJECT_API_TOKEN.display,
+            ],
+            people=[] if self.may_create else who_creates_tokens(self.project),
+            tokens=[
+                (token, self.address(token=str(token.pk)))
+                for token in self.tokens.exclude(pk=self.token.pk if self.token else None)[:MAX_TOKENS]
+            ],
+            flag_count=Flag.objects.active().filter(project=self.project).count(),
+            may_create_flag=self.caller.can(Permission.CREATE_FEATURE, project=self.project.pk),
+            connected=connected_applications(self.project, self.environment),
+            page_url=self.request.build_absolute_uri(self.address(token="", since="")),
+            openfeature_url=self.address(language="openfeature-in-node", token=""),
+            **kwargs,
+        )
+
+    def _languages(self) -> list[tuple[str, str]]:
+        """(label, key) of each tab, and ("", "") between the groups. OpenFeature's languages share one."""
+        tabs: list[tuple[str, str]] = []
+        for _, group in groupby(read_snippets().values(), key=attrgetter("group")):
+            tabs += [("", "")] if tabs else []
+            for snippet in group:
+                label = "OpenFeature" if snippet.label.startswith("OpenFeature") else snippet.label
+                if label not in dict(tabs):
+                    tabs.append((label, snippet.key))
+        return tabs
+
+    def _is_openfeature(self, label: str) -> bool:
+        return label == "OpenFeature" and self.snippet.label.startswith(label)
+
+    def _variants(self) -> list[tuple[str, str, None, bool]]:
+        """OpenFeature's languages, as segments."""
+        if not self._is_openfeature("OpenFeature"):
+            return []
+        return [
+            (
+                snippet.label.removeprefix("OpenFeature in ").capitalize(),
+                self.address(language=snippet.key, token=""),
+                None,
+                snippet == self.snippet,
+            )
+            for snippet in read_snippets().values()
+            if snippet.group == OTHERS and snippet.label.startswith("OpenFeature")
+        ]
+
+    def curl(self) -> str:
+        body = {
+            "tokenName": APPLICATION,
+            "type": str(self.snippet.kind),
+            "environment": self.environment,
+            "projects": [self.project.pk],
+        }
+        return curl_for(self.request, "POST", "/api/admin/api-tokens", body)
+
+
+class LivePage(Choices):
+    """The line that waits, as the page asks for it: 204 while there is nothing else to say."""
+
+    template_name = "connect/live.html"
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        context = self.live_context()
+        if request.GET.get("state") == context["connection"].state:
+            return HttpResponse(status=204)
+        return self.render_to_response(context)
+
+
+def free_name(project: Project, name: str) -> str:
+    """``my-app``, or ``my-app-2`` if a token of the project has that name."""
+    taken = set(
+        ApiToken.objects.filter(scopes__project_id=project.pk, name__startswith=name).values_list(
+            "name", flat=True
+        )
+    )
+    names = (name if number == 1 else f"{name}-{number}" for number in count(1))
+    return next(each for each in names if each not in taken)
+
+
+def make_token(new: NewToken, caller: Caller) -> tuple[ApiToken, str]:
+    """With the root permission, or that in the project. Raises NoAccess, ValidationError."""
+    if caller.can(permission_for("CREATE", new.kind)):
+        return create_token(new, caller=caller)
+    assert new.projects
+    return create_project_token(new.projects[0], new, caller=caller)

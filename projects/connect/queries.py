@@ -1,0 +1,201 @@
+"""What the server has seen of an application that somebody is connecting."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db.models import Q, QuerySet, Sum
+from django.utils import timezone
+
+from flagadmin.core.errors import AuthenticationRequired, NoAccess
+from groups.access import Caller
+from groups.models import ApiToken, User
+from groups.permissions import BuiltIn, Permission
+from projects.applications.details import readable_applications
+from projects.applications.sdk_versions import split_sdk
+from projects.models import (
+    ApplicationInstance,
+    Environment,
+    Flag,
+    FlagEnvironment,
+    Project,
+    ProjectApplication,
+    RefusedRequest,
+    UsageHour,
+)
+from projects.tokens.access import permission_for, visible_tokens
+
+MAX_TOKENS, MAX_APPLICATIONS, MAX_PEOPLE = 10, 5, 3
+PATIENCE = timedelta(seconds=30)  # until what to check is shown without being asked for
+WORDS = {
+    "API token not found.": "this token is not known here",
+    AuthenticationRequired.default_message: "no token was sent",
+    "This API token has expired.": "this token has expired",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What somebody connects: where, with which token (None: not known), asking for which flag, and since when."""
+
+    project: Project
+    environment: str
+    kind: str
+    flag: str
+    token: ApiToken | None
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """What has been seen of an attempt.
+
+    ``token_used_at``: when its token was last used since then. ``instance``: the SDK that registered last, if its
+    application may be read. ``elsewhere``: one that registered in another environment instead. ``counts``: how often
+    the flag was on and off in the last two hours, None if nothing is reported.
+    """
+
+    now: datetime
+    is_late: bool
+    token_used_at: datetime | None
+    instance: ApplicationInstance | None
+    elsewhere: ApplicationInstance | None
+    counts: tuple[int, int] | None
+    is_flag_on: bool
+    refused: RefusedRequest | None
+
+    @property
+    def is_connected(self) -> bool:
+        return self.token_used_at is not None or self.instance is not None
+
+    @property
+    def sdk(self) -> str:
+        """``unleash-node-sdk 6.12.1``"""
+        return " ".join(filter(None, split_sdk(self.instance.sdk_version))) if self.instance else ""
+
+    @property
+    def state(self) -> str:
+        """Another text whenever the page has to say something else."""
+        parts = (
+            self.is_late,
+            self.token_used_at is not None,
+            self.instance and self.instance.pk,
+            self.elsewhere and self.elsewhere.pk,
+            self.counts,
+            self.is_flag_on,
+            self.refused and (self.refused.pk, self.refused.seen_at.timestamp()),
+        )
+        return "-".join(str(part) for part in parts)
+
+
+def find_connection(attempt: Attempt, *, caller: Caller, may_create: bool) -> Connection:
+    """About six queries. Refused requests are for those who may create tokens."""
+    now = timezone.now()
+    new = _new_instances(attempt, caller)
+    instance = new.filter(environment=attempt.environment).first()
+    used_at = _used_at(attempt)
+    is_connected = used_at is not None or instance is not None
+    return Connection(
+        now=now,
+        is_late=now - attempt.since >= PATIENCE,
+        token_used_at=used_at,
+        instance=instance,
+        elsewhere=None if is_connected else new.exclude(environment=attempt.environment).first(),
+        counts=_count_results(attempt, instance, now),
+        is_flag_on=FlagEnvironment.objects.filter(
+            flag__name=attempt.flag, environment=attempt.environment, enabled=True
+        ).exists(),
+        refused=_find_refusal(attempt, caller) if may_create and not is_connected else None,
+    )
+
+
+def _new_instances(attempt: Attempt, caller: Caller) -> QuerySet[ApplicationInstance]:
+    """SDKs that have registered since then. Which application it is, only those know who may read it."""
+    instances = ApplicationInstance.objects.filter(first_seen_at__gte=attempt.since)
+    if caller.readable_projects is not None:
+        instances = instances.filter(application_id__in=readable_applications(caller).values("pk"))
+    return instances.select_related("application").order_by("-first_seen_at")
+
+
+def _used_at(attempt: Attempt) -> datetime | None:
+    token = attempt.token
+    return token.seen_at if token and token.seen_at and token.seen_at >= attempt.since else None
+
+
+def _count_results(
+    attempt: Attempt, instance: ApplicationInstance | None, now: datetime
+) -> tuple[int, int] | None:
+    flag = Flag.objects.filter(project=attempt.project, name=attempt.flag).values("pk").first()
+    if instance is None or flag is None:
+        return None
+    hours = UsageHour.objects.filter(
+        flag_id=flag["pk"],
+        environment=attempt.environment,
+        application_id=instance.application_id,
+        hour__gte=now - timedelta(hours=2),
+    )
+    sums = hours.aggregate(on=Sum("yes"), off=Sum("no"))
+    return (sums["on"], sums["off"]) if sums["on"] is not None else None
+
+
+def _find_refusal(attempt: Attempt, caller: Caller) -> RefusedRequest | None:
+    """The latest one, unless its token names a project that the caller may not read."""
+    refused = RefusedRequest.objects.filter(seen_at__gte=attempt.since)
+    if (readable := caller.readable_projects) is not None:
+        refused = refused.filter(project__in=["", "*", "[]", *readable])
+    return refused.order_by("-seen_at").first()
+
+
+def refusal_words(refused: RefusedRequest) -> str:
+    """``this token is not known here``"""
+    return WORDS.get(refused.message) or refused.message.rstrip(".")
+
+
+# Tokens -----------------------------------------------------------------------------------------------------
+
+
+def may_create_token(caller: Caller, project_id: str, kind: str) -> bool:
+    return caller.can(permission_for("CREATE", kind)) or caller.can(
+        Permission.CREATE_PROJECT_API_TOKEN, project=project_id
+    )
+
+
+def usable_tokens(caller: Caller, project: Project, environment: str, kind: str) -> QuerySet[ApiToken]:
+    """Tokens that read this project in this environment, and that the caller may see or has created."""
+    tokens = ApiToken.objects.filter(kind=kind, environment=environment, pending_scope__isnull=True)
+    tokens = tokens.filter(Q(all_projects=True) | Q(scopes__project_id=project.pk))
+    tokens = tokens.filter(Q(expires_at=None) | Q(expires_at__gt=timezone.now()))
+    own = Q(created_by=caller.name)
+    try:
+        shown = own | Q(pk__in=visible_tokens(caller).values("pk"))
+    except NoAccess:
+        shown = own
+    return tokens.filter(shown).distinct().order_by("-created_at")
+
+
+def who_creates_tokens(project: Project) -> list[str]:
+    """The names of some who may: the project's owners, otherwise admins."""
+    owners = (
+        User.objects.people().active().filter(grants__project=project.pk, grants__role=BuiltIn.OWNER.value)
+    )
+    people = list(owners.order_by("username").distinct()[:MAX_PEOPLE])
+    admins = User.objects.people().active().filter(root_role=BuiltIn.ADMIN.value).order_by("username")
+    return [person.display_name for person in people or admins[:MAX_PEOPLE]]
+
+
+# What there is to connect to --------------------------------------------------------------------------------
+
+
+def environments_of(project: Project) -> list[str]:
+    """The enabled ones that the project uses, those that are not production first."""
+    environments = Environment.objects.filter(projects=project, enabled=True)
+    return [
+        one.name
+        for one in sorted(environments, key=lambda one: (one.is_production, one.sort_order, one.name))
+    ]
+
+
+def connected_applications(project: Project, environment: str) -> Sequence[ProjectApplication]:
+    """The applications that were seen last in the environment."""
+    lines = ProjectApplication.objects.filter(project_id=project.pk, environments__contains=[environment])
+    return list(lines.order_by("-last_seen_at")[:MAX_APPLICATIONS])
