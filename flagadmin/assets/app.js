@@ -19,6 +19,7 @@ import "./js/live_filters.js";
 import "./js/polling.js";
 import "./js/redrawing.js";
 import "./js/results.js";
+import "./js/revealing.js";
 
 // These do nothing without the script.
 onEach("[data-copy], [data-copy-text], [data-copy-link], [data-add], [data-check-all], [data-open], [data-dismiss]", (button) => {

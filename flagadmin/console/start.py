@@ -7,10 +7,12 @@ from typing import Any
 
 from django.db.models import Count, Q
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.csrf import csrf_exempt
 
 from flagadmin.console.attention import needs_attention
+from flagadmin.console.first_steps import first_steps
 from flagadmin.console.navigation import THEMES
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.lists.pages import curl_for
@@ -53,14 +55,19 @@ class StartPage(ConsolePage):
         in_use = Project.objects.active().readable_by(self.caller)
         number = in_use.count()
         projects = top_projects(self.caller)
-        active = Flag.objects.active().readable_by(self.caller).filter(project__archived_at=None).count()
+        active = Flag.objects.active().readable_by(self.caller).filter(project__archived_at=None)
+        steps = first_steps(self.caller, active) if number else None
         attention = needs_attention(self.caller)
         events = readable_events(self.caller).exclude(type__in=NO_CHANGES)
         changes = change_page(events, caller=self.caller, size=MAX_CHANGES)
         return super().get_context_data(
             projects=projects,
             project_count=number,
-            flag_count=active,
+            flag_count=active.count(),
+            steps=steps,
+            connect_url=project_url(projects[0].pk, "connect")
+            if number == 1
+            else reverse("connect-anywhere"),
             attention=attention[:OPEN_ATTENTION],
             more_attention=attention[OPEN_ATTENTION:],
             attention_count=len(attention),
@@ -69,8 +76,8 @@ class StartPage(ConsolePage):
             favorites=favorites(self.caller),
             usage=installation_usage(self.caller),
             creatable=self.creatable(projects),
-            start_here=not self.request.session.get("evaluated"),
-            **kwargs,
+            start_here=not (steps or self.request.session.get("evaluated")),
+            **{"title": "Welcome" if steps else self.title, **kwargs},
         )
 
     def creatable(self, projects: Sequence[Project]) -> list[tuple[str, str]]:

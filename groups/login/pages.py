@@ -147,7 +147,8 @@ class LoginLinkPage(View):
     def show_setup(self, request: HttpRequest, form: SetupForm, *, status: int = 200) -> HttpResponse:
         context = {
             "title": "Create the first account",
-            "lead": "It has the Admin role. This link works once.",
+            "product": True,
+            "lead": "It has the Admin role. This link works once. Next: connect your application, create a flag.",
             "form": form,
             "button": "Create account and log in",
         }

@@ -5,8 +5,10 @@ from datetime import datetime
 from typing import Any
 
 from django.db.models import Q, QuerySet
+from django.http import HttpResponseBase
 from django.urls import reverse, reverse_lazy
 from django.utils import timezone
+from django.utils.http import urlencode
 from django.utils.text import Truncator
 from django.utils.timesince import timesince
 
@@ -19,7 +21,8 @@ from groups.models import ApiToken
 from groups.one_time_secrets import ShowsSecretOnce
 from groups.permissions import Permission
 from projects.access import projects_with
-from projects.console import api_path
+from projects.connect.snippets import openfeature_snippets, render
+from projects.console import api_path, project_url
 from projects.models import Environment
 from projects.tokens.access import (
     check_any_kind,
@@ -40,6 +43,7 @@ from projects.tokens.forms import AUTOMATION, PURPOSE, TokenForm
 from projects.tokens.pending import missing_for
 
 Kind = ApiToken.Kind
+CONNECTED = {Kind.BACKEND: "node", Kind.FRONTEND: "browser"}  # where the page of a token leads to
 TOKENS = ("API tokens", reverse_lazy("tokens"))
 # The values of the filter by use: key, label, condition.
 USES: tuple[tuple[str, str, Callable[[datetime], Q]], ...] = (
@@ -145,6 +149,14 @@ class NewTokenPage(ShowsSecretOnce, FormPage):
             "environment": query.get("environment", ""),
         }
 
+    def show_secret(self, created: dict[str, str]) -> HttpResponseBase:
+        programs = [
+            (snippet, render(snippet, url=created["url"], token=created["secret"]))
+            for snippet in openfeature_snippets(created.get("kind", ""))
+        ]
+        context = self.get_context_data(**{"curl": "", "programs": programs, **created})
+        return self.render_to_response(context)
+
     def submit(self, form: Any) -> str:
         if form.cleaned_data["type"] == AUTOMATION:
             return self.submit_automation(form.new_automation())
@@ -163,6 +175,7 @@ class NewTokenPage(ShowsSecretOnce, FormPage):
             "command": curl_with_token(self.request, first_call, secret),
             "scope": f"It has access to {short(scope_words(token, self.caller))}.",
             "title": f"New API token {token.name}",
+            "connect_url": _connect_url(token),
             "back": reverse("tokens"),
         }
         return reverse("tokens")
@@ -186,6 +199,17 @@ class NewTokenPage(ShowsSecretOnce, FormPage):
             "projects": ["default"],
         }
         return curl_for(self.request, "POST", "/api/admin/api-tokens", body)
+
+
+def _connect_url(token: ApiToken) -> str:
+    """The page that shows what to do with it in code, "" for an admin token."""
+    language = CONNECTED.get(token.kind)
+    if language is None:
+        return ""
+    project_ids = scope_of(token)
+    page = project_url(project_ids[0], "connect") if project_ids else reverse("connect-anywhere")
+    query = {"language": language, "environment": token.environment_id, "token": token.pk}
+    return f"{page}?{urlencode(query)}"
 
 
 def short(text: str) -> str:

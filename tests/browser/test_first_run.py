@@ -37,11 +37,13 @@ def test_the_first_account_is_made_by_the_link_of_the_start(visit, transactional
     page.get_by_label("User name").fill("ada")
     for box in page.get_by_label(re.compile("[Pp]assword")).all():
         box.fill(PASSWORD)
+    page.get_by_role("button", name="Show", exact=True).click()
+    expect(page.get_by_label("Password")).to_have_attribute("type", "text")
     page.get_by_role("button", name="Create account and log in").click()
 
-    expect(page.get_by_role("heading", name="Start here")).to_be_visible()
-    expect(page.get_by_text("No flags yet.")).to_be_visible()
-    page.locator("main").get_by_role("link", name="Playground").click()
+    expect(page.get_by_role("heading", name="Welcome")).to_be_visible()
+    expect(page.get_by_role("heading", name="Connect your application")).to_be_visible()
+    page.get_by_role("navigation", name="Main").get_by_role("link", name="Playground").click()
     expect(page.get_by_text("These projects have no active flags.")).to_be_visible()
 
 

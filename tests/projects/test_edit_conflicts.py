@@ -60,7 +60,7 @@ NO_EDIT = {
     *("playground", "playground-compare", "if-saved", "who-changes"),  # only evaluate
     "users",  # creates a run
     "application",  # shows what was reported
-    "invite-link-new",  # creates one
+    *("invite-link-new", "connect"),  # create one
     "installation",  # sets single values, and shows at once what they are
 }
 

@@ -9,7 +9,7 @@ async function ask(element, address) {
   const answer = await fetch(address);
   if (answer.status === 204 || !element.isConnected) return true;
   if (!answer.ok || answer.redirected) return false; // to the login page
-  htmx.swap(element, await answer.text(), { swapStyle: "innerHTML" });
+  htmx.swap(element, await answer.text(), { swapStyle: htmx.config.defaultSwapStyle });
   return true;
 }
 

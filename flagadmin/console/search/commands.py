@@ -113,6 +113,9 @@ def _actions(caller: Caller) -> Iterator[Command]:
     may_create_token = find_allowed_kinds(caller, "CREATE") or projects_with(
         caller, Permission.CREATE_PROJECT_API_TOKEN
     )
+    yield Command(
+        "Connect an SDK", reverse("connect-anywhere"), synonyms=("install", "client", "library", "code")
+    )
     yield Command("Import flags", reverse("import"), synonyms=("upload", "file"))
     for label, page, allowed, synonyms in (
         ("New project", "project-new", caller.can(Permission.CREATE_PROJECT), ()),

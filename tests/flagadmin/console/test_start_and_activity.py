@@ -9,12 +9,15 @@ from django.db import transaction
 from django.utils import timezone
 
 from flagadmin.console import activity
+from flagadmin.console.first_steps import FEW_FLAGS
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.audit.record import Event, record, record_all
 from flagadmin.core.http.logs import request_id
 from groups.access import Caller
 from projects.models import FavoriteFlag, Flag
+from tests.support.cast import client as api_client
+from tests.support.cast import make_token
 from tests.support.flags import make_flag
 from tests.support.page_text import page_text
 
@@ -271,11 +274,41 @@ def test_the_theme_form_leads_to_no_other_host(client, db):
 def test_without_flags_one_starts_with_the_first(browse, people, shop):
     admin, reader = browse("admin"), browse("reader")
     assert '/features/new"' in admin.get("/").text
-    assert "No flags yet." not in reader.get("/").text
+    assert '/features/new"' not in reader.get("/").text
 
     Flag.objects.create(project=shop, name="a", created_at=timezone.now())
-    assert "No flags yet." not in admin.get("/").text
-    assert "Open the playground" in admin.get("/").text
+    assert "Created: a." in admin.get("/").text
+
+
+def test_what_is_done_of_the_first_steps_is_said(browse, people, shop):
+    admin = browse("admin")
+    assert "Three steps, about five minutes." in page_text(admin.get("/"))
+    assert "/connect/" in admin.get("/").text
+
+    secret = make_token("backend", environment="production")
+    registration = {
+        "appName": "my-app",
+        "instanceId": "i",
+        "strategies": [],
+        "started": "2026-11-21T03:26:33Z",
+    }
+    api_client(secret).post("/api/client/register", registration | {"interval": 60000}, format="json")
+    assert "1 is done." in page_text(admin.get("/"))
+    assert "Connected: my-app, just now." in page_text(admin.get("/"))
+
+    flag = make_flag("refunds", shop)
+    assert "2 are done." in page_text(admin.get("/"))
+    assert "Open refunds" in page_text(admin.get("/"))
+
+    flag.environments.filter(environment="production").update(enabled=True)
+    assert "Three steps" not in page_text(admin.get("/"))
+    assert "Open the playground" in page_text(admin.get("/"))
+
+
+def test_with_several_flags_nobody_is_told_how_to_begin(browse, people, shop):
+    for number in range(FEW_FLAGS):
+        make_flag(f"flag-{number}", shop)
+    assert "Three steps" not in page_text(browse("admin").get("/"))
 
 
 @pytest.mark.parametrize(
@@ -321,7 +354,7 @@ def test_favorites_switch_in_production_environments_only(browse, people, shop):
 def test_the_start_page_of_an_empty_installation(browse):
     page = browse("admin").get("/").text
 
-    assert "0 active flags" in page
-    assert "Nothing needs attention." in page
-    assert "No flags yet." in page
+    assert "Three steps, about five minutes." in page
+    assert "Connect your application" in page
+    assert "Create a flag" in page
     assert "Favorites" not in page

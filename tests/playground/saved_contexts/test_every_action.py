@@ -203,6 +203,7 @@ HARMLESS = {
         projects.applications.actions.delete_application projects.applications.actions.update_application
         projects.applications.cleanup._delete projects.applications.store_report.store_report
         projects.applications.usage_sums.delete_hours projects.applications.usage_sums.refresh_totals
+        projects.connect.refusals._store projects.connect.refusals._forget
         sdk.delta.version_ids._store_next_id""",
     "files that are not imported yet, or evaluated": """
         importer.runs.create_run importer.runs.check_run playground.user_runs.runs.create_run""",
