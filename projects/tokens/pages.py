@@ -203,12 +203,12 @@ class NewTokenPage(ShowsSecretOnce, FormPage):
 
 def _connect_url(token: ApiToken) -> str:
     """The page that shows what to do with it in code, "" for an admin token."""
-    language = CONNECTED.get(token.kind)
+    language = CONNECTED.get(Kind(token.kind))
     if language is None:
         return ""
     project_ids = scope_of(token)
     page = project_url(project_ids[0], "connect") if project_ids else reverse("connect-anywhere")
-    query = {"language": language, "environment": token.environment_id, "token": token.pk}
+    query = {"language": language, "environment": str(token.environment_id), "token": str(token.pk)}
     return f"{page}?{urlencode(query)}"
 
 
