@@ -4,9 +4,10 @@ A row that the caller may not read raises NotFound; one that it may read but not
 Locks are always taken in the same order, which prevents deadlocks: projects by id, then flags by name.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from flagadmin.core import change_checks
+from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import NotFound, Problem, ValidationError, choices
 from groups.access import Caller
 from groups.permissions import Permission
@@ -87,6 +88,21 @@ def lock_projects(caller: Caller, project_ids: Iterable[str]) -> dict[str, Proje
     locked = list(Project.objects.select_for_update(no_key=True).filter(id__in=ids).order_by("id"))
     begin_checks(locked)
     return {project.id: project for project in locked}
+
+
+@transactional
+def change_in_each_project(
+    names: Mapping[str, Sequence[str]],
+    change: Callable[[str, Sequence[str]], list[Flag]],
+    *,
+    caller: Caller,
+) -> list[Flag]:
+    """Calls an action with each project and the names of its flags: all or nothing. Returns the flags it returned.
+
+    Locks the projects first, in their order.
+    """
+    lock_projects(caller, names)
+    return [flag for project_id in sorted(names) for flag in change(project_id, names[project_id])]
 
 
 def access_flag(

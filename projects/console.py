@@ -12,6 +12,7 @@ from groups.permissions import Permission
 from projects.models import Flag, Project
 
 PROJECTS = ("Projects", reverse_lazy("projects"))
+ALL_FLAGS = ("All flags", reverse_lazy("all-flags"))
 
 
 def project_url(project_id: str, page: str = "project") -> str:

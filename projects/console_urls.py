@@ -23,7 +23,7 @@ from projects.flags import pages as flags
 from projects.installation import pages as installation
 from projects.members import grant_page, role_page
 from projects.members import pages as members
-from projects.projects import default_strategy_page, detail_page, settings_pages
+from projects.projects import all_flags_page, default_strategy_page, detail_page, settings_pages
 from projects.projects import pages as projects
 from projects.segments import edit_page as segment_edit
 from projects.segments import pages as segments
@@ -40,6 +40,11 @@ FLAG = f"{PROJECT}features/<str:name>/"
 urlpatterns = [
     path("installation/", installation.InstallationPage.as_view(), name="installation"),
     path("installation/maintenance", installation.SetMaintenance.as_view(), name="installation-maintenance"),
+    path("flags/", all_flags_page.AllFlagsPage.as_view(), name="all-flags"),
+    drafting_path("flags/archive", archive_pages.ArchivePage, name="all-flags-archive"),
+    drafting_path("flags/switch", bulk_pages.TogglePage, name="all-flags-toggle"),
+    path("flags/stale", bulk_pages.Stale.as_view(), name="all-flags-stale"),
+    path("flags/tags", bulk_pages.TagsPage.as_view(), name="all-flags-tags"),
     path("projects/", projects.ProjectsPage.as_view(), name="projects"),
     path("projects/new/", projects.NewProjectPage.as_view(), name="project-new"),
     path(PROJECT, detail_page.ProjectPage.as_view(), name="project"),

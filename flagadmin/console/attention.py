@@ -2,30 +2,32 @@
 tokens, outdated SDKs.
 
 Each source is a function that yields at most MAX_COUNT items from a bounded number of queries, of what the caller
-may read. A new source is a function in ``_SOURCES``.
+may read. Flags of several projects are one item, and so are applications. A new source is a function in ``_SOURCES``.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from hashlib import sha256
 from urllib.parse import urlencode
 
-from django.db.models import F, Max, Q, QuerySet, Window
-from django.db.models.functions import RowNumber
+import orjson
+from django.db.models import F, Max, Q, QuerySet
 from django.urls import reverse
 from django.utils import timezone
 
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.errors import NoAccess, counted
+from flagadmin.core.lists.pages import cut
 from flagadmin.core.templatetags.moments import SOON
 from groups.access import Caller
 from groups.models import ApiToken
 from importer.models import ImportRun
 from importer.pages.history import counts_text
 from importer.runs import visible_runs
-from playground.saved_contexts.expectations import check_expectations, list_expectations
+from playground.saved_contexts.expectations import Checked, check_expectations, list_expectations
 from projects.applications.queries import outdated_applications
-from projects.console import application_url, project_url
+from projects.console import application_url
 from projects.flags.flag_cells import FlagCells, flag_cells
 from projects.flags.list_queries import stale_flag_counts
 from projects.models import Flag
@@ -54,6 +56,12 @@ class Attention:
     detail: str
     action: str
     url: str
+    about: Sequence[object]
+
+    @property
+    def key(self) -> str:
+        """What a dismissal is kept by: the item comes back when what it is ``about`` changes."""
+        return sha256(orjson.dumps([self.kind, self.about])).hexdigest()[:16]
 
 
 def needs_attention(caller: Caller, *, now: datetime | None = None) -> list[Attention]:
@@ -68,36 +76,31 @@ def needs_attention(caller: Caller, *, now: datetime | None = None) -> list[Atte
 
 def _stale_flags(caller: Caller, now: datetime) -> Iterator[Attention]:
     flags = Flag.objects.active().readable_by(caller).filter(project__archived_at=None)
-    counts = stale_flag_counts(flags, now=now)[:MAX_ITEMS]
-    reasons = _reasons(
-        flags.filter(project__in=[row["project_id"] for row in counts if row["stale_flags"]]), now
-    )
-    for row in counts:
-        page, name = project_url(row["project_id"]), row["project__name"]
-        if row["stale_flags"]:
-            yield Attention(
-                "stale",
-                AMBER,
-                f"{counted(row['stale_flags'], 'stale flag')} in {name}",
-                "; ".join(reasons.get(row["project_id"], [])),
-                "Show flags",
-                f"{page}?state=stale",
-            )
-        if row["overdue"]:
-            yield Attention(
-                "overdue",
-                GRAY,
-                f"{counted(row['overdue'], 'flag')} in {name} past the expected lifetime",
-                "Archive them, or mark them as stale",
-                "Show flags",
-                f"{page}?state=overdue",
-            )
+    counts = list(stale_flag_counts(flags, now=now))
+    stale = [(row["project__name"], row["stale_flags"]) for row in counts if row["stale_flags"]]
+    overdue = [(row["project__name"], row["overdue"]) for row in counts if row["overdue"]]
+    if stale:
+        number = sum(count for _, count in stale)
+        title = f"{counted(number, 'stale flag')} in {_projects(stale)}"
+        detail = "; ".join(_reasons(flags, now))
+        url = f"{reverse('all-flags')}?state=stale"
+        yield Attention("stale", AMBER, title, detail, "Show flags", url, about=stale)
+    if overdue:
+        number = sum(count for _, count in overdue)
+        are, their, them = ("is", "its", "it") if number == 1 else ("are", "their", "them")
+        title = f"{counted(number, 'flag')} in {_projects(overdue)} {are} past {their} expected lifetime"
+        detail = f"Archive {them} or mark {them} stale"
+        url = f"{reverse('all-flags')}?state=overdue"
+        yield Attention("overdue", GRAY, title, detail, "Show flags", url, about=overdue)
 
 
-def _reasons(flags: QuerySet[Flag], now: datetime) -> dict[str, list[str]]:
-    """Sentences about the first stale flags of each project."""
-    position = Window(RowNumber(), partition_by="project_id", order_by="name")
-    flags_named = list(flags.filter(stale=True).annotate(place=position).filter(place__lte=MAX_NAMED_FLAGS))
+def _projects(counts: Sequence[tuple[str, int]]) -> str:
+    return counts[0][0] if len(counts) == 1 else f"{len(counts):,} projects"
+
+
+def _reasons(flags: QuerySet[Flag], now: datetime) -> list[str]:
+    """Sentences about the first stale flags."""
+    flags_named = list(flags.filter(stale=True).order_by("name")[:MAX_NAMED_FLAGS])
     changed_at = dict(
         AuditEvent.objects.filter(feature__in=[flag.name for flag in flags_named])
         .exclude(type__startswith="feature-stale")
@@ -105,11 +108,10 @@ def _reasons(flags: QuerySet[Flag], now: datetime) -> dict[str, list[str]]:
         .values_list("feature")
         .annotate(Max("created_at"))
     )
-    reasons: dict[str, list[str]] = {}
-    for cells in flag_cells(flags_named):
-        reason = _reason(cells, changed_at.get(cells.flag.name, cells.flag.created_at), now)
-        reasons.setdefault(cells.flag.project_id, []).append(reason)
-    return reasons
+    return [
+        _reason(cells, changed_at.get(cells.flag.name, cells.flag.created_at), now)
+        for cells in flag_cells(flags_named)
+    ]
 
 
 def _reason(cells: FlagCells, changed_at: datetime, now: datetime) -> str:
@@ -141,10 +143,19 @@ def _expectations(caller: Caller, now: datetime) -> Iterator[Attention]:
             "expectation",
             RED,
             f"{counted(len(not_met), 'expectation')} {verb} not met",
-            "; ".join(result.sentence for result in not_met[:MAX_NAMED_FLAGS]),
+            "; ".join(map(_not_met, not_met[:MAX_NAMED_FLAGS])),
             "Show expectations",
             f"{reverse('expectations')}?met=no",
+            about=[result.sentence for result in not_met],
         )
+
+
+def _not_met(result: Checked) -> str:
+    """`Norwegian pro user should get checkout-redesign in production, but it is off`"""
+    expected = result.expectation
+    what = f"variant {expected.variant} of {expected.flag}" if expected.variant else expected.flag
+    should = "should get" if expected.enabled else "should not get"
+    return f"{expected.saved.name} {should} {what} in {expected.environment}, but it is {result.actual}"
 
 
 # Imports ----------------------------------------------------------------------------------------------------
@@ -163,6 +174,7 @@ def _imports(caller: Caller, now: datetime) -> Iterator[Attention]:
             " · ".join(part for part in (problems, counts_text(run), run.file_name) if part),
             "Review",
             reverse("import-run", args=[run.id]),
+            about=[str(run.id), problems],
         )
 
 
@@ -180,14 +192,16 @@ def _tokens(caller: Caller, now: datetime) -> Iterator[Attention]:
         assert token.expires_at is not None
         left = token.expires_at - now
         personal = token.kind == ApiToken.Kind.PERSONAL
+        level = RED if left <= VERY_SOON else AMBER
         used = f"last used {_ago(now - token.seen_at)}" if token.seen_at else "never used"
         yield Attention(
             "token",
-            RED if left <= VERY_SOON else AMBER,
+            level,
             f"{'Personal' if personal else 'API'} token {token.name} expires {_time_left(left)}",
             used if personal else f"{scope_words(token, caller)} · {used}",
             "Show token",
             reverse("account") if personal else f"{reverse('tokens')}?{urlencode({'q': token.name})}",
+            about=[token.pk, level],
         )
 
 
@@ -203,15 +217,22 @@ def _ago(time: timedelta) -> str:
 
 
 def _old_sdks(caller: Caller, now: datetime) -> Iterator[Attention]:
-    for application in outdated_applications(caller.readable_projects)[:MAX_ITEMS]:
-        yield Attention(
-            "sdk",
-            GRAY,
-            f"{application.name} uses an old SDK",
-            f"{application.sdk} {application.version}; others use up to {application.newest}",
-            "Show application",
-            application_url(application.name),
-        )
+    outdated = outdated_applications(caller.readable_projects)
+    if not outdated:
+        return
+    names = [f"{one.name}: {one.sdk} {one.version}; others use up to {one.newest}" for one in outdated]
+    several = len({one.name for one in outdated}) > 1
+    yield Attention(
+        "sdk",
+        GRAY,
+        f"{len({one.name for one in outdated}):,} applications use old SDKs"
+        if several
+        else f"{outdated[0].name} uses an old SDK",
+        " · ".join(cut(names, MAX_NAMED_FLAGS)) if several else names[0].partition(": ")[2],
+        "Show applications" if several else "Show application",
+        reverse("applications") if several else application_url(outdated[0].name),
+        about=names,
+    )
 
 
 _SOURCES: tuple[Callable[[Caller, datetime], Iterator[Attention]], ...] = (

@@ -56,6 +56,7 @@ def all_sections() -> tuple[Section, ...]:
             "Projects",
             (
                 Page("Projects", reverse("projects")),
+                Page("All flags", reverse("all-flags")),
                 Page("Applications", reverse("applications")),
                 Page("Segments", reverse("segments")),
                 Page("Context fields", reverse("context-fields")),

@@ -17,7 +17,7 @@ from flagadmin.console.navigation import THEMES
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.lists.pages import curl_for
 from groups.access import Caller
-from groups.console import ConsolePage, not_allowed
+from groups.console import ActionPage, ConsolePage, not_allowed
 from groups.permissions import Permission
 from projects.console import flag_url, project_url
 from projects.flags.evaluations import installation_usage
@@ -30,6 +30,7 @@ from projects.projects.queries import annotate_flag_counts
 
 MAX_PROJECTS, MAX_CHANGES, MAX_FAVORITES, MAX_CHOICES = 10, 8, 8, 20
 OPEN_ATTENTION = 5  # more of it unfolds
+DISMISSED, MAX_DISMISSED = "dismissed", 100  # in the session
 NO_CHANGES = [
     event.value
     for event in EventType
@@ -57,7 +58,9 @@ class StartPage(ConsolePage):
         projects = top_projects(self.caller)
         active = Flag.objects.active().readable_by(self.caller).filter(project__archived_at=None)
         steps = first_steps(self.caller, active) if number else None
-        attention = needs_attention(self.caller)
+        needed = needs_attention(self.caller)
+        hidden = set(self.request.session.get(DISMISSED, ()))
+        attention = [item for item in needed if item.key not in hidden]
         events = readable_events(self.caller).exclude(type__in=NO_CHANGES)
         changes = change_page(events, caller=self.caller, size=MAX_CHANGES)
         return super().get_context_data(
@@ -71,6 +74,7 @@ class StartPage(ConsolePage):
             attention=attention[:OPEN_ATTENTION],
             more_attention=attention[OPEN_ATTENTION:],
             attention_count=len(attention),
+            dismissed=[item for item in needed if item.key in hidden],
             stale=stale_counts(self.caller, projects),
             changes=changes.changes,
             favorites=favorites(self.caller),
@@ -90,6 +94,23 @@ class StartPage(ConsolePage):
 
     def curl(self) -> str:
         return curl_for(self.request, "GET", "/api/admin/projects")
+
+
+class Dismiss(ActionPage):
+    """Hides an item that needs attention in this session until it changes, or shows it again."""
+
+    def act(self) -> str:
+        key, hidden = self.request.POST.get("key", "")[:16], self.request.session.get(DISMISSED, [])
+        others = [other for other in hidden if other != key]
+        again = self.request.POST.get("do") == "show"
+        self.request.session[DISMISSED] = others if again else [*others, key][-MAX_DISMISSED:]
+        return ""
+
+    def tell(self, done: str) -> None:
+        """The page says it."""
+
+    def back(self) -> str:
+        return reverse("start")
 
 
 def top_projects(caller: Caller) -> list[Any]:

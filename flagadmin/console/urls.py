@@ -6,11 +6,12 @@ from django.urls import path
 from flagadmin.console.activity import ActivityPage
 from flagadmin.console.project_activity import ProjectActivityPage
 from flagadmin.console.search.page import SearchPage
-from flagadmin.console.start import StartPage, keep_theme
+from flagadmin.console.start import Dismiss, StartPage, keep_theme
 from flagadmin.console.styleguide import StyleGuidePage
 
 urlpatterns = [
     path("", StartPage.as_view(), name="start"),
+    path("dismiss/", Dismiss.as_view(), name="dismiss"),
     path("search/", SearchPage.as_view(), name="search"),
     path("theme/", keep_theme, name="theme"),
     path("projects/<str:project_id>/activity/", ProjectActivityPage.as_view(), name="project-activity"),

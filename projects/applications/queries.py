@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.http.timestamps import iso
-from projects.applications.sdk_versions import group_sdks, is_version, split_sdk
+from projects.applications.sdk_versions import group_sdks, is_release, split_sdk
 from projects.applications.store_report import refresh_applications
 from projects.models import ProjectApplication
 
@@ -133,8 +133,8 @@ def outdated_applications(projects: Collection[str] | None) -> list[OutdatedAppl
 
 
 def _range(sdks: Iterable[Document]) -> tuple[dict[str, str], dict[str, str]]:
-    """The oldest and the newest version of each SDK that is used in several versions."""
-    known = {sdk["name"]: [version for version in sdk["versions"] if is_version(version)] for sdk in sdks}
+    """The oldest and the newest version of each SDK that is used in several. Pre-releases do not count."""
+    known = {sdk["name"]: [version for version in sdk["versions"] if is_release(version)] for sdk in sdks}
     several = {name: versions for name, versions in known.items() if len(versions) > 1}
     return {n: v[0] for n, v in several.items()}, {n: v[-1] for n, v in several.items()}
 

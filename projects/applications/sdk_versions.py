@@ -27,6 +27,11 @@ def is_version(text: str) -> bool:
     return _NUMBERS.fullmatch(text) is not None
 
 
+def is_release(text: str) -> bool:
+    """Whether it is a version, and no pre-release such as 6.0.0-beta.1."""
+    return is_version(text) and version_key(text)[2]
+
+
 def version_key(version: str) -> tuple[Any, ...]:
     """A sort key: 5.9.0 < 5.10.0 and 6.0.0-beta.2 < 6.0.0-beta.10 < 6.0.0. Invalid versions come last."""
     match = _NUMBERS.fullmatch(version)

@@ -13,7 +13,7 @@ from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.errors import InvalidOperation, Problem
 from groups.access import Caller
 from groups.permissions import Permission
-from projects.access import access_flags_for_update, access_project
+from projects.access import access_flags_for_update, access_project, lock_projects
 from projects.flags.bulk_delete import check_no_children, find_children_outside, remove_flags
 from projects.flags.limits import check_room
 from projects.flags.queries import metadata_document
@@ -33,6 +33,25 @@ def archive_flags(
     them is in another project.
     """
     flags = _access(project_id, names, Permission.DELETE_FEATURE, caller=caller)
+    return _archive(flags, expected=expected, caller=caller)
+
+
+@transactional
+def archive_flags_of_projects(names: Mapping[str, Sequence[str]], *, caller: Caller) -> list[Flag]:
+    """Like ``archive_flags``, for flags of several projects: they may depend on each other.
+
+    ``names`` are those of each project. All or nothing.
+    """
+    lock_projects(caller, names)
+    flags = [
+        flag
+        for project_id in sorted(names)
+        for flag in _access(project_id, names[project_id], Permission.DELETE_FEATURE, caller=caller)
+    ]
+    return _archive(flags, caller=caller)
+
+
+def _archive(flags: Iterable[Flag], *, expected: Expected = None, caller: Caller) -> list[Flag]:
     active = [flag for flag in flags if not flag.is_archived]
     for flag in active:
         check_expected(expected, metadata_document(flag))

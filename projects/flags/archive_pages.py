@@ -11,27 +11,26 @@ from hashlib import sha256
 from typing import Any
 
 from django.contrib import messages
-from django.db.models import Count, QuerySet
-from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect, QueryDict
+from django.db.models import Count, F
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.utils import timezone
 
-from flagadmin.core.errors import AppError, Conflict, ValidationError, choices
+from flagadmin.core.errors import AppError, Conflict, choices
 from flagadmin.core.lists.pages import curl_for
-from groups.console import ConfirmPage, ConsolePage, Crumbs, read_next_page
-from groups.permissions import Permission
+from groups.console import ConfirmPage
 from projects.access import access_project
-from projects.console import ActionPage, api_path, project_crumbs, project_url
+from projects.console import ActionPage, api_path, project_url
 from projects.drafting import DraftingPage
 from projects.drafts import Draft, FlagEdit, find_enabled_places
-from projects.flags.archive import archive_flags, delete_flags, revive_flags
+from projects.flags.archive import archive_flags_of_projects, delete_flags, revive_flags
 from projects.flags.bulk_delete import check_no_children
 from projects.flags.evaluations import find_last_evaluation
-from projects.flags.list_queries import MAX_MATCHING, matching_flags
+from projects.flags.list_queries import project_scope
+from projects.flags.selected_flags_page import SelectedFlags, count_flags, names_by_project, select_flags
 from projects.flags.usage import FlagUser, users_of
-from projects.models import Dependency, Flag, FlagEnvironment, Project
+from projects.models import Dependency, Flag, FlagEnvironment
 
 MAX_LISTED = 20  # flags listed individually
-MAX_ADDRESS = 4000  # characters of the URL of a page for selected flags
 RECENT = timedelta(days=7)  # what was evaluated this recently is in use
 
 
@@ -64,87 +63,10 @@ def find_used_flags(flags: Iterable[Flag]) -> list[UsedFlag]:
 
 
 def enabled_in(flags: Sequence[Flag]) -> list[tuple[str, int]]:
-    """The environments of their project in which some of the flags are on, with the number of those."""
+    """The environments of their projects in which some of the flags are on, with the number of those."""
     rows = FlagEnvironment.objects.filter(flag__in=flags, enabled=True)
-    rows = rows.filter(environment__projects=flags[0].project_id).order_by("environment")
+    rows = rows.filter(environment__projects=F("flag__project")).order_by("environment")
     return list(rows.values_list("environment").annotate(Count("pk")))
-
-
-def count_flags(names: Sequence[str]) -> str:
-    """``flag dark-theme`` or ``3 flags``, as button text."""
-    return f"flag {names[0]}" if len(names) == 1 else f"{len(names):,} flags"
-
-
-class SelectedFlags(ConsolePage):
-    """Base page for the flags given as ``?name=…&name=…``, for all flags with ``?all``, or for those of a list.
-
-    ``matching`` is the query string of that list. The form posts the same parameters.
-    """
-
-    archived = False
-    permission = Permission.DELETE_FEATURE
-
-    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Redirects back with an error message if no flag is selected."""
-        try:
-            return super().dispatch(request, *args, **kwargs)
-        except NothingSelected as error:
-            messages.error(request, error.message)
-            return HttpResponseRedirect(self.back())
-
-    def flags(self, form: QueryDict) -> list[Flag]:
-        """The selected flags by name. Raises NotFound, NoAccess, NothingSelected."""
-        project = access_project(self.caller, self.kwargs["project_id"])
-        self.check_permission(project.pk)
-        self.all = "all" in form
-        return select_flags(project, form, archived=self.archived)
-
-    def ask(self, flags: Sequence[Flag]) -> HttpResponseBase:
-        """Redirects to the page about the selected flags, so that reloading it submits nothing.
-
-        Answers with the page itself if its URL would be too long.
-        """
-        query = self.request.GET.copy()
-        query.update(self.request.POST)
-        for name in ("csrfmiddlewaretoken", *(["name"] if "matching" in query else [])):
-            query.pop(name, None)
-        address = f"{self.request.path}?{query.urlencode()}"
-        return HttpResponseRedirect(address) if len(address) <= MAX_ADDRESS else self.show(flags)
-
-    def show(self, flags: Sequence[Flag]) -> HttpResponseBase:
-        """The page about these flags."""
-        raise NotImplementedError
-
-    def check_permission(self, project_id: str) -> None:
-        self.caller.check(self.permission, project=project_id)
-
-    def crumbs(self) -> Crumbs:
-        return project_crumbs(access_project(self.caller, self.kwargs["project_id"]))
-
-    def back(self) -> str:
-        return read_next_page(self.request) or project_url(self.kwargs["project_id"])
-
-
-class NothingSelected(ValidationError):
-    """The form names no flag, or none that exists in the required state (active or archived)."""
-
-    def __init__(self, archived: bool = False) -> None:
-        state = "an archived flag" if archived else "an active flag"
-        super().__init__(f"Select {state} of this project first.")
-
-
-def select_flags(project: Project, form: QueryDict, *, archived: bool = False) -> list[Flag]:
-    """The flags that a form selects, by name. Raises NothingSelected, and ValidationError for too many."""
-    flags: QuerySet[Flag] = Flag.objects.archived(archived).filter(project=project).order_by("name")
-    if "matching" in form:
-        flags = matching_flags(flags, project, QueryDict(str(form["matching"])))
-        if flags.count() > MAX_MATCHING:
-            raise ValidationError(f"Select at most {MAX_MATCHING} flags at once.")
-    elif "all" not in form:
-        flags = flags.filter(name__in=form.getlist("name"))
-    if not flags:
-        raise NothingSelected(archived)
-    return list(flags)
 
 
 class ArchivePage(DraftingPage, SelectedFlags):
@@ -163,9 +85,15 @@ class ArchivePage(DraftingPage, SelectedFlags):
         )
         return list(dependencies.order_by("parent__name", "flag__name").select_related("parent", "flag"))
 
+    def may_archive(self, dependant: Flag) -> bool:
+        """Whether the page can archive this flag too."""
+        if self.project_id is not None:
+            return dependant.project_id == self.project_id
+        return self.caller.can(self.permission, project=dependant.project_id)
+
     def show(self, flags: Sequence[Flag], *, status: int = 200, **more: Any) -> HttpResponseBase:
         used, dependencies = find_used_flags(flags), self.dependants(flags)
-        here = [row.flag.name for row in dependencies if row.flag.project_id == self.kwargs["project_id"]]
+        here = [row.flag.name for row in dependencies if self.may_archive(row.flag)]
         self.names = [flag.name for flag in flags]
         self.title = f"Archive {count_flags(self.names)}"
         context = self.get_context_data(
@@ -202,11 +130,11 @@ class ArchivePage(DraftingPage, SelectedFlags):
     def edits(self) -> list[FlagEdit]:
         flags = self.flags(self.request.POST)
         if "dependants" in self.request.POST:
-            project_id = self.kwargs["project_id"]
-            flags += [row.flag for row in self.dependants(flags) if row.flag.project_id == project_id]
+            flags += [row.flag for row in self.dependants(flags) if self.may_archive(row.flag)]
         check_no_children(flags, "archived")
+        projects = {flag.name: flag.project_id for flag in flags}
         return [
-            FlagEdit(flags[0].project_id, name, environment, Draft(name, archived=True))
+            FlagEdit(projects[name], name, environment, Draft(name, archived=True))
             for name, environment in find_enabled_places(flags)
         ]
 
@@ -215,16 +143,17 @@ class ArchivePage(DraftingPage, SelectedFlags):
             raise Conflict(
                 "The flags of this project changed since you opened this page. Nothing was archived."
             )
-        names = [flag.name for flag in flags]
-        project_id = self.kwargs["project_id"]
+        selected = list(flags)
         if "dependants" in self.request.POST:
-            names += [row.flag.name for row in self.dependants(flags) if row.flag.project_id == project_id]
-        done = archive_flags(project_id, names, caller=self.caller)
+            selected += [row.flag for row in self.dependants(flags) if self.may_archive(row.flag)]
+        done = archive_flags_of_projects(names_by_project(selected), caller=self.caller)
         messages.success(self.request, f"Archived {count_flags([flag.name for flag in done])}.")
         return HttpResponseRedirect(self.back())
 
     def curl(self) -> str:
-        address = f"{api_path(self.kwargs['project_id'])}/archive"
+        if self.project_id is None:
+            return ""
+        address = f"{api_path(self.project_id)}/archive"
         return curl_for(self.request, "POST", address, {"features": self.names})
 
 
@@ -273,7 +202,8 @@ class DeletePage(SelectedFlags, ConfirmPage):
 class ReviveFlags(ActionPage):
     def act(self) -> str:
         project = access_project(self.caller, self.kwargs["project_id"])
-        names = [flag.name for flag in select_flags(project, self.request.POST, archived=True)]
+        scope = project_scope(project, archived=True)
+        names = [flag.name for flag in select_flags(scope, self.request.POST, archived=True)]
         revived = revive_flags(project.pk, names, caller=self.caller)
         return f"Revived {count_flags([flag.name for flag in revived])}, switched off in every environment."
 

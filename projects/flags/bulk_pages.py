@@ -7,22 +7,28 @@ from urllib.parse import quote
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.template.loader import render_to_string
+from django.urls import reverse
 
 from flagadmin.core.errors import AppError
 from flagadmin.core.lists.pages import curl_for
 from groups.permissions import Permission
-from projects.access import access_project
+from projects.access import change_in_each_project
 from projects.console import ActionPage, api_path, project_url
 from projects.drafting import DraftingPage
 from projects.drafts import FlagEdit
 from projects.flags.actions import set_stale
-from projects.flags.archive_pages import MAX_LISTED, SelectedFlags, count_flags, select_flags
+from projects.flags.archive_pages import MAX_LISTED
 from projects.flags.environments import check_enabling, disable_flags, draft_of_switch, enable_flags
 from projects.flags.flag_cells import flag_cells, texts_when_on
+from projects.flags.selected_flags_page import (
+    SelectedFlags,
+    count_flags,
+    names_by_project,
+)
 from projects.flags.tags import change_tags_of_many
 from projects.flags.toggle import project_environment
 from projects.flags.usage import users_of
-from projects.models import Flag, FlagTag, TagType
+from projects.models import Environment, Flag, FlagTag, TagType
 
 MAX_UNDONE = 100  # flags in the form of an Undo button
 DEFAULT_ADDED = "On with the default strategy, which is added"
@@ -60,29 +66,35 @@ class TogglePage(DraftingPage, SelectedFlags):
 
     def edits(self) -> list[FlagEdit]:
         changing = [flag for flag, _, _ in self.changes(self.flags(self.request.POST))]
-        place = project_environment(self.kwargs["project_id"], self.environment)
-        if self.turned == "on":
-            check_enabling(changing, place, caller=self.caller)
-        return [
-            FlagEdit(
-                flag.project_id,
-                flag.name,
-                self.environment,
-                draft_of_switch(flag, place, self.turned == "on"),
-            )
-            for flag in changing
-        ]
+        edits = []
+        for project_id in sorted({flag.project_id for flag in changing}):
+            place = project_environment(project_id, self.environment)
+            flags = [flag for flag in changing if flag.project_id == project_id]
+            if self.turned == "on":
+                check_enabling(flags, place, caller=self.caller)
+            edits += [
+                FlagEdit(
+                    project_id, flag.name, self.environment, draft_of_switch(flag, place, self.turned == "on")
+                )
+                for flag in flags
+            ]
+        return edits
 
     def turn(self, flags: Sequence[Flag]) -> None:
         change = enable_flags if self.turned == "on" else disable_flags
-        project_id, names = self.kwargs["project_id"], [flag.name for flag in flags]
-        changed = [flag.name for flag in change(project_id, names, self.environment, caller=self.caller)]
+
+        def turn(project_id: str, names: Sequence[str]) -> list[Flag]:
+            return change(project_id, names, self.environment, caller=self.caller)
+
+        done = change_in_each_project(names_by_project(flags), turn, caller=self.caller)
+        changed = [flag.name for flag in done]
         if not changed:
+            names = [flag.name for flag in flags]
             messages.info(self.request, f"{self.these(names)} already {self.turned} in {self.environment}.")
             return
         undo = {"environment": self.environment, "enabled": "off" if self.turned == "on" else "on"}
-        done = f"Turned {self.turned} {count_flags(changed)} in {self.environment}."
-        tell(self, done, "flags-toggle", changed, {**undo, "confirmed": "yes", "next": self.back()})
+        told = f"Turned {self.turned} {count_flags(changed)} in {self.environment}."
+        tell(self, told, "flags-toggle", changed, {**undo, "confirmed": "yes", "next": self.back()})
 
     def these(self, names: Sequence[str]) -> str:
         return f"{names[0]} is" if len(names) == 1 else f"These {len(names):,} flags are"
@@ -99,7 +111,7 @@ class TogglePage(DraftingPage, SelectedFlags):
             users=users[:MAX_LISTED],
             more_users=max(len(users) - MAX_LISTED, 0),
             environment=self.environment,
-            production=project_environment(flags[0].project_id, self.environment).environment.is_production,
+            production=Environment.objects.production().filter(name=self.environment).exists(),
             turned=self.turned,
             button=f"Turn {self.turned} {count_flags([flag.name for flag, _, _ in changes])} in {self.environment}",
             back=self.back(),
@@ -110,8 +122,10 @@ class TogglePage(DraftingPage, SelectedFlags):
     def changes(self, flags: Sequence[Flag]) -> list[tuple[Flag, str, str]]:
         """The flags that are not in that state yet, with what they say before and after."""
         cells = [
-            (row.flag, next(cell for cell in row.cells if cell.environment == self.environment))
+            (row.flag, cell)
             for row in flag_cells(flags)
+            for cell in row.cells
+            if cell.environment == self.environment
         ]
         changing = [(flag, cell) for flag, cell in cells if cell.enabled != (self.turned == "on")]
         if self.turned == "off":
@@ -130,7 +144,9 @@ class TogglePage(DraftingPage, SelectedFlags):
         return sorted(found, key=lambda pair: pair[1].last_used_at, reverse=True)
 
     def curl(self) -> str:
-        path = f"{api_path(self.kwargs['project_id'])}/bulk_features/environments"
+        if self.project_id is None:
+            return ""
+        path = f"{api_path(self.project_id)}/bulk_features/environments"
         address = f"{path}/{quote(self.environment, '')}/{self.turned}"
         return curl_for(self.request, "POST", address, {"features": self.names})
 
@@ -158,10 +174,14 @@ class TagsPage(SelectedFlags):
         tag = (self.request.POST.get("type", ""), self.request.POST.get("value", "").strip())
         removes = self.request.POST["do"] == "remove"
         add, remove = ([], [tag]) if removes else ([tag], [])
-        names = [flag.name for flag in flags]
-        change_tags_of_many(self.kwargs["project_id"], names, add, remove, caller=self.caller)
+
+        def change_tags(project_id: str, names: Sequence[str]) -> list[Flag]:
+            return change_tags_of_many(project_id, names, add, remove, caller=self.caller)
+
+        done = change_in_each_project(names_by_project(flags), change_tags, caller=self.caller)
         verb, joint = ("Removed", "from") if removes else ("Added", "to")
-        messages.success(self.request, f"{verb} the tag {':'.join(tag)} {joint} {count_flags(names)}.")
+        count = count_flags([flag.name for flag in done])
+        messages.success(self.request, f"{verb} the tag {':'.join(tag)} {joint} {count}.")
 
     def show(self, flags: Sequence[Flag], *, status: int = 200, **more: Any) -> HttpResponseBase:
         self.names = [flag.name for flag in flags]
@@ -180,37 +200,56 @@ class TagsPage(SelectedFlags):
         return self.render_to_response(context, status=status)
 
     def curl(self) -> str:
+        if self.project_id is None:
+            return ""
         body = {
             "features": self.names,
             "tags": {"addedTags": [{"type": "simple", "value": "shop"}], "removedTags": []},
         }
-        return curl_for(self.request, "PUT", f"{api_path(self.kwargs['project_id'])}/tags", body)
+        return curl_for(self.request, "PUT", f"{api_path(self.project_id)}/tags", body)
 
 
-class Stale(ActionPage):
-    """Marks the flags as stale, or as not stale."""
+class Stale(SelectedFlags, ActionPage):
+    """Marks the flags as stale, or as not stale. Asks first if the caller may change only some of them."""
+
+    http_method_names = ["post"]
+    template_name = "flags/stale_many.html"
+    permission = Permission.UPDATE_FEATURE
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        flags = self.flags(request.POST)
+        self.stale = request.POST.get("stale") == "yes"
+        if self.left_out and "known" not in request.POST:
+            self.title = f"Mark {count_flags([flag.name for flag in flags])} as {self.marked}"
+            names = [flag.name for flag in flags]
+            return self.render_to_response(
+                self.get_context_data(names=names, stale=self.stale, back=self.back())
+            )
+        self.selected = names_by_project(flags)
+        return super().post(request, *args, **kwargs)
+
+    @property
+    def marked(self) -> str:
+        return "stale" if self.stale else "not stale"
 
     def act(self) -> str:
-        project = access_project(self.caller, self.kwargs["project_id"])
-        names = [flag.name for flag in select_flags(project, self.request.POST)]
-        stale = self.request.POST.get("stale") == "yes"
-        changed = [flag.name for flag in set_stale(project.pk, names, stale, caller=self.caller)]
-        self.changed = changed
-        self.undo = {"stale": "no" if stale else "yes", "next": self.address()}
-        return f"Marked {count_flags(changed)} as {'stale' if stale else 'not stale'}." if changed else ""
+        def mark(project_id: str, names: Sequence[str]) -> list[Flag]:
+            return set_stale(project_id, names, self.stale, caller=self.caller)
+
+        changed = change_in_each_project(self.selected, mark, caller=self.caller)
+        self.changed = [flag.name for flag in changed]
+        self.undo = {"stale": "no" if self.stale else "yes", "next": self.address()}
+        return f"Marked {count_flags(self.changed)} as {self.marked}." if changed else ""
 
     def tell(self, done: str) -> None:
         if done:
             tell(self, done, "flags-stale", self.changed, self.undo)
 
-    def back(self) -> str:
-        return project_url(self.kwargs["project_id"])
 
-
-def tell(page: Any, done: str, url_name: str, names: Sequence[str], undo: dict[str, str]) -> None:
+def tell(page: SelectedFlags, done: str, url_name: str, names: Sequence[str], undo: dict[str, str]) -> None:
     """Adds a message with an Undo button, or without one if it concerns very many flags."""
     if len(names) <= MAX_UNDONE:
-        url = project_url(page.kwargs["project_id"], url_name)
+        url = project_url(page.project_id, url_name) if page.project_id else reverse(f"all-{url_name}")
         context = {"done": done, "url": url, "names": names, "undo": undo}
         done = render_to_string("flags/undo.html", context, page.request)
     messages.success(page.request, done)

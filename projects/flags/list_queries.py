@@ -1,9 +1,10 @@
-"""Filters and sorting of a project's list of flags in the console.
+"""Filters and sorting of the console's lists of flags: those of one project, and of all projects.
 
 The conditions are those of the flag search (``projects.flags.search``) and some that only the console has.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -24,10 +25,19 @@ from django.http import QueryDict
 from django.utils import timezone
 
 from flagadmin.core.lists.pages import Column, Filter
+from groups.access import Caller
 from projects.flags.flag_cells import CONDITIONAL
 from projects.flags.search import FlagFilter
-from projects.flags.search_conditions import in_status, overdue, text_query
-from projects.models import Flag, FlagLastSeen, FlagTag, FlagType, Project
+from projects.flags.search_conditions import (
+    DIFFERS,
+    FULL,
+    OFF,
+    in_status,
+    never_evaluated,
+    overdue,
+    text_query,
+)
+from projects.models import Environment, Flag, FlagLastSeen, FlagTag, FlagType, Project
 
 MAX_MATCHING = 900  # flags of a list that can be changed at once; a form has at most 1,000 fields
 SEEN = (
@@ -38,6 +48,11 @@ SEEN = (
     ("never", "Never"),
 )
 STALE = (("active", "Not stale"), ("stale", "Stale"), ("overdue", "Past expected lifetime"))
+ROLLOUT = (
+    (OFF, "Off everywhere"),
+    (FULL, "100 % for more than 30 days"),
+    (DIFFERS, "Differs between environments"),
+)
 STATES = (("on", "On"), ("off", "Off"), ("all", "On for everyone"), ("some", "On for some"))
 
 # The largest share of a flag's strategies in an environment.
@@ -55,10 +70,48 @@ def in_environment(environment: str) -> str:
     return f"in-{environment}"
 
 
-def list_columns(environments: Sequence[str]) -> tuple[Column, ...]:
+@dataclass(frozen=True, slots=True)
+class FlagScope:
+    """The flags of a list, before its filters, with their tags, and the environments that it has columns for.
+
+    ``projects`` are (id, name) of a list of several projects; it is empty in the list of one.
+    """
+
+    flags: QuerySet[Flag]
+    tags: QuerySet[FlagTag]
+    environments: Sequence[str]
+    projects: Sequence[tuple[str, str]] = ()
+
+
+def project_scope(project: Project, *, archived: bool = False) -> FlagScope:
+    """The active or the archived flags of a project, by name. One query."""
+    flags = Flag.objects.archived(archived).filter(project=project).order_by("name")
+    return FlagScope(flags, FlagTag.objects.filter(flag__project=project), environment_names(project))
+
+
+def readable_scope(caller: Caller) -> FlagScope:
+    """The active flags of all projects in use that the caller may read, by name. Three queries."""
+    projects = Project.objects.active().readable_by(caller)
+    environments = Environment.objects.filter(projects__in=projects).order_by("sort_order", "name").distinct()
+    flags = Flag.objects.active().readable_by(caller).order_by("name").select_related("project")
+    # Joins with all tags and projects would take longer than the page.
+    archived = list(Project.objects.archived().values_list("id", flat=True))
+    tags = FlagTag.objects.all()
+    if caller.readable_projects is not None:
+        tags = tags.filter(flag__project__in=caller.readable_projects)
+    return FlagScope(
+        flags.exclude(project__in=archived) if archived else flags,
+        tags,
+        list(environments.values_list("name", flat=True)),
+        list(projects.order_by("name", "id").values_list("id", "name")),
+    )
+
+
+def list_columns(environments: Sequence[str], *, with_project: bool = False) -> tuple[Column, ...]:
     """Name, type, one column for each environment (sorted by share), last evaluated, stale, created."""
     return (
         Column("name", "Flag", by=("name",)),
+        *([Column("project", "Project", by=("project__name", "name"))] if with_project else []),
         Column("type", "Type", by=("type", "name")),
         *(
             Column(in_environment(name), name, by=(f"share_{index}", "name"))
@@ -70,19 +123,21 @@ def list_columns(environments: Sequence[str]) -> tuple[Column, ...]:
     )
 
 
-def list_filters(project: Project, environments: Sequence[str]) -> tuple[Filter, ...]:
-    """Text, type, tag, stale, last evaluated, and the state in each environment. Three queries."""
-    here = Flag.objects.filter(project=project).order_by().values_list("type", flat=True).distinct()
+def list_filters(scope: FlagScope) -> tuple[Filter, ...]:
+    """Text, project, type, tag, stale, rollout, last evaluated, and the state in each environment. Three queries."""
+    here = scope.flags.order_by().values_list("type", flat=True).distinct()
     types = {name: name for name in here} | dict(FlagType.objects.values_list("id", "name"))
-    pairs = FlagTag.objects.filter(flag__project=project).order_by("tag_type", "value")
+    pairs = scope.tags.order_by("tag_type", "value")
     tags = [f"{kind}:{value}" for kind, value in pairs.values_list("tag_type", "value").distinct()]
     return (
         Filter("q", "Name, description or tag"),
+        *([Filter("project", "Project", scope.projects)] if scope.projects else []),
         Filter("type", "Type", sorted(types.items())),
         Filter("tag", "Tag", [(tag, tag) for tag in tags]),
         Filter("state", "Lifetime", STALE),
+        Filter("rollout", "Rollout", ROLLOUT),
         Filter("seen", "Last evaluated", SEEN),
-        *(Filter(in_environment(name), name, STATES) for name in environments),
+        *(Filter(in_environment(name), name, STATES) for name in scope.environments),
     )
 
 
@@ -92,10 +147,9 @@ def filter_flags(
     """The flags that match all values of ``list_filters``. Empty ones do not filter."""
     if values.get("q"):
         flags = flags.filter(text_query(values["q"]))
-    if values.get("state") == "overdue":
-        flags = flags.filter(overdue(timezone.now()))
-    for name, operator in (("type", "IS"), ("tag", "INCLUDE"), ("state", "IS")):
-        if values.get(name) and values[name] != "overdue":
+    for name in ("project", "type", "tag", "state", "rollout"):
+        if values.get(name):
+            operator = "INCLUDE" if name == "tag" else "IS"
             flags = flags.filter(FlagFilter.base_filters[name].condition(operator, [values[name]]))
     if values.get("seen"):
         flags = flags.filter(_seen(values["seen"]))
@@ -105,11 +159,10 @@ def filter_flags(
     return flags
 
 
-def matching_flags(flags: QuerySet[Flag], project: Project, query: QueryDict) -> QuerySet[Flag]:
+def matching_flags(scope: FlagScope, query: QueryDict) -> QuerySet[Flag]:
     """The flags of the list with this query string, on all its pages. Raises ValidationError."""
-    environments = environment_names(project)
-    filters = list_filters(project, environments)
-    return filter_flags(flags, {field.name: field.value(query) for field in filters}, environments)
+    values = {field.name: field.value(query) for field in list_filters(scope)}
+    return filter_flags(scope.flags, values, scope.environments)
 
 
 def environment_names(project: Project) -> list[str]:
@@ -147,7 +200,7 @@ def stale_flag_counts(flags: QuerySet[Flag], *, now: datetime) -> QuerySet[Any, 
 
 def _seen(value: str) -> Q:
     if value == "never":
-        return ~Q(pk__in=FlagLastSeen.objects.values("flag"))
+        return never_evaluated()
     days = int(value.removeprefix("not-"))
     recent = FlagLastSeen.objects.filter(seen_at__gte=timezone.now() - timedelta(days=days)).values("flag")
     return ~Q(pk__in=recent) if value.startswith("not-") else Q(pk__in=recent)

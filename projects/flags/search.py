@@ -27,17 +27,22 @@ from projects.flags.search_conditions import (
     DATE,
     INCLUDE,
     IS,
+    LIFETIMES,
     NEGATIVE,
+    ROLLOUTS,
     SORT_KEYS,
     Condition,
     created,
+    in_lifetime,
     in_stage,
     in_status,
     includes,
     is_day,
     is_one_of,
     last_seen,
+    never_evaluated,
     parts,
+    rolled_out,
     sort_key,
     tagged,
     text_query,
@@ -59,7 +64,7 @@ class OperatorFilter(django_filters.CharFilter):
     """A filter written as an operator and values.
 
     ``condition`` builds the query from the operator, one of ``operators``, and the values, each of which
-    ``reads`` must accept. ``wants`` describes a valid value in error messages.
+    ``reads`` must accept. ``wants`` describes a valid value in error messages; ``explained`` is added to the help.
     """
 
     def __init__(
@@ -68,8 +73,9 @@ class OperatorFilter(django_filters.CharFilter):
         condition: Condition,
         reads: Callable[[str], object] = bool,
         wants: str = "a value",
+        explained: str = "",
     ) -> None:
-        help_text = f"{' or '.join(operators)}, a colon, and values separated by commas."
+        help_text = f"{' or '.join(operators)}, a colon, and values separated by commas. {explained}".rstrip()
         super().__init__(strip=False, validators=[few_values, self.check], help_text=help_text)
         self.operators, self.condition, self.reads, self.wants = operators, condition, reads, wants
 
@@ -152,9 +158,9 @@ class FlagFilter(ListFilter):
     type = OperatorFilter(IS, is_one_of(lambda value: Q(type=value)))
     state = OperatorFilter(
         IS,
-        is_one_of(lambda value: Q(stale=value == "stale")),
-        {"active", "stale"}.__contains__,
-        "active or stale",
+        is_one_of(in_lifetime),
+        set(LIFETIMES).__contains__,
+        choices(LIFETIMES),
     )
     archived = OperatorFilter(
         ("IS",),
@@ -170,6 +176,17 @@ class FlagFilter(ListFilter):
     )
     createdAt = OperatorFilter(DATE, created, is_day, "a day like 2026-11-21")
     lastSeenAt = OperatorFilter(DATE, last_seen, is_day, "a day like 2026-11-21")
+    evaluated = OperatorFilter(
+        ("IS",), is_one_of(lambda value: never_evaluated()), {"never"}.__contains__, "never"
+    )
+    rollout = OperatorFilter(
+        IS,
+        is_one_of(rolled_out),
+        set(ROLLOUTS).__contains__,
+        choices(ROLLOUTS),
+        explained="off: off everywhere. full: on for everyone in production, unchanged there for 30 days. differs: "
+        "on in some environments only, or with other strategies or variants there.",
+    )
     lifecycle = OperatorFilter(
         IS,
         is_one_of(in_stage),

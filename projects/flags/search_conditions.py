@@ -5,11 +5,14 @@ from datetime import datetime, timedelta
 from functools import reduce
 from operator import and_, or_
 
-from django.db.models import Exists, F, Max, OuterRef, Q, Subquery, Value
-from django.db.models.expressions import Expression
+from django.db import connection
+from django.db.models import BooleanField, Exists, F, Max, OuterRef, Q, Subquery, Value
+from django.db.models.expressions import Expression, RawSQL
 from django.db.models.functions import Coalesce, Concat, NullIf
+from django.utils import timezone
 from django.utils.dateparse import parse_date
 
+from projects.flags.flag_cells import CONDITIONAL
 from projects.models import (
     FlagEnvironment,
     FlagLastSeen,
@@ -57,6 +60,55 @@ INCLUDE = (
 )
 NEGATIVE = {"IS_NOT", "IS_NONE_OF", "DO_NOT_INCLUDE", "EXCLUDE_IF_ANY_OF", "EXCLUDE_ALL"}
 _ALL = {"INCLUDE_ALL_OF", "EXCLUDE_ALL"}
+LIFETIMES = ("active", "stale", "overdue")
+ROLLOUTS = OFF, FULL, DIFFERS = ("off", "full", "differs")
+LONG_FULL = timedelta(days=30)
+
+# What a flag is in the environments that its project uses.
+_PLACES = """
+SELECT f.id, f.name, f.created_at, count(*) AS number,
+       bool_or(p.enabled) AS some_on, bool_and(p.enabled IS TRUE) AS all_on,
+       min(jsonb_hash_extended(p.variants, 0)) = max(jsonb_hash_extended(p.variants, 0)) AS same_variants
+  FROM projects_flag f
+  JOIN projects_projectenvironment u ON u.project_id = f.project_id
+  JOIN projects_environment e ON e.name = u.environment_id
+  LEFT JOIN projects_flagenvironment p ON p.flag_id = f.id AND p.environment_id = u.environment_id
+ WHERE f.archived_at IS NULL {where} GROUP BY f.id"""
+_OFF = """
+SELECT id FROM projects_flag WHERE archived_at IS NULL AND id NOT IN (
+       SELECT p.flag_id FROM projects_flagenvironment p JOIN projects_flag f ON f.id = p.flag_id
+         JOIN projects_projectenvironment u ON u.project_id = f.project_id AND u.environment_id = p.environment_id
+        WHERE p.enabled)"""
+_FULL = f"""
+SELECT f.id FROM ({_PLACES.format(where="AND e.type = 'production' AND f.created_at < %(since)s")}) f
+  LEFT JOIN (SELECT s.flag_id, bool_and(s.everyone) AS everyone
+               FROM (SELECT s.flag_id, s.environment_id,
+                            bool_or(NOT s.disabled AND s.share = 100 AND NOT {CONDITIONAL}) AS everyone
+                       FROM projects_strategy s JOIN projects_environment e ON e.name = s.environment_id
+                      WHERE e.type = 'production' GROUP BY 1, 2) s
+              GROUP BY 1) s ON s.flag_id = f.id
+ WHERE all_on AND s.everyone IS NOT FALSE AND f.name NOT IN (
+       SELECT a.feature FROM audit_auditevent a LEFT JOIN projects_environment e ON e.name = a.environment
+        WHERE a.created_at >= %(since)s AND a.feature IS NOT NULL
+              AND (e.type = 'production' OR a.type IN ('feature-reverted', 'feature-revived')))"""  # noqa: S608 - constants
+# Strategies are compared by a hash of what decides: not by their titles and ids.
+_DIFFERS = f"""
+WITH f AS MATERIALIZED ({_PLACES.format(where="")}), same AS (
+  SELECT s.flag_id, min(s.hash) = max(s.hash) AND count(*) = max(s.number) AS same
+    FROM (SELECT s.flag_id, f.number,
+                 bit_xor(hashtextextended(s.name, 1) # jsonb_hash_extended(s.parameters, 2)
+                         # jsonb_hash_extended(s.constraints, 3) # jsonb_hash_extended(s.variants, 4)
+                         # coalesce(hash_array_extended(l.ids, 5), 0)) + count(*) AS hash
+            FROM f JOIN projects_strategy s ON s.flag_id = f.id AND f.all_on AND NOT s.disabled
+            JOIN projects_projectenvironment u ON u.environment_id = s.environment_id
+            JOIN projects_flag g ON g.id = f.id AND g.project_id = u.project_id
+            LEFT JOIN (SELECT strategy_id, array_agg(segment_id ORDER BY segment_id) AS ids
+                         FROM projects_strategysegment GROUP BY 1) l ON l.strategy_id = s.id
+           GROUP BY s.flag_id, f.number, s.environment_id) s
+   GROUP BY 1)
+SELECT f.id FROM f LEFT JOIN same ON same.flag_id = f.id
+ WHERE some_on AND NOT (all_on AND same_variants AND same.same IS NOT FALSE)"""  # noqa: S608 - constants
+_ROLLOUTS = {OFF: _OFF, FULL: _FULL, DIFFERS: _DIFFERS}
 
 
 def parts(text: str) -> tuple[str, list[str]]:
@@ -111,6 +163,11 @@ def in_stage(stage: str) -> Q:
     return Q(pk__in=entered) & ~Q(pk__in=LifecycleStage.objects.filter(stage__in=later).values("flag"))
 
 
+def in_lifetime(state: str) -> Q:
+    """One of LIFETIMES: marked as stale or not, or past the expected lifetime of its type."""
+    return overdue(timezone.now()) if state == "overdue" else Q(stale=state == "stale")
+
+
 def overdue(now: datetime) -> Q:
     """Older than the expected lifetime of their type, and not marked as stale. One query."""
     types = FlagType.objects.filter(lifetime_days__isnull=False).values_list("id", "lifetime_days")
@@ -120,6 +177,23 @@ def overdue(now: datetime) -> Q:
 
 OVERDUE = "NOT f.stale AND f.created_at < %(now)s - make_interval(days => t.lifetime_days)"
 """The same in a statement that joins ``projects_flag f`` with ``projects_flagtype t``."""
+
+
+def never_evaluated() -> Q:
+    return ~Q(pk__in=FlagLastSeen.objects.values("flag"))
+
+
+def rolled_out(state: str) -> Q:
+    """How far flags are in the environments of their projects.
+
+    ``off``: off everywhere. ``full``: on for everyone in all production environments, where nothing of them has
+    changed for 30 days. ``differs``: on in some environments only, or with other strategies or variants there.
+    The flags are found once, here: a page and the number of its rows both need them. Only active flags.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(_ROLLOUTS[state], {"since": timezone.now() - LONG_FULL})
+        ids = [flag_id for (flag_id,) in cursor.fetchall()]
+    return Q(RawSQL("projects_flag.id = ANY(%s)", [ids], BooleanField()))
 
 
 def is_day(text: str) -> bool:

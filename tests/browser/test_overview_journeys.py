@@ -1,6 +1,7 @@
 """From the start page: what changed yesterday, and an import without two of its flags, in few clicks."""
 
 import json
+import re
 from datetime import timedelta
 
 import pytest
@@ -16,6 +17,7 @@ from groups.access import Caller
 from projects.models import Flag
 from tests.browser.conftest import fits
 from tests.browser.journeys import Clicks
+from tests.support.flags import make_flag
 
 PAGES = ("/", "/activity/", "/imports/", "/import/")
 
@@ -47,6 +49,29 @@ def test_what_changed_yesterday(visit, transactional_db):
     expect(changes).to_contain_text("turned of-yesterday on in production")
     expect(changes.locator("ins")).to_have_text("On")
     assert clicks.count <= 2
+
+
+@pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
+def test_stale_flags_of_all_projects_are_archived(visit, scenery, script):
+    for number, project in enumerate(("checkout", "legacy-portal", "default")):
+        make_flag(f"zz-stale-{number}", project, stale=True)
+    page = visit("admin", "/", script=script)
+    clicks = Clicks(page)
+
+    clicks.on(page.get_by_role("link", name=re.compile("Show flags: .* stale flags in")))
+    expect(page.get_by_role("rowheader", name="zz-stale-0")).to_be_visible()
+    if script:
+        clicks.on(page.get_by_label("Select all on this page"))
+    else:
+        for box in page.get_by_role("row").get_by_role("checkbox").all():
+            clicks.on(box)
+        clicks.count = 2  # ticking row by row is the price of no JavaScript
+    clicks.on(page.get_by_role("button", name="Archive selected"))
+    clicks.on(page.get_by_role("button", name=re.compile("^Archive .* flags$")))
+
+    expect(page.get_by_role("status").first).to_contain_text("Archived")
+    assert Flag.objects.archived().filter(name__startswith="zz-stale").count() == 3
+    assert clicks.count == 4
 
 
 def test_an_import_without_two_flags(visit, transactional_db, tmp_path):

@@ -26,6 +26,7 @@ SYNONYMS = {
     "Side by side": ("compare", "matrix", "diff"),
     "Who changes": ("compare", "impact", "users", "environments"),
     "Projects": ("workspaces",),
+    "All flags": ("features", "toggles", "stale", "kill switches", "cleanup"),
     "Segments": ("audiences", "targeting"),
     "Context fields": ("attributes", "properties", "vocabulary"),
     "Strategy types": ("custom strategies",),

@@ -56,7 +56,7 @@ def test_stale_flags_have_reasons(callers, shop) -> None:
 
     assert (item.level, item.title) == ("amber", "3 stale flags in Shop")
     assert item.detail == "first has been at 100 % for 30 days; second has not been evaluated for 41 days"
-    assert (item.action, item.url) == ("Show flags", "/projects/shop/?state=stale")
+    assert (item.action, item.url) == ("Show flags", "/flags/?state=stale")
 
 
 def test_a_change_restarts_the_days_at_100_percent_but_marking_it_stale_does_not(callers, shop) -> None:
@@ -76,8 +76,22 @@ def test_flags_past_their_lifetime_are_counted(callers, shop) -> None:
         flag = make_flag(name, type=kind)
         Flag.objects.filter(pk=flag.pk).update(created_at=timezone.now() - age * DAY)
     (item,) = items(callers("member"), "overdue")
-    assert (item.level, item.title) == ("gray", "1 flag in Shop past the expected lifetime")
-    assert item.url == "/projects/shop/?state=overdue"
+    assert (item.level, item.title) == ("gray", "1 flag in Shop is past its expected lifetime")
+    assert item.url == "/flags/?state=overdue"
+    assert item.detail == "Archive it or mark it stale"
+
+
+def test_flags_of_several_projects_are_one_item(callers, shop) -> None:
+    for name, project in (("a", "shop"), ("b", "default"), ("c", "default")):
+        make_flag(name, project, stale=True)
+        old = make_flag(f"{name}-old", project)
+        Flag.objects.filter(pk=old.pk).update(created_at=timezone.now() - 41 * DAY)
+
+    (stale,) = items(callers("admin"), "stale")
+    (overdue,) = items(callers("admin"), "overdue")
+    assert stale.title == "3 stale flags in 2 projects"
+    assert overdue.title == "3 flags in 2 projects are past their expected lifetime"
+    assert overdue.detail == "Archive them or mark them stale"
 
 
 def test_flags_of_unreadable_projects_are_not_shown(callers, shop) -> None:
@@ -163,6 +177,50 @@ def test_applications_with_the_oldest_sdk_are_shown(callers, shop) -> None:
         "unleash-node-sdk": [("6.1.2", 1, False), ("6.0.0", 1, False), ("3.9.0", 1, True)]
     }
     assert sdk_adoption("default") == {}
+
+
+def test_pre_releases_make_no_sdk_old(callers, shop) -> None:
+    make_flag("known")
+    sdk = make_sdk(projects=["shop"])
+    for name, version in (("web", "6.1.2"), ("beta", "7.0.0-beta.1")):
+        sdk.register(name, f"of {name}", sdkVersion=f"unleash-node-sdk:{version}")
+        sdk.count(name, ["known"], f"of {name}")
+    assert items(callers("member"), "sdk") == []
+
+
+def test_several_applications_with_old_sdks_are_one_item(callers, shop) -> None:
+    make_flag("known")
+    sdk = make_sdk(projects=["shop"])
+    for name, version in (("web", "6.1.2"), ("one", "3.9.0"), ("two", "3.9.0"), ("three", "3.9.0")):
+        sdk.register(name, f"of {name}", sdkVersion=f"unleash-node-sdk:{version}")
+        sdk.count(name, ["known"], f"of {name}")
+
+    (item,) = items(callers("member"), "sdk")
+    assert (item.title, item.url) == ("3 applications use old SDKs", "/applications/")
+    assert item.detail.startswith("one: unleash-node-sdk 3.9.0; others use up to 6.1.2 · ")
+    assert item.detail.endswith(" · and 1 more")
+
+
+def test_what_was_dismissed_comes_back_when_it_changes(browse, shop) -> None:
+    make_flag("first", stale=True)
+    admin = browse("admin")
+
+    def key(page: str) -> str:
+        return page.partition('name="key" value="')[2].partition('"')[0]
+
+    page = admin.get("/").text
+    admin.post("/dismiss/", {"key": key(page)})
+    page = admin.get("/").text
+    assert "Nothing needs attention." in page
+    assert "1 dismissed" in page
+
+    admin.post("/dismiss/", {"key": key(page), "do": "show"})
+    assert "1 thing needs attention." in admin.get("/").text
+    admin.post("/dismiss/", {"key": key(page)})
+    make_flag("second", stale=True)
+    page = admin.get("/").text
+    assert "1 thing needs attention." in page
+    assert "dismissed" not in page
 
 
 def test_the_most_urgent_comes_first_and_a_source_is_bounded(callers, shop) -> None:

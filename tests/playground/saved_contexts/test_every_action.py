@@ -20,6 +20,7 @@ from importer.apply.progress import NoProgress
 from importer.apply.undo import undo_import
 from importer.body.schemas import read_body
 from importer.runs import create_run
+from projects.access import change_in_each_project
 from projects.flags import archive, dependencies, environments, move
 from projects.flags.revert import revert_flag
 from projects.flags.revert_plan import Target
@@ -118,6 +119,16 @@ REFUSED: dict[str, Callable[[], Change]] = {
     "importer.apply.undo.undo_import": undone,
     "projects.flags.archive.archive_flags": plain(
         lambda: archive.archive_flags("shop", ["cart", "child"], caller=WHO)
+    ),
+    "projects.flags.archive.archive_flags_of_projects": plain(
+        lambda: archive.archive_flags_of_projects({"shop": ["cart", "child"]}, caller=WHO)
+    ),
+    "projects.access.change_in_each_project": plain(
+        lambda: change_in_each_project(
+            {"shop": ["other", "cart"]},
+            lambda project, names: environments.disable_flags(project, names, "production", caller=WHO),
+            caller=WHO,
+        )
     ),
     "projects.flags.dependencies.add_dependency": plain(
         lambda: dependencies.add_dependency(

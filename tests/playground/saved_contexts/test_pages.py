@@ -233,5 +233,5 @@ def test_what_is_met_is_listed(browse, expecting):
 def test_the_start_page_says_what_is_not_met(browse, expecting):
     page = page_text(browse("reader").get("/"))
     assert "1 expectation is not met" in page
-    assert "lounge is on in production for Ada, expected off" in page
+    assert "Ada should not get lounge in production, but it is on" in page
     assert "not met" not in page_text(browse("outsider").get("/"))

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from flagadmin.core.audit.models import AuditEvent
-from projects.flags import archive_pages
+from projects.flags import selected_flags_page
 from projects.models import Flag, FlagEnvironment, FlagTag
 from tests.support.flags import make_flag, switch_on
 from tests.support.page_text import page_text
@@ -108,7 +108,7 @@ def test_the_page_that_asks_has_an_address_so_that_a_reload_submits_nothing(
     assert title in page_text(shown)
     assert "/projects/shop/?q=a" in shown.text
 
-    monkeypatch.setattr(archive_pages, "MAX_ADDRESS", 10)
+    monkeypatch.setattr(selected_flags_page, "MAX_ADDRESS", 10)
     assert title in page_text(member.post(f"{BULK}/{address}", sent))
 
 

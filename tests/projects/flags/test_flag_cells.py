@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from flagadmin.core.lists.pages import Listing
 from projects.flags.flag_cells import flag_cells
-from projects.flags.list_queries import filter_flags, list_columns, list_filters, sortable
+from projects.flags.list_queries import filter_flags, list_columns, list_filters, project_scope, sortable
 from projects.models import Flag, FlagLastSeen, FlagTag, Project, Segment, Strategy, TagType
 from tests.support.flags import add_strategy, depend, make_flag, switch_on
 
@@ -144,7 +144,7 @@ def test_the_filter_for_tags(flags: None) -> None:
     TagType.objects.get_or_create(name="team")
     FlagTag.objects.create(flag=Flag.objects.get(name="a-off"), tag_type_id="team", value="web")
     assert listed(tag="team:web") == "a"
-    filters = {field.name: field for field in list_filters(Project.objects.get(pk="shop"), PLACES)}
+    filters = {field.name: field for field in list_filters(project_scope(Project.objects.get(pk="shop")))}
     assert filters["tag"].options == [("team:web", "team:web")]
     assert "in-production" in filters
 

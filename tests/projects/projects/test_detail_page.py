@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 
 from projects.models import Application, Flag, FlagEnvironment, FlagTag, FlagUsage, Strategy, TagType
-from projects.projects.detail_page import flags_on_a_page
+from projects.projects.flag_list_page import flags_on_a_page
 from tests.support.flags import add_strategy, depend, make_flag, switch_on
 from tests.support.page_text import page_text
 
