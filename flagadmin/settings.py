@@ -211,7 +211,6 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     "rest_framework",
     "drf_spectacular",
-    "drf_spectacular_sidecar",
     "django_filters",
     "django_htmx",
     "pgtrigger",
@@ -356,15 +355,13 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "VERSION": __version__,
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
-    "SWAGGER_UI_DIST": "SIDECAR",
-    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "COMPONENT_SPLIT_REQUEST": True,
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
         "flagadmin.core.http.openapi.main_operations_first",
     ],
     "CAMELIZE_NAMES": True,  # path parameters are spelled as in the specification
-    # A console session works too, for "Try it out", but clients send tokens.
+    # A console session works too, for "Try it", but clients send tokens.
     "AUTHENTICATION_WHITELIST": ["groups.authentication.ApiKeyAuthentication"],
 }
 

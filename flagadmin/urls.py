@@ -3,7 +3,8 @@
 from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path, re_path
 
-from flagadmin.console import api_docs as api
+from flagadmin.console.api_docs import document as api
+from flagadmin.console.api_docs.pages import OperationPage, OperationsPage
 from flagadmin.core.http import health, request_metrics
 
 urlpatterns: list[URLPattern | URLResolver] = [
@@ -13,7 +14,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("ready", health.readyz),
     path("metrics", request_metrics.metrics),
     path("api/openapi.json", api.OpenApiView.as_view(), name="openapi"),
-    path("api/docs/", api.SwaggerView.as_view(), name="docs"),
+    path("api/docs/", OperationsPage.as_view(), name="docs"),
+    path("api/docs/<str:operation_id>/", OperationPage.as_view(), name="api-operation"),
     # The admin API first, and in it what is asked for most: each request is compared with all routes before its own.
     path("api/admin/", include("importer.api_urls")),
     path("api/admin/", include("playground.api_urls")),

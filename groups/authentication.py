@@ -1,7 +1,7 @@
 """Authenticates requests: API tokens in the Authorization header, or the console's session."""
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.conf import settings
 from django.contrib.auth import get_user
@@ -18,7 +18,7 @@ from groups.access import Caller
 from groups.models import ApiToken
 from groups.tokens import find_token, note_use
 
-ADMIN_KINDS = frozenset({ApiToken.Kind.ADMIN, ApiToken.Kind.PERSONAL})
+ADMIN_KINDS: frozenset[str] = frozenset({ApiToken.Kind.ADMIN, ApiToken.Kind.PERSONAL})
 
 
 class ApiRequest(Request):
@@ -72,28 +72,32 @@ class ConsoleSessionAuthentication(SessionAuthentication):
         return (caller_of(request._request), None) if credentials else None
 
 
-class IsAdminCaller(BasePermission):
+class IsCallerOfKind(BasePermission):
+    """Accepts tokens of these kinds only."""
+
+    kinds: ClassVar[frozenset[str]]
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        check_kind(request, *self.kinds)
+        return True
+
+
+class IsAdminCaller(IsCallerOfKind):
     """Admin API: users, service accounts and admin tokens, but no SDK tokens."""
 
-    def has_permission(self, request: Request, view: Any) -> bool:
-        check_kind(request, *ADMIN_KINDS)
-        return True
+    kinds = ADMIN_KINDS
 
 
-class IsBackendCaller(BasePermission):
+class IsBackendCaller(IsCallerOfKind):
     """Client API: backend tokens only."""
 
-    def has_permission(self, request: Request, view: Any) -> bool:
-        check_kind(request, ApiToken.Kind.BACKEND)
-        return True
+    kinds = frozenset({ApiToken.Kind.BACKEND})
 
 
-class IsFrontendCaller(BasePermission):
+class IsFrontendCaller(IsCallerOfKind):
     """Frontend API: frontend tokens only."""
 
-    def has_permission(self, request: Request, view: Any) -> bool:
-        check_kind(request, ApiToken.Kind.FRONTEND)
-        return True
+    kinds = frozenset({ApiToken.Kind.FRONTEND})
 
 
 def check_kind(request: Request, *kinds: str) -> None:

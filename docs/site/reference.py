@@ -172,8 +172,10 @@ def describe_operations() -> Iterator[tuple[str, list[str]]]:
 
 def describe_operation(document: Schema, method: str, path: str, operation: Schema) -> list[str]:
     lines = [f"## {method.upper()} {path}\n"]
-    texts = [operation[part].strip() for part in ("summary", "description") if operation.get(part)]
-    lines += [text + ("" if text[-1] in ".:|`)" else ".") + "\n" for text in texts]
+    summary, description = operation["summary"], operation.get("description", "").strip()
+    # Most summaries are the first sentence of the description.
+    texts = [description] if " ".join(description.split()).startswith(summary) else [summary, description]
+    lines += [text + ("" if text[-1] in ".:|`)" else ".") + "\n" for text in texts if text]
     if parameters := [describe_parameter(parameter) for parameter in operation.get("parameters", [])]:
         lines += table(("Parameter", "In", "Type", "Meaning"), parameters)
     for kind, content in operation.get("requestBody", {}).get("content", {}).items():

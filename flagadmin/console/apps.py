@@ -10,7 +10,7 @@ class ConsoleConfig(AppConfig):
     def ready(self) -> None:
         from django.contrib import admin
 
-        from flagadmin.console.api_docs import prepare_openapi_document
+        from flagadmin.console.api_docs.document import prepare_openapi_document
         from flagadmin.core.server import loop_routes
 
         loop_routes.run_in_loop(prepare_openapi_document)

@@ -21,6 +21,7 @@ ALLOWED_URL_NAMES = {
     "account-confirm",
     "account-password",
     "account_login",
+    "api-operation",
     "docs",
     "login",
     "login-invite",

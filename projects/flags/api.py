@@ -9,7 +9,7 @@ from rest_framework.response import Response
 from flagadmin.core.edit_conflicts import fingerprint
 from flagadmin.core.edit_conflicts.etags import ETagMixin
 from flagadmin.core.http.fields import validated
-from flagadmin.core.http.json_patch import PatchOperation, patch_object
+from flagadmin.core.http.json_patch import PatchOperation, patch_example, patch_object
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from groups.viewsets import ViewSet
@@ -101,7 +101,10 @@ class FlagViewSet(ETagMixin, OnFlagViewSet):
         return Response(metadata_document(flag))
 
     @extend_schema(
-        operation_id="patchFeature", request=PatchOperation(many=True), responses={200: FlagMetadata}
+        operation_id="patchFeature",
+        request=PatchOperation(many=True),
+        responses={200: FlagMetadata},
+        examples=[patch_example("/description", "The new checkout")],
     )
     def partial_update(self, request: ApiRequest, project_id: str, name: str) -> Response:
         """Change the flag's type, description, stale or impressionData with a JSON Patch."""

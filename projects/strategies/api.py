@@ -10,7 +10,7 @@ from rest_framework.response import Response
 
 from flagadmin.core.edit_conflicts.etags import ETagMixin
 from flagadmin.core.http.fields import validated
-from flagadmin.core.http.json_patch import PatchOperation, patch_object
+from flagadmin.core.http.json_patch import PatchOperation, patch_example, patch_object
 from flagadmin.core.unreadable_values import check_values
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
@@ -114,6 +114,7 @@ class StrategyViewSet(ETagMixin, OnFlagViewSet):
     @extend_schema(
         operation_id="patchFeatureStrategy",
         request=PatchOperation(many=True),
+        examples=[patch_example("/parameters/rollout", "50")],
         responses={200: StrategyRecord},
     )
     def partial_update(self, request: ApiRequest, **where: Any) -> Response:

@@ -9,13 +9,12 @@ from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework.authentication import BaseAuthentication
-from rest_framework.permissions import BasePermission
 
 from flagadmin.core.errors import AuthenticationRequired
 from flagadmin.core.http.client_address import client_address
 from flagadmin.core.http.not_modified import is_known, not_modified
 from flagadmin.core.server.event_streams import CONTENT_TYPE, streams
-from groups.authentication import ApiKeyHeaderAuthentication, ApiRequest, check_kind
+from groups.authentication import ApiKeyHeaderAuthentication, ApiRequest, IsCallerOfKind
 from groups.models import ApiToken
 from playground.engine.context import Context
 from playground.response.snapshot import ResponseSnapshot
@@ -35,16 +34,17 @@ from sdk.watcher.token_streams import subscription
 Kind = ApiToken.Kind
 
 
-class IsSdkCaller(BasePermission):
+class IsSdkCaller(IsCallerOfKind):
     """Backend and frontend tokens."""
+
+    kinds = frozenset({Kind.BACKEND, Kind.FRONTEND})
 
     def has_permission(self, request: Any, view: Any) -> bool:
         if request.user is None:
             raise AuthenticationRequired(
                 "Send a backend or frontend token: Authorization: Bearer TOKEN, or X-API-Key: TOKEN."
             )
-        check_kind(request, Kind.BACKEND, Kind.FRONTEND)
-        return True
+        return super().has_permission(request, view)
 
 
 class OfrepView(CorsView):
@@ -93,6 +93,7 @@ def is_browser(request: ApiRequest) -> bool:
 class FlagView(OfrepView):
     @extend_schema(
         operation_id="evaluateOfrepFlag",
+        summary="Evaluate one flag for an OpenFeature provider",
         description=openapi.SINGLE,
         parameters=[openapi.KEY],
         request={"application/json": openapi.OfrepRequest},
@@ -132,6 +133,7 @@ class FlagView(OfrepView):
 class FlagsView(OfrepView):
     @extend_schema(
         operation_id="evaluateOfrepFlags",
+        summary="Evaluate all flags for an OpenFeature provider",
         description=openapi.BULK,
         parameters=[openapi.IF_NONE_MATCH, *openapi.REFETCH],
         request={"application/json": openapi.OfrepRequest},
@@ -174,6 +176,7 @@ class EventsView(OfrepView):
 
     @extend_schema(
         operation_id="getOfrepEvents",
+        summary="Be told when to evaluate all flags again, as server-sent events",
         description=openapi.EVENTS,
         parameters=[openapi.TICKET, openapi.LAST_EVENT_ID],
         responses={status: openapi.REFUSALS[status] for status in (401, 403, 429)}

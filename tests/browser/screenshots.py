@@ -131,8 +131,6 @@ def take_all(context: BrowserContext, admin: Any, ending: str) -> None:
         response = page.goto(filled(address))
         if response is None or response.status != meant_status(address):
             raise SystemExit(f"{address} answered {response and response.status}: no picture of that.")
-        if page.locator("#swagger-ui").count():
-            page.wait_for_selector(".opblock")
         page.screenshot(path=LOOK / f"{number:02}-{_file_name(address)}-{ending}.png", full_page=True)
 
 

@@ -16,10 +16,7 @@ pytestmark = pytest.mark.usefixtures("scenery")
 PARTS = 12  # so that several workers share the pages
 MAX_REQUESTS, MAX_BYTES = 7, 70_000
 HEADERS = 600  # bytes of one answer, at most
-MANY_FILES = (
-    "/api/docs/",
-    "/admin/",
-)  # Swagger UI is a script of 1.4 MB; Django's admin site has 25 files of its own
+MANY_FILES = "/admin/"  # Django's admin site has 25 files of its own
 COLORS = """() => [...document.querySelectorAll("body, body *")].map((element) => {
     const style = getComputedStyle(element);
     return [element.tagName, style.color, style.backgroundColor, style.borderTopColor].join(" ");

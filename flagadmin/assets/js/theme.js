@@ -2,18 +2,10 @@
 import { find } from "./dom.js";
 import { closeMenus } from "./menus.js";
 
-// Swagger UI has a dark theme of its own, by a class.
-function themeDocs() {
-  const { dataset, classList } = document.documentElement;
-  const dark = dataset.theme ? dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-  if (find("#swagger-ui")) classList.toggle("dark-mode", dark);
-}
-
 function setTheme(theme, form) {
   const chosen = theme === "system" ? "" : theme;
   if (chosen) document.documentElement.dataset.theme = chosen;
   else delete document.documentElement.dataset.theme;
-  themeDocs();
   find("meta[name=color-scheme]").content = chosen || "light dark";
   document.cookie = `theme=${chosen}; path=/; max-age=${chosen ? 31536000 : 0}; samesite=lax`;
   for (const button of form.querySelectorAll("button")) button.setAttribute("aria-pressed", button.value === theme);
@@ -28,4 +20,3 @@ document.addEventListener("submit", (event) => {
 
 // Data fixes has no theme of its own in its first tag.
 if (/^(dark|light)$/.test(find("meta[name=color-scheme]")?.content)) document.documentElement.dataset.theme = find("meta[name=color-scheme]").content;
-themeDocs();

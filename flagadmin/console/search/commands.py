@@ -7,6 +7,7 @@ from operator import itemgetter
 from django.urls import reverse
 from django.utils.http import urlencode
 
+from flagadmin.console.api_docs.operations import all_operations
 from flagadmin.console.navigation import THEMES, pages_of, sections_of
 from flagadmin.console.search.hits import Group, Hit, mark_words
 from flagadmin.core.db.matching import rank_of
@@ -39,13 +40,15 @@ SYNONYMS = {
     "Service accounts": ("bots", "machine users", "access"),
     "API tokens": ("keys", "secrets", "credentials", "access"),
     "Activity": ("audit log", "events", "changes", "history"),
-    "API": ("swagger", "openapi", "documentation", "curl"),
+    "API": ("openapi", "swagger", "operations", "documentation", "curl"),
     "Data fixes": ("admin", "raw records", "database"),
 }
 # Words that name an action on a flag; the others find the flag.
 VERBS = frozenset(
     {"archive", "evaluate", "edit", "turn", "on", "off", "switch", "enable", "disable", "delete"}
 )
+MAX_OPERATIONS = 4
+LAST = 100  # a rank that no row has
 MAX_HITS, MAX_HITS_ALONE = 6, 30  # among other kinds, and when only actions are shown
 
 
@@ -80,6 +83,20 @@ def action_group(caller: Caller, words: Words, flags: Iterable[Flag], *, alone: 
             for project in search_new_flag_projects(caller, words)[:MAX_HITS]
         ]
     return _group("actions", "Actions", "bolt", commands, words, MAX_HITS_ALONE if alone else MAX_HITS)
+
+
+def operation_group(words: Words) -> Group | None:
+    """Operations of the API, below everything else: their summaries have the words of all kinds."""
+    found = [operation for operation in all_operations() if operation.has(words)] if words else []
+    hits = [
+        Hit(
+            mark_words(operation.summary, words),
+            reverse("api-operation", args=[operation.id]),
+            f"{operation.method} {operation.path}",
+        )
+        for operation in found[:MAX_OPERATIONS]
+    ]
+    return Group("api", "API", "code", hits, len(hits), LAST) if hits else None
 
 
 def _group(

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponseBase
 
-from flagadmin.console.search.commands import action_group, page_group
+from flagadmin.console.search.commands import action_group, operation_group, page_group
 from flagadmin.console.search.hits import Group
 from flagadmin.console.search.kinds import KINDS, MAX_HITS
 from flagadmin.core.db.matching import words_of
@@ -50,6 +50,7 @@ class SearchPage(ConsolePage):
             groups_found += [kind.group(self.caller, words) for kind in KINDS[1:]]
         if not only_actions:
             groups_found.append(page_group(self.caller, words))
+            groups_found.append(operation_group(words))
         groups_found.append(action_group(self.caller, words, flags[:2], alone=only_actions))
         return sorted(filter(None, groups_found), key=lambda group: group.rank)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import jsonpatch
 import jsonpointer
+from drf_spectacular.utils import OpenApiExample
 from rest_framework import serializers
 
 from flagadmin.core.errors import ValidationError
@@ -41,6 +42,11 @@ class PatchOperation(Body):
         if not attrs[removed]:
             raise serializers.ValidationError({removed: "everything cannot be removed; replace it"})
         return attrs
+
+
+def patch_example(path: str, value: Any) -> OpenApiExample:
+    operation = {"op": "replace", "path": path, "value": value}
+    return OpenApiExample("Replace one value", [operation], request_only=True)
 
 
 def apply_patch(document: Any, operations: Any) -> Any:

@@ -5,6 +5,7 @@ An operation declares a 4xx response itself only to give a more specific descrip
 >>> @extend_schema(responses={200: None, 409: refusal(409, "Flags have tags of this type.")})
 """
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,6 +26,7 @@ NUMBERED = frozenset(
     }
 )
 """Ids that count rows: strings in an address, as the specification says, but of digits alone."""
+_SENTENCE_END = re.compile(r"(?<=[.:;])\s|\n\n")
 ETAG = {"schema": {"type": "string"}, "description": "For `If-Match` and `If-None-Match`."}
 
 
@@ -55,6 +57,10 @@ class ApiSchema(AutoSchema):
         ids: dict[str | None, str] = getattr(self.view, "operation_ids", {})
         return ids.get(getattr(self.view, "action", None)) or super().get_operation_id()
 
+    def get_summary(self) -> str:
+        """The first sentence of the description, or what of it stands before a colon or semicolon."""
+        return first_sentence(self.get_description())
+
     def get_tags(self) -> list[str]:
         return list(getattr(self.view, "tags", ())) or super().get_tags()
 
@@ -64,6 +70,15 @@ class ApiSchema(AutoSchema):
         if isinstance(answer, dict) and answer:
             answer = min(answer.items(), key=lambda item: str(item[0]))[1]
         return is_list_serializer(answer)
+
+    def _get_examples(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """An example of a list is that list: drf-spectacular would put it into another one."""
+        examples: dict[str, Any] = super()._get_examples(*args, **kwargs)
+        for example in examples.values():
+            match example.get("value"):
+                case [[*items]]:
+                    example["value"] = items
+        return examples
 
     def _get_parameters(self) -> list[dict[str, Any]]:
         parameters = super()._get_parameters()
@@ -91,6 +106,10 @@ class ApiSchema(AutoSchema):
         ):
             schema["maxItems"] = most
         return schema
+
+
+def first_sentence(description: str) -> str:
+    return " ".join(_SENTENCE_END.split(description, maxsplit=1)[0].split()).rstrip(".:;")
 
 
 class ApiKeyScheme(OpenApiAuthenticationExtension):

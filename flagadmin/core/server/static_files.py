@@ -16,7 +16,7 @@ from django.core.management import call_command
 
 from flagadmin.core.db.data_dir import give_to_owner_of
 
-NOT_SERVED = ["rest_framework", "redoc", "ext"]  # folders of libraries that no page refers to
+NOT_SERVED = ["rest_framework", "ext"]  # folders of libraries that no page refers to
 
 SOURCES = Path(__file__).parents[2] / "assets"
 JOINED = ("app.css", "app.js")

@@ -18,7 +18,7 @@ from flagadmin.management.commands.serve import check_free, local_url
 from groups.login.links import create_login_link
 from projects.models import Flag, Project
 
-BODY = '{"environment": "production", "projects": ["storefront"], "context": {"userId": "42"}}'
+BODY = '{"environments": ["production"], "projects": ["storefront"], "context": {"userId": "42"}}'
 
 
 class Command(BaseCommand):
@@ -85,5 +85,5 @@ in development and production, groups, roles, a service account, and application
 
   curl -s -H 'Authorization: {key}' -H 'Content-Type: application/json' \\
     -d '{body}' \\
-    {address}/api/admin/playground
+    {address}/api/admin/playground/advanced
 """

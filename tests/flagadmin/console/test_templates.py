@@ -20,7 +20,7 @@ LINES = 60
 INCLUDED = re.compile(r"""{% (?:include|extends) ["'](?P<folder>\w+)/""")
 SHARED = {"admin", "charts", "console", "includes"}
 FOLDERS = {  # of each app
-    "flagadmin": {"styleguide"},
+    "flagadmin": {"api_docs", "styleguide"},
     "groups": {"groups", "login", "people", "roles", "second_factor", "sessions", "sign_up"},
     "importer": {"importer"},
     "playground": {"playground", "saved_contexts", "user_runs"},

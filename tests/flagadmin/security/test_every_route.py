@@ -14,7 +14,11 @@ from tests.support.cast import client, make_project, make_token
 pytestmark = pytest.mark.exhaustive
 
 # DESIGN.md, "Errors by name": what answers without a key. The frontend API and OFREP answer CORS preflights besides.
-WITHOUT_A_KEY = {("get", "/api/openapi.json"), ("get", "/api/docs/")}
+WITHOUT_A_KEY = {
+    ("get", "/api/openapi.json"),
+    ("get", "/api/docs/"),
+    ("get", "/api/docs/<str:operation_id>/"),
+}
 
 API, ADMIN, SDK, FRONTEND, OFREP = (
     routes(prefix) for prefix in ("api/", "api/admin/", "api/client/", "api/frontend", "ofrep/")

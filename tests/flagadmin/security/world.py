@@ -32,6 +32,7 @@ from tests.support.cast import make_token, make_user
 
 # What stands for a placeholder, by what stands before it in the address. The first that fits counts.
 PLACES: tuple[tuple[str, str], ...] = (
+    (r"api/docs/$", "operation"),
     (r"projects/<\w+>/context/$", "project context field"),
     (r"context/$", "context field"),
     (r"if-saved/$", "form"),
@@ -204,6 +205,7 @@ def build(shop: Any) -> dict[str, Any]:
             name="basket", legal_values=values, project=shop
         ).name,
         "legal value": "gold",
+        "operation": "getProjects",
         "token": ids["of shop"],
         "personal token": ids["of somebody"],
         "service account token": ids["of robot"],

@@ -43,8 +43,3 @@ def test_a_failure_offers_another_try(monkeypatch, people):
     assert answer.status_code == 500
     assert "Try again" in page_text(answer)
     assert "UnknownError" not in answer.content.decode()
-
-
-def test_the_description_of_the_api_says_that_it_needs_javascript(browse):
-    html = browse("admin").get("/api/docs/").content.decode()
-    assert re.search(r'<noscript>.*needs JavaScript.*href="/api/openapi.json"', html, re.DOTALL)

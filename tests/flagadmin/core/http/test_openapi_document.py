@@ -6,7 +6,7 @@ import gzip
 import pytest
 from drf_spectacular.generators import SchemaGenerator
 
-from flagadmin.console import api_docs as description
+from flagadmin.console.api_docs import document as description
 from flagadmin.core.server import loop_routes
 from tests.support.cast import client
 

@@ -1,4 +1,4 @@
-"""The OpenAPI document, the documentation page, and the response for unknown API paths."""
+"""The OpenAPI document, who may call its operations, and the response for unknown API paths."""
 
 import asyncio
 import gzip
@@ -12,20 +12,14 @@ from django.utils.cache import get_conditional_response
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.renderers import OpenApiJsonRenderer
 from drf_spectacular.utils import extend_schema
-from drf_spectacular.views import SpectacularSwaggerSplitView
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from flagadmin.console.api_docs.callers import Callers, read_callers
 from flagadmin.core.errors import AuthenticationRequired, NotFound
 from flagadmin.core.http.compression import json_response
 from flagadmin.core.http.logs import without_secrets
-from flagadmin.core.http.middleware import CONTENT_SECURITY_POLICY
-from flagadmin.core.http.request_bodies import OrjsonRenderer
-from groups.authentication import ConsoleSessionAuthentication
-
-# Swagger UI needs inline styles, which no other page may use.
-SWAGGER_POLICY = CONTENT_SECURITY_POLICY + "; style-src 'self' 'unsafe-inline'"
 
 
 class OpenApiView(APIView):
@@ -43,9 +37,12 @@ class OpenApiView(APIView):
 
 
 class OpenApiDocument(NamedTuple):
+    """``callers``: who may call an operation, by its id. The document itself does not say."""
+
     body: bytes
     gzipped: bytes
     etag: str
+    callers: dict[str, Callers]
 
 
 PREPARE_AFTER = 10.0  # seconds after a worker's start
@@ -67,32 +64,11 @@ def openapi_document() -> OpenApiDocument:
 
 @cache
 def _openapi_document() -> OpenApiDocument:
-    schema = SchemaGenerator().get_schema(request=None, public=True)
+    generator = SchemaGenerator()
+    schema = generator.get_schema(request=None, public=True)
     body = OpenApiJsonRenderer().render(schema, None, {})
-    return OpenApiDocument(body, gzip.compress(body, mtime=0), f'"{hashlib.sha256(body).hexdigest()[:32]}"')
-
-
-@extend_schema(exclude=True)
-class SwaggerView(SpectacularSwaggerSplitView):
-    """Swagger UI from local files. Operations can be tried with a console session."""
-
-    authentication_classes = (ConsoleSessionAuthentication,)
-    permission_classes = ()
-    template_name = "console/api_docs.html"
-    url_name = "openapi"
-
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        response: Response = super().get(request, *args, **kwargs)
-        response.headers["Content-Security-Policy"] = SWAGGER_POLICY
-        return response
-
-    def handle_exception(self, exc: Exception) -> Response:
-        # The view's renderer would render error records as HTML.
-        self.request.accepted_renderer, self.request.accepted_media_type = (
-            OrjsonRenderer(),
-            "application/json",
-        )
-        return super().handle_exception(exc)
+    etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+    return OpenApiDocument(body, gzip.compress(body, mtime=0), etag, read_callers(generator, schema))
 
 
 @extend_schema(exclude=True)

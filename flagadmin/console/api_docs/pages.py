@@ -1,0 +1,182 @@
+"""/api/docs/: the API's operations by subject, and a page for each. They need no login, as the document needs none."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
+from django.urls import reverse
+from django.utils.decorators import method_decorator
+from django.utils.html import format_html, format_html_join
+from django.utils.http import urlencode
+from django.utils.safestring import SafeString, mark_safe
+from django.utils.text import slugify
+from django.views.decorators.cache import never_cache
+from django.views.decorators.csrf import ensure_csrf_cookie
+from django.views.decorators.gzip import gzip_page
+from django.views.generic.base import ContextMixin, TemplateResponseMixin, View
+from rest_framework.permissions import SAFE_METHODS
+
+from flagadmin.console.api_docs.calls import Call, as_curl, as_json, as_python, filled_path, path_value
+from flagadmin.console.api_docs.document import openapi_document
+from flagadmin.console.api_docs.operations import (
+    Operation,
+    all_operations,
+    by_subject,
+    find_operation,
+    read_document,
+)
+from flagadmin.console.api_docs.shapes import example_of, limits_of, shape_of, type_of
+from flagadmin.core.http.openapi import first_sentence
+from groups.console import not_allowed
+
+STREAM = "text/event-stream"
+
+
+@method_decorator([gzip_page, never_cache], name="dispatch")
+class OpenPage(TemplateResponseMixin, ContextMixin, View):
+    def http_method_not_allowed(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        raise not_allowed(["GET", "HEAD"])
+
+    def head(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        return self.get(request, *args, **kwargs)
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        raise NotImplementedError
+
+
+class OperationsPage(OpenPage):
+    """``?q=`` narrows it to the operations that have every word."""
+
+    template_name = "api_docs/operations.html"
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        text = request.GET.get("q", "").strip()
+        subjects = by_subject(text)
+        context = self.get_context_data(
+            title="API",
+            q=text,
+            subjects=subjects,
+            total=sum(len(operations) for _, operations in subjects),
+            address=request.build_absolute_uri("/").rstrip("/"),
+        )
+        return self.render_to_response(context)
+
+
+@method_decorator(ensure_csrf_cookie, name="dispatch")
+class OperationPage(OpenPage):
+    """One operation: who may call it, what it takes and answers, examples, and a form that sends a request."""
+
+    template_name = "api_docs/operation.html"
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        operation = find_operation(kwargs["operation_id"])
+        if operation is None:
+            query = urlencode({"q": kwargs["operation_id"]})
+            return HttpResponseRedirect(f"{reverse('docs')}?{query}")
+        return self.render_to_response(self.get_context_data(**describe(request, operation)))
+
+
+def describe(request: HttpRequest, operation: Operation) -> dict[str, Any]:
+    document = read_document()
+    described = document["paths"][operation.path][operation.method.lower()]
+    callers = openapi_document().callers[operation.id]
+    parameters = described.get("parameters", [])
+    media, content = only_content(described.get("requestBody", {}))
+    body = body_example(document, content) if "json" in media else None
+    path = filled_path(operation.path, parameters)
+    header = "Authorization" if callers.tokens else ""
+    call = Call(operation.method, request.build_absolute_uri(path), media, body, header)
+    answers = list(describe_answers(document, described["responses"]))
+    listed = reverse("docs")
+    return {
+        "title": operation.summary,
+        "crumbs": [("API", listed), (operation.subject, f"{listed}#{slugify(operation.subject)}")],
+        "operation": operation,
+        "description": as_html(without_summary(described.get("description", ""), operation.summary)),
+        "callers": callers,
+        "parameters": [describe_parameter(document, operation.path, one) for one in parameters],
+        "media": media,
+        "is_json": body is not None,
+        "body": shape_of(document, content["schema"]) if content else None,
+        "example_text": as_json(body),
+        "curl": "",
+        "curl_command": as_curl(call),
+        "python": as_python(call),
+        "answers": [answer for answer in answers if answer["status"] < "400"],
+        "refusals": [answer for answer in answers if answer["status"] >= "400"],
+        "others": [one for one in all_operations() if one.subject == operation.subject],
+        "can_be_tried": body is not None or not (media or any(one["media"] == STREAM for one in answers)),
+        "is_write": operation.method not in SAFE_METHODS,
+    }
+
+
+def describe_parameter(
+    document: Mapping[str, Any], path: str, parameter: Mapping[str, Any]
+) -> dict[str, Any]:
+    schema = parameter["schema"]
+    return {
+        "name": parameter["name"],
+        "place": parameter["in"],
+        "type": type_of(document, schema),
+        "text": parameter.get("description", ""),
+        "limits": limits_of(schema),
+        "is_required": parameter.get("required", False),
+        "example": path_value(path, parameter["name"]) if parameter["in"] == "path" else "",
+    }
+
+
+def only_content(described: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+    """The media type and what it says of it; ("", {}) without a body."""
+    contents: Mapping[str, Mapping[str, Any]] = described.get("content", {})
+    return next(iter(contents.items()), ("", {}))
+
+
+def body_example(document: Mapping[str, Any], content: Mapping[str, Any]) -> Any:
+    given = next((one["value"] for one in content.get("examples", {}).values()), None)
+    return example_of(document, content["schema"]) if given is None else given
+
+
+def describe_answers(document: Mapping[str, Any], responses: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    for status, response in sorted(responses.items()):
+        media, content = only_content(response)
+        is_json = media == "application/json"
+        yield {
+            "status": status,
+            "phrase": HTTPStatus(int(status)).phrase,
+            "text": response.get("description", ""),
+            "media": media,
+            "shape": shape_of(document, content["schema"]) if is_json else None,
+            "example_text": as_json(body_example(document, content)) if is_json else "",
+        }
+
+
+def without_summary(description: str, summary: str) -> str:
+    """The description, unless its first sentence is the summary: then what comes after that."""
+    if first_sentence(description) != summary:
+        return description
+    return re.sub(r"\A(?:[^.:;]|[.:;](?!\s|\Z))*[.:;]?\s*", "", description)
+
+
+def as_html(text: str) -> SafeString:
+    """Paragraphs, lists (``* …``) and code in backticks, which is all that descriptions have."""
+    return format_html_join(
+        "", "{}", ((_block(block),) for block in re.split(r"\n{2,}", text.strip()) if block)
+    )
+
+
+def _block(block: str) -> SafeString:
+    if block.startswith("* "):
+        items = re.split(r"\n?^\* ", block, flags=re.MULTILINE)[1:]
+        return format_html(
+            "<ul>{}</ul>", format_html_join("", "<li>{}</li>", ((_inline(item),) for item in items))
+        )
+    return format_html("<p>{}</p>", _inline(block))
+
+
+def _inline(text: str) -> SafeString:
+    parts: Sequence[str] = re.split(r"``?([^`]+)``?", text)
+    opened = (mark_safe("<code>"), mark_safe("</code>"))
+    wrapped = ((*opened, part) if odd % 2 else ("", "", part) for odd, part in enumerate(parts))
+    return format_html_join("", "{0}{2}{1}", wrapped)

@@ -1,0 +1,177 @@
+"""The shape of a body, as a tree of its members, and an example made from it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from flagadmin.console.api_docs.operations import KINDS, alternatives, resolve
+
+Schema = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """``name`` is "" for a body that is no object, such as a list of strings."""
+
+    name: str
+    type: str
+    text: str = ""
+    limits: str = ""
+    is_required: bool = False
+    members: Sequence["Member"] = ()
+
+
+def shape_of(document: Schema, schema: Schema) -> Member:
+    return _member(document, "", schema, frozenset(), is_required=False)
+
+
+def _member(
+    document: Schema, name: str, schema: Schema, above: frozenset[str], *, is_required: bool
+) -> Member:
+    """``above`` are the names of the schemas around it: one that contains itself is not unfolded again."""
+    inner, names = _object_in(document, schema)
+    members: list[Member] = []
+    if not names & above:
+        required = inner.get("required", ())
+        members = [
+            _member(document, key, member, above | names, is_required=key in required)
+            for key, member in inner.get("properties", {}).items()
+        ]
+    return Member(
+        name,
+        type_of(document, schema),
+        schema.get("description", ""),
+        limits_of(schema),
+        is_required,
+        members,
+    )
+
+
+def _object_in(document: Schema, schema: Schema) -> tuple[Schema, frozenset[str]]:
+    """The object that a schema is, lists or maps names to, and the names of the schemas on the way there."""
+    names: set[str] = set()
+    while True:
+        schema, name = resolve(document, schema)
+        names |= {name} if name else set()
+        inner = next(alternatives(schema), None)
+        if inner is None and "properties" not in schema:
+            inner = schema.get("items") or schema.get("additionalProperties")
+        if not isinstance(inner, Mapping) or not inner:
+            return schema, frozenset(names)
+        schema = inner
+
+
+def type_of(document: Schema, schema: Schema) -> str:
+    """In words: ``string``, ``list of object``, ``one of on, off``, ``integer or null``."""
+    schema, _ = resolve(document, schema)
+    several = [type_of(document, one) for kind in KINDS for one in schema.get(kind, ())]
+    if several:
+        return " or ".join(dict.fromkeys(several))
+    if "enum" in schema:
+        return "one of " + ", ".join("null" if value is None else str(value) for value in schema["enum"])
+    names = schema.get("type", "any")
+    return " or ".join(
+        _type_named(document, schema, name) for name in ([names] if isinstance(names, str) else names)
+    )
+
+
+def _type_named(document: Schema, schema: Schema, name: str) -> str:
+    if name == "array":
+        return f"list of {type_of(document, schema.get('items', {}))}"
+    if name == "object" and isinstance(values := schema.get("additionalProperties"), Mapping) and values:
+        return f"object of {type_of(document, values)}"
+    return "date and time" if schema.get("format") == "date-time" else name
+
+
+_LIMITS = (
+    ("minLength", "at least {} characters"),
+    ("maxLength", "at most {} characters"),
+    ("minimum", "at least {}"),
+    ("maximum", "at most {}"),
+    ("maxItems", "at most {} items"),
+    ("pattern", "matches {}"),
+    ("default", "default {}"),
+)
+
+
+def limits_of(schema: Schema) -> str:
+    """``at most 100 characters; default 5``; nothing of limits that nobody reaches, such as one character at least."""
+    said = [
+        words.format(f"{schema[key]:,}" if type(schema[key]) is int else orjson.dumps(schema[key]).decode())
+        for key, words in _LIMITS
+        if schema.get(key) is not None and not (key == "minLength" and schema[key] == 1)
+    ]
+    return "; ".join(said)
+
+
+# What the members of a generated example are, where their name says more than their type.
+_VALUES: dict[str, Any] = {
+    "name": "new-checkout",
+    "appName": "web-shop",
+    "constraints": [],
+    "contextName": "country",
+    "email": "kari@example.com",
+    "environment": "production",
+    "environments": ["production"],
+    "feature": "new-checkout",
+    "features": ["new-checkout"],
+    "instanceId": "web-shop-1",
+    "newProjectId": "other",
+    "operator": "IN",
+    "password": "a long passphrase",
+    "project": "default",
+    "projectId": "default",
+    "tagType": "simple",
+    "url": "https://example.com/new-checkout",
+    "userId": 1,
+    "username": "kari",
+    "value": "new-checkout",
+    "values": ["NO"],
+}
+
+
+def example_of(document: Schema, schema: Schema, name: str = "") -> Any:
+    """A small value that the schema allows: of an object what is required, or else its first members."""
+    schema, _ = resolve(document, schema)
+    if name in _VALUES and fits(document, schema, _VALUES[name]):
+        return _VALUES[name]
+    for key in ("example", "const", "default"):
+        if schema.get(key) is not None:
+            return schema[key]
+    if "enum" in schema:
+        return schema["enum"][0]
+    if several := list(alternatives(schema)):
+        return example_of(document, several[0], name)
+    kind = type_of(document, schema)
+    if "properties" in schema:
+        return _object_example(document, schema)
+    if kind.startswith("list of"):
+        return [example_of(document, schema["items"], name)] if schema.get("items") else []
+    return next((value for prefix, value in _OF_TYPE if kind.startswith(prefix)), {})
+
+
+_OF_TYPE: tuple[tuple[str, Any], ...] = (
+    ("string", "text"),
+    ("date and time", "2026-11-23T09:00:00Z"),
+    ("integer", 1),
+    ("number", 1),
+    ("boolean", True),
+)
+_FIRST_MEMBERS = 2
+
+
+def _object_example(document: Schema, schema: Schema) -> dict[str, Any]:
+    members = {key: one for key, one in schema["properties"].items() if not one.get("readOnly")}
+    shown = [key for key in members if key in schema.get("required", ())] or list(members)[:_FIRST_MEMBERS]
+    return {key: example_of(document, members[key], key) for key in shown}
+
+
+def fits(document: Schema, schema: Schema, value: Any) -> bool:
+    """Whether the type is that of the value, as far as an example needs it."""
+    names = {bool: "boolean", int: "integer", str: "string", list: "list", dict: "object"}
+    kinds = type_of(document, schema).split(" or ")
+    if isinstance(value, list) and value:
+        return any(kind.startswith(f"list of {names[type(value[0])]}") for kind in kinds)
+    return any(kind.startswith((names[type(value)], "any")) for kind in kinds)
