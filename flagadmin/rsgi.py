@@ -166,7 +166,7 @@ def _check_known(environ: dict[str, Any]) -> None:
 
 def _answer(environ: dict[str, Any], protocol: Any | None) -> tuple[Ready, Any]:
     """Runs the WSGI application, in a thread. Returns its answer, which was sent if there is a ``protocol``, and
-    Django's response.
+    Django's response. Unsent, the body of a response with a ``stream`` is still to be read from that.
     """
     begun: list[Any] = []
 
@@ -177,7 +177,8 @@ def _answer(environ: dict[str, Any], protocol: Any | None) -> tuple[Ready, Any]:
     if REFUSED in environ:
         begun[1].append(("connection", "close"))  # the body is not received
     try:
-        ready = Ready(begun[0], begun[1], b"".join(response))
+        body = b"" if protocol is None and hasattr(response, "stream") else b"".join(response)
+        ready = Ready(begun[0], begun[1], body)
         if protocol:
             _send(protocol, ready)
     finally:

@@ -1,6 +1,6 @@
 """A JSON body that is put together from chunks when it is first needed."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from threading import Lock
 
 from flagadmin.core.http.gzip_member import gzip_member
@@ -26,6 +26,11 @@ class ChunkedBody:
             if len(body) <= MAX_KEPT:
                 self._body = body
             return body
+
+    def parts(self) -> Iterator[bytes]:
+        """What the body is joined from."""
+        for chunk in self._chunks:
+            yield from chunk.parts()
 
     @property
     def gzipped(self) -> bytes:

@@ -6,7 +6,7 @@ Where a chunk begins depends on the flags alone and not on earlier answers, so t
 import zlib
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from flagadmin.core.http.gzip_member import Deflated, deflated
@@ -29,6 +29,14 @@ class Chunk:
     @property
     def raw(self) -> bytes:
         return self.opening + b",".join(self.texts)
+
+    def parts(self) -> Iterator[bytes]:
+        """What ``raw`` is joined from."""
+        yield self.opening
+        for at, text in enumerate(self.texts):
+            if at:
+                yield b","
+            yield text
 
     @property
     def deflated(self) -> Deflated:

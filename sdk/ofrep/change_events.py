@@ -80,7 +80,7 @@ class ChangeEvents:
         version = state.version
         told = event("message", REFETCH, identifier=version)
         for listener in listeners:
-            if listener.version != version:
+            if listener.version != version and not listener.stream.is_busy:
                 listener.version = version
                 await listener.stream.send(told)
 

@@ -4,13 +4,13 @@ This is the beginning of it. The event loop keeps the response open (``flagadmin
 without one, as under another server, it ends, and the client connects again.
 """
 
-from django.http import HttpResponse
+from django.http import StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
 
 from flagadmin.core.db.replica import read_for_sdks
 from flagadmin.core.http.openapi import refusal
-from flagadmin.core.server.event_streams import CONTENT_TYPE, event, streams
+from flagadmin.core.server.event_streams import CONTENT_TYPE, event_parts, streams
 from groups.authentication import ApiRequest
 from sdk.base import ClientView, token_of
 from sdk.delta.api import is_id
@@ -47,7 +47,7 @@ class StreamingView(ClientView):
         },
         examples=[OpenApiExample("Events", value=EXAMPLE, response_only=True, status_codes=["200"])],
     )
-    def get(self, request: ApiRequest) -> HttpResponse:
+    def get(self, request: ApiRequest) -> StreamingHttpResponse:
         """Send what changes in the flags that the token can read, as server-sent events.
 
         `unleash-connected` comes first, with everything (a `hydration`) or with what was missed since
@@ -57,15 +57,15 @@ class StreamingView(ClientView):
         streams.check_room()
         return read_for_sdks(lambda using: self._answer(request, using=using))
 
-    def _answer(self, request: ApiRequest, *, using: str) -> HttpResponse:
+    def _answer(self, request: ApiRequest, *, using: str) -> StreamingHttpResponse:
         token = token_of(request)
         scope, revisions = read_scope(token, using=using)
         state = states.get(scope)
         state.bring_up_to_date(revisions, using=using)
         known = request.headers.get(HEADER, "").strip()
         version, events = state.events(int(known) if is_id(known) else None)
-        response = HttpResponse(
-            event(CONNECTED, events.body if events else NOTHING, identifier=version),
+        response = StreamingHttpResponse(
+            event_parts(CONNECTED, events.parts() if events else [NOTHING], identifier=version),
             content_type=CONTENT_TYPE,
         )
         response["Cache-Control"] = "no-store"

@@ -37,9 +37,10 @@ async def _update(scope: Scope, listeners: Collection[Listener]) -> None:
     steps = await asyncio.get_running_loop().run_in_executor(_threads, _steps, scope, list(by_version))
     for version, (next_version, data) in steps.items():
         for listener in by_version[version]:
-            listener.version = next_version
-            if data is not None:
-                await listener.stream.send(data)
+            if not listener.stream.is_busy:
+                listener.version = next_version
+                if data is not None:
+                    await listener.stream.send(data)
 
 
 def _steps(scope: Scope, versions: Iterable[int | None]) -> dict[int | None, Step]:

@@ -66,8 +66,9 @@ Update = Callable[[Scope, Collection[Listener]], Awaitable[None]]
 class TokenStreams:
     """The streams of this worker that are told the same way. ``update`` tells those of a scope what they lack.
 
-    It is called when a stream is opened and when projects of the scope have changed, not twice at once for a
-    scope, and again after a second if it fails. All methods are called in the worker's event loop.
+    It is called when a stream is opened, when projects of the scope have changed, and for streams that were busy
+    then, when their clients have read enough; not twice at once for a scope, and again after a second if it fails.
+    All methods are called in the worker's event loop.
     """
 
     def __init__(self, watcher: Watcher, update: Update) -> None:
@@ -85,6 +86,7 @@ class TokenStreams:
     def opened(self, subscription: Subscription, stream: EventStream) -> Callable[[], None]:
         """Adds a stream. The result removes it."""
         listener = Listener(stream, subscription)
+        stream.when_read = lambda: self.bring_up_to_date(subscription.scope)
         self._listeners.setdefault(subscription.scope, set()).add(listener)
         if not self._watcher.use(subscription.token):
             stream.end(retry(TOO_MANY_TOKENS))
@@ -132,7 +134,10 @@ class TokenStreams:
         try:
             while scope in self._outdated:
                 self._outdated.discard(scope)
-                if listeners := list(self._listeners.get(scope, ())):
+                listeners = [
+                    listener for listener in self._listeners.get(scope, ()) if not listener.stream.is_busy
+                ]
+                if listeners:
                     try:
                         await self._update(scope, listeners)
                     except Exception:

@@ -6,7 +6,8 @@ beginning of it. All methods are called in the worker's event loop, and hold no 
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import Any
 
 from django.conf import settings
@@ -17,7 +18,7 @@ from flagadmin.core.metrics.processes import process_name
 from flagadmin.core.metrics.sampling import sampled
 from flagadmin.core.server.loop_routes import StreamRequest
 from flagadmin.core.server.open_files import left_for_streams
-from flagadmin.core.server.sockets import end_slow_readers
+from flagadmin.core.server.sockets import connections
 
 CONTENT_TYPE = "text/event-stream"
 # A comment. The Python SDK gives a connection up that is silent for 30 s.
@@ -26,9 +27,12 @@ KEEP_ALIVE_SECONDS = 25
 # Milliseconds: when the clients of a worker that stops connect again, not all at once, and after other ends.
 RECONNECT_SPREAD = (500, 2_500)
 RECONNECT = 2_000
-# What a client has not read stays in memory. Beside its largest event, it may be this much.
-UNREAD_BYTES = 4_000_000
-CHECKED_BYTES = 1_000_000
+# Granian keeps a copy of what it is given until the client takes it. A stream gives it no more than this before the
+# client has read everything else, in pieces of that size, and ends if reading takes longer.
+UNREAD_BYTES = 262_144
+PIECE_BYTES = 65_536
+READ_SECONDS = 30.0
+LOOKS = (0.002, 0.5)  # seconds between looks at what has been read, at first and at most
 RETRY_AFTER = 30  # seconds, for clients that are refused
 GONE = (RuntimeError, ConnectionError)  # of Granian: RSGIProtocolClosed
 
@@ -38,13 +42,34 @@ EVENTS = Counter("flagadmin_stream_events_total", "Events sent to streams.")
 
 def event(name: str, data: bytes, *, identifier: object = None) -> bytes:
     """An event. ``data`` is one line."""
+    return b"".join(event_parts(name, [data], identifier=identifier))
+
+
+def event_parts(name: str, data: Iterable[bytes], *, identifier: object = None) -> Iterator[bytes]:
+    """An event whose data are put together only as they are sent. No generator: Django would close it before that."""
     numbered = b"" if identifier is None else b"id: %b\n" % str(identifier).encode()
-    return b"event: %b\n%bdata: %b\n\n" % (name.encode(), numbered, data)
+    return chain([b"event: %b\n%bdata: " % (name.encode(), numbered)], data, [b"\n\n"])
 
 
 def retry(milliseconds: int) -> bytes:
     """Tells the client how long to wait before it connects again."""
     return b"retry: %d\n\n" % milliseconds
+
+
+def _cut(parts: Iterable[bytes]) -> Iterator[bytes]:
+    """Pieces of at most PIECE_BYTES: parts may be tiny, or megabytes that many streams share."""
+    piece = bytearray()
+    for part in parts:
+        at, view = 0, memoryview(part)
+        while at < len(part):
+            taken = view[at : at + PIECE_BYTES - len(piece)]
+            piece += taken
+            at += len(taken)
+            if len(piece) == PIECE_BYTES:
+                yield bytes(piece)
+                piece.clear()
+    if piece:
+        yield bytes(piece)
 
 
 class EventStream:
@@ -54,40 +79,77 @@ class EventStream:
         self._request = request
         self._transport: Any = None
         self.client: str = request.scope.client
-        self._sent = 0  # bytes
-        self._checked = 0  # bytes sent when it was last seen how much the client has read
-        self._largest = 0  # bytes of an event: nobody is expected to read it at once
+        self._unread = 0  # bytes given to Granian since the client had read everything
+        self._sending: asyncio.Task[None] | None = None
         self._ended: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self.when_read: Callable[[], object] = lambda: None
+        """Called when the stream is no longer busy."""
 
     @property
     def is_open(self) -> bool:
         return not self._ended.done()
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether the client has yet to read so much that nothing more may be sent."""
+        return self._sending is not None
+
     async def send(self, data: bytes) -> None:
-        """Sends whole events. Never waits for the client: Granian keeps what it has not yet read."""
+        """Sends whole events. Never waits for the client: the stream is busy until it has read enough."""
+        assert not self.is_busy
         if self.is_open:
             if data is not KEEP_ALIVE:
                 EVENTS.inc()
-            self._sent += len(data)
-            self._largest = max(self._largest, len(data))
-            try:
-                await self._transport.send_bytes(data)
-            except GONE:
-                self.end()
+            if self._unread + len(data) > UNREAD_BYTES:
+                self._send_as_read([data])
+            else:
+                try:
+                    await self._give(data)
+                except GONE:
+                    self.end()
 
-    def bytes_to_confirm(self) -> int:
-        """How many bytes the client must have read by now; 0 if so little was sent that it need not be checked."""
-        if self._sent - self._checked < CHECKED_BYTES:
-            return 0
-        self._checked = self._sent
-        return max(0, self._sent - self._largest - UNREAD_BYTES)
+    async def _give(self, data: bytes) -> None:
+        self._unread += len(data)
+        await self._transport.send_bytes(data)
+
+    def _send_as_read(self, parts: Iterable[bytes]) -> None:
+        self._sending = asyncio.ensure_future(self._give_as_read(parts))
+
+    async def _give_as_read(self, parts: Iterable[bytes]) -> None:
+        try:
+            for piece in _cut(parts):
+                if self._unread + len(piece) > UNREAD_BYTES:
+                    await self._until_read()
+                await self._give(piece)
+        except TimeoutError:
+            connections.reset(self.client)
+            self.end()
+        except GONE:
+            self.end()
+        else:
+            self._sending = None
+            if self.is_open:
+                self.when_read()
+
+    async def _until_read(self) -> None:
+        """Raises TimeoutError after READ_SECONDS."""
+        pause, most = LOOKS
+        async with asyncio.timeout(READ_SECONDS):
+            while True:
+                await asyncio.sleep(pause)  # what was just given may not have reached the kernel yet
+                if not await connections.count_unread(self.client):
+                    break
+                pause = min(2 * pause, most)
+        self._unread = 0
 
     def end(self, farewell: bytes = b"") -> None:
         if self.is_open:
-            self._ended.set_result(farewell)
+            self._ended.set_result(
+                b"" if self.is_busy else farewell
+            )  # an event is not interrupted by another
 
     async def begin(self) -> Any | None:
-        """Sends Django's answer. Returns its response's ``stream``; None if it has none, and the answer was all.
+        """Begins to send Django's answer. Returns its response's ``stream``, or None: then the answer was all.
 
         On its own, so that nothing of the answer is kept for as long as the response is open.
         """
@@ -98,8 +160,8 @@ class EventStream:
             return None
         headers = [header for header in ready.headers if header[0].lower() != "content-length"]
         self._transport = self._request.protocol.response_stream(ready.status, headers)
-        await self.send(retry(RECONNECT))
-        await self.send(ready.body)
+        EVENTS.inc()
+        self._send_as_read(chain([retry(RECONNECT)], response))
         return subscription
 
     async def until_ended(self) -> None:
@@ -113,6 +175,8 @@ class EventStream:
         finally:
             self.end()
             disconnect.cancel()
+            if self._sending:
+                self._sending.cancel()
             self._transport = None
 
 
@@ -140,41 +204,33 @@ class EventStreams:
     ) -> None:
         """Sends Django's answer, and if its response has a ``stream``, keeps the response open.
 
-        ``opened(response.stream, stream)`` may then send to the stream; what it returns is called at the end.
+        ``opened(response.stream, stream)`` is called when the client has read most of the answer. It may then send to
+        the stream, and replace ``when_read``; what it returns is called at the end.
         """
         stream = EventStream(request)
         subscription = await stream.begin()
         if subscription is None:
             return
+        closed: list[Callable[[], object]] = []
+        stream.when_read = lambda: closed.append(opened(subscription, stream))
         bucket = min(self._buckets, key=len)
         bucket.add(stream)
         self._drain_on(request.stopping)
-        closed = opened(subscription, stream)
         try:
             await stream.until_ended()
         finally:
             bucket.discard(stream)
-            closed()
+            for close in closed:
+                close()
 
     async def keep_alive(self) -> None:
-        """A task of the event loop. Each stream gets a comment every KEEP_ALIVE_SECONDS; slow readers are ended."""
+        """A task of the event loop. Each stream gets a comment every KEEP_ALIVE_SECONDS, unless it is busy."""
         while True:
             for bucket in self._buckets:
                 await asyncio.sleep(1)
                 for stream in list(bucket):
-                    await stream.send(KEEP_ALIVE)
-                await self._end_slow_readers()
-
-    async def _end_slow_readers(self) -> None:
-        """Granian keeps all that a client has not read: one that reads a little would take more and more."""
-        least = {
-            stream.client: confirmed
-            for bucket in self._buckets
-            for stream in bucket
-            if (confirmed := stream.bytes_to_confirm())
-        }
-        if least:
-            await asyncio.to_thread(end_slow_readers, least)
+                    if not stream.is_busy:
+                        await stream.send(KEEP_ALIVE)
 
     def _drain_on(self, stopping: asyncio.Event) -> None:
         if self._draining is None or self._draining.done():

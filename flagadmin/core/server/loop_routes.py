@@ -54,7 +54,8 @@ class StreamRequest:
     """``scope`` and ``protocol`` are Granian's (RSGI).
 
     ``stopping`` is set when the worker stops: the handler must then end its response soon. ``ask`` returns what
-    Django answers, and Django's own response object, without sending anything; ``send`` sends an answer.
+    Django answers, and Django's own response object, without sending anything; if that has a ``stream``, the body is
+    to be read from it. ``send`` sends an answer.
     """
 
     scope: Any

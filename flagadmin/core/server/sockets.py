@@ -1,11 +1,15 @@
 """What Granian does not offer for its TCP connections: a timeout for clients that read nothing, and what they read."""
 
+import asyncio
 import os
 import socket
 import stat
 import struct
-from collections.abc import Iterator, Mapping
+import sys
+import termios
+from collections.abc import Iterator
 from contextlib import suppress
+from fcntl import ioctl
 
 SECONDS_WITHOUT_READING = 30
 
@@ -23,40 +27,77 @@ def drop_stalled_readers() -> bool:
     return is_listening
 
 
-def end_slow_readers(allowed: Mapping[str, int]) -> set[str]:
-    """Ends connections of which the client has confirmed fewer bytes than ``allowed`` says, and returns those.
+class Connections:
+    """This process's TCP connections by their client, ``"address:port"``."""
 
-    Clients are given as ``"address:port"``. Looks at all open files: call it in a thread.
-    """
-    ended = set()
-    for connection in _list_sockets():
-        with connection, suppress(OSError):
-            address, port = connection.getpeername()[:2]
-            for client in (f"{address}:{port}", f"[{address}]:{port}"):
-                if client in allowed and _count_confirmed_bytes(connection) < allowed[client]:
-                    # Reset when it is closed, so that the kernel need not keep what was not read either.
-                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-                    connection.shutdown(socket.SHUT_RDWR)
-                    ended.add(client)
-    return ended
+    def __init__(self) -> None:
+        self._descriptors: dict[str, int] = {}
+        self._looking: asyncio.Future[None] | None = None
+
+    async def count_unread(self, client: str) -> int:
+        """The bytes sent to the client that it has not acknowledged; 0 if it has no TCP connection."""
+        for _ in range(2):  # another's look may have begun before this connection was there
+            if (unread := self._ask(client)) is not None:
+                return unread
+            if self._looking is None or self._looking.done():
+                self._looking = asyncio.ensure_future(asyncio.to_thread(self._look))
+            await asyncio.shield(self._looking)
+        return self._ask(client) or 0
+
+    def reset(self, client: str) -> None:
+        """Ends the connection, so that neither this process nor the kernel keeps what was not read."""
+        with suppress(OSError), self._duplicate(client) as connection:
+            if _is_client(connection, client):
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                connection.shutdown(socket.SHUT_RDWR)
+
+    def _ask(self, client: str) -> int | None:
+        """None if it is not known which connection is the client's."""
+        if client not in self._descriptors:
+            return None
+        try:
+            with self._duplicate(client) as connection:
+                if not _is_client(connection, client):
+                    return None
+                unread = ioctl(connection, termios.TIOCOUTQ, bytes(4))
+                return int.from_bytes(unread, sys.byteorder)
+        except OSError:
+            return None
+
+    def _duplicate(self, client: str) -> socket.socket:
+        return socket.socket(fileno=os.dup(self._descriptors.get(client, -1)))
+
+    def _look(self) -> None:
+        """Goes through all open files, in a thread."""
+        found = {}
+        for descriptor, connection in _list_sockets():
+            with connection, suppress(OSError):
+                found.update(dict.fromkeys(_clients_of(connection), descriptor))
+        self._descriptors = found
 
 
-def _count_confirmed_bytes(connection: socket.socket) -> int:
-    """The bytes that the other side has acknowledged since the connection was made (tcpi_bytes_acked, Linux)."""
-    info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 128)
-    return int(struct.unpack_from("=Q", info, 120)[0])
+def _is_client(connection: socket.socket, client: str) -> bool:
+    return connection.family != socket.AF_UNIX and client in _clients_of(connection)
+
+
+def _clients_of(connection: socket.socket) -> tuple[str, str]:
+    address, port = connection.getpeername()[:2]
+    return f"{address}:{port}", f"[{address}]:{port}"
+
+
+connections = Connections()
 
 
 def _list_listeners() -> Iterator[socket.socket]:
-    for connection in _list_sockets():
+    for _, connection in _list_sockets():
         if connection.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
             yield connection
         else:
             connection.close()
 
 
-def _list_sockets() -> Iterator[socket.socket]:
-    """This process's TCP sockets, each as a duplicate that the caller closes."""
+def _list_sockets() -> Iterator[tuple[int, socket.socket]]:
+    """This process's TCP sockets: the descriptor, and a duplicate that the caller closes."""
     for name in os.listdir("/proc/self/fd"):
         try:
             descriptor = os.dup(int(name))
@@ -69,4 +110,4 @@ def _list_sockets() -> Iterator[socket.socket]:
         if connection.family == socket.AF_UNIX:
             connection.close()
         else:
-            yield connection
+            yield int(name), connection

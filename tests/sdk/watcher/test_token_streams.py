@@ -1,7 +1,7 @@
 """Streams of tokens: which are told, and which are ended when their token is no longer what it was."""
 
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -24,6 +24,8 @@ OF_SHOP = replace(TOKEN, all_projects=False, scopes=((1, "shop"),))
 class Stream:
     def __init__(self) -> None:
         self.ended: list[bytes] = []
+        self.is_busy = False
+        self.when_read: Callable[[], object] = lambda: None
 
     def end(self, farewell: bytes = b"") -> None:
         self.ended.append(farewell)
@@ -89,6 +91,21 @@ def test_streams_are_told_of_changes_in_their_projects() -> None:
         world.close[1]()
         assert await world.changes(revisions={"shop": 4}) == []
         assert (world.all.ended, world.shop.ended) == ([], [])
+
+    run(work)
+
+
+def test_a_busy_stream_is_told_when_its_client_has_read_enough() -> None:
+    async def work() -> None:
+        world = World()
+        await world.all_told()
+        world.shop.is_busy = True
+        assert await world.changes(revisions={"shop": 2, "docs": 1}) == [EVERYTHING]
+        world.shop.is_busy = False
+        world.told.scopes.clear()
+        world.shop.when_read()
+        await world.all_told()
+        assert world.told.scopes == [SHOP]
 
     run(work)
 

@@ -1,17 +1,20 @@
 """Responses that stay open: how they begin, are kept alive, and end."""
 
 import asyncio
+import socket
 from collections.abc import Callable
+from contextlib import closing, suppress
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from django.http import HttpResponse, StreamingHttpResponse
 
 from flagadmin.core.errors import TooManyRequests
 from flagadmin.core.server import event_streams, open_files
 from flagadmin.core.server.event_streams import KEEP_ALIVE, EventStream, EventStreams, event, retry
 from flagadmin.core.server.loop_routes import Ready, StreamRequest
-from tests.support.event_loop import run
+from tests.support.event_loop import run, until
 
 HEADERS = [("content-type", "text/event-stream"), ("Content-Length", "3")]
 
@@ -49,7 +52,11 @@ class Client:
         self.stream: EventStream | None = None
 
         async def ask() -> tuple[Ready, Any]:
-            return Ready(200, HEADERS, b"one"), SimpleNamespace(**({"stream": given} if given else {}))
+            if not given:
+                return Ready(200, HEADERS, b"one"), HttpResponse()
+            response = StreamingHttpResponse([b"o", b"ne"])
+            response.stream = given  # type: ignore[attr-defined]
+            return Ready(200, HEADERS, b""), response
 
         request = StreamRequest(SimpleNamespace(client="127.0.0.1:1"), self.protocol, stopping, ask)
         self.task = asyncio.ensure_future(streams.serve(request, self.opened))
@@ -75,16 +82,16 @@ def test_a_stream_begins_with_djangos_answer_and_ends_with_the_client() -> None:
         client = Client(streams, stopping)
         await settled()
         assert client.protocol.answered == [(200, HEADERS[:1])]
-        assert client.protocol.sent == [retry(event_streams.RECONNECT), b"one"]
+        assert client.protocol.sent == [retry(event_streams.RECONNECT) + b"one"]
         assert (client.given, len(streams)) == ("what it is for", 1)
         assert client.stream
         await client.stream.send(b"two")
-        assert client.protocol.sent[2:] == [b"two"]
+        assert client.protocol.sent[1:] == [b"two"]
         client.protocol.gone.set()
         await client.task
         assert (client.closed, len(streams)) == (True, 0)
         await client.stream.send(b"three")
-        assert client.protocol.sent[2:] == [b"two"]
+        assert client.protocol.sent[1:] == [b"two"]
 
     run(work)
 
@@ -114,6 +121,118 @@ def test_a_client_that_is_gone_is_noticed_when_it_is_told_something() -> None:
         raise RuntimeError("RSGI transport is closed")
 
     run(work)
+
+
+class Unread:
+    """A client's connection to this process, of which it has read nothing yet. Granian's protocol and transport in one,
+    which keeps what the kernel does not take.
+    """
+
+    def __init__(self, data: list[bytes]) -> None:
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.client = socket.create_connection(self._listener.getsockname())
+        self._connection, (address, port) = self._listener.accept()
+        self._connection.setblocking(False)
+        self._connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 65_536)
+        self.held = bytearray()
+        self.is_over = asyncio.Event()
+
+        async def ask() -> tuple[Ready, Any]:
+            response = StreamingHttpResponse(data)
+            response.stream = "what it is for"  # type: ignore[attr-defined]
+            return Ready(200, HEADERS, b""), response
+
+        self.request = StreamRequest(SimpleNamespace(client=f"{address}:{port}"), self, asyncio.Event(), ask)
+
+    def response_stream(self, status: int, headers: Any) -> "Unread":
+        return self
+
+    async def send_bytes(self, data: bytes) -> None:
+        self.held += data
+        self.write()
+
+    def write(self) -> None:
+        """Now, and whenever the kernel takes more."""
+        with suppress(BlockingIOError):
+            while self.held:
+                del self.held[: self._connection.send(self.held)]
+        loop = asyncio.get_running_loop()
+        if self.held:
+            loop.add_writer(self._connection, self.write)
+        else:
+            loop.remove_writer(self._connection)
+
+    async def client_disconnect(self) -> None:
+        await self.is_over.wait()
+
+    def read(self, size: int) -> bytes:
+        self.client.setblocking(False)
+        try:
+            return self.client.recv(size)
+        except BlockingIOError:
+            return b""
+
+    def close(self) -> None:
+        with suppress(ValueError):  # has been closed before
+            asyncio.get_running_loop().remove_writer(self._connection)
+        for end in (self.client, self._connection, self._listener):
+            end.close()
+
+
+MEGABYTES = [bytes([letter]) * 1_000_000 for letter in b"abcdefghij"]
+
+
+def test_a_stream_that_is_not_read_holds_little_and_goes_on_when_it_is_read() -> None:
+    async def work() -> None:
+        opened: list[EventStream] = []
+
+        def note(_: Any, stream: EventStream) -> Callable[[], None]:
+            opened.append(stream)
+            return lambda: None
+
+        with closing(Unread(MEGABYTES)) as connection:
+            task = asyncio.ensure_future(EventStreams().serve(connection.request, note))
+            await until(lambda: connection.held)
+            for _ in range(100):  # as long as it likes
+                await asyncio.sleep(0.001)
+            assert len(connection.held) <= event_streams.UNREAD_BYTES
+            assert not opened
+            read = bytearray()
+            while len(read) < 10_000_000 or not opened:
+                read += connection.read(1_000_000)
+                # The kernel may have sent everything just before it is given more.
+                assert len(connection.held) <= 2 * event_streams.UNREAD_BYTES
+                await asyncio.sleep(0)
+            assert bytes(read) == retry(event_streams.RECONNECT) + b"".join(MEGABYTES)
+            told: list[str] = []
+            opened[0].when_read = lambda: told.append("read")
+            await opened[0].send(MEGABYTES[0])
+            assert opened[0].is_busy
+            while not told:
+                connection.read(1_000_000)
+                await asyncio.sleep(0)
+            task.cancel()
+
+    run(work)
+
+
+def test_a_client_that_reads_nothing_for_too_long_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_streams, "READ_SECONDS", 0.05)
+
+    async def work() -> None:
+        with closing(Unread(MEGABYTES)) as connection:
+            await EventStreams().serve(connection.request, lambda *_: pytest.fail("it was not read"))
+            with pytest.raises(BrokenPipeError):
+                connection.write()
+
+    run(work)
+
+
+def test_pieces_are_neither_tiny_nor_large() -> None:
+    parts = [b"", b"a", b"b" * 70_000, b",", b"c" * 200_000, b""]
+    pieces = list(event_streams._cut(parts))
+    assert b"".join(pieces) == b"".join(parts)
+    assert {len(piece) for piece in pieces[:-1]} == {event_streams.PIECE_BYTES}
 
 
 def test_all_streams_are_kept_alive(monkeypatch: pytest.MonkeyPatch) -> None:
