@@ -1,8 +1,9 @@
 """Keeps, in each worker's event loop, what is needed to know that an answer is still right.
 
 Woken by the database's notifications, and otherwise twice a second, `Watcher` reads the revisions of all projects
-and the tokens in use. `state` is None unless the latest read began less than SURE_SECONDS ago. So whatever
-compares with it refuses a revoked token and shows a change within that time, even if notifications are lost.
+and the tokens in use. It rests while nobody asks. `state` is None unless the latest read began less than
+SURE_SECONDS ago. So whatever compares with it refuses a revoked token and shows a change within that time, even if
+notifications are lost.
 """
 
 import asyncio
@@ -27,6 +28,9 @@ log = logging.getLogger("flagadmin.watcher")
 
 SURE_SECONDS = 1.0
 PAUSE = 0.4  # seconds between reads without a notification
+# Nobody has asked for the state, and no stream is open: whoever asks then wakes the watcher.
+RESTS_AFTER = 90.0  # seconds, more than between two polls of an SDK
+REST_PAUSE = 3.0
 # Seconds from one read to the next, at least and at most, and twice as long as the read took in between: a script may
 # change a hundred flags a second, and with 2,000 tokens a read takes 13 ms of CPU time.
 BREATHER = (0.005, 0.1)
@@ -52,6 +56,8 @@ class Watcher:
         self._commits = 0  # counted when that read began
         self._subscribers: list[Subscriber] = []
         self._sdk = ReplicaReader()
+        self._asked_at = time.monotonic()
+        self._asked = asyncio.Event()  # while it rests
         self._losing: asyncio.Future[None] | None = None  # kept so that it is not collected
 
     @property
@@ -61,7 +67,9 @@ class Watcher:
         The same object as long as nothing changes. None from a commit on this machine, or a notification of
         another's, until that has been read.
         """
-        certain = time.monotonic() - self._read_at < SURE_SECONDS and commits.count() == self._commits
+        self._asked_at = time.monotonic()
+        self._asked.set()
+        certain = self._asked_at - self._read_at < SURE_SECONDS and commits.count() == self._commits
         return self._state if certain else None
 
     @property
@@ -76,7 +84,8 @@ class Watcher:
         """
         if token not in self._used and len(self._used) >= MAX_TOKENS:
             return False
-        self._used[token] = time.monotonic()
+        self._used[token] = self._asked_at = time.monotonic()
+        self._asked.set()
         return True
 
     def subscribe(self, subscriber: Subscriber) -> None:
@@ -107,7 +116,7 @@ class Watcher:
                     pause = RECONNECT[0]
                     while True:
                         await asyncio.sleep(min(max(2 * self._took, BREATHER[0]), BREATHER[1]))
-                        if await _wait_for_notification(primary):
+                        if await self._wait_for_notification(primary):
                             self._read_at = float("-inf")
                         await self.read(primary)
                         await self._reached()
@@ -121,6 +130,21 @@ class Watcher:
                 self._read_at = float("-inf")
             await asyncio.sleep(pause * random.uniform(0.5, 1))
             pause = min(pause * 2, RECONNECT[1])
+
+    async def _wait_for_notification(self, primary: Connection) -> bool:
+        """Whether there was one before the next read is due."""
+        rests = time.monotonic() - self._asked_at > RESTS_AFTER
+        # It may have arrived with the result of a query: then the socket has nothing to read.
+        notified = primary.pgconn.notifies() is not None
+        if not notified:
+            if rests:
+                self._asked.clear()
+                await _until_readable(primary.fileno(), self._asked, REST_PAUSE)
+            else:
+                await _until_readable(primary.fileno(), asyncio.Event(), PAUSE)
+        async for _ in primary.notifies(timeout=0, stop_after=1):
+            notified = True
+        return notified
 
     async def read(self, primary: Connection) -> None:
         """Reads the state once, and tells the subscribers if it has changed."""
@@ -190,13 +214,17 @@ async def _connected() -> AsyncIterator[Connection]:
         yield primary
 
 
-async def _wait_for_notification(primary: Connection) -> bool:
-    """Whether there was one within PAUSE."""
-    # It may have arrived with the result of a query: then the socket, which psycopg waits for, has nothing to read.
-    notified = primary.pgconn.notifies() is not None
-    async for _ in primary.notifies(timeout=0 if notified else PAUSE, stop_after=1):
-        notified = True
-    return notified
+async def _until_readable(descriptor: int, woken: asyncio.Event, seconds: float) -> None:
+    """Waits until it is, or the event is set. psycopg, to be interruptible, would look ten times a second."""
+    loop = asyncio.get_running_loop()
+    loop.add_reader(descriptor, woken.set)
+    try:
+        async with asyncio.timeout(seconds):
+            await woken.wait()
+    except TimeoutError:
+        pass
+    finally:
+        loop.remove_reader(descriptor)
 
 
 watcher = Watcher()

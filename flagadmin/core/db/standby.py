@@ -29,6 +29,7 @@ log = logging.getLogger("flagadmin.standby")
 
 NAME, PROBE = "flagadmin commits", "flagadmin probe"  # the connections' application_name
 LOOK = 0.5  # seconds between looks at the commits that wait
+LOOK_UNREQUIRED = 5.0  # while no commit waits for a standby
 RECONNECT = 2.0  # seconds
 
 UNCONFIRMED = Counter(
@@ -159,7 +160,7 @@ async def _watch(connection: Connection) -> None:
                 standby.missing()
             if standby.is_missing and (probe is None or probe.done()):
                 probe = asyncio.create_task(_wait_until_confirmed())
-            await asyncio.sleep(LOOK)
+            await asyncio.sleep(LOOK if standby.is_required or standby.is_missing else LOOK_UNREQUIRED)
     finally:
         if probe is not None:
             probe.cancel()

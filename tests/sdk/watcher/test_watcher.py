@@ -106,6 +106,25 @@ def test_it_is_notified_of_tokens(
     assert before != after
 
 
+def test_it_rests_while_nobody_asks_and_is_woken_by_who_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "REST_PAUSE", PATIENCE)
+    monkeypatch.setattr(module, "SURE_SECONDS", 0.0)
+
+    async def work(watcher: Watcher) -> None:
+        await until(lambda: watcher.latest)
+        monkeypatch.setattr(module, "RESTS_AFTER", -1.0)
+        await until(lambda: not watcher._asked.is_set())
+        await in_thread(lambda: make_project("notified"))
+        await until(lambda: watcher.latest and "notified" in watcher.latest.revisions)
+        for ask in (lambda: watcher.state, lambda: watcher.use(1)):
+            await until(lambda: not watcher._asked.is_set())
+            read_at = watcher._read_at
+            ask()
+            await until(lambda read_at=read_at: watcher._read_at > read_at)
+
+    watching(work)
+
+
 def test_changes_are_seen_without_notifications(backend: ApiToken) -> None:
     """The read that comes anyway finds the change."""
     with connection.cursor() as cursor:
