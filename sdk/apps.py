@@ -18,7 +18,7 @@ class SdkConfig(AppConfig):
         from sdk.ofrep import tickets
         from sdk.ofrep.change_events import change_events
         from sdk.ofrep.errors import PREFIX, error_body
-        from sdk.ready_answers import delta_answers, features_answers
+        from sdk.poll_answers import delta_answers, features_answers
         from sdk.streaming.sdk_streams import sdk_streams, stream
         from sdk.watcher.watcher import watcher
 
