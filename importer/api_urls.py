@@ -1,9 +1,11 @@
-"""URLs of the API endpoints for importing, validating and exporting flags (/api/admin/features-batch)."""
+"""URLs of the API endpoints for importing, validating, exporting and promoting flags."""
 
 from flagadmin.core.http.routers import Router
 from importer.api import BatchViewSet
+from importer.promotion_api import PromotionViewSet
 
 router = Router()
 router.register("features-batch", BatchViewSet)
+router.register("projects/<str:project_id>/environments/promote", PromotionViewSet)
 
 urlpatterns = router.urls

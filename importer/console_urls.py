@@ -5,6 +5,7 @@ from django.urls import path
 from importer.pages.evaluate import EvaluatePage
 from importer.pages.export import ExportFile
 from importer.pages.history import HistoryPage
+from importer.pages.promote import PromotePage
 from importer.pages.run import ProgressPart, RunPage
 from importer.pages.upload import UploadPage
 from importer.pages.who_changes import WhoChangesPage
@@ -15,6 +16,7 @@ urlpatterns = [
     path("import/<uuid:run_id>/progress/", ProgressPart.as_view(), name="import-progress"),
     path("import/<uuid:run_id>/evaluate/", EvaluatePage.as_view(), name="import-evaluate"),
     path("import/<uuid:run_id>/who-changes/", WhoChangesPage.as_view(), name="import-who-changes"),
+    path("projects/<str:project_id>/promote", PromotePage.as_view(), name="promote"),
     path("imports/", HistoryPage.as_view(), name="imports"),
     path("projects/<str:project_id>/export", ExportFile.as_view(), name="project-export"),
 ]

@@ -11,7 +11,8 @@ class ImportRun(models.Model):
 
     It has no foreign keys, because it outlives its caller and its project. ``before`` holds the documents of
     the flags that were changed, ``after`` a hash of every flag written; ``saved_contexts`` has both for
-    those. A pending run has a compressed
+    those. ``promoted_from`` is the environment that a promotion copies from, whose ``body`` says what to copy (see
+    :mod:`importer.promotion`). A pending run has a compressed
     ``body`` (``size`` bytes uncompressed) and a preview: ``preview`` (see :mod:`importer.report.document`)
     and a :class:`FlagReport` per flag.
     """
@@ -34,6 +35,7 @@ class ImportRun(models.Model):
     caller_name = models.CharField(max_length=255)
     project = models.TextField()
     environment = models.TextField()
+    promoted_from = models.TextField(blank=True, default="", db_default="")
     file_name = models.TextField(blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     finished_at = models.DateTimeField(null=True, blank=True)
@@ -60,7 +62,21 @@ class ImportRun(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.get_state_display()} import into {self.project} / {self.environment}"
+        return (
+            f"{self.get_state_display()} {self.noun} {self.preposition} {self.project} / {self.environment}"
+        )
+
+    @property
+    def noun(self) -> str:
+        return "promotion" if self.promoted_from else "import"
+
+    @property
+    def verb(self) -> str:
+        return "Promote" if self.promoted_from else "Import"
+
+    @property
+    def preposition(self) -> str:
+        return "to" if self.promoted_from else "into"
 
 
 class FlagReport(models.Model):

@@ -1,7 +1,8 @@
 """Imports in two steps: a body is stored with a preview, and then confirmed by the user who uploaded it."""
 
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -10,7 +11,7 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from flagadmin.core.db.transactions import transactional
-from flagadmin.core.errors import Conflict, NotFound
+from flagadmin.core.errors import Conflict, NotFound, ValidationError
 from groups.access import Caller
 from importer.apply.execute import CheckedImport, OutdatedPlan, apply_checked
 from importer.apply.progress import ProgressReporter, RunProgress, is_running
@@ -20,7 +21,9 @@ from importer.models import FlagReport, ImportRun
 from importer.plan.build import plan_import
 from importer.plan.exclude import exclude_flags
 from importer.plan.import_plan import Plan
+from importer.promotion import PARTS, Promotion, read_promotion
 from importer.report.document import flag_reports, preview_document, write_reports
+from projects.access import access_project
 
 EXPIRES_AFTER = timedelta(days=1)
 """An import that nobody confirms is deleted after this time."""
@@ -88,6 +91,47 @@ def create_run(
     return run
 
 
+@transactional
+def create_promotion(promotion: Promotion, *, caller: Caller) -> ImportRun:
+    """Creates a pending run of a promotion with its preview. Raises NotFound, ValidationError."""
+    access_project(caller, promotion.project)
+    plan = plan_import(read_promotion(promotion), caller=caller)
+    delete_expired()
+    run = ImportRun.objects.create(
+        source=ImportRun.Source.CONSOLE,
+        state=ImportRun.State.PENDING,
+        caller_id=caller.id,
+        caller_name=caller.name,
+        project=promotion.project,
+        environment=promotion.target,
+        promoted_from=promotion.source,
+        expires_at=timezone.now() + EXPIRES_AFTER,
+        body=zlib.compress(promotion.dump(), 1),
+        size=promotion.size,
+    )
+    _save_preview(run, plan)
+    return run
+
+
+def promotion_of(run: ImportRun) -> Promotion:
+    """What a pending run is to promote. Raises Conflict for any other run."""
+    if run.body is None:
+        raise Conflict(f"This promotion is {run.get_state_display().lower()} and no longer pending.")
+    return Promotion.load(zlib.decompress(bytes(run.body)), project=run.project, target=run.environment)
+
+
+@transactional
+def change_parts(run_id: UUID, parts: frozenset[str], *, caller: Caller) -> None:
+    """Plans a pending promotion of other parts. Raises NotFound, Conflict, and ValidationError for none."""
+    if not parts or parts - set(PARTS):
+        raise ValidationError.at("part", "must be strategies, variants or enabled")
+    run = access_run(caller, run_id)
+    promotion = replace(promotion_of(run), parts=parts)
+    run.body = zlib.compress(promotion.dump(), 1)
+    ImportRun.objects.filter(id=run.id, body__isnull=False).update(body=run.body)
+    check_run(run, caller=caller)
+
+
 def delete_expired() -> None:
     """Deletes expired runs, including those whose import was killed, but not running ones."""
     states = (ImportRun.State.PENDING, ImportRun.State.RUNNING)
@@ -100,9 +144,21 @@ def body_of(run: ImportRun) -> Body:
     """The body of a pending run, without the excluded flags. Raises Conflict for any other run."""
     if run.body is None:
         raise Conflict(f"This import is {run.get_state_display().lower()} and no longer pending.")
-    unpacked = zlib.decompress(bytes(run.body))
-    body = parse_body(unpacked, project=run.project, environment=run.environment)
+    if run.promoted_from:
+        body = read_promotion(promotion_of(run))
+    else:
+        unpacked = zlib.decompress(bytes(run.body))
+        body = parse_body(unpacked, project=run.project, environment=run.environment)
     return exclude_flags(body, run.excluded) if run.excluded else body
+
+
+def _reader_of(run: ImportRun) -> Callable[[], Body]:
+    """What reads the body once the project is locked. That of an import is parsed before."""
+    if not run.promoted_from:
+        body = body_of(run)
+        return lambda: body
+    promotion, excluded = promotion_of(run), run.excluded
+    return lambda: exclude_flags(read_promotion(promotion), excluded)
 
 
 @bulk_work
@@ -144,7 +200,7 @@ def confirm_run(
     if run.checked_at is None or fingerprint != run.fingerprint:
         raise OutdatedPlan("This import was checked again after this page was opened.")
     excluded = frozenset(excluded)
-    checked = CheckedImport(body_of(run), run.fingerprint, run.checked_at, excluded)
+    checked = CheckedImport(run.project, _reader_of(run), run.fingerprint, run.checked_at, excluded)
     run.excluded = sorted(excluded | {*run.excluded})
     try:
         with RunProgress(run.id) as run_progress:

@@ -10,6 +10,7 @@ from projects.connect import pages as connect
 from projects.context_fields import pages as context_fields
 from projects.deletion import pages as deletion
 from projects.drafting import drafting_path
+from projects.environments import compare_pages
 from projects.flags import (
     action_pages,
     archive_pages,
@@ -51,6 +52,7 @@ urlpatterns = [
     path(f"{PROJECT}favorite", projects.ProjectFavorite.as_view(), name="project-favorite"),
     path(f"{PROJECT}settings/", settings_pages.SettingsPage.as_view(), name="project-settings"),
     path(f"{PROJECT}environments", settings_pages.Environments.as_view(), name="project-environments"),
+    path(f"{PROJECT}environments/", compare_pages.ComparePage.as_view(), name="environments-compare"),
     drafting_path(f"{PROJECT}environments/<str:environment>/strategy", default_strategy_page.DefaultStrategyPage, name="default-strategy"),
     path(f"{PROJECT}archive", settings_pages.Archive.as_view(), name="project-archive"),
     path(f"{PROJECT}revive", settings_pages.Revive.as_view(), name="project-revive"),

@@ -29,7 +29,7 @@ from projects.models import Environment, Project
 # The prefixes of the event types that each option of the "Kind" filter selects.
 KINDS = {
     "flags": ("feature-", "strategy-order", "expectation-"),
-    "imports": ("features-", "feature-imported", "import-"),
+    "imports": ("features-", "feature-imported", "feature-promoted", "import-", "promotion-"),
     "projects": ("project-", "default-strategy", "environment-"),
     "access": ("user-", "service-account-", "group-", "role-", "project-access-", "api-token-", "pat-"),
     "vocabulary": ("segment-", "context-field-", "strategy-", "tag-type-", "saved-context-"),

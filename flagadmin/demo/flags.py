@@ -70,12 +70,18 @@ CHECKOUT = [
                 where=[when("appVersion", "SEMVER_GT", "5.0.0"), when("country", "IN", "US", "DE")],
             )
         ),
+        development=on(
+            everyone(
+                where=[when("appVersion", "SEMVER_GT", "5.0.0"), when("country", "IN", "US", "DE", "NO")],
+            )
+        ),
         tags=("payments",),
     ),
     DemoFlag(
         name="one-click-pay",
         description="Pay with the saved card and skip the review page.",
         production=on(rollout(100)),
+        development=on(rollout(100)),
         tags=("payments",),
         impression_data=True,
     ),
@@ -90,12 +96,18 @@ CHECKOUT = [
         name="gift-cards",
         description="Gift cards, which require the redesigned checkout.",
         production=on(everyone(), variants=[variant("by-mail", 500), variant("printed", 500)]),
+        development=on(everyone(), variants=[variant("by-mail", 500), variant("printed", 500)]),
         parents=({"feature": "checkout-redesign", "enabled": True},),
     ),
     DemoFlag(
         name="express-shipping",
         description="Express delivery for larger carts.",
         production=on(
+            everyone(
+                where=[when("cartTotal", "NUM_GTE", "50"), when("country", "NOT_IN", "IS", "FO")],
+            )
+        ),
+        development=on(
             everyone(
                 where=[when("cartTotal", "NUM_GTE", "50"), when("country", "NOT_IN", "IS", "FO")],
             )

@@ -66,6 +66,7 @@ _EARLIER: dict[str, DemoEnvironment] = {
 _ARCHIVED_SINCE = ("portal-export", "portal-login")
 _RAMPED_TODAY = "dark-theme"
 _LATE_PARENT = "gift-cards"
+_TRIED_IN_NORWAY = "apple-pay"
 
 
 def second_import() -> list[DemoFlag]:
@@ -81,6 +82,8 @@ def imported(project: str) -> timedelta:
 def earlier(flag: DemoFlag) -> DemoFlag:
     """The flag as it was imported first."""
     changed: Document = {"production": _EARLIER.get(flag.name, flag.production)}
+    if flag.name == _TRIED_IN_NORWAY:
+        changed["development"] = flag.production
     if flag.name in _ARCHIVED_SINCE:
         changed["archived"] = False
     if flag.name == _LATE_PARENT:
@@ -123,6 +126,7 @@ def _steps(import_storefront: Callable[[Caller], object]) -> Iterator[Step]:
     yield Step(
         day + 20 * minute, "maria", lambda caller: archive_flags(PORTAL, _ARCHIVED_SINCE, caller=caller)
     )
+    yield Step(2 * day, "aisha", _try_in_norway)
     yield Step(day, "lukas", _ramp(shop, "one-click-pay", "100"))
     yield Step(day - 40 * minute, "lukas", _gift_cards)
     yield Step(3 * hour, "aisha", _split_evenly)
@@ -149,6 +153,15 @@ def _gift_cards(caller: Caller) -> None:
     flag = next(flag for flag in FLAGS["checkout"] if flag.name == _LATE_PARENT)
     for parent in flag.parents:
         add_dependency("checkout", flag.name, parent, caller=caller)
+
+
+def _try_in_norway(caller: Caller) -> object:
+    flag = next(flag for flag in FLAGS["checkout"] if flag.name == _TRIED_IN_NORWAY)
+    strategy = Strategy.objects.get(flag__name=flag.name, environment="development")
+    constraints = flag.development.strategies[0]["constraints"]
+    return update_strategy(
+        "checkout", flag.name, "development", str(strategy.pk), {"constraints": constraints}, caller=caller
+    )
 
 
 def _split_evenly(caller: Caller) -> object:

@@ -13,6 +13,7 @@ from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.audit.record import Event, copy_all, transaction_moment
 from flagadmin.core.db.transactions import transactional
+from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.errors import Conflict, NotFound, named_flags
 from groups.access import Caller
 from importer.apply import rows
@@ -25,7 +26,8 @@ from importer.models import ImportRun
 from importer.plan.build import plan_import
 from importer.plan.exclude import exclude_flags
 from importer.plan.import_plan import Action, FlagPlan, Plan
-from importer.report.document import brief_reports, write_reports
+from importer.promotion import Promotion, read_promotion
+from importer.report.document import brief_reports, promotion_document, write_reports
 from projects.access import lock_projects
 from projects.models import ContextField, Segment, TagType
 from projects.project_scope import hold_segments
@@ -41,9 +43,13 @@ class OutdatedPlan(Conflict):
 
 @dataclass(frozen=True, slots=True)
 class CheckedImport:
-    """An import that a user confirmed: body, fingerprint and time of the plan, and flags excluded since."""
+    """An import that a user confirmed: fingerprint and time of its plan, and flags excluded since.
 
-    body: Body
+    ``read_body`` is called with the project locked: what a promotion copies cannot change any more.
+    """
+
+    project: str
+    read_body: Callable[[], Body]
     fingerprint: str
     made_at: datetime
     excluded: frozenset[str] = frozenset()
@@ -81,10 +87,32 @@ def import_body(
 
     Raises NoAccess or ValidationError without writing anything.
     """
-    _lock(body, caller)
+    lock_projects(caller, [body.project])
+    _lock_contents(body)
     plan = plan_import(body, caller=caller)
     plan.check()
     return _write(plan, ImportRun(source=source), caller, progress or NoProgress())
+
+
+@bulk_work
+@_retry_when_missing
+@transactional
+def promote_flags(promotion: Promotion, *, expected: Expected = None, caller: Caller) -> ImportRun:
+    """Plans and applies a promotion in one step.
+
+    Raises NoAccess, ValidationError, and EditConflict if the plan is not the one whose ``promotion_document`` is
+    ``expected``, without writing anything.
+    """
+    lock_projects(caller, [promotion.project])
+    body = read_promotion(promotion)
+    _lock_contents(body)
+    plan = plan_import(body, caller=caller)
+    check_expected(
+        expected, promotion_document(promotion, plan), "The plan has changed. Nothing was promoted."
+    )
+    plan.check()
+    run = ImportRun(source=ImportRun.Source.API, promoted_from=promotion.source)
+    return _write(plan, run, caller, NoProgress())
 
 
 @bulk_work
@@ -101,29 +129,30 @@ def apply_checked(
 
     Raises NoAccess, ValidationError, and OutdatedPlan when anything that the plan depends on has changed.
     """
-    _lock(checked.body, caller)
+    lock_projects(caller, [checked.project])
+    body = checked.read_body()
+    _lock_contents(body)
     mark_running(run.id)
-    plan = plan_import(checked.body, caller=caller)
+    plan = plan_import(body, caller=caller)
     if plan.fingerprint != checked.fingerprint:
         raise OutdatedPlan(describe_change(plan, checked.made_at))
     if checked.excluded:
-        plan = _plan_without(checked, plan, caller)
+        plan = _plan_without(checked.excluded, body, plan, caller)
     plan.check()
     return _write(plan, run, caller, progress)
 
 
-def _lock(body: Body, caller: Caller) -> None:
-    """Locks the project, and the segments and saved contexts in the body: they cannot change after planning."""
-    lock_projects(caller, [body.project])
+def _lock_contents(body: Body) -> None:
+    """Locks the segments and saved contexts in the body: they cannot change after planning."""
     names = {segment["name"] for segment in body.data.get("segments", ())}
     hold_segments(Segment.objects.filter(name__in=names).values_list("pk", flat=True))
     if saved := body.data.get("savedContexts"):
         lock_saved_contexts(entry["name"].strip() for entry in saved)
 
 
-def _plan_without(checked: CheckedImport, plan: Plan, caller: Caller) -> Plan:
+def _plan_without(excluded: frozenset[str], body: Body, plan: Plan, caller: Caller) -> Plan:
     """The plan without the excluded flags. Raises OutdatedPlan if this affects any other flag."""
-    rest = plan_import(exclude_flags(checked.body, checked.excluded), caller=caller)
+    rest = plan_import(exclude_flags(body, excluded), caller=caller)
     rest.check()
     affected = [flag.name for flag in rest.flags.values() if flag.action is not plan.flags[flag.name].action]
     if affected:
@@ -135,7 +164,8 @@ def describe_change(plan: Plan, made_at: datetime) -> str:
     """A message such as ``one-click-pay was changed at 10:14, after this check.``"""
     event = last_change(plan.flags, made_at)
     if event is None:
-        return f"Something in {plan.project} that this import needs was changed after this check."
+        noun = "import" if plan.parts is None else "promotion"
+        return f"Something in {plan.project} that this {noun} needs was changed after this check."
     return f"{event.feature} was changed at {event.created_at:%H:%M}, after this check."
 
 
@@ -164,7 +194,7 @@ def _write(plan: Plan, run: ImportRun, caller: Caller, progress: ProgressReporte
     rows.write_stages(new, [flag_id for flag_id, flag in written if flag.becomes_archived], now)
     progress.step("history", len(written))
     saved_context_events, run.saved_contexts = write_saved_contexts(plan, caller)
-    _record(plan, [*references_created, *saved_context_events], caller)
+    _record(plan, [*references_created, *saved_context_events], run, caller)
     return _finish(run, plan, caller)
 
 
@@ -207,23 +237,25 @@ def _create_segments(plan: Plan) -> None:
 # Audit and run ---------------------------------------------------------------------------------------------
 
 
-def _record(plan: Plan, other_events: list[Event], caller: Caller) -> None:
+def _record(plan: Plan, other_events: list[Event], run: ImportRun, caller: Caller) -> None:
     """Writes an audit event for each flag created or changed, and one with the counts of the import."""
     summary = Event(
-        type=EventType.FEATURES_IMPORTED,
+        type=EventType.FEATURES_PROMOTED if run.promoted_from else EventType.FEATURES_IMPORTED,
         project=plan.project,
         environment=plan.environment,
+        subject=run.promoted_from or None,
         after=plan.counts,
     )
-    copy_all(chain(other_events, _flag_events(plan), [summary]), actor=caller)
+    copy_all(chain(other_events, _flag_events(plan, run), [summary]), actor=caller)
 
 
-def _flag_events(plan: Plan) -> Iterator[Event]:
+def _flag_events(plan: Plan, run: ImportRun) -> Iterator[Event]:
     for flag in plan.with_action(Action.CREATE, Action.CHANGE):
         yield Event(
-            type=_event_type(flag),
+            type=EventType.FEATURE_PROMOTED if run.promoted_from else _event_type(flag),
             project=plan.project,
             environment=plan.environment,
+            subject=run.promoted_from or None,
             feature=flag.name,
             before=flag.before,
             after=flag.after,

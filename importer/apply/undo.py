@@ -20,7 +20,7 @@ from importer.models import ImportRun
 from importer.plan.dependencies import stored_dependencies
 from importer.plan.import_plan import Action, FlagPlan
 from importer.plan.issues import no_access
-from importer.plan.permissions import missing_permissions
+from importer.plan.permissions import change_permissions, missing_permissions
 from importer.plan.stored import StoredFlag, read_flags
 from projects.access import access_project_for_update
 from projects.flags.bulk_delete import check_no_children, remove_flags
@@ -53,11 +53,12 @@ def undo_import(run_id: UUID, *, caller: Caller) -> ImportRun:
     run = ImportRun.objects.filter(id=run_id).first()
     if run is None or not caller.can_read(run.project):
         raise NotFound(f"Import {run_id} not found.")
-    project = access_project_for_update(caller, run.project, Permission.UPDATE_FEATURE)
+    needed = None if run.promoted_from else Permission.UPDATE_FEATURE
+    project = access_project_for_update(caller, run.project, needed)
     run = ImportRun.objects.select_for_update().get(id=run_id)
     if run.state != ImportRun.State.DONE:
         raise Conflict(
-            f"This import is {run.get_state_display().lower()}. Only a completed import can be undone."
+            f"This {run.noun} is {run.get_state_display().lower()}. Only a completed one can be undone."
         )
     stored = read_flags(list(run.after), project=run.project, environment=run.environment)
     _check_unchanged(run, stored)
@@ -76,7 +77,7 @@ def _check_unchanged(run: ImportRun, stored: dict[str, StoredFlag]) -> None:
     for name, expected in run.after.items():
         flag = stored.get(name)
         if flag is None or flag.document is None:
-            raise Conflict(f"{name} is no longer in {run.project}, so this import cannot be undone.")
+            raise Conflict(f"{name} is no longer in {run.project}, so this {run.noun} cannot be undone.")
         if digest(flag.document) != expected:
             raise _changed_since_error(name, run)
     created = [flag.id for name, flag in stored.items() if name not in run.before]
@@ -89,7 +90,7 @@ def _check_unchanged(run: ImportRun, stored: dict[str, StoredFlag]) -> None:
 def _changed_since_error(name: str, run: ImportRun) -> Conflict:
     event = last_change([name], run.finished_at) if run.finished_at else None
     when = f" at {event.created_at:%H:%M}" if event else ""
-    return Conflict(f"{name} was changed{when} after this import, so it cannot be undone.")
+    return Conflict(f"{name} was changed{when} after this {run.noun}, so it cannot be undone.")
 
 
 def _plan_restored(stored: StoredFlag, run: ImportRun) -> FlagPlan:
@@ -100,16 +101,23 @@ def _plan_restored(stored: StoredFlag, run: ImportRun) -> FlagPlan:
 
 def _check_permissions(plans: list[FlagPlan], run: ImportRun, caller: Caller) -> None:
     """Undoing requires the permissions for the reverse changes, such as deleting a created flag."""
+    if run.promoted_from:
+        required = change_permissions(plans)
+    else:
+        required = _needed_permissions(plans, run)
+    missing = missing_permissions(required, run.project, run.environment, caller=caller)
+    if missing:
+        raise no_access(missing, run.project)
+
+
+def _needed_permissions(plans: list[FlagPlan], run: ImportRun) -> list[Permission]:
     needed = {
         Permission.DELETE_FEATURE: any(plan.name not in run.before for plan in plans),
         Permission.CREATE_FEATURE_STRATEGY: _differ(plans, "strategies"),
         Permission.DELETE_FEATURE_STRATEGY: _differ(plans, "strategies"),
         Permission.UPDATE_FEATURE_ENVIRONMENT_VARIANTS: _differ(plans, "variants"),
     }
-    required = [permission for permission, is_needed in needed.items() if is_needed]
-    missing = missing_permissions(required, run.project, run.environment, caller=caller)
-    if missing:
-        raise no_access(missing, run.project)
+    return [permission for permission, is_needed in needed.items() if is_needed]
 
 
 def _differ(plans: list[FlagPlan], part: str) -> bool:
@@ -208,8 +216,9 @@ def _becomes(plan: FlagPlan, *, archived: bool) -> bool:
 
 
 def _events(plans: list[FlagPlan], run: ImportRun) -> Iterator[Event]:
+    undone = EventType.PROMOTION_UNDONE if run.promoted_from else EventType.IMPORT_UNDONE
     for plan in plans:
-        kind = EventType.FEATURE_ARCHIVED if _becomes(plan, archived=True) else EventType.IMPORT_UNDONE
+        kind = EventType.FEATURE_ARCHIVED if _becomes(plan, archived=True) else undone
         yield Event(
             type=EventType.FEATURE_REVIVED if _becomes(plan, archived=False) else kind,
             project=run.project,
@@ -220,7 +229,7 @@ def _events(plans: list[FlagPlan], run: ImportRun) -> Iterator[Event]:
             earlier=plan.earlier,
         )
     yield Event(
-        type=EventType.IMPORT_UNDONE,
+        type=undone,
         project=run.project,
         environment=run.environment,
         before=run.counts,

@@ -252,11 +252,15 @@ class BodyDocument(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A validated import body."""
+    """A validated import body.
+
+    With ``parts`` (of :data:`importer.promotion.PARTS`), only these of its flags change, and only in the environment.
+    """
 
     project: str
     environment: str
     data: Data
+    parts: frozenset[str] | None = None
 
 
 _BODY: TypeAdapter[BodyDocument] = TypeAdapter(BodyDocument)

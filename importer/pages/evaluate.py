@@ -8,7 +8,6 @@ from uuid import UUID
 
 from django.http import HttpRequest, HttpResponseBase, QueryDict
 from django.template.loader import render_to_string
-from django.urls import reverse
 from django.utils import timezone
 
 from flagadmin.core.errors import Conflict
@@ -18,6 +17,7 @@ from groups.console import ConsolePage, Crumbs
 from importer.apply.execute import describe_change
 from importer.isolation import bulk_work, run_isolated
 from importer.models import ImportRun
+from importer.pages.naming import pages_above_part
 from importer.plan.build import plan_import
 from importer.plan.definitions import planned_definitions
 from importer.runs import access_run, body_of
@@ -45,16 +45,19 @@ class EvaluatePage(ConsolePage):
     """Evaluates the project's flags for one context, before and after the import, side by side."""
 
     template_name = "importer/evaluate.html"
-    title = "Evaluate as if imported"
+
+    def get_title(self) -> str:
+        return "Evaluate as if promoted" if self.run.promoted_from else "Evaluate as if imported"
 
     def crumbs(self) -> Crumbs:
-        name = f"Import into {self.run.project} / {self.run.environment}"
-        return (("Past imports", reverse("imports")), (name, reverse("import-run", args=[self.run.id])))
+        return pages_above_part(self.run)
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         self.run = access_run(self.caller, kwargs["run_id"])
         if self.run.state != ImportRun.State.PENDING:
-            raise Conflict("This import is no longer pending. Evaluate its flags in the playground.")
+            raise Conflict(
+                f"This {self.run.noun} is no longer pending. Evaluate its flags in the playground."
+            )
         options = read_form_options(self.caller)
         query = read_query(request.GET, default_environment=self.run.environment)
         answer = AsIfImported(frozenset())
@@ -88,7 +91,7 @@ def evaluate_as_if_imported(
     compiled = compile_playground(planned.flags, planned.segments, environment=run.environment).snapshot
     present = snapshot([run.project], run.environment).snapshot
     evaluations = _evaluations(query, present, compiled)
-    matrix = Matrix(evaluations, [Label.of("Now"), Label.of("After the import")], page_query)
+    matrix = Matrix(evaluations, [Label.of("Now"), Label.of(f"After the {run.noun}")], page_query)
     used = frozenset(name for state in (present, compiled) for name in state.columns.fields())
     if page_query.get("format") == "csv":
         return AsIfImported(used, header=matrix.csv_header(), rows=list(matrix.csv_rows()))

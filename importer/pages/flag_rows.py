@@ -66,7 +66,7 @@ def listing_of(run: ImportRun, query: QueryDict) -> Listing[FlagReport]:
     """The flags' reports, filtered, sorted and paged in SQL. Unchanged flags are hidden by default."""
     filters = (
         Filter("q", "Find a flag"),
-        Filter("show", "Flags", [("all", "all of the file")]),
+        Filter("show", "Flags", [("all", "all, even if unchanged")]),
     )
     text, show = (field.value(query) for field in filters)
     reports: QuerySet[FlagReport] = run.reports.order_by("id")

@@ -20,12 +20,17 @@ from importer.isolation import run_isolated
 from importer.models import ImportRun
 from importer.pages.flag_rows import FlagRow, csv_rows, listing_of
 from importer.pages.history import counts_of
+from importer.pages.naming import name_run, pages_above
 from importer.pages.preview import preview_context
 from importer.pages.upload import STEPS
-from importer.runs import access_run, check, confirm, run_document
+from importer.promotion import ENABLED, STRATEGIES, VARIANTS
+from importer.runs import access_run, change_parts, check, confirm, promotion_of, run_document
+from projects.console import api_path
 from projects.flags.archive import revive_flags
 
 State = ImportRun.State
+PART_NAMES = {STRATEGIES: "Strategies", VARIANTS: "Variants", ENABLED: "On or off"}
+NAMED_IN_CURL = 3
 
 
 class RunPage(ConsolePage):
@@ -35,13 +40,10 @@ class RunPage(ConsolePage):
     changes: Sequence[str] = ()
 
     def get_title(self) -> str:
-        verbs = {State.DONE: "Imported", State.UNDONE: "Undone: import", State.RUNNING: "Importing"}
-        return (
-            f"{verbs.get(State(self.run.state), 'Import')} into {self.run.project} / {self.run.environment}"
-        )
+        return name_run(self.run)
 
     def crumbs(self) -> Crumbs:
-        return (("Past imports", reverse("imports")),)
+        return pages_above(self.run)
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         self.run = access_run(self.caller, kwargs["run_id"])
@@ -59,6 +61,9 @@ class RunPage(ConsolePage):
         if self.run.state == State.RUNNING:
             response["Refresh"] = "2"
         return response
+
+    def named(self) -> list[str]:
+        return list(self.run.reports.order_by("id").values_list("name", flat=True)[:NAMED_IN_CURL])
 
     def json_lines(self) -> Iterator[bytes]:
         """Streams the whole report, one line for each flag."""
@@ -80,6 +85,8 @@ class RunPage(ConsolePage):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         may_update = self.caller.can(Permission.UPDATE_FEATURE, project=self.run.project)
+        # Undoing a promotion needs the permissions of its changes, which the undoing checks.
+        may_undo = may_update or (bool(self.run.promoted_from) and self.caller.id == self.run.caller_id)
         is_pending = self.run.state == State.PENDING
         return super().get_context_data(
             run=self.run,
@@ -88,8 +95,9 @@ class RunPage(ConsolePage):
             counts=list(counts_of(self.run)),
             written=(written := self.run.counts.get("create", 0) + self.run.counts.get("change", 0)),
             undoable=written > 0 or bool(self.run.saved_contexts),
+            parts=list(self.copied_parts()) if is_pending and self.run.promoted_from else (),
             progress=run_document(self.run),
-            may_undo=may_update,
+            may_undo=may_undo,
             listing=self.listing,
             rows=[
                 FlagRow(report, self.run, may_restore=is_pending and may_update)
@@ -102,9 +110,17 @@ class RunPage(ConsolePage):
             **kwargs,
         )
 
+    def copied_parts(self) -> Iterator[tuple[str, str, bool]]:
+        """What a promotion can copy: its key, its name, and whether it is copied."""
+        copied = promotion_of(self.run).parts
+        return ((part, label, part in copied) for part, label in PART_NAMES.items())
+
     def curl(self) -> str:
         if self.run.state != State.PENDING:
             return ""
+        if self.run.promoted_from:
+            body = {"from": self.run.promoted_from, "to": self.run.environment, "features": self.named()}
+            return curl_for(self.request, "POST", f"{api_path(self.run.project)}/environments/promote", body)
         call = curl_for(self.request, "POST", "/api/admin/features-batch/import")
         return f"{call} -H 'Content-Type: application/json' --data-binary @export.json"
 
@@ -138,6 +154,9 @@ class RunPage(ConsolePage):
             )
         elif action == "undo":
             undo_import(self.run.id, caller=self.caller)
+        elif action == "copy":
+            parts = promotion_of(self.run).parts ^ {self.request.POST.get("toggle", "")}
+            run_isolated(self.run.size, change_parts, self.run.id, parts, caller=self.caller)
         elif action == "exclude":
             self.check({*self.run.excluded} | flags)
         elif action == "include":

@@ -17,6 +17,7 @@ from importer.apply.execute import describe_change
 from importer.expectations import find_unmet_of_file, saved_contexts_after
 from importer.isolation import bulk_work, run_isolated
 from importer.models import ImportRun
+from importer.pages.naming import pages_above_part
 from importer.plan.build import plan_import
 from importer.runs import access_run, body_of
 from importer.states import plan_states
@@ -49,8 +50,7 @@ class WhoChangesPage(ConsolePage):
     title = "Who changes"
 
     def crumbs(self) -> Crumbs:
-        name = f"Import into {self.run.project} / {self.run.environment}"
-        return (("Past imports", reverse("imports")), (name, reverse("import-run", args=[self.run.id])))
+        return pages_above_part(self.run)
 
     def curl(self) -> str:
         call = curl_for(self.request, "POST", "/api/admin/features-batch/compare")
@@ -59,7 +59,7 @@ class WhoChangesPage(ConsolePage):
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         self.run = access_run(self.caller, kwargs["run_id"])
         if self.run.state != ImportRun.State.PENDING:
-            raise Conflict("This import is no longer pending. Compare its flags in the playground.")
+            raise Conflict(f"This {self.run.noun} is no longer pending. Compare its flags in the playground.")
         part = request.headers.get("HX-Target") == "who-changes"
         link = request.build_absolute_uri()
         answer = run_isolated(
@@ -95,6 +95,7 @@ def compare_if_imported(
         "changes": changes,
         "listing": changes.listing,
         "link": link,
+        "noun": run.noun,
         "url": reverse("import-who-changes", args=[run.id]),
         "saved": EffectsView(effects),
         "not_met": not_met[:MAX_NOT_MET],

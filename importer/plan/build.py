@@ -1,6 +1,7 @@
 """Plans an import: compares its body with the database, without writing, in a fixed number of statements."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from django.db import connection
@@ -14,10 +15,10 @@ from importer.plan.desired_state import desired_document
 from importer.plan.entries import Entries, Entry, gather, notes_on_children
 from importer.plan.import_plan import Action, FlagPlan, Plan
 from importer.plan.issues import Issue, IssueKind
-from importer.plan.permissions import missing_permissions, needed_permissions
+from importer.plan.permissions import change_permissions, missing_permissions, needed_permissions
 from importer.plan.references import References, resolve_references
 from importer.plan.saved_contexts import plan_saved_contexts
-from importer.plan.stored import StoredFlag, read_flags
+from importer.plan.stored import Document, StoredFlag, read_flags
 from importer.plan.target import Target, find_target
 from projects.flags.name_rules import name_problem, pattern_problem
 
@@ -25,11 +26,23 @@ from projects.flags.name_rules import name_problem, pattern_problem
 @bulk_work
 def plan_import(body: Body, *, caller: Caller) -> Plan:
     """Plans what an import of this body would do now. Reads the database, writes nothing."""
-    plan = Plan(body.project, body.environment)
+    plan = Plan(body.project, body.environment, parts=body.parts)
     plan.target, plan.issues = find_target(body.project, body.environment, caller=caller)
     if plan.target is not None:
         _plan_flags(plan, plan.target, gather(body), body.data.get("savedContexts", ()), caller)
+    if plan.parts is not None:
+        plan.issues = list(_in_request(plan))
+    _refuse_flags_with_issues(plan)
     return plan
+
+
+def _in_request(plan: Plan) -> Iterator[Issue]:
+    """The issues of a promotion with paths of its request, which names flags and environments only."""
+    places = {name: f"features[{index}]" for index, name in enumerate(plan.flags)}
+    for issue in plan.issues:
+        name = next((name for name in (issue.flag, *issue.users) if name in places), None)
+        path = "to" if issue.path == "environment" else issue.path
+        yield replace(issue, path=places[name] if name is not None else path)
 
 
 def _plan_flags(
@@ -49,7 +62,10 @@ def _plan_flags(
     plan.issues += _limit_issues(plan, target)
     plan_saved_contexts(plan, saved_contexts, target, caller)
     not_skipped = [flag for flag in plan.flags.values() if flag.action is not Action.SKIP]
-    needed = needed_permissions(not_skipped, entries, references)
+    if plan.parts is None:
+        needed = needed_permissions(not_skipped, entries, references)
+    else:
+        needed = change_permissions(not_skipped, switch="enabled" in plan.parts)
     if any(
         planned.project is None and planned.action is not Action.SAME
         for planned in plan.saved_contexts.values()
@@ -59,7 +75,6 @@ def _plan_flags(
     plan.notes = [*entries.notes, *references.notes, *notes_on_children(entries), *_notes(plan, entries)]
     plan.custom_strategy_types = sorted(entries.strategy_types() & references.custom_strategy_types)
     plan.sources = sorted(entries.sources)
-    _refuse_flags_with_issues(plan)
 
 
 def _is_skipped(entry: Entry, stored: StoredFlag | None) -> bool:
@@ -101,7 +116,14 @@ def _plan_flag(
         flag.action = Action.CREATE if stored is None else Action.CHANGE
         if flag.before == flag.after:  # share one document: two for each of many flags take much memory
             flag.action, flag.after = Action.SAME, flag.before
+        elif entry.parts is not None and flag.after is not None and _waits_to_be_on(entry, flag.after):
+            flag.reason = f"Stays off in {target.environment}."
     return flag
+
+
+def _waits_to_be_on(entry: Entry, after: Document) -> bool:
+    """Whether a promotion leaves the flag off that is on where it comes from."""
+    return entry.enabled is None and not after["enabled"]
 
 
 def _where(stored: StoredFlag | None, target: Target, caller: Caller) -> str:
@@ -113,6 +135,8 @@ def _where(stored: StoredFlag | None, target: Target, caller: Caller) -> str:
 def _location_issue(entry: Entry, stored: StoredFlag | None, target: Target, caller: Caller) -> Issue | None:
     """A flag must be active in the target project, or be new and listed in ``features``."""
     name, path = entry.name, f"{entry.path}.name" if entry.feature is not None else entry.path
+    if entry.parts is not None and (stored is None or stored.project != target.project.id):
+        return Issue(IssueKind.VALUE, path, f"flag {name} not found in project {target.project.id}", name)
     if stored is None and entry.feature is None:
         message = f"flag {name} is neither in project {target.project.id} nor in data.features"
         return Issue(IssueKind.VALUE, path, message, name)

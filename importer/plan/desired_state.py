@@ -1,7 +1,10 @@
 """Computes a flag's document after an import from its stored document and its entry in the import body."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from difflib import SequenceMatcher
 from typing import Any
+
+import orjson
 
 from flagadmin.core.errors import Problem
 from flagadmin.core.unreadable_values import UnreadableValue
@@ -31,6 +34,8 @@ def desired_document(
     A flag listed in ``features`` is overwritten: omitted members are reset to their defaults, except whether
     it is enabled, its variants, links and parents, which stay. Other flags only get additions.
     """
+    if entry.parts is not None and stored is not None:
+        return _copy_parts(entry, stored, references, target, issues)
     document = (
         _build_metadata(entry, stored, issues) if entry.feature is not None else dict(stored or NEW_FLAG)
     )
@@ -39,12 +44,7 @@ def desired_document(
     if entry.enabled is not None:
         document["enabled"] = entry.enabled[1]
         _ensure_strategy(entry, document, target, issues)
-    if entry.variants is not None:
-        path, variants = entry.variants
-        issues += _convert_problems(
-            entry, _note_unreadable(entry, variants_problems(variants, path), references)
-        )
-        document["variants"] = variants_document(variants, document["variants"])
+    _set_variants(entry, document, references, issues)
     if entry.links is not None:
         document["links"] = _build_links(entry, target, issues)
     if entry.parents is not None:
@@ -52,6 +52,57 @@ def desired_document(
     _sort_strategies(document["strategies"])
     document["enabled"] = document["enabled"] and not document["archived"]
     return document
+
+
+def _copy_parts(
+    entry: Entry, stored: Document, references: References, target: Target, issues: list[Issue]
+) -> Document:
+    """The stored document with the entry's ``parts``. Strategies that are equal in the same order stay as they are.
+
+    A flag that would be on without an enabled strategy, which is on for everyone, is turned off.
+    """
+    document = {**stored, "strategies": list(stored["strategies"])}
+    if "strategies" in entry.parts:  # type: ignore[operator]
+        problems: list[Issue] = []
+        strategies = list(_build_strategies(entry, stored, references, target, problems))
+        if _without_order(strategies) != _without_order(stored["strategies"]):
+            issues += problems
+            _keep_orders(strategies, stored["strategies"])
+            document["strategies"] = strategies
+            document["enabled"] = stored["enabled"] and not all(each["disabled"] for each in strategies)
+    _set_variants(entry, document, references, issues)
+    if entry.enabled is not None:
+        document["enabled"] = entry.enabled[1]
+        if not stored["enabled"] or document["strategies"] != stored["strategies"]:
+            _ensure_strategy(entry, document, target, issues)
+    return document
+
+
+def _without_order(strategies: Iterable[StrategyDefinition]) -> list[Any]:
+    return [{**strategy, "sortOrder": 0} for strategy in strategies]
+
+
+def _keep_orders(strategies: Sequence[Any], stored: Sequence[Any]) -> None:
+    """Gives strategies that stay in their order the sort order that they have, so that these are not changed."""
+    old, new = ([orjson.dumps(each) for each in _without_order(side)] for side in (stored, strategies))
+    matches = SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks()
+    kept = {b + n: stored[a + n]["sortOrder"] for a, b, size in matches for n in range(size)}
+    orders: list[int] = []
+    for place in range(len(strategies)):
+        orders.append(kept.get(place, orders[-1] + 1 if orders else 0))
+    if orders != sorted(set(orders)):  # there is no room between those that stay
+        orders = list(range(len(strategies)))
+    for strategy, order in zip(strategies, orders, strict=True):
+        strategy["sortOrder"] = order
+
+
+def _set_variants(entry: Entry, document: Document, references: References, issues: list[Issue]) -> None:
+    if entry.variants is None:
+        return
+    path, variants = entry.variants
+    issues += _convert_problems(entry, _note_unreadable(entry, variants_problems(variants, path), references))
+    # What is copied stays as it is, in its order and with its weights.
+    document["variants"] = variants_document(variants, variants if entry.parts else document["variants"])
 
 
 def _convert_problems(entry: Entry, problems: Iterator[Any]) -> Iterator[Issue]:
@@ -97,7 +148,8 @@ def _build_strategies(
         message = f"must have at most {target.limits.strategies} strategies in an environment, not {count}"
         issues.append(Issue(IssueKind.VALUE, entry.strategies[0][0], message, entry.name))
     for position, (path, strategy) in enumerate(entry.strategies, start=first):
-        document = strategy_document(strategy, defaults)
+        copied_variants = strategy.get("variants", ()) if entry.parts else ()
+        document = strategy_document(strategy, defaults, stored_variants=copied_variants)
         document["segments"] = _resolve_segments(entry, path, strategy, references, issues)
         issues += _strategy_issues(entry, path, strategy, document, references, target)
         if document["sortOrder"] is None:

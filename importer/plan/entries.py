@@ -21,7 +21,8 @@ WithPath = tuple[str, Any]
 class Entry:
     """Everything in the body about one flag. ``feature`` is None for a flag that is not in ``features``.
 
-    None means "not given". For ``variants``, ``links`` and ``parents``, it differs from an empty list.
+    None means "not given". For ``variants``, ``links`` and ``parents``, it differs from an empty list. ``parts`` are
+    those of the body.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Entry:
     tags: list[tuple[str, str, str, bool]] = field(default_factory=list)
     links: WithPath | None = None
     parents: list[WithPath] | None = None
+    parts: frozenset[str] | None = None
 
 
 @dataclass(slots=True)
@@ -69,7 +71,7 @@ def gather(body: Body) -> Entries:
         segments=data.get("segments", []),
         tag_types=data["tagTypes"],
     )
-    _read_features(entries, data["features"])
+    _read_features(entries, data["features"], body.parts)
     environments = _read_environments(entries, data.get("featureEnvironments", []), body.environment)
     _read_strategies(entries, data["featureStrategies"])
     _read_tags(entries, data.get("featureTags", []))
@@ -83,7 +85,7 @@ def gather(body: Body) -> Entries:
     return entries
 
 
-def _read_features(entries: Entries, features: list[Any]) -> None:
+def _read_features(entries: Entries, features: list[Any], parts: frozenset[str] | None) -> None:
     for index, feature in enumerate(features):
         path, name = f"data.features[{index}]", feature["name"]
         if name in entries.flags:
@@ -91,7 +93,7 @@ def _read_features(entries: Entries, features: list[Any]) -> None:
                 Issue(IssueKind.DUPLICATE, f"{path}.name", f"{name} is listed more than once", name, name)
             )
         else:
-            entries.flags[name] = Entry(name, path, feature)
+            entries.flags[name] = Entry(name, path, feature, parts=parts)
 
 
 def _ensure_entry(entries: Entries, name: str, path: str) -> Entry:
@@ -147,7 +149,8 @@ def _content(item: Any) -> tuple[Any, ...]:
 
 
 def _take_environment(entry: Entry, path: str, item: Any) -> None:
-    entry.enabled = f"{path}.enabled", item["enabled"]
+    if "enabled" in item:
+        entry.enabled = f"{path}.enabled", item["enabled"]
     if "variants" in item:
         entry.variants = f"{path}.variants", item["variants"]
 

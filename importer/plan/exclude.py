@@ -1,6 +1,7 @@
 """Removes flags that the user excluded from an import body."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from importer.body.schemas import Body
@@ -47,4 +48,4 @@ def exclude_flags(body: Body, names: Iterable[str]) -> Body:
             }
             for entry in data["savedContexts"]
         ]
-    return Body(body.project, body.environment, data)  # type: ignore[arg-type]
+    return replace(body, data=data)  # type: ignore[arg-type]

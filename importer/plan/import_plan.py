@@ -80,7 +80,7 @@ class Plan:
     """The plan of an import. ``issues`` and ``missing_permissions`` prevent it; ``notes`` do not.
 
     ``defaulted`` are the flags that get the default strategy. ``sources`` are the environments that the file
-    was exported from.
+    was exported from. ``parts``: see :class:`importer.body.schemas.Body`.
     """
 
     project: str
@@ -95,6 +95,7 @@ class Plan:
     custom_strategy_types: list[str] = field(default_factory=list)
     missing_permissions: list[Permission] = field(default_factory=list)
     sources: list[str] = field(default_factory=list)
+    parts: frozenset[str] | None = None
     made_at: datetime = field(default_factory=timezone.now)
 
     @property
@@ -126,6 +127,8 @@ class Plan:
             state.append(
                 [[planned.name, planned.before, planned.after] for planned in self.saved_contexts.values()]
             )
+        if self.parts is not None:  # what a promotion copies may change between its preview and the promotion
+            state.append([[flag.name, flag.after] for flag in self.with_action(Action.CHANGE)])
         state.append(sorted((issue.path, issue.message) for issue in self.issues))
         return hashlib.sha256(orjson.dumps(state, option=orjson.OPT_SORT_KEYS)).hexdigest()
 

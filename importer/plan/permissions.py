@@ -1,6 +1,7 @@
 """Determines the permissions that an import requires."""
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from groups.access import Caller
 from groups.permissions import Permission
@@ -32,6 +33,43 @@ def needed_permissions(
         Permission.DELETE_FEATURE: any(flag.before and flag.becomes_archived for flag in flags),
     }
     return [permission for permission, is_needed in needed.items() if is_needed]
+
+
+def change_permissions(flags: Iterable[FlagPlan], *, switch: bool = True) -> list[Permission]:
+    """The permissions that these changes in one environment need, each made by itself.
+
+    Of strategies that differ, as many as there are on both sides are changed, the others added or removed. Without
+    ``switch``, flags are turned off only as they are when they lose their last strategy, which needs no permission.
+    """
+    pairs = [(flag.before, flag.after) for flag in flags if flag.before and flag.after]
+    removed_and_added = [
+        _count_differing(before["strategies"], after["strategies"]) for before, after in pairs
+    ]
+    needed = {
+        Permission.CREATE_FEATURE_STRATEGY: any(added > removed for removed, added in removed_and_added),
+        Permission.UPDATE_FEATURE_STRATEGY: any(
+            min(counts) > 0 or (not any(counts) and before["strategies"] != after["strategies"])
+            for (before, after), counts in zip(pairs, removed_and_added, strict=True)
+        ),
+        Permission.DELETE_FEATURE_STRATEGY: any(removed > added for removed, added in removed_and_added),
+        Permission.UPDATE_FEATURE_ENVIRONMENT: switch
+        and any(before["enabled"] != after["enabled"] for before, after in pairs),
+        Permission.UPDATE_FEATURE_ENVIRONMENT_VARIANTS: any(
+            before["variants"] != after["variants"] for before, after in pairs
+        ),
+    }
+    return [permission for permission, is_needed in needed.items() if is_needed]
+
+
+def _count_differing(before: Sequence[Any], after: Sequence[Any]) -> tuple[int, int]:
+    """How many of the strategies are removed, and how many added."""
+    removed, added = list(before), []
+    for strategy in after:
+        if strategy in removed:
+            removed.remove(strategy)
+        else:
+            added.append(strategy)
+    return len(removed), len(added)
 
 
 def _has_stored(flag: FlagPlan, part: str) -> bool:

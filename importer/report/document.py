@@ -9,6 +9,7 @@ from flagadmin.core.db.copy_rows import copy_rows
 from importer.models import FlagReport, ImportRun
 from importer.plan.import_plan import Action, FlagPlan, Plan
 from importer.plan.issues import no_access
+from importer.promotion import Promotion
 from importer.report.validation import validation_report
 from projects.history.diff import Change, diff, summary
 
@@ -40,6 +41,19 @@ def _plan_summary(plan: Plan) -> dict[str, Any]:
             action.value: plan.saved_contexts_with(action)
             for action in (Action.CREATE, Action.CHANGE, Action.SAME)
         },
+        **validation_report(plan),
+        "fingerprint": plan.fingerprint,
+    }
+
+
+def promotion_document(promotion: Promotion, plan: Plan) -> dict[str, Any]:
+    """What a promotion would do, as the API answers it. It changes whenever the plan does."""
+    return {
+        "project": plan.project,
+        "from": promotion.source,
+        "to": plan.environment,
+        "counts": plan.counts,
+        "features": [report.document() for report in flag_reports(plan)],
         **validation_report(plan),
         "fingerprint": plan.fingerprint,
     }

@@ -52,7 +52,10 @@ def _target_errors(plan: Plan, issues: list[Issue]) -> Iterator[Entry]:
         yield from (_entry(issue.message, []) for issue in issues)
     elif issues:
         items = [f"{problem.path}: {problem.message}" for problem in (issue.problem() for issue in issues)]
-        yield _entry("These values cannot be imported:", items)
+        message = (
+            "These values cannot be imported:" if plan.parts is None else "These flags cannot be promoted:"
+        )
+        yield _entry(message, items)
 
 
 _ORDER = (
@@ -120,7 +123,9 @@ def _warnings(plan: Plan) -> Iterator[Entry]:
         ),
         (
             "The following features will not be imported as they are currently archived. To import them, please "
-            "unarchive them first:",
+            "unarchive them first:"
+            if plan.parts is None
+            else "These flags are archived and will not be promoted:",
             [flag.name for flag in plan.with_action(Action.SKIP)],
         ),
         (
@@ -128,7 +133,7 @@ def _warnings(plan: Plan) -> Iterator[Entry]:
             [
                 flag.name
                 for flag in plan.flags.values()
-                if flag.before is not None and flag.feature is not None
+                if flag.before is not None and flag.feature is not None and plan.parts is None
             ],
         ),
         (

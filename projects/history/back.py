@@ -253,6 +253,8 @@ _IN_FLAGS: dict[str, Callable[[Back, FlagDefinition, PastEvent], None]] = {
     E.FEATURE_DEPENDENCY_REMOVED: _undo_dependency_change,
     E.FEATURE_IMPORTED: _undo_import,
     E.IMPORT_UNDONE: _undo_import,
+    E.FEATURE_PROMOTED: _undo_import,
+    E.PROMOTION_UNDONE: _undo_import,
     E.FEATURE_REVERTED: _undo_revert,
 }
 TYPES = [kind.value for kind in map(E, (*_OF_FLAGS, *_IN_FLAGS))]

@@ -24,7 +24,7 @@ MAX_EVENTS = 20
 MAX_COUNTED = 10_000
 MAX_NAMED = 3
 """The flags that the sentence of a change names."""
-_SUMMARIES = (E.FEATURES_IMPORTED, E.IMPORT_UNDONE)
+_SUMMARIES = (E.FEATURES_IMPORTED, E.IMPORT_UNDONE, E.FEATURES_PROMOTED, E.PROMOTION_UNDONE)
 """Events recorded last, about all others of their change."""
 _COUNTS = (("create", "new", "on"), ("change", "changed", "info"), ("same", "the same", ""))
 
@@ -240,7 +240,7 @@ def _change(
         sentence=describe(newest, names) if sums_up else _sentence(rows, number),
         rows=rows,
         number=number - (1 if sums_up and number > 1 else 0),
-        pills=_pills(newest) if newest.type == E.FEATURES_IMPORTED else (),
+        pills=_pills(newest) if newest.type in (E.FEATURES_IMPORTED, E.FEATURES_PROMOTED) else (),
     )
 
 

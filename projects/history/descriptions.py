@@ -56,8 +56,10 @@ _TEMPLATES: dict[str, str] = {
     E.FEATURE_LINK_UPDATED: "changed the link {link} of {feature}",
     E.FEATURE_LINK_REMOVED: "removed the link {link} from {feature}",
     E.FEATURE_IMPORTED: "changed {feature} in {environment} by an import",
+    E.FEATURE_PROMOTED: "promoted {feature} from {source} to {environment}",
     E.FEATURE_REVERTED: "restored the version of {subject} of {feature}",
     E.FEATURES_IMPORTED: "imported {number} into {project} / {environment}",
+    E.FEATURES_PROMOTED: "promoted {number} from {source} to {environment} in {project}",
     E.FEATURES_EXPORTED: "exported {number} from {environment}",
     E.PROJECT_ENVIRONMENT_REMOVED: "removed {environment} from project {project}",
     E.PROJECT_ACCESS_ADDED: "gave {subject} the {roles} in project {project}",
@@ -108,6 +110,7 @@ def _values(event: AuditEvent, names: Names) -> dict[str, Part]:
         "tag": Part(f"{document.get('type')}:{document.get('value')}"),
         "link": Part(str(document.get("title") or document.get("url") or "")),
         "fields": Part(_join_words([change.field.lower() for change in changes_of(event)]) or "details"),
+        "source": Part(event.subject or "another environment"),
         "number": Part(_number_of_flags(after)),
         "roles": Part(_roles(document)),
     }

@@ -166,6 +166,7 @@ _CHANGES: dict[str, Callable[[AuditEvent, Names], Iterator[FieldChange]]] = {
     E.FEATURE_STRATEGY_UPDATE: _of_strategy,
     E.FEATURE_STRATEGY_REMOVE: _of_strategy,
     E.FEATURE_IMPORTED: _of_import,
+    E.FEATURE_PROMOTED: _of_import,
     E.FEATURE_ARCHIVED: _of_import,
     E.FEATURE_REVIVED: _of_import,
     E.FEATURE_REVERTED: _of_revert,
@@ -174,6 +175,7 @@ _CHANGES: dict[str, Callable[[AuditEvent, Names], Iterator[FieldChange]]] = {
     E.FEATURE_STALE_OFF: _none,
     E.FEATURE_PROJECT_CHANGE: _none,
     E.IMPORT_UNDONE: _none,
+    E.PROMOTION_UNDONE: _of_import,
 }
 
 

@@ -44,6 +44,7 @@ def project_head(project: Project, tab: str, *, caller: Caller) -> dict[str, Any
 def _tabs(project: Project, current: str, flags: int, may: dict[str, bool]) -> Sequence[Tab]:
     tabs: list[tuple[str, str, int | None]] = [
         ("Flags", "project", flags),
+        ("Environments", "environments-compare", None),
         (
             "Applications",
             "project-applications",

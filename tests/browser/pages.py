@@ -65,6 +65,8 @@ PAGES = [
     "/projects/checkout/features/switch?environment=production&enabled=off&name=checkout-redesign&name=gift-cards",
     "/projects/checkout/features/tags?name=checkout-redesign&name=gift-cards",
     "/projects/checkout/activity/",
+    "/projects/checkout/environments/",
+    "/projects/checkout/environments/?show=all&from=production&to=development",
     "/projects/checkout/applications/",
     "/projects/checkout/connect/",
     "/projects/checkout/connect/?language=react&flag=gift-cards",

@@ -58,6 +58,7 @@ NO_EDIT = {
     # They create or add something.
     *("flag-clone", "person-grant", "service-account-grant", "group-grant"),
     "import-run",  # compares the plan
+    "promote",  # plans, and then it is an import-run
     *("playground", "playground-compare", "if-saved", "who-changes"),  # only evaluate
     "users",  # creates a run
     "application",  # shows what was reported

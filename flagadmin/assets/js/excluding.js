@@ -11,7 +11,7 @@ function countExcluded() {
   const rest = button.dataset.import - (excluded.length - blocked);
   const count = (number) => number.toLocaleString("en");
   const others = excluded.length ? `, exclude ${count(excluded.length)}` : "";
-  button.textContent = `Import ${count(rest)} flag${rest === 1 ? "" : "s"}${button.dataset.also}${others}`;
+  button.textContent = `${button.dataset.verb} ${count(rest)} flag${rest === 1 ? "" : "s"}${button.dataset.also}${others}`;
   const reason = document.getElementById("blocked");
   if (!button.dataset.stays) button.dataset.stays = String(button.disabled);
   if (button.dataset.stays === "true") return;

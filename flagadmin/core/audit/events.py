@@ -48,6 +48,9 @@ class EventType(StrEnum):
     FEATURES_EXPORTED = "features-exported"
     FEATURE_IMPORTED = "feature-imported"
     IMPORT_UNDONE = "import-undone"
+    FEATURES_PROMOTED = "features-promoted"
+    FEATURE_PROMOTED = "feature-promoted"
+    PROMOTION_UNDONE = "promotion-undone"
     FEATURE_REVERTED = "feature-reverted"
 
     SEGMENT_CREATED = "segment-created"

@@ -12,7 +12,8 @@ FIELD = "ignore_expectations"
 """The same in forms of the console."""
 _VALUES = {"true": True, "1": True, "false": False, "0": False, "": False}
 _ABOUT_FLAGS = re.compile(
-    r"/api/admin/(projects/\{projectId\}/(features|bulk_features|archive|revive|delete)|segments|features-batch/import)"
+    r"/api/admin/(projects/\{\w+\}/(features|bulk_features|archive|revive|delete|environments/promote)"
+    r"|segments|features-batch/import)"
 )
 
 

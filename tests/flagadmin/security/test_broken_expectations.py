@@ -40,6 +40,7 @@ WHILE_ON = {
     f"post {FLAG}/dependencies",
     f"delete {FLAG}",
     "post /api/admin/features-batch/import",
+    "post /api/admin/projects/<str:project_id>/environments/promote",
     "post /api/admin/projects/<str:project_id>/archive",
     "put /api/admin/segments/<str:segment_id>",
 }

@@ -207,6 +207,10 @@ VALID: dict[str, Any] = {
     f"post {_PROJECT}/context/validate": {"name": "tier"},
     f"post {_PROJECT}/environments": {"environment": "staging", "defaultStrategy": STRATEGY | {"segments": []}},
     f"post {_PROJECT}/environments/<str:name>/default-strategy": STRATEGY,
+    f"post {_PROJECT}/environments/promote": {
+        "from": "development", "to": "production", "features": ["cart"], "copy": ["strategies", "variants", "enabled"],
+        "planOnly": False,
+    },
     f"post {_PROJECT}/features": {
         "name": "new", "type": "release", "description": "d", "impressionData": True, "stale": False,
         "tags": [{"type": "team", "value": "blue"}],

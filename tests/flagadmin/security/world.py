@@ -104,6 +104,11 @@ BODIES: dict[tuple[str, str], Any] = {
         "environment": "production",
         "data": {"features": [{"name": "new"}], "featureStrategies": [], "tagTypes": []},
     },
+    ("post", "/api/admin/projects/<str:project_id>/environments/promote"): {
+        "from": "development",
+        "to": "production",
+        "features": ["cart"],
+    },
     ("post", "/api/admin/projects/<str:project_id>/features"): {"name": "new"},
     ("patch", _FLAG): [{"op": "replace", "path": "/stale", "value": True}],
     ("post", f"{_FLAG}/changeProject"): {"newProjectId": "default"},

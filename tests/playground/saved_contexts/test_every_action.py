@@ -15,10 +15,11 @@ from django.db import transaction
 
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.change_checks import BrokenExpectations
-from importer.apply.execute import CheckedImport, apply_checked, import_body
+from importer.apply.execute import CheckedImport, apply_checked, import_body, promote_flags
 from importer.apply.progress import NoProgress
 from importer.apply.undo import undo_import
 from importer.body.schemas import read_body
+from importer.promotion import Promotion
 from importer.runs import create_run
 from projects.access import change_in_each_project
 from projects.flags import archive, dependencies, environments, move
@@ -53,7 +54,7 @@ Change = Callable[[], Any]
 
 def confirmed_import() -> Change:
     run = create_run(json.dumps(an_import()).encode(), caller=WHO)
-    checked = CheckedImport(read_body(an_import()), run.fingerprint, run.checked_at)
+    checked = CheckedImport("shop", lambda: read_body(an_import()), run.fingerprint, run.checked_at)
     return lambda: apply_checked(checked, caller=WHO, run=run, progress=NoProgress())
 
 
@@ -109,6 +110,12 @@ def reverted() -> Change:
     return lambda: revert_flag("shop", "other", Target(off.created_at, off.pk), caller=WHO)
 
 
+def promoted() -> Change:
+    """The flag is off in development."""
+    promotion = Promotion("shop", "development", "production", ("cart",), frozenset({"enabled"}))
+    return lambda: promote_flags(promotion, caller=WHO)
+
+
 def plain(by: Change) -> Callable[[], Change]:
     return lambda: by
 
@@ -116,6 +123,7 @@ def plain(by: Change) -> Callable[[], Change]:
 REFUSED: dict[str, Callable[[], Change]] = {
     "importer.apply.execute.apply_checked": confirmed_import,
     "importer.apply.execute.import_body": plain(lambda: import_body(read_body(an_import()), caller=WHO)),
+    "importer.apply.execute.promote_flags": promoted,
     "importer.apply.undo.undo_import": undone,
     "projects.flags.archive.archive_flags": plain(
         lambda: archive.archive_flags("shop", ["cart", "child"], caller=WHO)
@@ -217,7 +225,7 @@ HARMLESS = {
         projects.connect.refusals._store projects.connect.refusals._forget
         sdk.delta.version_ids._store_next_id""",
     "files that are not imported yet, or evaluated": """
-        importer.runs.create_run importer.runs.check_run playground.user_runs.runs.create_run""",
+        importer.runs.create_run importer.runs.create_promotion importer.runs.check_run playground.user_runs.runs.create_run""",
     "what is expected, which is decided by those of the project": """
         playground.saved_contexts.actions.create_saved_context
         playground.saved_contexts.actions.delete_saved_context

@@ -1,0 +1,39 @@
+"""What pages of an import or promotion are called, and the pages above them."""
+
+from django.urls import reverse
+
+from flagadmin.core.errors import counted
+from groups.console import Crumbs
+from importer.models import ImportRun
+from projects.console import PROJECTS, project_url
+from projects.models import Project
+
+State = ImportRun.State
+_IMPORT = {State.DONE: "Imported", State.UNDONE: "Undone: import", State.RUNNING: "Importing"}
+_PROMOTION = {State.DONE: "Promoted", State.UNDONE: "Undone: promotion", State.RUNNING: "Promoting"}
+
+
+def name_run(run: ImportRun) -> str:
+    """``Import into checkout / production``, ``Promote 3 flags to production``, in the past tense once it is done."""
+    state = State(run.state)
+    if not run.promoted_from:
+        return f"{_IMPORT.get(state, 'Import')} into {run.project} / {run.environment}"
+    if state == State.UNDONE:
+        return f"{_PROMOTION[state]} to {run.environment}"
+    flags = counted(run.counts.get("create", 0) + run.counts.get("change", 0), "flag")
+    return f"{_PROMOTION.get(state, 'Promote')} {flags} to {run.environment}"
+
+
+def pages_above(run: ImportRun) -> Crumbs:
+    if not run.promoted_from:
+        return (("Past imports", reverse("imports")),)
+    environments = (
+        f"{project_url(run.project, 'environments-compare')}?from={run.promoted_from}&to={run.environment}"
+    )
+    name = Project.objects.filter(pk=run.project).values_list("name", flat=True).first() or run.project
+    return (PROJECTS, (name, project_url(run.project)), ("Environments", environments))
+
+
+def pages_above_part(run: ImportRun) -> Crumbs:
+    """The same for a page of the run besides its own."""
+    return (*pages_above(run), (name_run(run), reverse("import-run", args=[run.id])))

@@ -1,0 +1,193 @@
+"""The API endpoint that promotes flags: POST /api/admin/projects/:projectId/environments/promote."""
+
+from typing import Any
+
+from drf_spectacular.utils import OpenApiExample, PolymorphicProxySerializer, extend_schema
+from rest_framework import serializers
+from rest_framework.response import Response
+
+from flagadmin.core.edit_conflicts import Expected
+from flagadmin.core.edit_conflicts.etags import ETagMixin, etag
+from flagadmin.core.http.fields import Body, ListOf
+from groups.access import Caller
+from groups.authentication import ApiRequest
+from groups.permissions import Permission
+from importer.apply.execute import promote_flags
+from importer.isolation import run_isolated
+from importer.openapi import ReportEntry
+from importer.plan.build import plan_import
+from importer.promotion import DEFAULT_PARTS, MAX_FLAGS, PARTS, Promotion, read_promotion
+from importer.report.document import promotion_document
+from projects.projects.environments import remove_environment
+from projects.viewsets import InProjectViewSet
+
+DESCRIPTION = """\
+Copies what flags have in environment `from` to environment `to` of the same project: their `strategies` and `variants`
+there and, if `copy` names it, whether they are `enabled`. All flags are promoted, or none. Nothing else changes:
+segments, context fields, dependencies, tags and links are of all environments.
+
+* A flag that is off in `to` stays off unless `enabled` is copied. One that is turned on without an enabled strategy
+  gets the default strategy; one that is left without an enabled strategy is turned off.
+* Archived flags are skipped. A flag that the project does not have is refused with 400.
+* With `planOnly`, nothing is written. The answer says what would change in each flag, and what prevents it: the
+  promotion would succeed exactly when `errors` and `permissions` are empty. Its `ETag` in `If-Match` makes sure that
+  what is promoted is what it says; if anything of it has changed, the answer is 412.
+
+Requires what the changes would need one by one, in `to`: `CREATE_FEATURE_STRATEGY`, `UPDATE_FEATURE_STRATEGY`,
+`DELETE_FEATURE_STRATEGY`, `UPDATE_FEATURE_ENVIRONMENT_VARIANTS`, `UPDATE_FEATURE_ENVIRONMENT`. The console
+can undo it, among the past imports.
+"""
+REQUEST_EXAMPLE = {
+    "from": "development",
+    "to": "production",
+    "features": ["checkout-redesign", "invoice-payment"],
+    "copy": ["strategies", "variants"],
+    "planOnly": True,
+}
+PLANNED_FLAGS = [
+    {
+        "name": "checkout-redesign",
+        "action": "change",
+        "changes": [
+            {"part": "strategy", "before": "On for 10 % by userId", "after": "On for everyone"},
+        ],
+    },
+    {"name": "invoice-payment", "action": "same"},
+]
+COUNTS = {"create": 0, "change": 1, "same": 1, "skip": 0, "refuse": 0}
+PLAN_EXAMPLE = {
+    "project": "checkout",
+    "from": "development",
+    "to": "production",
+    "counts": COUNTS,
+    "features": PLANNED_FLAGS,
+    "errors": [],
+    "warnings": [],
+    "permissions": [],
+    "fingerprint": "5f2c8a2f0d9d4b0e6b3a1c7d8e9f00112233445566778899aabbccddeeff0011",
+}
+DONE_EXAMPLE = {
+    "id": "0197f0a2-5d6e-7b3c-9d8e-1f2a3b4c5d6e",
+    "project": "checkout",
+    "from": "development",
+    "to": "production",
+    "counts": COUNTS,
+    "features": [
+        {"name": "checkout-redesign", "action": "change"},
+        {"name": "invoice-payment", "action": "same"},
+    ],
+}
+
+
+class PromotionBody(Body):
+    to = serializers.CharField(help_text="The environment that changes.")
+    features = ListOf(child=serializers.CharField(), min_length=1, max_length=MAX_FLAGS)
+    copy = ListOf(
+        child=serializers.ChoiceField(PARTS),
+        min_length=1,
+        required=False,
+        help_text="Default strategies and variants.",
+    )
+    planOnly = serializers.BooleanField(required=False, default=False, help_text="Write nothing.")
+
+    def get_fields(self) -> dict[str, serializers.Field]:
+        source = serializers.CharField(source="source", help_text="The environment that is copied.")
+        return {"from": source, **super().get_fields()}
+
+
+class PromotedFlag(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    action = serializers.ChoiceField(["change", "same", "skip", "refuse"])
+    reason = serializers.CharField(required=False)
+    changes = serializers.ListField(
+        child=serializers.DictField(), required=False, help_text="`{part, before, after}`, in a plan."
+    )
+
+
+class PromotionResult(serializers.Serializer[Any]):
+    id = serializers.UUIDField()
+    project = serializers.CharField()
+    to = serializers.CharField()
+    counts = serializers.DictField(child=serializers.IntegerField())
+    features = PromotedFlag(many=True)
+
+    def get_fields(self) -> dict[str, serializers.Field]:
+        return {**super().get_fields(), "from": serializers.CharField()}
+
+
+class PromotionPlan(PromotionResult):
+    id = None  # type: ignore[assignment]
+    errors = ReportEntry(many=True)  # type: ignore[assignment]
+    warnings = ReportEntry(many=True)
+    permissions = ReportEntry(many=True)
+    fingerprint = serializers.CharField()
+
+
+class PromotionViewSet(ETagMixin, InProjectViewSet):
+    """The plan checks the permissions, which depend on what would change."""
+
+    conditional = frozenset({"create", "clear"})
+    tagged = frozenset()
+    tags = ("Environments",)
+    permissions = {"create": None, "clear": Permission.UPDATE_PROJECT}
+
+    @extend_schema(
+        operation_id="promoteFeatures",
+        summary="Promote flags from one environment to another",
+        description=DESCRIPTION,
+        request=PromotionBody,
+        responses={
+            200: PolymorphicProxySerializer(
+                component_name="Promotion",
+                serializers=[PromotionResult, PromotionPlan],
+                resource_type_field_name=None,
+            )
+        },
+        examples=[
+            OpenApiExample("What would change", REQUEST_EXAMPLE, request_only=True),
+            OpenApiExample("Plan", PLAN_EXAMPLE, response_only=True, status_codes=["200"]),
+            OpenApiExample("Promoted", DONE_EXAMPLE, response_only=True, status_codes=["200"]),
+        ],
+    )
+    def create(self, request: ApiRequest, project_id: str) -> Response:
+        body = self.validated(PromotionBody)
+        promotion = Promotion(
+            project_id,
+            body["source"],
+            body["to"],
+            tuple(dict.fromkeys(body["features"])),
+            frozenset(body.get("copy", DEFAULT_PARTS)),
+        )
+        if body["planOnly"]:
+            plan = run_isolated(promotion.size, plan_promotion, promotion, caller=self.caller)
+            return Response(plan, headers={"ETag": etag(plan)})
+        report = run_isolated(
+            promotion.size, apply_promotion, promotion, expected=self.expected, caller=self.caller
+        )
+        return Response(report)
+
+    @extend_schema(exclude=True)
+    def clear(self, request: ApiRequest, project_id: str) -> Response:
+        """Removes an environment that is called "promote" from the project: the address is the same."""
+        remove_environment(project_id, "promote", expected=self.expected, caller=self.caller)
+        return Response()
+
+
+def plan_promotion(promotion: Promotion, *, caller: Caller) -> dict[str, Any]:
+    """What the promotion would do now. Raises NotFound for a project that is archived."""
+    plan = plan_import(read_promotion(promotion), caller=caller)
+    if plan.target is None:
+        plan.check_issues()
+    return promotion_document(promotion, plan)
+
+
+def apply_promotion(promotion: Promotion, *, expected: Expected, caller: Caller) -> dict[str, Any]:
+    run = promote_flags(promotion, expected=expected, caller=caller)
+    return {
+        "id": str(run.id),
+        "project": run.project,
+        "from": run.promoted_from,
+        "to": run.environment,
+        "counts": run.counts,
+        "features": [report.document() for report in run.reports.all()],
+    }

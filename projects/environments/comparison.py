@@ -1,0 +1,178 @@
+"""How flags differ between two environments by their configuration. Results are compared in the playground.
+
+Segments, context fields, dependencies, tags and links are of all environments and cannot differ.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import zip_longest
+from typing import Any
+
+import orjson
+from django.db import connection
+
+from flagadmin.core.audit.events import EventType as E
+from playground.engine.definitions import StrategyDefinition, VariantDefinition
+from playground.engine.strategy_types import STRATEGY_TYPES
+from projects.definition_parts import BATCH
+from projects.strategies.fields import COLUMNS, SELECTED, from_row
+
+SWITCH, STRATEGY, ROLLOUT, CONDITION, VARIANTS = "switch", "strategy", "rollout", "condition", "variants"
+KINDS = {
+    SWITCH: "On or off",
+    STRATEGY: "Strategy",
+    ROLLOUT: "Rollout",
+    CONDITION: "Condition",
+    VARIANTS: "Variants",
+}
+"""What can differ, in the order of the page."""
+
+_STATES = """
+SELECT flag_id, environment_id, enabled, variants FROM projects_flagenvironment
+ WHERE flag_id = ANY(%(flags)s) AND environment_id = ANY(%(environments)s)
+"""
+_STRATEGIES = f"""
+SELECT s.flag_id, s.environment_id, s.id, {SELECTED} FROM projects_strategy s
+ WHERE s.flag_id = ANY(%(flags)s) AND s.environment_id = ANY(%(environments)s)
+ ORDER BY s.flag_id, s.sort_order, s.id
+"""  # noqa: S608 - columns of our own
+_SEGMENTS = """
+SELECT strategy_id, segment_id FROM projects_strategysegment WHERE strategy_id = ANY(%(strategies)s) ORDER BY id
+"""
+_CHANGED = """
+SELECT named.feature, place.environment, (
+       SELECT e.created_at FROM audit_auditevent e
+        WHERE e.feature = named.feature
+          AND (e.environment = place.environment AND e.type = ANY(%(types)s)
+               OR e.type = 'feature-reverted'
+                  AND jsonb_path_query_array(e.before, '$.environments[*] ? (@.name == $name)', place.name)
+                      <> jsonb_path_query_array(e.after, '$.environments[*] ? (@.name == $name)', place.name))
+        ORDER BY e.id DESC LIMIT 1)
+  FROM unnest(%(flags)s::text[]) AS named(feature)
+ CROSS JOIN (SELECT name AS environment, jsonb_build_object('name', name) AS name
+               FROM unnest(%(environments)s::text[]) AS name) AS place
+"""
+_CHANGES = [
+    kind.value
+    for kind in (
+        E.FEATURE_ENVIRONMENT_ENABLED,
+        E.FEATURE_ENVIRONMENT_DISABLED,
+        E.FEATURE_ENVIRONMENT_VARIANTS_UPDATED,
+        E.FEATURE_STRATEGY_ADD,
+        E.FEATURE_STRATEGY_UPDATE,
+        E.FEATURE_STRATEGY_REMOVE,
+        E.FEATURE_STRATEGY_ORDER_CHANGED,
+        E.FEATURE_IMPORTED,
+        E.IMPORT_UNDONE,
+        E.FEATURE_PROMOTED,
+        E.PROMOTION_UNDONE,
+    )
+]
+_SORT_ORDER = COLUMNS.index("sort_order")
+
+
+@dataclass(slots=True)
+class Configuration:
+    """A flag in an environment, with its strategies as rows, of which documents are made when they are needed."""
+
+    enabled: bool = False
+    variants_json: str = "[]"
+    rows: list[tuple[Sequence[Any], list[int]]] = field(default_factory=list)
+
+    @property
+    def variants(self) -> list[VariantDefinition]:
+        variants: list[VariantDefinition] = orjson.loads(self.variants_json)
+        return variants
+
+    @property
+    def strategies(self) -> list[StrategyDefinition]:
+        """Without sort orders: what counts is the place in the list."""
+        return [
+            from_row(values, id="", segments=segments) | {"sortOrder": 0} for values, segments in self.rows
+        ]
+
+
+Pair = tuple[Configuration, Configuration]
+
+
+def read_configurations(flag_ids: Sequence[int], environments: tuple[str, str]) -> dict[int, Pair]:
+    """What these flags have in both environments, by id. Three statements for BATCH flags."""
+    read: dict[int, Pair] = {flag_id: (Configuration(), Configuration()) for flag_id in flag_ids}
+    with connection.cursor() as cursor:
+        for start in range(0, len(flag_ids), BATCH):
+            where: dict[str, Any] = {
+                "flags": list(flag_ids[start : start + BATCH]),
+                "environments": list(environments),
+            }
+            cursor.execute(_STATES, where)
+            for flag_id, environment, enabled, variants in cursor.fetchall():
+                configuration = read[flag_id][environment != environments[0]]
+                configuration.enabled, configuration.variants_json = enabled, variants
+            _read_strategies(cursor, where, environments[0], read)
+    return read
+
+
+def _read_strategies(cursor: Any, where: dict[str, Any], first: str, read: Mapping[int, Pair]) -> None:
+    cursor.execute(_STRATEGIES, where)
+    segments: dict[Any, list[int]] = {}
+    for flag_id, environment, strategy_id, *values in cursor.fetchall():
+        values[_SORT_ORDER] = 0
+        its_segments = segments[strategy_id] = []
+        read[flag_id][environment != first].rows.append((values, its_segments))
+    if segments:
+        cursor.execute(_SEGMENTS, {"strategies": list(segments)})
+        for strategy_id, segment_id in cursor.fetchall():
+            segments[strategy_id].append(segment_id)
+
+
+def find_differences(pair: Pair) -> tuple[str, ...]:
+    """What differs, of KINDS and in their order. Nothing is parsed of what is the same."""
+    source, target = pair
+    kinds = set()
+    if source.enabled != target.enabled:
+        kinds.add(SWITCH)
+    if source.variants_json != target.variants_json and source.variants != target.variants:
+        kinds.add(VARIANTS)
+    if source.rows != target.rows:
+        kinds.update(_differing_strategies(source.strategies, target.strategies))
+    return tuple(kind for kind in KINDS if kind in kinds)
+
+
+def _differing_strategies(
+    source: Iterable[StrategyDefinition], target: Iterable[StrategyDefinition]
+) -> Iterator[str]:
+    """Strategies are compared by their place."""
+    for one, other in zip_longest(source, target):
+        if one is None or other is None:
+            yield STRATEGY
+            continue
+        if any(one[key] != other[key] for key in ("title", "disabled")):
+            yield STRATEGY
+        if (one["name"], one["parameters"]) != (other["name"], other["parameters"]):
+            yield ROLLOUT if _is_rollout(one) and _is_rollout(other) else STRATEGY
+        if one["constraints"] != other["constraints"] or one["segments"] != other["segments"]:
+            yield CONDITION
+        if one["variants"] != other["variants"]:
+            yield VARIANTS
+
+
+def _is_rollout(strategy: StrategyDefinition) -> bool:
+    """Whether it is on for a percentage, as the type ``default`` is for 100 %."""
+    kind = STRATEGY_TYPES.get(strategy["name"])
+    return kind is not None and not kind.lists
+
+
+def read_last_changes(
+    flags: Collection[str], environments: tuple[str, str]
+) -> dict[str, dict[str, datetime]]:
+    """When each flag was last changed in these environments, by name and environment. One query."""
+    changed: dict[str, dict[str, datetime]] = defaultdict(dict)
+    with connection.cursor() as cursor:
+        where = {"flags": list(flags), "environments": list(environments), "types": _CHANGES}
+        cursor.execute(_CHANGED, where)
+        for feature, environment, moment in cursor.fetchall():
+            if moment is not None:
+                changed[feature][environment] = moment
+    return changed

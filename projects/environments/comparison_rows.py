@@ -1,0 +1,168 @@
+"""The rows of the page that compares two environments: sentences in which the words that differ are marked."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from difflib import SequenceMatcher
+from itertools import zip_longest
+from typing import Any
+
+from projects.environments.comparison import KINDS, Configuration, Pair
+from projects.flags.strategy_lines import Palette
+from projects.strategies.sentences import percent, strategy_summary
+
+MAX_STRATEGIES = 5
+"""Strategies of a flag that a cell describes."""
+MAX_VARIANTS = 8
+MAX_WORDS = 400
+"""Longer sentences are marked as a whole."""
+NO_STRATEGIES = "No strategies."
+Document = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a sentence, and whether the other environment has something else there."""
+
+    text: str
+    differs: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class VariantPiece:
+    name: str
+    share: str
+    color: str
+    differs: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A strategy, or the variants of the environment (without ``pieces``)."""
+
+    pieces: Sequence[Piece]
+    variants: Sequence[VariantPiece] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A flag in one of the environments."""
+
+    environment: str
+    enabled: bool
+    switch_differs: bool
+    lines: Sequence[Line]
+    more: int
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedFlag:
+    """A row of the list. ``kinds`` are keys of KINDS."""
+
+    id: int
+    name: str
+    description: str | None
+    pair: Pair
+    kinds: tuple[str, ...]
+
+    @property
+    def differences(self) -> list[str]:
+        return [KINDS[kind] for kind in self.kinds]
+
+    def cells(
+        self, environments: tuple[str, str], segments: Mapping[int, str], palette: Palette
+    ) -> tuple[Cell, Cell]:
+        lines = [list(side) for side in zip(*_lines(self.pair, segments, palette), strict=True)] or [[], []]
+        first, second = (
+            Cell(
+                name,
+                side.enabled,
+                self.pair[0].enabled != self.pair[1].enabled,
+                [line for line in listed if line is not None],
+                max(len(side.rows) - MAX_STRATEGIES, 0),
+            )
+            for name, side, listed in zip(environments, self.pair, lines, strict=True)
+        )
+        return first, second
+
+
+@dataclass(frozen=True, slots=True)
+class LastChange:
+    """``is_target``: promoting would overwrite what is newer."""
+
+    environment: str
+    at: datetime
+    is_target: bool
+
+
+def find_last_change(changes: Mapping[str, datetime], environments: tuple[str, str]) -> LastChange | None:
+    """The later change in one of these environments, None if there is none."""
+    known = [(changes[name], name) for name in environments if name in changes]
+    if not known:
+        return None
+    at, name = max(known)
+    return LastChange(name, at, name == environments[1])
+
+
+def _lines(
+    pair: Pair, segments: Mapping[int, str], palette: Palette
+) -> Iterator[tuple[Line | None, Line | None]]:
+    sides = [side.strategies[:MAX_STRATEGIES] for side in pair]
+    texts = [[_sentence(each, segments) for each in side] or [NO_STRATEGIES] for side in sides]
+    for place, (one, other) in enumerate(zip_longest(*texts, fillvalue="")):
+        pieces = mark_differences(one, other)
+        ours, theirs = (side[place]["variants"] if place < len(side) else [] for side in sides)
+        yield _line(pieces[0], ours, theirs, palette), _line(pieces[1], theirs, ours, palette)
+    ours, theirs = (side.variants for side in pair)
+    yield _line((), ours, theirs, palette), _line((), theirs, ours, palette)
+
+
+def _line(
+    pieces: Sequence[Piece], variants: Sequence[Document], others: Sequence[Document], palette: Palette
+) -> Line | None:
+    if not pieces and not variants:
+        return None
+    shown = palette.shares(variants[:MAX_VARIANTS])
+    marks = [variant not in others for variant in variants[:MAX_VARIANTS]]
+    return Line(
+        pieces,
+        [
+            VariantPiece(share.name, share.percent, share.color, differs)
+            for share, differs in zip(shown, marks, strict=True)
+        ],
+    )
+
+
+def _sentence(strategy: Document, segments: Mapping[int, str]) -> str:
+    title = f"{strategy['title']}: " if strategy["title"] else ""
+    disabled = " Disabled." if strategy["disabled"] else ""
+    return f"{title}{strategy_summary(strategy, segments=segments)}{disabled}"
+
+
+def mark_differences(one: str, other: str) -> tuple[list[Piece], list[Piece]]:
+    """Both texts as pieces, word by word."""
+    if one == other:
+        return [Piece(one)], [Piece(other)]
+    words = one.split(), other.split()
+    if max(map(len, words)) > MAX_WORDS:
+        return [Piece(one, True)], [Piece(other, True)]
+    sides: tuple[list[Piece], list[Piece]] = ([], [])
+    for tag, *ends in SequenceMatcher(None, *words, autojunk=False).get_opcodes():
+        for side, its_words, (start, end) in zip(sides, words, (ends[:2], ends[2:]), strict=True):
+            if its_words[start:end]:
+                side.append(Piece(" ".join(its_words[start:end]), tag != "equal"))
+    return sides
+
+
+def describe_side(side: Configuration, segments: Mapping[int, str]) -> str:
+    """A flag in an environment as plain text, for CSV files."""
+    sentences = [_sentence(strategy, segments) for strategy in side.strategies] or [NO_STRATEGIES]
+    variants = [f"{variant['name']} {percent(variant['weight'])} %" for variant in side.variants]
+    parts = ["On." if side.enabled else "Off.", *sentences]
+    return " ".join([*parts, f"Variants: {', '.join(variants)}."] if variants else parts)
+
+
+def segment_ids(flags: Iterable[ComparedFlag]) -> set[int]:
+    return {
+        segment for flag in flags for side in flag.pair for _, segments in side.rows for segment in segments
+    }

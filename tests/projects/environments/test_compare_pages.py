@@ -1,0 +1,172 @@
+"""/projects/ID/environments/: how flags differ between two environments."""
+
+import re
+from typing import Any
+
+import pytest
+
+from flagadmin.core.audit.record import Event, EventType, record
+from groups.access import Caller
+from projects.environments.comparison import find_differences, read_configurations
+from projects.environments.comparison_rows import mark_differences
+from projects.models import Environment, ProjectEnvironment, Segment
+from projects.strategies.actions import add_strategy
+from tests.support.flags import add_strategy as insert_strategy
+from tests.support.flags import make_flag, switch_on
+from tests.support.page_text import page_text
+
+pytestmark = pytest.mark.django_db
+URL = "/projects/shop/environments/"
+PLACES = ("development", "production")
+IS_DE = [{"contextName": "country", "operator": "IN", "values": ["DE"]}]
+HALF = {"parameters": {"rollout": "50", "stickiness": "userId", "groupId": "cart"}}
+ALL = {"parameters": {"rollout": "100", "stickiness": "userId", "groupId": "cart"}}
+BLUE = [{"name": "blue", "weight": 1000, "weightType": "variable", "stickiness": "default"}]
+GREEN = [{**BLUE[0], "name": "green"}]
+
+DIFFERENCES: dict[str, tuple[Any, Any, tuple[str, ...]]] = {
+    "nothing": ([{"name": "default"}], [{"name": "default", "sort_order": 7}], ()),
+    "a share": ([{"name": "flexibleRollout", **HALF}], [{"name": "flexibleRollout", **ALL}], ("rollout",)),
+    "everyone and a share": ([{"name": "default"}], [{"name": "flexibleRollout", **HALF}], ("rollout",)),
+    "users": ([{"name": "default"}], [{"name": "userWithId", "parameters": {"userIds": "7"}}], ("strategy",)),
+    "a condition": ([{"constraints": IS_DE}], [{}], ("condition",)),
+    "variants": ([{"variants": BLUE}], [{"variants": GREEN}], ("variants",)),
+    "a strategy more": ([{}, {"constraints": IS_DE}], [{}], ("strategy",)),
+    "a disabled one": ([{}], [{"disabled": True}], ("strategy",)),
+    "a title": ([{"title": "Beta"}], [{}], ("strategy",)),
+    "their order": ([{"title": "A"}, {"title": "B"}], [{"title": "B"}, {"title": "A"}], ("strategy",)),
+    "none": ([], [{}], ("strategy",)),
+}
+
+
+@pytest.mark.parametrize(("source", "target", "kinds"), DIFFERENCES.values(), ids=DIFFERENCES)
+def test_differences(shop: Any, source: Any, target: Any, kinds: tuple[str, ...]) -> None:
+    flag = make_flag("cart", strategies=source)
+    for order, strategy in enumerate(target):
+        insert_strategy(flag, "production", **{"sort_order": order} | strategy)
+    [pair] = read_configurations([flag.pk], PLACES).values()
+    assert find_differences(pair) == kinds
+
+
+def test_switch_segments_and_variants_of_the_environment_differ(shop: Any) -> None:
+    segment = Segment.objects.create(name="vip")
+    flag = make_flag("cart", variants=BLUE, enabled=True, strategies=[{"segments": [segment]}])
+    insert_strategy(flag, "production")
+    [pair] = read_configurations([flag.pk], PLACES).values()
+    assert find_differences(pair) == ("switch", "condition", "variants")
+
+
+def test_a_flag_without_a_row_in_an_environment_is_off_there(shop: Any) -> None:
+    flag = make_flag("cart")
+    flag.environments.all().delete()
+    [pair] = read_configurations([flag.pk], PLACES).values()
+    assert find_differences(pair) == ()
+
+
+@pytest.mark.parametrize("count", [1, 30])
+def test_the_number_of_queries_does_not_depend_on_flags(
+    shop: Any, count: int, django_assert_num_queries: Any
+) -> None:
+    flags = [make_flag(f"flag-{n}", strategies=[{}]) for n in range(count)]
+    with django_assert_num_queries(3):
+        read_configurations([flag.pk for flag in flags], PLACES)
+
+
+def test_words_that_differ_are_marked() -> None:
+    one, other = mark_differences("On for 10 % by userId.", "On for 50 % by userId.")
+    assert [(piece.text, piece.differs) for piece in one] == [
+        ("On for", False),
+        ("10", True),
+        ("% by userId.", False),
+    ]
+    assert [piece.text for piece in other if piece.differs] == ["50"]
+
+
+# The page ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def flags(shop: Any) -> None:
+    cart = make_flag("cart", strategies=[{"name": "flexibleRollout", **HALF}], description="The cart.")
+    insert_strategy(cart, "production", "flexibleRollout", **ALL)
+    make_flag("same")
+    switch_on(make_flag("live"), "production")
+    make_flag("old", archived=True, strategies=[{}])
+
+
+def names(page: Any) -> list[str]:
+    return re.findall(r'<a href="/projects/shop/features/([\w-]+)/">', page.content.decode())
+
+
+def test_lists_what_differs(flags: Any, browse: Any) -> None:
+    page = browse("viewer").get(URL)
+    assert names(page) == ["cart", "live"]
+    text = page_text(page)
+    assert "2 of 3 flags" in text
+    assert "<mark" in page.content.decode()
+    assert "Rollout" in text
+
+
+@pytest.mark.parametrize(
+    ("query", "listed"),
+    [
+        ("show=all", ["cart", "live", "same"]),
+        ("show=same", ["same"]),
+        ("in=rollout", ["cart"]),
+        ("in=switch", ["live"]),
+        ("q=CART", ["cart"]),
+        ("from=production&to=development&in=switch", ["live"]),
+        ("from=production&to=production", []),
+    ],
+)
+def test_filters(flags: Any, browse: Any, query: str, listed: list[str]) -> None:
+    assert names(browse("viewer").get(f"{URL}?{query}")) == listed
+
+
+@pytest.mark.parametrize("query", ["from=moon", "to=moon", "show=none", "in=tags"])
+def test_unknown_values_are_refused(flags: Any, browse: Any, query: str) -> None:
+    assert browse("viewer").get(f"{URL}?{query}").status_code == 400
+
+
+def test_says_which_environment_was_changed_last(flags: Any, browse: Any) -> None:
+    assert "changed" not in page_text(browse("viewer").get(URL))
+    changed = EventType.FEATURE_STRATEGY_UPDATE
+    record(
+        Event(type=changed, project="shop", environment="development", feature="cart"), actor=Caller.system()
+    )
+    assert "development changed just now" in page_text(browse("viewer").get(URL))
+    add_strategy("shop", "cart", "production", {"name": "default"}, caller=Caller.system())
+    assert "production changed later, just now" in page_text(browse("viewer").get(URL))
+
+
+def test_as_csv(flags: Any, browse: Any) -> None:
+    lines = b"".join(browse("viewer").get(f"{URL}?format=csv").streaming_content).decode().splitlines()
+    assert lines[1].startswith("cart,Off. On for 50 % by userId.,")
+    assert lines[1].endswith(",Rollout")
+
+
+def test_who_may_change_nothing_there_cannot_tick(flags: Any, browse: Any) -> None:
+    assert 'name="name"' not in browse("viewer").get(URL).content.decode()
+    assert 'name="name"' in browse("member").get(URL).content.decode()
+
+
+def test_a_project_with_one_environment_has_nothing_to_compare(flags: Any, browse: Any) -> None:
+    ProjectEnvironment.objects.exclude(environment="production").delete()
+    assert "uses one environment" in page_text(browse("viewer").get(URL))
+
+
+def test_a_project_without_differences(shop: Any, browse: Any) -> None:
+    assert "No flags yet." in page_text(browse("viewer").get(URL))
+    make_flag("same")
+    assert "Both environments are the same." in page_text(browse("viewer").get(URL))
+
+
+def test_compares_into_production_from_the_first_other_one(flags: Any, browse: Any) -> None:
+    Environment.objects.create(name="acceptance", type="test", sort_order=0)
+    ProjectEnvironment.objects.create(project_id="shop", environment_id="acceptance")
+    page = browse("viewer").get(URL).content.decode()
+    assert page.index("<option selected>acceptance") < page.index("<option selected>production")
+
+
+def test_an_outsider_learns_of_no_project(flags: Any, browse: Any) -> None:
+    assert browse("outsider").get(URL).status_code == 404
