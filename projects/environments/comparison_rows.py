@@ -1,5 +1,6 @@
 """The rows of the page that compares two environments: sentences in which the words that differ are marked."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,6 +17,8 @@ MAX_STRATEGIES = 5
 MAX_VARIANTS = 8
 MAX_WORDS = 400
 """Longer sentences are marked as a whole."""
+_WORDS = re.compile(r"\s*(?:[^\s,]+?(?=[,.]*(?:\s|$))|[,.]+)")
+"""Words with the space before them; commas and full stops after them are words too."""
 NO_STRATEGIES = "No strategies."
 Document = Mapping[str, Any]
 
@@ -143,15 +146,21 @@ def mark_differences(one: str, other: str) -> tuple[list[Piece], list[Piece]]:
     """Both texts as pieces, word by word."""
     if one == other:
         return [Piece(one)], [Piece(other)]
-    words = one.split(), other.split()
+    words = _WORDS.findall(one), _WORDS.findall(other)
     if max(map(len, words)) > MAX_WORDS:
         return [Piece(one, True)], [Piece(other, True)]
     sides: tuple[list[Piece], list[Piece]] = ([], [])
     for tag, *ends in SequenceMatcher(None, *words, autojunk=False).get_opcodes():
         for side, its_words, (start, end) in zip(sides, words, (ends[:2], ends[2:]), strict=True):
-            if its_words[start:end]:
-                side.append(Piece(" ".join(its_words[start:end]), tag != "equal"))
+            text = "".join(its_words[start:end])
+            side += [piece for piece in _pieces(text, differs=tag != "equal") if piece.text]
     return sides
+
+
+def _pieces(text: str, *, differs: bool) -> tuple[Piece, Piece]:
+    """The space before marked words is not marked."""
+    words = text.lstrip() if differs else text
+    return Piece(text.removesuffix(words)), Piece(words, differs)
 
 
 def describe_side(side: Configuration, segments: Mapping[int, str]) -> str:

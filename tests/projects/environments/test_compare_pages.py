@@ -72,14 +72,21 @@ def test_the_number_of_queries_does_not_depend_on_flags(
         read_configurations([flag.pk for flag in flags], PLACES)
 
 
-def test_words_that_differ_are_marked() -> None:
-    one, other = mark_differences("On for 10 % by userId.", "On for 50 % by userId.")
-    assert [(piece.text, piece.differs) for piece in one] == [
-        ("On for", False),
-        ("10", True),
-        ("% by userId.", False),
-    ]
-    assert [piece.text for piece in other if piece.differs] == ["50"]
+@pytest.mark.parametrize(
+    ("one", "other", "marked"),
+    [
+        ("On for 10 % by userId.", "On for 50 % by userId.", "On for [10] % by userId."),
+        ("where a is one of US, DE, NO.", "where a is one of US, DE.", "where a is one of US, DE[, NO]."),
+        ("above 5.0.0.", "above 5.1.0.", "above [5.0.0]."),
+        ("", "On for everyone.", ""),
+        ("On for everyone.", "", "[On for everyone.]"),
+        ("a  b", "a  c", "a  [b]"),
+    ],
+)
+def test_words_that_differ_are_marked(one: str, other: str, marked: str) -> None:
+    pieces, others = mark_differences(one, other)
+    assert "".join(f"[{piece.text}]" if piece.differs else piece.text for piece in pieces) == marked
+    assert "".join(piece.text for piece in others) == other
 
 
 # The page ---------------------------------------------------------------------------------------------------
