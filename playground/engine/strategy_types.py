@@ -47,7 +47,6 @@ ROLLOUT = Parameter(
     type="percentage",
     required=False,
     input="percentage",
-    hint="Raising the percentage keeps everyone already included.",
 )
 PERCENTAGE = Parameter("percentage", "Rollout percentage", input="percentage")
 STICKINESS = Parameter(
@@ -55,7 +54,7 @@ STICKINESS = Parameter(
     "Stickiness",
     description="Which field keeps a result.",
     input="stickiness",
-    hint="Requests with the same value get the same result. Default: userId, else sessionId, else random.",
+    hint="Requests with the same value get the same result. Default: userId, or sessionId, or random.",
 )
 GROUP_ID = Parameter(
     "groupId",

@@ -25,7 +25,7 @@ MAX_LENGTH_SHOWN = 50_000
 PLACES = {
     "from.at": "From, at",
     "to.at": "To, at",
-    "contexts.synthetic": "Number",
+    "contexts.synthetic": "Users",
     "contexts.seed": "Seed",
     "contexts.fixed": "All have",
     "contexts.saved": "Saved contexts",

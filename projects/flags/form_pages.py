@@ -1,10 +1,12 @@
 """Console forms that create a flag (…/features/new), edit its metadata (…/NAME/edit) and its links."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django import forms
 from django.contrib import messages
 from django.db.models import QuerySet
+from django.utils.functional import cached_property
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
@@ -13,17 +15,18 @@ from groups.console import Crumbs, EditPage, FormPage
 from groups.permissions import Permission
 from projects.access import access_flag, access_project
 from projects.console import api_path, flag_crumbs, flag_url, project_crumbs, project_url
-from projects.flags.actions import NewFlag, create_flag, update_flag
+from projects.flags.actions import NewFlag, update_flag
+from projects.flags.create_running import create_running_flag
 from projects.flags.links import access_link, update_link
 from projects.flags.queries import link_document, metadata_document
 from projects.history.queries import readable_events
-from projects.models import FlagType, Project, TagType
+from projects.models import Environment, FlagType, Project, TagType
 
 
 class MetadataForm(forms.Form):
     """``here`` is the flag's current type, which stays selectable even if it is not a known flag type."""
 
-    type = forms.ChoiceField()
+    type = forms.ChoiceField(widget=forms.RadioSelect)
     description = forms.CharField(required=False, widget=forms.Textarea(attrs={"rows": 2}))
     impression_data = forms.BooleanField(
         required=False, label="Impression data", help_text="SDKs emit an event for each evaluation."
@@ -34,22 +37,41 @@ class MetadataForm(forms.Form):
 
     def __init__(self, *args: Any, here: str = "", **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        types = dict(FlagType.objects.values_list("id", "name"))
+        rows = FlagType.objects.values_list("id", "name", "description")
+        types = {key: f"{name}: {description}" if description else name for key, name, description in rows}
         if here:
             types.setdefault(here, here)
+        self.fields["type"].initial = "release"
         self.fields["type"].choices = list(types.items())  # type: ignore[attr-defined]
 
 
 class NewFlagForm(MetadataForm):
     name = forms.CharField(
-        max_length=100, widget=forms.TextInput(attrs={"autocapitalize": "none", "spellcheck": "false"})
+        max_length=100,
+        widget=forms.TextInput(
+            attrs={"autocapitalize": "none", "spellcheck": "false", "autocomplete": "off", "autofocus": True}
+        ),
+    )
+    environment = forms.ChoiceField(required=False, label="Turn on in")
+    rollout = forms.FloatField(
+        required=False,
+        min_value=0,
+        max_value=100,
+        label="For percent of users",
+        help_text="Empty: the default strategy of the environment.",
+        widget=forms.NumberInput(attrs={"step": "any"}),
     )
     tags = forms.CharField(required=False)
     stale = None  # type: ignore[assignment]
-    field_order = ["name", "type", "description", "impression_data", "tags"]
+    field_order = ["name", "type", "environment", "rollout", "description", "impression_data", "tags"]
 
-    def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, project: Project, environments: Sequence[str], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        if environments:
+            choices = [("", "No environment yet"), *((name, name) for name in environments)]
+            self.fields["environment"].choices = choices  # type: ignore[attr-defined]
+        else:
+            del self.fields["environment"], self.fields["rollout"]
         types = ", ".join(TagType.objects.values_list("name", flat=True))
         self.fields["name"].help_text = naming_help(project)
         self.fields["tags"].help_text = f"As type:value, separated by commas. Types: {types or 'none yet'}."
@@ -61,7 +83,7 @@ class NewFlagForm(MetadataForm):
 
 def naming_help(project: Project) -> str:
     """Help text on allowed names, including the project's naming pattern and example."""
-    text = "Unique in the whole installation, and it never changes. Letters, digits, - . _ ~"
+    text = "Must be unique. Cannot be changed later. Letters, digits and - . _ ~"
     if project.naming_pattern:
         text += f" Pattern of this project: {project.naming_pattern}"
     if project.naming_example:
@@ -79,7 +101,19 @@ class NewFlagPage(FormPage):
         self.caller.check(Permission.CREATE_FEATURE, project=self.project.pk)
 
     def get_form_kwargs(self) -> dict[str, Any]:
-        return super().get_form_kwargs() | {"project": self.project}
+        return super().get_form_kwargs() | {"project": self.project, "environments": self.environments}
+
+    @cached_property
+    def environments(self) -> list[str]:
+        """Those in which the caller may turn the new flag on, with a strategy."""
+        needed = (Permission.CREATE_FEATURE_STRATEGY, Permission.UPDATE_FEATURE_ENVIRONMENT)
+        used = {*self.project.environments.values_list("name", flat=True)}
+        return [
+            name
+            for name in Environment.objects.names()
+            if name in used
+            and all(self.caller.can(one, project=self.project.pk, environment=name) for one in needed)
+        ]
 
     def submit(self, form: NewFlagForm) -> str:
         data = form.cleaned_data
@@ -90,8 +124,11 @@ class NewFlagPage(FormPage):
             impression_data=data["impression_data"],
             tags=form.pairs(),
         )
-        flag = create_flag(self.kwargs["project_id"], new, caller=self.caller)
-        messages.success(self.request, f"Created flag {flag.name}, switched off in every environment.")
+        project, environment, rollout = self.project.pk, data.get("environment", ""), data.get("rollout")
+        flag = create_running_flag(project, new, environment, rollout, caller=self.caller)
+        share = "" if rollout is None else f" for {rollout:g} % of users"
+        state = f"on{share} in {environment}" if environment else "off in every environment"
+        messages.success(self.request, f"Created flag {flag.name}, {state}.")
         return flag_url(flag.project_id, flag.name)
 
     def crumbs(self) -> Crumbs:

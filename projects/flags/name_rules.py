@@ -8,6 +8,7 @@ from playground.engine import patterns
 MAX_LENGTH = 100
 ALLOWED = "Allowed: letters, digits, - . _ ~"
 _FORBIDDEN = re.compile(r"[^A-Za-z0-9._~-]")
+_FORBIDDEN_RUN = re.compile(r"[^A-Za-z0-9._~-]+")
 
 
 class NamingRules(Protocol):
@@ -32,8 +33,9 @@ def name_problem(name: str) -> str | None:
     character = _FORBIDDEN.search(name)
     if character is None:
         return None
-    subject = "spaces are" if character[0].isspace() else f"{character[0]} is"
-    return f"{subject} not allowed. {ALLOWED}"
+    subject = "Spaces are" if character[0].isspace() else f"{character[0]} is"
+    slug = _FORBIDDEN_RUN.sub("-", name).strip("-").lower()
+    return f"{subject} not allowed. {f'Use {slug}?' if slug else ALLOWED}"
 
 
 def pattern_problem(name: str, rules: NamingRules) -> str | None:

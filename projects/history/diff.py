@@ -34,7 +34,7 @@ class Change:
 
 
 def summary(document: Document, segments: Mapping[int, str]) -> str:
-    """A one-line description of a new flag: ``release, on, strategy: On for 10 % by userId``."""
+    """A one-line description of a new flag: ``release, on, strategy: On for 10 % of users, by userId``."""
     parts = [document["type"], _switch(document["enabled"])]
     parts += [f"strategy: {_strategy(strategy, segments)}" for strategy in document["strategies"]]
     if document["variants"]:
@@ -144,7 +144,7 @@ def _list_changes(
 
 
 def _strategy(strategy: StrategyDefinition, segments: Mapping[int, str]) -> str:
-    """Describes a strategy: ``On for 10 % by userId, where country is one of DE, NO (title; disabled)``."""
+    """Describes a strategy: ``On for 10 % of users, by userId, where country is one of DE, NO (title; disabled)``."""
     extra = [text for text in (strategy["title"], strategy["disabled"] and "disabled") if text]
     sentence = str(strategy_summary(strategy, segments=segments)).removesuffix(".")
     return f"{sentence} ({'; '.join(extra)})" if extra else sentence

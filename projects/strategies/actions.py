@@ -113,6 +113,27 @@ def update_strategy(
 
 
 @transactional
+def update_for_some(
+    project_id: str,
+    name: str,
+    environment: str,
+    strategy_id: str,
+    values: Mapping[str, Any],
+    *,
+    expected: Expected = None,
+    caller: Caller,
+) -> None:
+    """Changes a strategy, and adds it as it was right behind itself: whom the new conditions leave out keeps it.
+
+    Raises the same errors as ``edit_strategy`` and ``add_strategy``.
+    """
+    flag, _ = _access(project_id, name, environment, Permission.UPDATE_FEATURE_STRATEGY, caller=caller)
+    [before] = strategy_documents([access_strategy(flag, environment, strategy_id)])
+    update_strategy(project_id, name, environment, strategy_id, values, expected=expected, caller=caller)
+    add_strategy(project_id, name, environment, {**before, "id": ""}, caller=caller)
+
+
+@transactional
 def edit_strategy(
     project_id: str,
     name: str,

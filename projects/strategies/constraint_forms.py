@@ -76,12 +76,44 @@ class ConstraintRow:
     errors: Sequence[str]
 
 
-def operator_choices() -> list[tuple[str, str]]:
-    """Operators and their labels: ("SEMVER_GT", "is a version above")."""
-    return [
-        (name, " ".join(filter(None, ("is", operator.noun, operator.relation))))
-        for name, operator in OPERATORS.items()
-    ]
+GROUPS = {
+    "set": "List",
+    "text": "Text",
+    "number": "Number",
+    "date": "Time",
+    "version": "Version",
+    "regex": "Text",
+    "network": "IP address",
+}
+LABELS = {
+    "IN": "is one of",
+    "NOT_IN": "is none of",
+    "STR_STARTS_WITH": "Text: starts with",
+    "STR_ENDS_WITH": "Text: ends with",
+    "STR_CONTAINS": "Text: contains",
+    "REGEX": "Text: matches (RE2)",
+    "NUM_EQ": "Number: =",
+    "NUM_GT": "Number: >",
+    "NUM_GTE": "Number: ≥",
+    "NUM_LT": "Number: <",
+    "NUM_LTE": "Number: ≤",
+    "DATE_AFTER": "Time: after",
+    "DATE_BEFORE": "Time: before",
+    "SEMVER_EQ": "Version: =",
+    "SEMVER_GT": "Version: >",
+    "SEMVER_GTE": "Version: ≥",
+    "SEMVER_LT": "Version: <",
+    "SEMVER_LTE": "Version: ≤",
+    "IN_CIDR": "IP address: in",
+}
+
+
+def operator_choices() -> list[tuple[str, list[tuple[str, str]]]]:
+    """Operators and their labels, by what they compare: ("Version", [("SEMVER_GT", "Version: >"), …])."""
+    groups: dict[str, list[tuple[str, str]]] = {name: [] for name in GROUPS.values()}
+    for name, operator in OPERATORS.items():
+        groups[GROUPS[operator.family]].append((name, LABELS[name]))
+    return list(groups.items())
 
 
 def read_constraints(form: QueryDict, stored: Any) -> list[dict[str, Any]]:

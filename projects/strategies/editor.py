@@ -27,7 +27,13 @@ from projects.strategies.constraint_forms import (
     clean_constraints,
     operator_choices,
 )
-from projects.strategies.forms import carry_parameters, read_strategy, strategy_inputs, was_left
+from projects.strategies.forms import (
+    carry_parameters,
+    keeps_everyone,
+    read_strategy,
+    strategy_inputs,
+    was_left,
+)
 from projects.strategies.rules import strategy_warnings
 from projects.strategies.sentences import Summary, strategy_summary, variants_sentence
 from projects.strategies.variant_forms import change_variants, in_percent
@@ -45,6 +51,7 @@ class StrategyEditor(DraftingPage):
     shown_by = "post"
     permissions: Sequence[Permission] = (Permission.UPDATE_FEATURE_STRATEGY,)
     may_delete = False
+    is_new = False
     project_id: str
     environment: str
     stored: StrategyDefinition
@@ -178,17 +185,17 @@ class StrategyEditor(DraftingPage):
         ours = url_has_allowed_host_and_scheme(address, allowed_hosts=None)
         return address if ours and address.startswith(reverse("playground")) else self.home
 
-    def error_messages(self, document: StrategyDefinition) -> list[str]:
-        """Messages of the problems that prevent saving, for the inputs that the user has filled in."""
-        if self.request.method != "POST":
-            return []
+    def find_problems(self, document: StrategyDefinition) -> list[Problem]:
+        """The problems that prevent saving, of the inputs that the user has filled in."""
+        if self.problems or self.refusal or self.request.method != "POST":
+            return self.problems
         try:
             self.check(document)
             problems = list(strategy_warnings(document, ""))
         except ValidationError as error:
             details = error.details or [Problem("", error.message)]
             problems = in_percent(details, self.document["variants"])
-        return [problem.message for problem in problems if self.was_left(problem)]
+        return [problem for problem in problems if self.was_left(problem)]
 
     def was_left(self, problem: Problem) -> bool:
         """Whether the user has filled in the input that the problem is about.
@@ -199,15 +206,16 @@ class StrategyEditor(DraftingPage):
         return left is None or was_left(problem, left.split("\n"))
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        document = self.new_document()
         inputs = strategy_inputs(
             self.project_id,
             self.document,
             stored=self.stored,
             kept=self.kept,
-            problems=self.problems,
+            problems=self.find_problems(document),
             opened=self.opened,
+            is_new=self.is_new,
         )
-        document = self.new_document()
         names = {segment.pk: segment.name for segment in inputs.segments}
         return super().get_context_data(
             inputs=inputs,
@@ -215,7 +223,10 @@ class StrategyEditor(DraftingPage):
             variants_sentence=variants_sentence(
                 variants_document(document["variants"], self.stored["variants"])
             ),
-            error_messages=self.error_messages(document),
+            is_new=self.is_new,
+            keeps_everyone=not self.is_new and keeps_everyone(self.stored, document),
+            beside=self.request.headers.get("HX-Target") == "preview",
+            added=self.request.POST.get("do", ""),
             carried=json.dumps(carry_parameters(self.request.POST)),
             refusal=self.refusal if self.refusal and not self.refusal.details else None,
             operators=operator_choices(),

@@ -37,7 +37,8 @@ _PLACE = re.compile(r"(constraints|variants)\[(\d+)\]")
 class Parameter:
     """The input of a parameter. ``kind``: percentage, number, list, boolean, stickiness, string or kept.
 
-    ``saved`` is the stored value. ``kept`` is the reference to a long one that is not in the form.
+    ``saved`` is the stored value, "" if nothing is stored. ``kept`` is the reference to a long one that is not in
+    the form.
     """
 
     name: str
@@ -216,11 +217,12 @@ def strategy_inputs(
     kept: StrategyDefinition,
     problems: Iterable[Problem] = (),
     opened: str = "",
+    is_new: bool = False,
 ) -> StrategyInputs:
     """The template context of a strategy. Problems are shown beside the inputs that their paths name.
 
-    ``kept`` is the strategy whose long values the form may refer to. ``opened`` is the parameter whose long
-    value the user wants to edit.
+    ``is_new``: nothing is stored. ``kept`` is the strategy whose long values the form may refer to. ``opened`` is the
+    parameter whose long value the user wants to edit.
     """
     by_place, by_parameter, others = sort_problems(problems)
     sticky = stickiness_choices(project_id)
@@ -231,7 +233,9 @@ def strategy_inputs(
     return StrategyInputs(
         document=document,
         type_title=(kind.title if kind else "") or document["name"],
-        parameters=_parameter_inputs(document, kept["parameters"], sticky, by_parameter, opened),
+        parameters=_parameter_inputs(
+            document, kept["parameters"], sticky, by_parameter, opened, is_new=is_new
+        ),
         constraints=constraint_rows(
             document["constraints"], ConstraintFields.of(project_id), by_place["constraints"]
         ),
@@ -249,9 +253,32 @@ def strategy_inputs(
 def share_out_weights(
     variants: Sequence[VariantDefinition], stored: Sequence[VariantDefinition]
 ) -> list[VariantDefinition]:
-    """The variants in the order of the form, with the weights that saving would give them."""
-    weights = {item["name"]: item["weight"] for item in variants_document(variants, stored)}
-    return [variant | {"weight": weights.get(variant["name"], variant["weight"])} for variant in variants]
+    """The variants in the order of the form, with the weights that saving would give them once they have names."""
+    named = [
+        variant | {"name": variant["name"] or f"\uffff{number:05}"} for number, variant in enumerate(variants)
+    ]
+    weights = {item["name"]: item["weight"] for item in variants_document(named, stored)}
+    return [
+        variant | {"weight": weights.get(known["name"], variant["weight"])}
+        for variant, known in zip(variants, named, strict=True)
+    ]
+
+
+def keeps_everyone(stored: StrategyDefinition, edited: StrategyDefinition) -> bool:
+    """Whether an edit raises the percentage, at most, so that all who are included stay."""
+    changed = {key for key in edited if key not in ("title", "variants") and edited[key] != stored.get(key)}  # type: ignore[literal-required]
+    before, after = stored["parameters"], edited["parameters"]
+    percentages = [(_number(str(before.get(name))), _number(str(after.get(name)))) for name in PERCENTAGES]
+    [(low, high)] = [pair for pair in percentages if pair != (None, None)] or [(None, None)]
+    others = [{k: v for k, v in each.items() if k not in PERCENTAGES} for each in (before, after)]
+    return (
+        low is not None
+        and high is not None
+        and low < high
+        and changed <= {"parameters"}
+        and others[0] == others[1]
+        and before.get("stickiness") != "random"
+    )
 
 
 def _parameter_inputs(
@@ -260,6 +287,8 @@ def _parameter_inputs(
     sticky: Sequence[str],
     errors: Mapping[str, Sequence[str]],
     opened: str,
+    *,
+    is_new: bool,
 ) -> list[Parameter]:
     parameters = []
     for name, kind in parameter_kinds(document["name"]):
@@ -273,7 +302,7 @@ def _parameter_inputs(
                 label=known.label if known else name,
                 kind="kept" if kept else kind,
                 value=f"{value[:SHOWN]}…" if kept else shown,
-                saved=saved,
+                saved="" if is_new else saved,
                 kept=kept,
                 hint=known.hint if known else "",
                 options=list(dict.fromkeys([*sticky, value or "default"])) if kind == "stickiness" else [],

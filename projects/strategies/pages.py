@@ -20,6 +20,7 @@ from projects.drafts import Draft, FlagEdit, keep_place, read_strategies
 from projects.flags.queries import strategy_documents
 from projects.flags.toggle import project_environment
 from projects.flags.usage import describe_usage
+from projects.history.field_changes import FieldChange
 from projects.history.queries import readable_events
 from projects.models import FlagEnvironment, ProjectEnvironment, Strategy
 from projects.strategies.actions import (
@@ -28,9 +29,11 @@ from projects.strategies.actions import (
     check_number_of_strategies,
     check_strategy,
     remove_strategy,
+    update_for_some,
     update_strategy,
     without_place,
 )
+from projects.strategies.constraint_forms import clean_constraints
 from projects.strategies.editor import StrategyEditor, strategy_sentences, type_choices
 from projects.strategies.rules import StrategyDefaults, default_strategy_document, strategy_document
 from projects.strategies.sentences import Summary
@@ -108,8 +111,9 @@ class EditStrategyPage(EditConflictMixin, StrategyPage):
         return document
 
     def save(self, document: StrategyDefinition) -> str:
+        update = update_for_some if self.keeps_rest else update_strategy
         strategy, expected = str(self.strategy.pk), self.version.expected
-        update_strategy(*self.place, strategy, document, expected=expected, caller=self.caller)
+        update(*self.place, strategy, document, expected=expected, caller=self.caller)
         return f"Changed a strategy of {self.flag.name} in {self.environment}."
 
     def check(self, document: StrategyDefinition) -> StrategyDefinition:
@@ -119,10 +123,35 @@ class EditStrategyPage(EditConflictMixin, StrategyPage):
         mine = str(self.strategy.pk)
         if self.is_deleting:
             return [strategy for strategy in strategies if strategy["id"] != mine]
-        document = self.entered()
-        return [
-            keep_place(document, strategy) if strategy["id"] == mine else strategy for strategy in strategies
-        ]
+        document, edited = self.entered(), list[StrategyDefinition]()
+        for strategy in strategies:
+            if strategy["id"] == mine:
+                edited.append(keep_place(document, strategy))
+                edited += [{**strategy, "id": ""}] if self.keeps_rest else []
+            else:
+                edited.append(strategy)
+        return edited
+
+    @property
+    def keeps_rest(self) -> bool:
+        """Whether the strategy is also to stay as it is, for those whom new conditions leave out."""
+        return "keep-rest" in self.request.POST and self.may_keep_rest
+
+    @cached_property
+    def may_keep_rest(self) -> bool:
+        here = {"project": self.project_id, "environment": self.environment}
+        before, after = (
+            {**each, "constraints": clean_constraints(each["constraints"])}
+            for each in (self.stored, self.document)
+        )
+        narrows = any(before[key] != after[key] for key in ("constraints", "segments"))
+        return narrows and self.caller.can(Permission.CREATE_FEATURE_STRATEGY, **here)
+
+    def changes(self, document: StrategyDefinition) -> list[FieldChange]:
+        changes = super().changes(document)
+        if self.keeps_rest:
+            changes.append(FieldChange("Added strategy", None, str(strategy_sentences(self.stored)[0])))
+        return changes
 
     def refused(self, error: AppError) -> None:
         super().refused(error)
@@ -151,6 +180,8 @@ class EditStrategyPage(EditConflictMixin, StrategyPage):
         return super().get_context_data(
             button=f"Save to {self.environment}",
             copies=self.copies(),
+            rest=strategy_sentences(self.stored)[0] if self.may_keep_rest else "",
+            keeps_rest=self.keeps_rest,
             delete_button="Delete strategy",
             deletion=self.what_goes() if self.may_delete else "",
             **kwargs,
@@ -188,6 +219,7 @@ class NewStrategyPage(StrategyPage):
     """``?copy=ID&from=ENVIRONMENT`` begins with a copy of that strategy of the flag."""
 
     permissions = (Permission.CREATE_FEATURE_STRATEGY,)
+    is_new = True
 
     @cached_property
     def kept(self) -> StrategyDefinition:
@@ -227,7 +259,7 @@ class NewStrategyPage(StrategyPage):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         button = f"Add to {self.environment}"
-        return super().get_context_data(button=button, types=type_choices(), is_new=True, **kwargs)
+        return super().get_context_data(button=button, types=type_choices(), **kwargs)
 
     def curl(self) -> str:
         body = {key: self.stored[key] for key in ("name", "parameters", "constraints", "segments")}

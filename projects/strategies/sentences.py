@@ -1,4 +1,4 @@
-"""Describes a strategy in a sentence: "On for 50 % by userId, where country is one of US, DE".
+"""Describes a strategy in a sentence: "On for 50 % of users, by userId, where country is one of US, DE".
 
 These sentences describe the configuration. ``playground.engine.reasons`` explains the result for a context
 and uses the same phrases.
@@ -20,7 +20,7 @@ MAX_LISTED = 10  # conditions of a strategy that are listed individually
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The description of a strategy or segment: ``whom`` ("On for 50 % by userId") and the conditions."""
+    """The description of a strategy or segment: ``whom`` ("On for 50 % of users, by userId") and the conditions."""
 
     whom: str
     conditions: Sequence[str] = ()
@@ -55,10 +55,14 @@ def shorten_conditions(conditions: Sequence[str], most: int = MAX_LISTED) -> lis
 def constraint_sentence(constraint: Document) -> str:
     """``country is one of US, DE``, ``appVersion is a version above 5.0.0``."""
     field, operator = text_of(constraint.get("contextName")), text_of(constraint.get("operator"))
+    if not field:
+        return "… (choose a field)"
     if operator not in OPERATORS:
         return f"{shown(field)} {operator}"
     several = OPERATORS[operator].takes == "values"
     values = strings_of(constraint.get("values")) if several else [text_of(constraint.get("value"))]
+    if not any(values):
+        return f"{shown(field)} … (add a value)"
     need = unmet_phrase(operator, values, inverted=bool(constraint.get("inverted")))
     case = " (ignoring case)" if constraint.get("caseInsensitive") else ""
     return f"{shown(field)} is {need.removeprefix(', needs ')}{case}"
@@ -92,8 +96,8 @@ def _share(rollout: str, stickiness: str) -> str:
         return "On for everyone"
     if stickiness == "random":
         return f"On for about {shown(rollout)} % of calls, at random"
-    by = "userId, else sessionId" if stickiness == "default" else stickiness
-    return f"On for {shown(rollout)} % by {by}"
+    by = "userId (or sessionId)" if stickiness == "default" else stickiness
+    return f"On for {shown(rollout)} % of users, by {by}"
 
 
 def _list_items(text: str) -> str:

@@ -166,7 +166,10 @@ def variant_rows(
             rest.append(number)
         else:
             rows.append(_row(number, variant, row_errors.get(number, ())))
-    weights = {row.name: weight_of(variant_list[row.number].get("weight")) for row in rows}
+    weights: dict[str, float] = {}
+    for place, row in enumerate(rows, 1):
+        name = row.name if row.name and row.name not in weights else f"variant {place}"
+        weights[name] = weight_of(variant_list[row.number].get("weight"))
     others = {f"{len(rest):,} more": sum(weight_of(variant_list[number].get("weight")) for number in rest)}
     return VariantRows(
         rows=rows,

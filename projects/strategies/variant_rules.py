@@ -138,19 +138,20 @@ def payload_problems(payload: Mapping[str, Any] | None, path: str) -> Iterator[P
     kind, value = payload["type"], payload["value"]
     if kind not in PAYLOAD_TYPES:
         yield Problem(f"{path}.type", f"{kind} is not a payload type. Available: {choices(PAYLOAD_TYPES)}")
-    elif kind == "json" and not is_json(value):
-        yield Problem(f"{path}.value", "must be valid JSON, because the payload type is json")
+    elif kind == "json" and (fault := json_fault(value)):
+        yield Problem(f"{path}.value", fault)
     elif kind == "number" and not _is_number(value):
         message = f"SDKs cannot read {shorten(value)} as a number, which the payload type announces"
         yield UnreadableValue(f"{path}.value", message)
 
 
-def is_json(text: str) -> bool:
+def json_fault(text: str) -> str:
+    """What is wrong with a JSON text, "" if nothing is."""
     try:
         orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return False
-    return True
+    except orjson.JSONDecodeError as error:
+        return f"invalid JSON (line {error.lineno}, column {error.colno})"
+    return ""
 
 
 def _is_number(text: str) -> bool:

@@ -23,7 +23,7 @@ def tag_problems(
     if not MIN_LENGTH <= len(value) <= MAX_LENGTH:
         yield Problem(
             _at(path, names[1]),
-            f"must have {MIN_LENGTH} to {MAX_LENGTH} characters, not {len(value)}",
+            f'Tag "{value[:MAX_LENGTH]}": use {MIN_LENGTH} to {MAX_LENGTH} characters',
         )
 
 

@@ -18,11 +18,11 @@ def test_explain_edit_and_see_it_on(visit, script):
     page.get_by_role("link", name="Edit strategy 1 of dark-theme").click()
     page.wait_for_url(EDITOR)
     expect(page.locator("#sentence")).to_contain_text(
-        "On for 50 % by userId, where plan is one of pro, enterprise."
+        "On for 50 % of users, by userId, where plan is one of pro, enterprise."
     )
     page.get_by_label("Rollout percentage").fill("60")
     if script:
-        expect(page.locator("#sentence")).to_contain_text("On for 60 % by userId")
+        expect(page.locator("#sentence")).to_contain_text("On for 60 % of users, by userId")
     page.get_by_role("button", name="Save to production…").click()
     page.get_by_role("dialog").get_by_role("button", name="Save to production").click()
 
@@ -73,7 +73,7 @@ def test_a_condition_is_added_with_the_input_of_its_operator(visit, script):
     page.get_by_role("button", name="Save to production…").click()
     page.get_by_role("dialog").get_by_role("button", name="Save to production").click()
 
-    expect(page.get_by_text("On for 10 % by userId, where country is none of DE.")).to_be_visible()
+    expect(page.get_by_text("On for 10 % of users, by userId, where country is none of DE.")).to_be_visible()
 
 
 def test_a_slow_answer_still_brings_the_inputs_of_an_operator(visit):

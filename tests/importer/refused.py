@@ -66,7 +66,7 @@ VALUES = {
     "a name with a space": (
         body("one", "apple pay"),
         "data.features[1].name",
-        '"apple pay": spaces are not allowed. Allowed: letters, digits, - . _ ~',
+        '"apple pay": Spaces are not allowed. Use apple-pay?',
     ),
     "a name outside the pattern": (
         body("web-one", project="named"),
@@ -155,7 +155,7 @@ VALUES = {
             featureEnvironments=[switch("one", variants=[variant(payload={"type": "json", "value": "{"})])],
         ),
         "data.featureEnvironments[0].variants[0].payload.value",
-        "must be valid JSON",
+        "invalid JSON",
     ),
     "an unlisted segment": (
         with_strategy(strategy("one", segments=[7])),

@@ -70,19 +70,19 @@ CASES = {
     "a strategy more": (
         flag(strategies=[rollout("10")]),
         flag(strategies=[rollout("10"), rollout("20", sortOrder=1, segments=[1])]),
-        ["strategy: + On for 20 % by userId, else sessionId, where in segment vip"],
+        ["strategy: + On for 20 % of users, by userId (or sessionId), where in segment vip"],
     ),
     "a strategy less": (
         flag(strategies=[rollout("10"), rollout("20", sortOrder=1)]),
         flag(strategies=[rollout("20", sortOrder=1)]),
-        ["strategy: − On for 10 % by userId, else sessionId"],
+        ["strategy: − On for 10 % of users, by userId (or sessionId)"],
     ),
     "another order": (
         flag(strategies=[rollout("10"), rollout("20", sortOrder=1)]),
         flag(strategies=[rollout("20"), rollout("10", sortOrder=1)]),
         [
-            "order of strategies: On for 10 % by userId, else sessionId; On for 20 % by userId, else sessionId"
-            " → On for 20 % by userId, else sessionId; On for 10 % by userId, else sessionId"
+            "order of strategies: On for 10 % of users, by userId (or sessionId); On for 20 % of users, by userId (or sessionId)"
+            " → On for 20 % of users, by userId (or sessionId); On for 10 % of users, by userId (or sessionId)"
         ],
     ),
     "the flag itself": (
@@ -122,7 +122,7 @@ def test_in_words(before: Any, after: Any, expected: list[str]) -> None:
 def test_a_new_flag_in_a_line() -> None:
     assert (
         summary(flag(strategies=[rollout("10")]), SEGMENTS)
-        == "release, on, strategy: On for 10 % by userId, else sessionId"
+        == "release, on, strategy: On for 10 % of users, by userId (or sessionId)"
     )
 
 

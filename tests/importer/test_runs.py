@@ -30,7 +30,7 @@ def test_is_checked_then_confirmed(kept, callers):
     assert kept.reports.first().document() == {
         "name": "one",
         "action": "create",
-        "summary": "release, off, strategy: On for 10 % by userId, else sessionId",
+        "summary": "release, off, strategy: On for 10 % of users, by userId (or sessionId)",
     }
     done = confirm_run(kept, caller=callers("member"), fingerprint=kept.fingerprint)
     assert (done.id, done.state, done.body) == (kept.id, ImportRun.State.DONE, None)

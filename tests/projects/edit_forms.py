@@ -26,7 +26,7 @@ class Strategy:
         for share in ("10", "20", "30")
     )
     told = "admin changed a strategy of cart in production"
-    says = "Stored now: On for 10 % by userId. (Ours, disabled)"
+    says = "Stored now: On for 10 % of users, by userId. (Ours, disabled)"
 
     def __init__(self, flag):
         made = add_strategy(flag, "production", "flexibleRollout", parameters={"rollout": "1"})
@@ -106,7 +106,7 @@ class DefaultStrategy(Row):
     url = "/projects/shop/environments/production/strategy"
 
     def make(self):
-        self.says = "Stored now: On for 5 % by userId, else sessionId. (10)"
+        self.says = "Stored now: On for 5 % of users, by userId (or sessionId). (10)"
         return ProjectEnvironment.objects.get(project="shop", environment="production")
 
     def stored(self):

@@ -44,6 +44,7 @@ function focusFirstError() {
 }
 
 document.addEventListener("htmx:afterSettle", ({ detail }) => {
-  if (detail.target?.id !== "results" && !detail.target?.closest("[aria-live]")) focusFirstError(); // those come while one types
+  const whileTyping = detail.target?.matches("#results, #body") || detail.target?.closest("[aria-live]");
+  if (!whileTyping || detail.xhr?.status >= 400) focusFirstError();
 });
 focusFirstError();

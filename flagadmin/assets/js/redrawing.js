@@ -60,6 +60,22 @@ function markLeft({ target }) {
 document.addEventListener("focusout", markLeft);
 document.addEventListener("change", markLeft, true); // before the form is sent for it
 
+// What is wrong is said at the inputs while one types: they are not drawn again, so they are marked here.
+function markWrong() {
+  for (const errors of document.querySelectorAll("#editor .errorlist[id]")) {
+    const row = errors.closest(".condition-row");
+    const fields = row
+      ? row.querySelectorAll(".value :is(input, select, textarea), [name$=-field]")
+      : document.querySelectorAll(`[aria-describedby~="${CSS.escape(errors.id)}"]`);
+    for (const field of fields) {
+      const wrong = errors.childElementCount && !(field.matches("[name$=-field]") && field.value);
+      if (wrong) field.setAttribute("aria-invalid", "true");
+      else field.removeAttribute("aria-invalid");
+    }
+  }
+}
+document.addEventListener("htmx:afterSettle", markWrong);
+
 document.addEventListener("htmx:configRequest", ({ detail }) => {
   if (!detail.elt.closest("#editor")) return;
   if (detail.parameters.do?.startsWith("remove-")) leftInputs.clear();

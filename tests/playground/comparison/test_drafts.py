@@ -249,7 +249,7 @@ REFUSED: dict[str, tuple[Make, str, str]] = {
     "an empty segment list": (lambda: {"strategies": [{"name": "default", "segments": [404]}]}, "strategies[0].segments[0]", "segment 404 not found"),
     "parameters": (lambda: {"strategies": [{"id": ids()[0], "parameters": {"rollout": []}}]}, "strategies[0].parameters.rollout", ""),
     "weights": (lambda: {"variants": [{"name": "a", "weight": 1, "weightType": "fix"}]}, "variants", "at least one variant needs"),
-    "a payload": (lambda: {"variants": [variants("a")[0] | {"payload": {"type": "json", "value": "{"}}]}, "variants[0].payload.value", "must be valid JSON"),
+    "a payload": (lambda: {"variants": [variants("a")[0] | {"payload": {"type": "json", "value": "{"}}]}, "variants[0].payload.value", "invalid JSON (line 1, column 2)"),
     "a parent of its own": (second_generation, "dependencies[0]", "child depends on f; a parent cannot have a parent"),
     "an archived parent": (gone_parent, "dependencies[0]", "gone is archived; a parent must be active"),
     "a parent twice": (lambda: {"dependencies": [{"feature": "p1"}] * 2}, "dependencies[1]", "f already depends on p1"),

@@ -223,7 +223,7 @@ def test_a_moment_in_the_past(browse: Any, api: Any, flags: None) -> None:
 def test_the_flag_page_leads_to_it(browse: Any, flags: None) -> None:
     browser = browse("viewer")
     assert f'href="{URL}?flag=half"' in browser.get("/projects/shop/features/half/").text
-    assert "of 10,000 users see a change" in browser.get(f"{URL}?flag=half").text
+    assert "of 10,000 generated users see a change" in browser.get(f"{URL}?flag=half").text
 
 
 def test_ids_are_as_they_were_sent_but_for_spreadsheets(browse: Any, flags: None) -> None:

@@ -29,7 +29,7 @@ def test_strategies_are_told_in_sentences(browse, cart):
 
     page = page_text(browse("reader").get(FLAG))
 
-    assert "On for 25 % by userId, where country is one of DE, NO." in page
+    assert "On for 25 % of users, by userId, where country is one of DE, NO." in page
     assert "Variants: blue 100 %" in page
     assert "Uses the custom strategy hostGroup; only your SDK can evaluate it." in page
 
@@ -107,7 +107,7 @@ def test_what_an_action_refuses_is_told_on_the_page(browse, cart):
     page = browser.post(f"{FLAG}tags", {"type": "simple", "value": "x"}, follow=True)
 
     assert page.redirect_chain == [(FLAG, 302)]
-    assert "must have 2 to 50 characters, not 1" in page_text(page)
+    assert "use 2 to 50 characters" in page_text(page)
 
 
 def test_dependencies(browse, cart):
@@ -183,6 +183,40 @@ def test_creating_a_flag(browse, shop):
     assert [event.feature for event in events("feature-created")] == ["cart"]
 
 
+def test_a_flag_that_is_on_from_the_beginning(browse, shop):
+    form = {"name": "cart", "type": "kill-switch", "environment": "production", "rollout": "5"}
+
+    answer = browse("member").post("/projects/shop/features/new", form)
+
+    assert answer["Location"] == FLAG
+    flag = Flag.objects.get(name="cart")
+    assert [row.environment_id for row in flag.environments.filter(enabled=True)] == ["production"]
+    [strategy] = flag.strategies.all()
+    assert (strategy.environment_id, strategy.parameters["rollout"]) == ("production", "5")
+    assert strategy.parameters["groupId"] == "cart"
+
+
+def test_a_flag_that_is_on_with_the_default_strategy(browse, shop):
+    form = {"name": "cart", "type": "release", "environment": "development", "rollout": ""}
+    browse("member").post("/projects/shop/features/new", form)
+    [strategy] = Flag.objects.get(name="cart").strategies.all()
+    assert (strategy.environment_id, strategy.parameters["rollout"]) == ("development", "100")
+
+
+def test_a_flag_that_cannot_be_turned_on_is_not_created(browse, shop):
+    form = {"name": "cart", "type": "release", "environment": "production", "rollout": "150"}
+    refused = browse("member").post("/projects/shop/features/new", form)
+    assert refused.status_code == 400
+    assert "rollout" in refused.context["form"].errors
+    assert not Flag.objects.exists()
+
+
+def test_the_form_has_a_sentence_for_each_type(browse, shop):
+    page = page_text(browse("member").get("/projects/shop/features/new"))
+    assert "Kill switch: Turns a feature off quickly when it causes trouble." in page
+    assert "Turn on in" in page
+
+
 def test_the_naming_pattern_is_shown_and_its_refusal_stands_beside_the_name(browse, shop):
     shop.naming_pattern, shop.naming_example = "shop-.*", "shop-cart"
     shop.save()
@@ -199,7 +233,7 @@ def test_the_naming_pattern_is_shown_and_its_refusal_stands_beside_the_name(brow
 @pytest.mark.parametrize(
     ("given", "field", "words_of_it"),
     [
-        ({"name": "apple pay"}, "name", "spaces are not allowed"),
+        ({"name": "apple pay"}, "name", "Spaces are not allowed. Use apple-pay?"),
         ({"name": "x", "tags": "nosuch:shop"}, "tags", "tag type nosuch not found"),
     ],
 )

@@ -111,7 +111,7 @@ def test_every_event_has_a_sentence_without_any_names(kind: E) -> None:
         (
             on_flag(E.FEATURE_STRATEGY_ADD, after=rollout("25")),
             "added a strategy to cart in production",
-            [("Strategy", None, "On for 25 % by userId, else sessionId.")],
+            [("Strategy", None, "On for 25 % of users, by userId (or sessionId).")],
         ),
         (
             on_flag(

@@ -64,7 +64,10 @@ def test_the_form_shows_what_is_stored(browse, strategy):
     assert 'value="25"' in page.text
     assert 'type="datetime-local" step="1"' in page.text
     assert 'value="2030-12-01T00:00:00"' in page.text
-    assert "On for 25 % by userId, where currentTime is a time after 2030-12-01T00:00:00Z." in page_text(page)
+    assert (
+        "On for 25 % of users, by userId, where currentTime is a time after 2030-12-01T00:00:00Z."
+        in page_text(page)
+    )
 
 
 def test_saving_changes_what_the_form_has_and_keeps_the_rest(browse, strategy):
@@ -181,7 +184,7 @@ def test_the_preview_says_what_would_be_stored_and_what_stands_against_it(browse
         address(strategy), form({"field": "plan", "operator": "IN", "values": "gold"}, do="refresh")
     )
 
-    assert "On for 25 % by userId, where plan is one of gold." in page_text(page)
+    assert "On for 25 % of users, by userId, where plan is one of gold." in page_text(page)
     assert "gold is not a legal value of plan" in page_text(page)
 
 
@@ -336,3 +339,31 @@ def test_a_value_that_sdks_cannot_read_is_saved_when_confirmed(browse, strategy)
     strategy.refresh_from_db()
     assert strategy.constraints[0]["value"] == "2022-01-29"
     assert strategy.variants[0]["payload"]["value"] == "x"
+
+
+def narrowed(**more):
+    country = {"field": "plan", "operator": "IN", "values": "free"}
+    return form(country, **{"keep-rest": "yes", "switch": "enabled", "enabled": "on"} | more)
+
+
+def test_the_present_rule_stays_for_whom_new_conditions_leave_out(browse, strategy):
+    answer = browse("member").post(address(strategy), narrowed(**{"p-rollout": "50"}))
+
+    assert answer.status_code == 302
+    some, others = Strategy.objects.filter(flag=strategy.flag).order_by("sort_order", "created_at")
+    assert (some.pk, some.parameters["rollout"], some.constraints[0]["values"]) == (
+        strategy.pk,
+        "50",
+        ["free"],
+    )
+    assert (others.title, others.parameters, others.constraints) == (
+        strategy.title, strategy.parameters, strategy.constraints
+    )  # fmt: skip
+
+
+def test_keeping_the_present_rule_is_offered_for_other_conditions_only(browse, strategy):
+    refreshed = browse("member").post(address(strategy), narrowed(do="refresh")).text
+    assert 'name="keep-rest" value="yes" checked' in refreshed
+    same = {"field": "currentTime", "operator": "DATE_AFTER", "value": "2030-12-01T00:00:00"}
+    wider = form(same, **{"p-rollout": "50", "do": "refresh", "c-0-was": '["2030-12-01T00:00:00Z"]'})
+    assert "keep-rest" not in browse("member").post(address(strategy), wider).text

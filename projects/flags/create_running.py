@@ -1,0 +1,27 @@
+"""Creates a flag that is on from the beginning, in one environment."""
+
+from flagadmin.core.db.transactions import transactional
+from groups.access import Caller
+from playground.engine.strategy_types import FLEXIBLE_ROLLOUT, ROLLOUT
+from projects.flags.actions import NewFlag, create_flag
+from projects.flags.environments import enable_flag
+from projects.models import Flag
+from projects.strategies.actions import add_strategy
+
+
+@transactional
+def create_running_flag(
+    project_id: str, new: NewFlag, environment: str, rollout: float | None, *, caller: Caller
+) -> Flag:
+    """Creates a flag and turns it on for so many per cent of users, or with the default strategy (None).
+
+    Without an ``environment`` it is off in every one. Raises the errors of ``create_flag``, ``add_strategy`` and
+    ``enable_flag``.
+    """
+    flag = create_flag(project_id, new, caller=caller)
+    if environment:
+        if rollout is not None:
+            strategy = {"name": FLEXIBLE_ROLLOUT, "parameters": {ROLLOUT.name: f"{rollout:g}"}}
+            add_strategy(project_id, new.name, environment, strategy, caller=caller)
+        enable_flag(project_id, new.name, environment, caller=caller)
+    return flag

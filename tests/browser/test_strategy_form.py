@@ -1,0 +1,127 @@
+"""Browser tests of what the strategy form says and where the focus goes; journeys: narrowing a rollout, and variants."""
+
+import pytest
+from playwright.sync_api import expect
+
+from projects.models import FlagEnvironment, Strategy
+from tests.browser.journeys import Clicks
+
+pytestmark = pytest.mark.usefixtures("scenery")
+FLAG = "/projects/checkout/features/checkout-redesign/"
+NEW = f"{FLAG}strategies/new?environmentId=production"
+
+
+def strategies() -> list[Strategy]:
+    rows = Strategy.objects.filter(flag__name="checkout-redesign", environment="production")
+    return list(rows.order_by("sort_order", "created_at"))
+
+
+def address() -> str:
+    return f"{FLAG}strategies/edit?environmentId=production&strategyId={strategies()[0].pk}"
+
+
+def test_half_of_one_city_and_the_present_rule_for_everybody_else_in_five_clicks(visit):
+    page = visit("admin", FLAG)
+    clicks = Clicks(page)
+
+    clicks.on(page.get_by_role("link", name="Edit strategy 1 in production"))
+    page.get_by_label("Rollout percentage").fill("50")
+    clicks.on(page.get_by_role("button", name="Add condition"))
+    field = page.get_by_label("Context field of condition 1")
+    expect(field).to_be_focused()
+    expect(page.locator("#sentence")).to_contain_text("where … (choose a field).")
+    page.keyboard.type("city")
+    page.keyboard.press("Tab")
+    page.get_by_label("Values of condition 1").press_sequentially("Berlin,")
+    keep = page.get_by_role("checkbox", name="Keep the present rule for everybody else")
+    clicks.on(keep)
+    expect(page.locator("#preview")).to_contain_text("Added strategy")
+    clicks.on(page.get_by_role("button", name="Save to production…"))
+    clicks.on(page.get_by_role("dialog").get_by_role("button", name="Save to production"))
+    expect(page.get_by_text("Changed a strategy of checkout-redesign in production.")).to_be_visible()
+
+    some, others = strategies()
+    assert (some.parameters["rollout"], some.constraints[0]["values"]) == ("50", ["Berlin"])
+    assert (others.parameters["rollout"], others.constraints) == ("10", [])
+    assert clicks.count == 5
+
+
+def test_four_variants_with_payloads_get_the_shares_that_were_typed_in_seven_clicks(visit):
+    page = visit("admin", FLAG)
+    clicks = Clicks(page)
+
+    clicks.on(page.get_by_role("link", name="Edit strategy 1 in production"))
+    for number, name in enumerate(("blue", "green", "red"), 1):
+        clicks.on(page.get_by_role("button", name="Add variant"))
+        expect(page.get_by_label(f"Name of variant {number}")).to_be_focused()
+        page.keyboard.type(name)
+        expect(page.get_by_label(f"Payload of variant {number}")).to_be_hidden()
+    page.get_by_label("Share of variant 1 in percent").fill("80")
+    clicks.choose(page.get_by_label("Payload type of variant 1"), "json")
+    page.get_by_label("Payload of variant 1").fill('{"color": "blue"}')
+    clicks.on(page.get_by_role("button", name="Save to production…"))
+    clicks.on(page.get_by_role("dialog").get_by_role("button", name="Save to production"))
+    expect(page.get_by_text("Changed a strategy of checkout-redesign in production.")).to_be_visible()
+
+    weights = {variant["name"]: variant["weight"] for variant in strategies()[0].variants}
+    assert weights == {"blue": 800, "green": 100, "red": 100}
+    assert clicks.count == 7
+
+
+def test_a_new_strategy_is_not_called_saved(visit):
+    page = visit("admin", NEW)
+    expect(page.get_by_text("Not saved")).to_be_visible()
+    expect(page.locator(".slider svg")).not_to_contain_text("saved")
+    expect(page.get_by_text("Raising the percentage keeps everyone")).to_have_count(0)
+
+
+def test_raising_keeps_everyone_is_said_only_when_it_is_true(visit):
+    page = visit("admin", address())
+    hint = page.get_by_text("Raising the percentage keeps everyone already included.")
+    expect(hint).to_have_count(0)
+
+    page.get_by_label("Rollout percentage").fill("50")
+    expect(hint).to_be_visible()
+    page.get_by_label("Rollout percentage").fill("5")
+    expect(hint).to_have_count(0)
+    page.get_by_label("Rollout percentage").fill("50")
+    page.get_by_label("Group id").fill("other")
+    page.keyboard.press("Tab")
+    expect(page.locator("#changes")).to_have_text("1 unsaved change")
+    expect(hint).to_have_count(0)
+
+
+def test_all_errors_stand_at_their_inputs_in_red(visit, check_accessible):
+    page = visit("admin", NEW)
+    page.get_by_label("Rollout percentage").fill("150")
+    page.get_by_role("button", name="Add condition").click()
+    field = page.get_by_label("Context field of condition 1")
+    expect(field).to_be_focused()
+    expect(page.get_by_role("region", name="Who changes")).to_contain_text("Not compared yet")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+
+    rollout = page.get_by_label("Rollout percentage")
+    expect(rollout).to_have_attribute("aria-invalid", "true")
+    expect(field).to_have_attribute("aria-invalid", "true")
+    expect(page.locator("#c-0-error")).to_contain_text("context field")
+    expect(page.locator("#p-rollout-error li")).to_have_count(1)
+    check_accessible(page)
+
+    rollout.fill("50")
+    expect(rollout).not_to_have_attribute("aria-invalid", "true")
+
+
+def test_variants_without_a_name_have_a_share_each(visit):
+    page = visit("admin", f"{FLAG}variants?environmentId=development")
+    for number in (1, 2):
+        page.get_by_role("button", name="Add variant").click()
+        expect(page.get_by_label(f"Name of variant {number}")).to_be_focused()
+    expect(page.locator("#split")).to_contain_text("variant 1 50 %")
+    expect(page.locator("#split")).to_contain_text("variant 2 50 %")
+    page.get_by_role("button", name="Remove variant 2").click()
+    expect(page.get_by_role("button", name="Add variant")).to_be_focused()
+    assert (
+        FlagEnvironment.objects.get(flag__name="checkout-redesign", environment="development").variants == []
+    )
