@@ -22,6 +22,6 @@ import "./js/results.js";
 import "./js/revealing.js";
 
 // These do nothing without the script.
-onEach("[data-copy], [data-copy-text], [data-copy-link], [data-add], [data-check-all], [data-open], [data-dismiss]", (button) => {
+onEach("[data-copy], [data-copy-text], [data-copy-link], [data-add], [data-remove], [data-check-all], [data-open], [data-dismiss]", (button) => {
   button.hidden = false;
 });

@@ -1,9 +1,10 @@
 """The playground's pages: all flags for one context, one flag in detail, and a comparison of two queries."""
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from itertools import chain
 from typing import Any
 from urllib.parse import urlencode
 
@@ -21,6 +22,7 @@ from groups.console import ConsolePage, Crumbs
 from playground import combinations
 from playground.comparison.past import compile_flag_then, describe_request, load_snapshots
 from playground.comparison.states import Stored
+from playground.engine.batch import constraints_of
 from playground.engine.compilation import compile_snapshot
 from playground.engine.context import Context
 from playground.engine.evaluator import Evaluation, evaluate
@@ -105,19 +107,35 @@ def evaluate_columns(
     ]
 
 
-def find_used_fields(evaluations: Sequence[Evaluation], options: FormOptions) -> set[str]:
-    """The fields that conditions read, with OFFERED_FIELDS undeclared ones at most.
+def find_used_fields(evaluations: Sequence[Evaluation], options: FormOptions, *, flag: str = "") -> set[str]:
+    """The fields that conditions read, with OFFERED_FIELDS undeclared ones at most: those of the ``flag`` if there is
+    one of this name, else of all flags.
 
     Without evaluations, all declared fields.
     """
     if not evaluations:
         return {field.name for field in options.fields}
-    fields = {name for evaluation in evaluations for name in evaluation.snapshot.columns.fields()}
+    fields = {name for evaluation in evaluations for name in _fields_of(evaluation.snapshot, flag)}
     if "default" in fields:  # the default stickiness is userId or, without one, sessionId
         fields.add("sessionId")
     declared = {field.name for field in options.fields}
     undeclared = sorted(fields - declared - {"", "default", "random"})
     return (fields & declared) | set(undeclared[:OFFERED_FIELDS])
+
+
+def _fields_of(snapshot: Snapshot, name: str) -> Iterable[str]:
+    """The fields that a flag and its parents read; of all flags if there is none of this name."""
+    position = snapshot.positions.get(name)
+    if position is None:
+        return snapshot.columns.fields()
+    flag = snapshot.flags[position]
+    parents = (snapshot.positions.get(parent.name) for parent in flag.parents)
+    flags = [flag, *(snapshot.flags[parent] for parent in parents if parent is not None)]
+    fields = {each.variants.stickiness for each in flags if each.variants}
+    for strategy in chain.from_iterable(each.strategies for each in flags):
+        fields |= {constraint.field for constraint in constraints_of(strategy, snapshot.segments)}
+        fields |= {part.stickiness for part in (strategy.rollout, strategy.variants) if part}
+    return fields
 
 
 class QueryPage(ConsolePage):
@@ -178,7 +196,7 @@ class PlaygroundPage(QueryPage):
             "form": make_form(
                 self.query,
                 options,
-                used=find_used_fields(evaluations, options),
+                used=find_used_fields(evaluations, options, flag=request.GET.get("q", "")),
                 saved=offer_saved(self.caller, self.query),
             ),
             "save": self.save_link(),
@@ -298,6 +316,9 @@ class FlagPage(QueryPage):
             several=self.query.several,
             more_columns=len(evaluations) - len(details),
             query=self.query,
+            form=None
+            if past or self.query.several or self.query.json is not None
+            else make_form(self.query, options, used=find_used_fields(evaluations, options, flag=name)),
             flag_query=self.query.urlencode(),
             page="" if past and not _exists(details[0].project, name) else flag_url(details[0].project, name),
             past=past,
@@ -363,9 +384,21 @@ class ComparePage(QueryPage):
         return self.shown(context, matrix=matrix, listing=matrix.listing, flag_query=sides["a."].urlencode())
 
     def sides(self, parameters: QueryDict, options: FormOptions) -> dict[str, PlaygroundQuery]:
-        """The queries of both sides. By default, they differ in the environment."""
+        """The queries of both sides. By default, they differ in the environment. What has no side is for both."""
         others = [name for name in options.environments if name != options.default_environment]
         defaults = {"a.": (others or [options.default_environment])[0], "b.": options.default_environment}
+        if parameters and not any(name.startswith(tuple(defaults)) for name in parameters):
+            shared = [
+                (name, text) for name, texts in parameters.lists() for text in texts if name not in FILTERS
+            ]
+            parameters = parameters.copy()
+            for prefix in defaults:
+                for name, text in shared:
+                    if name not in ("project", "environment"):
+                        parameters.appendlist(prefix + name, text)
+            places = list(dict.fromkeys(parameters.getlist("environment")))
+            for prefix, place in zip(defaults, places if len(places) == len(defaults) else (), strict=False):
+                parameters.appendlist(f"{prefix}environment", place)
         return {
             prefix: self.query_of(parameters, environment, prefix) for prefix, environment in defaults.items()
         }

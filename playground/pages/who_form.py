@@ -100,6 +100,14 @@ class WhoForm:
         return [local_time(add_offset(at)) or at for at in (self.before_at, self.after_at)]
 
     @property
+    def has_more(self) -> bool:
+        """Whether it says what most leave out."""
+        return bool(
+            self.before_at or self.after_at or self.projects or self.users or self.seed or self.fixed
+            or self.problems
+        )  # fmt: skip
+
+    @property
     def is_long(self) -> bool:
         return len(self.json) > MAX_LENGTH_SHOWN
 

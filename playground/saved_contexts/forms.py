@@ -15,17 +15,21 @@ from projects.models import Environment
 
 class SavedContextForm(forms.Form):
     name = forms.CharField(max_length=MAX_NAME_LENGTH)
-    note = forms.CharField(max_length=MAX_NOTE_LENGTH, required=False, help_text="Who this stands for.")
+    note = forms.CharField(
+        max_length=MAX_NOTE_LENGTH,
+        required=False,
+        help_text='For example: "Norwegian pro user, pays by invoice"',
+    )
     context = forms.CharField(
         required=False,
         strip=False,
         label="Context as JSON",
-        help_text="As the playground takes it. Fields of your own go into properties.",
+        help_text="Same format as the playground; custom fields go in properties.",
         widget=forms.Textarea(attrs={"rows": 10, "spellcheck": "false", "class": "mono"}),
     )
 
     expectations = ExpectationsField(
-        help_text="Checked before and after changes. Clear the flag to remove one.",
+        help_text="Checked before every change.",
     )
 
     def __init__(self, *args: Any, flags: Sequence[str], **kwargs: Any) -> None:
@@ -40,12 +44,12 @@ class SavedContextForm(forms.Form):
 
 
 class NewSavedContextForm(SavedContextForm):
-    project_id = forms.ChoiceField(required=False, label="For")
+    project_id = forms.ChoiceField(required=False, label="Scope")
     field_order = ["name", "note", "project_id"]
 
     def __init__(self, *args: Any, projects: Sequence[str], everywhere: bool, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        options = [("", "all projects")] if everywhere else []
+        options = [("", "All projects")] if everywhere else []
         self.fields["project_id"].choices = [*options, *((name, name) for name in projects)]  # type: ignore[attr-defined]
 
     def clean_project_id(self) -> str | None:

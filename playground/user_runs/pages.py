@@ -54,7 +54,7 @@ class UsersForm(forms.Form):
 
 class UsersPage(FormPage):
     template_name = "user_runs/users.html"
-    title = "Evaluate for many users"
+    title = "Many users"
     form_class = UsersForm
     body_limit = settings.IMPORT_BODY_LIMIT
 

@@ -57,7 +57,7 @@ class NewFlagForm(MetadataForm):
         required=False,
         min_value=0,
         max_value=100,
-        label="For percent of users",
+        label="Percent of users",
         help_text="Empty: the default strategy of the environment.",
         widget=forms.NumberInput(attrs={"step": "any"}),
     )

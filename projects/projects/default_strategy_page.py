@@ -135,13 +135,12 @@ class DefaultStrategyPage(EditConflictMixin, StrategyEditor):
         types = dict(type_choices())
         types.setdefault(self.document["name"], self.document["name"])
         return super().get_context_data(
-            lead=f"What a flag of {self.project.name} gets that is switched on in {self.environment} "
-            "without a strategy.",
+            lead=f"Added when a flag without strategies is turned on in {self.environment}",
             button="Save default strategy",
             types=list(types.items()),
             delete_button="Remove default strategy",
-            deletion="Flags that are switched on without a strategy are then on for everyone. "
-            "Flags that have one already keep it.",
+            deletion="Flags without strategies will be on for everyone once they are turned on. "
+            "Flags that have a strategy keep it.",
             **kwargs,
         )
 

@@ -122,12 +122,21 @@ class StrategyEditor(DraftingPage):
         """The strategy that saving the form would store. Raises ValidationError with its problems."""
         self.read()
         document = self.new_document()
-        check_problems([*self.problems, *strategy_warnings(document, "")])
+        check_problems(self.all_problems(document))
         return self.check(document)
+
+    def all_problems(self, document: StrategyDefinition) -> list[Problem]:
+        """Everything that prevents saving: an error in one input hides none in another."""
+        problems = [*self.problems, *strategy_warnings(document, "")]
+        try:
+            self.check(document)
+        except ValidationError as error:
+            problems += in_percent(error.details or [Problem("", error.message)], self.document["variants"])
+        return problems
 
     def try_to_save(self) -> HttpResponseBase:
         document = self.new_document()
-        self.problems += strategy_warnings(document, "")
+        self.problems = self.all_problems(document)
         if not self.problems:
             try:
                 if self.needs_confirmation(document):
@@ -189,13 +198,7 @@ class StrategyEditor(DraftingPage):
         """The problems that prevent saving, of the inputs that the user has filled in."""
         if self.problems or self.refusal or self.request.method != "POST":
             return self.problems
-        try:
-            self.check(document)
-            problems = list(strategy_warnings(document, ""))
-        except ValidationError as error:
-            details = error.details or [Problem("", error.message)]
-            problems = in_percent(details, self.document["variants"])
-        return [problem for problem in problems if self.was_left(problem)]
+        return [problem for problem in self.all_problems(document) if self.was_left(problem)]
 
     def was_left(self, problem: Problem) -> bool:
         """Whether the user has filled in the input that the problem is about.

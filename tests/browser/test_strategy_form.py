@@ -85,7 +85,7 @@ def test_raising_keeps_everyone_is_said_only_when_it_is_true(visit):
     page.get_by_label("Rollout percentage").fill("5")
     expect(hint).to_have_count(0)
     page.get_by_label("Rollout percentage").fill("50")
-    page.get_by_label("Group id").fill("other")
+    page.get_by_label("Group", exact=True).fill("other")
     page.keyboard.press("Tab")
     expect(page.locator("#changes")).to_have_text("1 unsaved change")
     expect(hint).to_have_count(0)
@@ -103,6 +103,7 @@ def test_all_errors_stand_at_their_inputs_in_red(visit, check_accessible):
     page.keyboard.press("Tab")
 
     rollout = page.get_by_label("Rollout percentage")
+    rollout.fill("151")
     expect(rollout).to_have_attribute("aria-invalid", "true")
     expect(field).to_have_attribute("aria-invalid", "true")
     expect(page.locator("#c-0-error")).to_contain_text("context field")

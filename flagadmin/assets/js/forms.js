@@ -1,4 +1,5 @@
 // data-add="#template": a button that appends the template's content before itself.
+// data-remove=".row": a button that removes the closest such element, and its inputs with it.
 // data-tidy: a form whose empty fields stay out of the address.
 // data-first-error: where the focus goes when a form comes back with problems.
 // data-enable-after="9": a button that works again after so many seconds, and what describes it goes.
@@ -9,8 +10,17 @@ document.addEventListener("click", ({ target }) => {
   if (!button) return;
   const content = find(button.dataset.add).content.cloneNode(true);
   const first = find("input, select", content);
+  for (const remove of content.querySelectorAll("[data-remove]")) remove.hidden = false;
   button.before(content);
   first?.focus();
+});
+
+document.addEventListener("click", ({ target }) => {
+  const button = target.closest("[data-remove]");
+  if (!button) return;
+  const row = button.closest(button.dataset.remove);
+  row.remove();
+  find("[data-add]")?.focus();
 });
 
 document.addEventListener("submit", (event) => {

@@ -1,4 +1,5 @@
 // The results of an evaluation, which come again with each letter typed.
+// data-last-context: a link to the last results of this browser, for a form that is still empty.
 import { find } from "./dom.js";
 
 // Where the results stand below the form, evaluating moves to them: else nothing seems to happen.
@@ -21,3 +22,17 @@ document.addEventListener("click", ({ target }) => {
   const reasons = target.closest(".matrix td") && find("details", target.closest("tr"));
   if (reasons && !String(getSelection())) reasons.open = !reasons.open;
 });
+
+// The last context is one click away. It stays in this tab's browser: nobody else sees it.
+const LAST = "last context";
+
+function rememberContext() {
+  const link = find("[data-last-context]");
+  if (!link) return;
+  if (/[?&](context\.|json=|kept=|saved=)/.test(location.search)) localStorage.setItem(LAST, location.search);
+  const last = localStorage.getItem(LAST);
+  link.hidden = !last || location.search !== "";
+  if (last) link.href = `${location.pathname}${last}`;
+}
+document.addEventListener("htmx:afterSettle", rememberContext);
+rememberContext();

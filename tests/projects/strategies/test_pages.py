@@ -367,3 +367,11 @@ def test_keeping_the_present_rule_is_offered_for_other_conditions_only(browse, s
     same = {"field": "currentTime", "operator": "DATE_AFTER", "value": "2030-12-01T00:00:00"}
     wider = form(same, **{"p-rollout": "50", "do": "refresh", "c-0-was": '["2030-12-01T00:00:00Z"]'})
     assert "keep-rest" not in browse("member").post(address(strategy), wider).text
+
+
+def test_an_error_in_one_input_hides_none_in_another(browse, strategy):
+    sent = form({"field": "plan", "operator": "IN", "values": "gold"}, **{"p-rollout": "150"})
+    for do in ("refresh", "save"):
+        page = browse("member").post(address(strategy), sent | {"do": do}).text
+        assert "Enter a number from 0 to 100" in page.split('id="p-rollout-error"')[1][:200]
+        assert "not a legal value" in page.split('id="c-0-error"')[1][:200]
