@@ -237,13 +237,12 @@ def _constraint_changes(
         if same_field:
             added.remove(same_field[0])
         yield Change(
-            f"constraint {old['contextName']}",
+            f"condition {old['contextName']}",
             _condition(old),
             _changed_condition(same_field[0], old) if same_field else None,
         )
     yield from (
-        Change(f"constraint {constraint['contextName']}", None, _condition(constraint))
-        for constraint in added
+        Change(f"condition {constraint['contextName']}", None, _condition(constraint)) for constraint in added
     )
 
 

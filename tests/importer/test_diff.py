@@ -57,13 +57,13 @@ CASES = {
     "a constraint's values": (
         flag(strategies=[rollout(constraints=[country("US", "DE")])]),
         flag(strategies=[rollout(constraints=[country("US", "DE", "NO")])]),
-        ["constraint country: is one of US, DE → is one of US, DE, NO"],
+        ["condition country: is one of US, DE → is one of US, DE, NO"],
     ),
     "one of many values": (
         flag(strategies=[rollout(constraints=[country(*"ABCDEFG")])]),
         flag(strategies=[rollout(constraints=[country(*"ABCDEFH")])]),
         [
-            "constraint country: is one of A, B, C, D, E, … (7 in all)"
+            "condition country: is one of A, B, C, D, E, … (7 in all)"
             " → is one of A, B, C, D, E, … (7 in all) (added H; removed G)"
         ],
     ),

@@ -23,6 +23,8 @@ from importer.promotion import Promotion
 from importer.runs import create_run
 from projects.access import change_in_each_project
 from projects.flags import archive, dependencies, environments, move
+from projects.flags.actions import NewFlag
+from projects.flags.create_running import create_running_flag
 from projects.flags.revert import revert_flag
 from projects.flags.revert_plan import Target
 from projects.models import Dependency, Segment
@@ -138,6 +140,9 @@ REFUSED: dict[str, Callable[[], Change]] = {
             caller=WHO,
         )
     ),
+    "projects.flags.create_running.create_running_flag": plain(
+        lambda: create_running_flag("shop", NewFlag(name="off"), "production", None, caller=WHO)
+    ),
     "projects.flags.dependencies.add_dependency": plain(
         lambda: dependencies.add_dependency(
             "shop", "child", {"feature": "cart", "enabled": False}, caller=WHO
@@ -173,6 +178,9 @@ REFUSED: dict[str, Callable[[], Change]] = {
         lambda: strategies.update_strategy(*PLACE, strategy(), {"constraints": NOBODY}, caller=WHO)
     ),
     "projects.strategies.actions.order_strategies": reordered,
+    "projects.strategies.actions.update_for_some": plain(
+        lambda: strategies.update_for_some(*PLACE, strategy(), {"variants": GREEN}, caller=WHO)
+    ),
     "projects.strategies.actions.remove_strategy": plain(
         lambda: strategies.remove_strategy(*PLACE, strategy(), caller=WHO)
     ),
