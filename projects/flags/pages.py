@@ -22,6 +22,7 @@ from projects.flags.flag_history import FlagHistory, flag_history
 from projects.flags.flag_places import flag_places, variant_splits
 from projects.flags.flag_users import using_applications
 from projects.flags.lifecycle_queries import current_stage
+from projects.flags.recent import note_visit
 from projects.models import Dependency, Flag, FlagType, TagType
 
 SHOWN_ROWS = 10  # parents, children or applications on one page
@@ -54,6 +55,8 @@ class FlagPage(ConsolePage):
                 return JsonResponse(self.document, headers={"Content-Disposition": name})
             case "csv":
                 return self.csv()
+        if "HX-Request" not in request.headers:
+            note_visit(request.session, self.flag.name)
         return super().get(request, *args, **kwargs)
 
     def evaluations(self) -> Mapping[str, Evaluations]:

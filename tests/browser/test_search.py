@@ -160,7 +160,7 @@ def test_nothing_found_is_said(visit):
     page.keyboard.press("Control+k")
     page.keyboard.type("no such thing anywhere")
 
-    expect(palette(page).get_by_text("Nothing found.")).to_be_visible()
+    expect(palette(page).get_by_text("No results for")).to_be_visible()
     page.keyboard.press("Enter")
     expect(palette(page)).to_be_visible()
 
@@ -185,7 +185,7 @@ def test_dialog_and_page_are_accessible(visit, check_accessible):
     expect(current(page)).to_be_visible()
     check_accessible(page)
     query(page).fill("no such thing")
-    expect(palette(page).get_by_text("Nothing found.")).to_be_visible()
+    expect(palette(page).get_by_text("No results for")).to_be_visible()
     check_accessible(page)
 
     make_narrow(page)

@@ -11,11 +11,13 @@ from flagadmin.console.api_docs.operations import all_operations
 from flagadmin.console.navigation import THEMES, pages_of, sections_of
 from flagadmin.console.search.hits import Group, Hit, mark_words
 from flagadmin.core.db.matching import rank_of
+from flagadmin.core.db.similar import difference, similar_rows
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.access import projects_with
 from projects.console import flag_url, project_url
 from projects.flags.queries import production_toggles, search_flags
+from projects.flags.search_conditions import DIFFERS, FULL, OFF
 from projects.models import Flag
 from projects.projects.queries import search_new_flag_projects
 from projects.tokens.access import find_allowed_kinds
@@ -27,7 +29,7 @@ SYNONYMS = {
     "Side by side": ("compare", "matrix", "diff"),
     "Who changes": ("compare", "impact", "users", "environments"),
     "Projects": ("workspaces",),
-    "All flags": ("features", "toggles", "stale", "kill switches", "cleanup"),
+    "All flags": ("features", "toggles"),
     "Segments": ("audiences", "targeting"),
     "Context fields": ("attributes", "properties", "vocabulary"),
     "Strategy types": ("custom strategies",),
@@ -43,6 +45,15 @@ SYNONYMS = {
     "API": ("openapi", "swagger", "operations", "documentation", "curl"),
     "Data fixes": ("admin", "raw records", "database"),
 }
+FLAG_LISTS = (
+    ("Stale flags", "state=stale", ("cleanup", "old")),
+    ("Flags past their expected lifetime", "state=overdue", ("overdue", "old")),
+    ("Flags that are off everywhere", f"rollout={OFF}", ("unused", "disabled")),
+    ("Flags at 100 % for more than 30 days", f"rollout={FULL}", ("rolled out", "cleanup")),
+    ("Flags that differ between environments", f"rollout={DIFFERS}", ("compare",)),
+    ("Flags that were never evaluated", "seen=never", ("unused",)),
+    ("Kill switches", "type=kill-switch", ()),
+)
 # Words that name an action on a flag; the others find the flag.
 VERBS = frozenset(
     {"archive", "evaluate", "edit", "turn", "on", "off", "switch", "enable", "disable", "delete"}
@@ -73,10 +84,14 @@ def page_group(caller: Caller, words: Words) -> Group | None:
 
 def action_group(caller: Caller, words: Words, flags: Iterable[Flag], *, alone: bool) -> Group | None:
     """Actions whose label has all the words. ``flags`` are the best ones that the words alone find."""
+    words, user = _user_of(words)
     rest = [word for word in words if word.casefold() not in VERBS]
     if rest and len(rest) < len(words):
-        flags = search_flags(caller, rest)[:2]
-    commands = [*_actions(caller), *_flag_actions(caller, flags)]
+        flags = search_flags(caller, rest)[:2] or similar_flags(caller, rest, 2)
+        if flags and rank_of(rest, [flag.name for flag in flags]) is None:
+            words = [word for word in words if word.casefold() in VERBS]  # the name is misspelled
+    of_flags = _flag_actions(caller, flags, user)
+    commands = [*_actions(caller), *of_flags] if words else [*of_flags, *_actions(caller)]
     if words:
         commands += [
             Command(f"New flag in {project.name}", project_url(project.pk, "flag-new"), synonyms=[project.pk])
@@ -99,6 +114,35 @@ def operation_group(words: Words) -> Group | None:
     return Group("api", "API", "code", hits, len(hits), LAST) if hits else None
 
 
+def similar_flags(caller: Caller, words: Words, most: int) -> list[Flag]:
+    """Active flags whose names are spelled almost so. One query."""
+    flags = Flag.objects.active().readable_by(caller).select_related("project")
+    return similar_rows(flags, words, "name", most)
+
+
+def similar_commands(caller: Caller, words: Words) -> Group | None:
+    """Pages and actions whose labels are spelled almost so."""
+    folded = [word.casefold() for word in words]
+    ranked = [
+        (errors, command)
+        for command in (*_pages(caller), *_actions(caller))
+        if (errors := difference(folded, command.names)) is not None
+    ]
+    best = [command for _, command in sorted(ranked, key=itemgetter(0))[:MAX_HITS]]
+    hits = [Hit(mark_words(each.label, ()), each.url, each.place, each.theme) for each in best]
+    return Group("pages", "Pages and actions", "window", hits, len(hits), 0) if hits else None
+
+
+def _user_of(words: Words) -> tuple[Words, str]:
+    """The words before "for user 42" or "for 42", and the user id."""
+    folded = [word.casefold() for word in words]
+    if "evaluate" not in folded or "for" not in folded:
+        return words, ""
+    at = folded.index("for")
+    user = [word for word in words[at + 1 :] if word.casefold() != "user"]
+    return words[:at], " ".join(user)
+
+
 def _group(
     key: str, label: str, icon: str, commands: Iterable[Command], words: Words, limit: int = MAX_HITS
 ) -> Group | None:
@@ -116,6 +160,8 @@ def _group(
 
 def _pages(caller: Caller) -> Iterator[Command]:
     yield Command("Overview", reverse("start"), synonyms=("start", "home", "dashboard"))
+    for label, query, synonyms in FLAG_LISTS:
+        yield Command(label, f"{reverse('all-flags')}?{query}", "All flags", synonyms)
     for section, _ in sections_of(caller):
         for page in pages_of(section, caller):
             place = section.label if section.label != page.label else ""
@@ -158,12 +204,15 @@ def _actions(caller: Caller) -> Iterator[Command]:
         yield Command(f"Switch to {theme} theme", reverse("theme"), "", ("colors", "mode"), theme)
 
 
-def _flag_actions(caller: Caller, flags: Iterable[Flag]) -> Iterator[Command]:
+def _flag_actions(caller: Caller, flags: Iterable[Flag], user: str = "") -> Iterator[Command]:
     for position, flag in enumerate(flags):
         if flag.is_archived:
             continue
         name, project = flag.name, flag.project_id
-        yield Command(f"Evaluate {name}", f"{reverse('playground')}?{urlencode({'q': name})}", "Playground")
+        context = {"context.userId": user} if user else {}
+        label = f"Evaluate {name} for user {user}" if user else f"Evaluate {name}"
+        url = f"{reverse('playground')}?{urlencode({'q': name, **context})}"
+        yield Command(label, url, "Playground")
         if not position:
             yield from _toggles(caller, flag)
         if caller.can(Permission.DELETE_FEATURE, project=project):

@@ -10,12 +10,17 @@ from django.utils.safestring import SafeString
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One result. ``place`` says where it is; ``theme`` makes it a button that switches to that theme."""
+    """One result. ``place`` says where it is; ``theme`` makes it a button that switches to that theme.
+
+    ``state`` says how it is now: of a flag, "50 %" in production, and ``is_on`` whether it is on there.
+    """
 
     name: SafeString
     url: str
     place: str = ""
     theme: str = ""
+    state: str = ""
+    is_on: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

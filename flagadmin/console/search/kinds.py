@@ -19,19 +19,26 @@ from playground.saved_contexts.queries import search_saved_contexts
 from projects.applications.details import search_applications
 from projects.console import application_url, flag_url, project_url
 from projects.context_fields.queries import search_context_fields
+from projects.flags.flag_cells import flag_cells
 from projects.flags.queries import MAX_RANKED, search_flags
-from projects.projects.queries import search_projects
+from projects.models import Flag
+from projects.projects.queries import flag_counts, search_projects
 from projects.segments.queries import search_segments
 from projects.strategies.queries import search_strategy_types
 from projects.tokens.queries import search_tokens
 
 Words = Sequence[str]
+State = tuple[str, bool | None]
+NO_STATE: State = ("", None)
 MAX_HITS = 5  # hits of each kind, unless only one kind is shown
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """``describe(row, caller)`` returns the name, the URL, and where or what it is."""
+    """``describe(row, caller)`` returns the name, the URL, and where or what it is.
+
+    ``states(rows)`` returns for each row how it is now, and whether it is on, in a fixed number of queries.
+    """
 
     key: str
     label: str
@@ -39,6 +46,7 @@ class Kind:
     search: Callable[[Caller, Words], QuerySet[Any]]
     describe: Callable[[Any, Caller], tuple[str, str, Iterable[str | None]]]
     most: int | None = None  # rows that its search ranks
+    states: Callable[[Sequence[Any]], Sequence[State]] | None = None
 
     def group(self, caller: Caller, words: Words) -> Group | None:
         """The best hits and their number, in one query; None if there are none."""
@@ -47,19 +55,39 @@ class Kind:
 
     def group_of(self, rows: Iterable[Any], total: int, caller: Caller, words: Words) -> Group:
         rows = list(rows)
-        hits = [self._hit(row, caller, words) for row in rows]
+        states = self.states(rows) if self.states else [NO_STATE] * len(rows)
+        hits = [self._hit(row, caller, words, *state) for row, state in zip(rows, states, strict=True)]
         is_cut = self.most is not None and total >= self.most
-        rank = rows[0].rank if rows else 0
+        rank = getattr(rows[0], "rank", 0) if rows else 0
         return Group(self.key, self.label, self.icon, hits, total, rank, is_cut)
 
-    def _hit(self, row: Any, caller: Caller, words: Words) -> Hit:
+    def _hit(self, row: Any, caller: Caller, words: Words, state: str, is_on: bool | None) -> Hit:
         name, url, place = self.describe(row, caller)
-        return Hit(mark_words(name, words), url, " · ".join(part for part in place if part))
+        joined = " · ".join(part for part in place if part)
+        return Hit(mark_words(name, words), url, joined, state=state, is_on=is_on)
 
 
 def _flag(flag: Any, _: Caller) -> tuple[str, str, list[str | None]]:
     state = "archived" if flag.is_archived else "stale" if flag.stale else ""
-    return flag.name, flag_url(flag.project_id, flag.name), [flag.project.name, flag.type, state]
+    return flag.name, flag_url(flag.project_id, flag.name), [flag.project.name, state]
+
+
+def _flag_states(flags: Sequence[Flag]) -> list[State]:
+    """In production: the share, or of several such environments the smallest."""
+    states = []
+    for row in flag_cells(flags):
+        production = [cell for cell in row.cells if cell.production]
+        if row.flag.is_archived or not production:
+            states.append(NO_STATE)
+            continue
+        least = min(production, key=lambda cell: (cell.enabled, cell.share if cell.share is not None else 50))
+        states.append((least.text, least.enabled))
+    return states
+
+
+def _project_states(projects: Sequence[Any]) -> list[State]:
+    counts = flag_counts([project.pk for project in projects])
+    return [(counted(counts[project.pk]["featureCount"], "flag"), None) for project in projects]
 
 
 def _project(project: Any, _: Caller) -> tuple[str, str, list[str | None]]:
@@ -112,8 +140,8 @@ def _strategy_type(row: Any, caller: Caller) -> tuple[str, str, list[str | None]
 
 
 KINDS = (
-    Kind("flags", "Flags", "flag", search_flags, _flag, MAX_RANKED),
-    Kind("projects", "Projects", "folder", search_projects, _project),
+    Kind("flags", "Flags", "flag", search_flags, _flag, MAX_RANKED, _flag_states),
+    Kind("projects", "Projects", "folder", search_projects, _project, states=_project_states),
     Kind("segments", "Segments", "target", search_segments, _segment),
     Kind("context-fields", "Context fields", "tag", search_context_fields, _context_field),
     Kind("saved-contexts", "Saved contexts", "user", search_saved_contexts, _saved_context),

@@ -1,17 +1,24 @@
 """/search/: one search over everything that the caller may read, as a page and for the dialog on every page."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
+from django.db.models import Q
 from django.http import HttpRequest, HttpResponseBase
 
 from flagadmin.console.search.commands import action_group, operation_group, page_group
 from flagadmin.console.search.hits import Group
 from flagadmin.console.search.kinds import KINDS, MAX_HITS
+from flagadmin.console.search.similar import similar_groups
 from flagadmin.core.db.matching import words_of
 from flagadmin.core.lists.pages import Listing
 from groups.console import ConsolePage, read_current_page
+from projects.flags.recent import MAX_RECENT, recent_names
+from projects.models import FavoriteFlag, Flag
 
 ONLY_ACTIONS = ">"
+MAX_FAVORITES = 20  # that are read; MAX_HITS of them are shown
 
 
 class SearchPage(ConsolePage):
@@ -41,18 +48,45 @@ class SearchPage(ConsolePage):
         return {"groups": self.groups(words, only_actions=only_actions), "back": self.back()}
 
     def groups(self, words: tuple[str, ...], *, only_actions: bool) -> list[Group]:
-        """The groups with the best hits first. One query for each kind."""
+        """The groups with the best hits first. One query for each kind; what is misspelled costs two more."""
         groups_found: list[Group | None] = []
-        flags = []
+        flags: list[Any] = [] if words else self.known_flags()
         if words and not only_actions:
             flags = list(KINDS[0].search(self.caller, words)[:MAX_HITS])
             groups_found += [KINDS[0].group_of(flags, flags[0].found, self.caller, words)] if flags else []
             groups_found += [kind.group(self.caller, words) for kind in KINDS[1:]]
+        elif not words and not only_actions:
+            groups_found += self.known_groups(flags)
         if not only_actions:
             groups_found.append(page_group(self.caller, words))
-            groups_found.append(operation_group(words))
         groups_found.append(action_group(self.caller, words, flags[:2], alone=only_actions))
+        if not any(groups_found) and words:
+            groups_found += similar_groups(self.caller, words)
+        if not only_actions:
+            groups_found.append(operation_group(words))
         return sorted(filter(None, groups_found), key=lambda group: group.rank)
+
+    def known_flags(self) -> list[Flag]:
+        """The flags that the caller looked at last, then their favorites. One query."""
+        recent = recent_names(self.request.session)
+        mine = FavoriteFlag.objects.filter(user=self.caller.id).values("flag")
+        flags = Flag.objects.active().readable_by(self.caller).filter(Q(name__in=recent) | Q(pk__in=mine))
+        found = list(flags.select_related("project").order_by("name")[: MAX_RECENT + MAX_FAVORITES])
+        place = {name: at for at, name in enumerate(recent)}
+        return sorted(found, key=lambda flag: place.get(flag.name, len(place)))
+
+    def known_groups(self, flags: Sequence[Flag]) -> list[Group]:
+        """The groups "Recent" and "Favorites" of ``known_flags``, each flag once."""
+        recent = set(recent_names(self.request.session))
+        parts = [
+            ("recent", "Recent", [flag for flag in flags if flag.name in recent]),
+            ("favorites", "Favorites", [flag for flag in flags if flag.name not in recent][:MAX_HITS]),
+        ]
+        return [
+            replace(KINDS[0].group_of(rows, len(rows), self.caller, ()), key=key, label=label)
+            for key, label, rows in parts
+            if rows
+        ]
 
     def back(self) -> str:
         """Where switching the theme returns to."""
