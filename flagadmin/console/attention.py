@@ -26,6 +26,7 @@ from importer.models import ImportRun
 from importer.pages.history import counts_text
 from importer.runs import visible_runs
 from playground.saved_contexts.expectations import Checked, check_expectations, list_expectations
+from projects.applications.missing_flags import missing_flags
 from projects.applications.queries import outdated_applications
 from projects.console import application_url
 from projects.flags.flag_cells import FlagCells, flag_cells
@@ -46,7 +47,7 @@ QUIET = timedelta(days=7)  # a flag not evaluated for this long is said to be
 class Attention:
     """One thing to look at. ``action`` is the label of a link to ``url``.
 
-    ``kind``: "expectation", "stale", "overdue", "import", "token" or "sdk". ``level``: "red" for what fails,
+    ``kind``: "expectation", "stale", "overdue", "import", "token", "missing" or "sdk". ``level``: "red" for what fails,
     "amber" for what will, "gray" for what can wait.
     """
 
@@ -235,10 +236,29 @@ def _old_sdks(caller: Caller, now: datetime) -> Iterator[Attention]:
     )
 
 
+def _missing_flags(caller: Caller, now: datetime) -> Iterator[Attention]:
+    """Flags that applications ask for though they do not exist."""
+    missing = missing_flags(caller)
+    if not missing:
+        return
+    asked = [f"{flag.name} by {', '.join(name for name, _ in flag.applications)}" for flag in missing]
+    create_url = missing[0].create_url if len(missing) == 1 else ""
+    yield Attention(
+        "missing",
+        AMBER,
+        f"{counted(len(missing), 'flag')} asked for {'does' if len(missing) == 1 else 'do'} not exist",
+        " · ".join(cut(asked, MAX_NAMED_FLAGS)),
+        "Create it" if create_url else "Show them",
+        create_url or f"{reverse('applications')}#missing",
+        about=asked,
+    )
+
+
 _SOURCES: tuple[Callable[[Caller, datetime], Iterator[Attention]], ...] = (
     _expectations,
     _imports,
     _tokens,
     _stale_flags,
+    _missing_flags,
     _old_sdks,
 )

@@ -17,6 +17,7 @@ from projects.applications.actions import delete_application
 from projects.applications.adoption import application_adoption
 from projects.applications.details import access_application, evaluated_flags, instances_of, lines_of
 from projects.applications.ignored_reports import ignored_of
+from projects.applications.missing_flags import missing_flags
 from projects.console import PROJECTS, flag_url, project_url
 
 
@@ -84,6 +85,8 @@ class ApplicationPage(ListPage):
                 (line, project_url(line.project_id)) for line in lines_of(self.caller, self.application)
             ],
             adoption=application_adoption(self.application.pk),
+            missing=missing_flags(self.caller, self.application),
+            days=settings.APPLICATION_INSTANCE_WINDOW.days,
             ignored=ignored_of(self.application),
             may_delete=self.caller.can(Permission.UPDATE_APPLICATION),
             **kwargs,

@@ -12,6 +12,7 @@ from flagadmin.core.lists.pages import Column, Filter, curl_for
 from groups.console import ListPage
 from projects.applications.details import overview_documents, readable_applications
 from projects.applications.filters import ApplicationFilter
+from projects.applications.missing_flags import missing_flags
 from projects.console import application_url
 from projects.models import Application, Project, ProjectApplication
 
@@ -66,7 +67,9 @@ class AllApplicationsPage(ListPage):
             ApplicationRow(found, application_url(found.name), document["usage"][:MAX_PROJECTS])
             for found, document in zip(applications, documents, strict=True)
         ]
-        return super().get_context_data(rows=rows, **kwargs)
+        listing = kwargs["listing"]
+        missing = [] if listing.is_filtered or listing.page.number > 1 else missing_flags(self.caller)
+        return super().get_context_data(rows=rows, missing=missing, **kwargs)
 
     def curl(self) -> str:
         return curl_for(self.request, "GET", "/api/admin/metrics/applications")

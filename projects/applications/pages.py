@@ -15,7 +15,7 @@ from projects.applications import queries as documents
 from projects.applications.adoption import sdk_adoption
 from projects.applications.filters import ProjectApplicationFilter
 from projects.applications.sdk_versions import group_sdks
-from projects.console import api_path, application_url, project_crumbs
+from projects.console import api_path, application_url, project_crumbs, project_url
 from projects.models import Environment, ProjectApplication
 from projects.projects.head import project_head
 
@@ -107,6 +107,7 @@ class ApplicationsPage(ListPage):
             # Of the whole project, not of what the filters leave.
             adoption={} if self.shown.is_filtered or start else sdk_adoption(self.project.pk),
             rows=application_rows(self.project.pk, lines),
+            list_url=f"{project_url(self.project.pk, 'project-applications')}?q=",
             days=settings.APPLICATION_INSTANCE_WINDOW.days,
             **kwargs,
         )

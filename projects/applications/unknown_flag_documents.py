@@ -23,7 +23,7 @@ MAX_LISTED = 1000
 
 def unknown_flag_documents(caller: Caller) -> list[Document]:
     """Unknown flags by name, with the applications that the caller may read, and their environments. Four queries."""
-    rows = _unknown().filter(application_id__in=readable_applications(caller).values("pk"))
+    rows = unknown_flags().filter(application_id__in=readable_applications(caller).values("pk"))
     listed = list(rows.order_by("name").values_list("name", flat=True).distinct()[:MAX_LISTED])
     places = list(
         rows.filter(name__in=listed).values_list("name", "application_id", "environment", "seen_at")
@@ -45,13 +45,13 @@ def unknown_flag_documents(caller: Caller) -> list[Document]:
 def unknown_flags_of(application: Application) -> dict[str, list[str]]:
     """Sorted names of the unknown flags that the application reported, by environment. One query."""
     names: dict[str, list[str]] = defaultdict(list)
-    rows = _unknown().filter(application_id=application.pk).order_by("environment", "name")
+    rows = unknown_flags().filter(application_id=application.pk).order_by("environment", "name")
     for environment, name in rows.values_list("environment", "name"):
         names[environment].append(name)
     return names
 
 
-def _unknown() -> QuerySet[UnknownFlag]:
+def unknown_flags() -> QuerySet[UnknownFlag]:
     """Without flags that have been created since."""
     exists = Exists(Flag.objects.filter(name=OuterRef("name")))
     return UnknownFlag.objects.filter(~exists, seen_at__gt=timezone.now() - HOURS_KEPT)

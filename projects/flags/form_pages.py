@@ -115,6 +115,10 @@ class NewFlagPage(FormPage):
             and all(self.caller.can(one, project=self.project.pk, environment=name) for one in needed)
         ]
 
+    def get_initial(self) -> dict[str, Any]:
+        """A link may name the flag: ``?name=instant-refunds``."""
+        return super().get_initial() | {"name": self.request.GET.get("name", "")}
+
     def submit(self, form: NewFlagForm) -> str:
         data = form.cleaned_data
         new = NewFlag(

@@ -139,7 +139,7 @@ def variant_split(weights: Mapping[str, float], measured: Mapping[str, int]) -> 
 
 @dataclass(frozen=True, slots=True)
 class LineBar:
-    """One of several horizontal bars below each other. The longest has a width of 100%."""
+    """One of several horizontal bars below each other. All of them together have a width of 100%."""
 
     name: str
     number: int
@@ -147,16 +147,21 @@ class LineBar:
     percent: str
     old: bool
 
+    @property
+    def is_version(self) -> bool:
+        """Whether it stands for one version, not for "3 more"."""
+        return not self.name.endswith(" more")
+
 
 def line_bars(numbers: Iterable[tuple[str, int, bool]]) -> list[LineBar]:
     """``numbers``: (name, number, whether to mark it as old)."""
     rows = list(numbers)
-    most, total = max((n for _, n, _ in rows), default=0), sum(n for _, n, _ in rows)
+    total = sum(n for _, n, _ in rows)
     return [
         LineBar(
             name,
             n,
-            f"{n / most * 100 if most else 0:.2f}%",
+            f"{n / total * 100 if total else 0:.2f}%",
             percent_text(n / total * 100 if total else 0),
             old,
         )

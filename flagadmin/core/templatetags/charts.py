@@ -47,9 +47,14 @@ def variant_weights(weights: Mapping[str, float]) -> dict[str, Any]:
 
 
 @register.inclusion_tag("charts/adoption.html")
-def adoption_chart(versions: Iterable[tuple[str, int, bool]], title: str) -> dict[str, Any]:
-    """A bar for each version. ``versions``: (name, number of instances, whether it is outdated)."""
-    return {"bars": charts.line_bars(versions), "title": title, "id": _id(title)}
+def adoption_chart(
+    versions: Iterable[tuple[str, int, bool]], title: str, list_url: str = ""
+) -> dict[str, Any]:
+    """A bar for each version. ``versions``: (name, number of instances, whether it is outdated).
+
+    ``list_url``: the beginning of an address that ``title:version`` completes; each number is then a link.
+    """
+    return {"bars": charts.line_bars(versions), "title": title, "id": _id(title), "list_url": list_url}
 
 
 def _id(title: str) -> str:

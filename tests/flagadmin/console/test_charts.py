@@ -118,13 +118,21 @@ def test_slices_of_nothing_have_no_width() -> None:
     assert [part.width for part in slices({"a": 0, "b": 0})] == ["0.00%", "0.00%"]
 
 
-def test_the_most_used_version_has_the_longest_bar_and_the_oldest_is_marked() -> None:
+def test_versions_have_bars_of_all_instances_and_the_oldest_is_marked() -> None:
     bars = line_bars([("6.1.2", 12, False), ("3.9.0", 3, True)])
-    assert [(bar.width, bar.percent) for bar in bars] == [("100.00%", "80 %"), ("25.00%", "20 %")]
+    assert [(bar.width, bar.percent) for bar in bars] == [("80.00%", "80 %"), ("20.00%", "20 %")]
     page = rendered("{% adoption_chart rows 'Node SDK' %}", rows=[("6.1.2", 1200, False), ("3.9.0", 3, True)])
-    assert "Oldest" in page.split("3.9.0")[1]
-    assert "Oldest" not in page.split("3.9.0")[0]
+    assert "oldest" in page.split("3.9.0")[1]
+    assert "oldest" not in page.split("3.9.0")[0]
     assert "1,200" in page
+    assert "<a" not in page
+
+
+def test_numbers_of_versions_lead_to_a_list() -> None:
+    rows = [("6.1.2", 1200, False), ("3 more", 3, False)]
+    page = rendered("{% adoption_chart rows 'node sdk' '/x/?q=' %}", rows=rows)
+    assert '<a href="/x/?q=node%20sdk%3A6.1.2">1,200</a>' in page
+    assert page.count("<a ") == 1
 
 
 @pytest.mark.parametrize(

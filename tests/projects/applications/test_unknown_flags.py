@@ -12,6 +12,7 @@ from projects.applications.cleanup import clean_usage
 from projects.applications.report_limits import quota
 from projects.models import Flag, IgnoredReport, UnknownFlag
 from tests.support.flags import make_flag
+from tests.support.page_text import page_text
 from tests.support.sdk import Sdk, make_sdk
 
 UNKNOWN = "/api/admin/metrics/unknown-flags"
@@ -165,3 +166,58 @@ def test_only_reports_with_unknown_flags_look_them_up(sdk: Sdk) -> None:
     with CaptureQueriesContext(connection) as queries:
         sdk.count("web", ["checkout", "chekout"])
     assert len([query for query in queries if "unknownflag" in query["sql"]]) == 1
+
+
+# Pages ------------------------------------------------------------------------------------------------------
+
+
+def test_pages_list_missing_flags_and_offer_to_create_them(browse, people, sdk: Sdk) -> None:
+    sdk.count("web", ["chekout", "basket"])
+    sdk.count("jobs", ["archive"])
+    admin = browse("admin")
+
+    every = admin.get("/applications/")
+    assert "Asked for, but there is no such flag" in page_text(every)
+    assert "chekout" in page_text(every)
+    # web uses a flag of the project shop; of jobs, nothing is known.
+    assert "/projects/shop/features/new?name=chekout" in every.text
+    assert "/projects/default/features/new?name=archive" in every.text
+
+    own = page_text(admin.get("/applications/web/"))
+    assert "chekout" in own
+    assert "archive" not in own
+
+    overview = page_text(admin.get("/"))
+    assert "2 flags asked for do not exist" in overview
+    assert "archive by jobs · chekout by web" in overview
+
+
+def test_one_missing_flag_can_be_created_from_the_start_page(browse, people, sdk: Sdk) -> None:
+    sdk.count("web", ["chekout", "basket"])
+    admin = browse("admin")
+    assert "1 flag asked for does not exist" in page_text(admin.get("/"))
+    assert 'href="/projects/shop/features/new?name=chekout"' in admin.get("/").text
+    assert 'value="chekout"' in admin.get("/projects/shop/features/new?name=chekout").text
+
+    make_flag("chekout")
+    assert "asked for" not in page_text(admin.get("/"))
+    assert "chekout" not in admin.get("/applications/").text
+
+
+def test_missing_flags_of_unreadable_applications_are_not_named(browse, people, sdk: Sdk) -> None:
+    sdk.count("secret-app", ["chekout", "checkout"])
+    assert "chekout" not in browse("reader").get("/applications/").text
+    assert "chekout" not in browse("reader").get("/").text
+    assert "chekout" in browse("viewer").get("/applications/").text
+
+
+def test_a_viewer_is_not_offered_to_create_them(browse, people, sdk: Sdk) -> None:
+    sdk.count("web", ["chekout", "basket"])
+    assert "Create it" not in browse("viewer").get("/applications/").text
+
+
+def test_odd_names_of_missing_flags_are_escaped(browse, people, sdk: Sdk) -> None:
+    sdk.count("web", ["<b>&x=1#", "basket"])
+    page = browse("admin").get("/applications/").text
+    assert "<b>&x" not in page
+    assert "features/new?name=%3Cb%3E%26x%3D1%23" in page
