@@ -18,6 +18,8 @@ from django.views.generic.edit import FormMixin
 from django_htmx.http import HttpResponseClientRedirect
 
 from flagadmin.core.change_checks import BrokenExpectations
+from flagadmin.core.change_checks.ask_again import ask_for_comment
+from flagadmin.core.change_checks.comments import CommentRefused, comment_in_form, commenting
 from flagadmin.core.change_checks.save_anyway import ask_to_save_anyway, saving_as_asked
 from flagadmin.core.edit_conflicts.forms import EditConflictMixin, differences
 from flagadmin.core.errors import (
@@ -62,11 +64,14 @@ class ConsolePage(TemplateResponseMixin, ContextMixin, View):
             keep = FIELD in request.POST
             with (
                 saving_as_asked(request, self.caller),
+                commenting(comment_in_form(request.POST)),
                 noting_unreadable_values(keep=keep) as self.unreadable,
             ):
                 return super().dispatch(request, *args, **kwargs)
         except BrokenExpectations as error:
             return ask_to_save_anyway(request, error)
+        except CommentRefused as error:
+            return ask_for_comment(request, error)
 
     def http_method_not_allowed(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         raise not_allowed([name.upper() for name in self.http_method_names if hasattr(self, name)])

@@ -32,6 +32,7 @@ from rest_framework import serializers, viewsets
 from rest_framework.permissions import SAFE_METHODS
 
 from flagadmin.core.change_checks import overriding
+from flagadmin.core.change_checks.comments import comment_of, commenting
 from flagadmin.core.change_checks.override import ignores_expectations
 from flagadmin.core.http.request_bodies import FreedBodies
 from flagadmin.core.unreadable_values import HEADER, UnreadableValue, header_of, noting_unreadable_values
@@ -75,6 +76,7 @@ class ViewSet(FreedBodies, viewsets.ViewSet):
         self.authorize(*args, **kwargs)
         if request.method not in SAFE_METHODS:
             self._kept = self._ended.enter_context(noting_unreadable_values(keep=True))
+            self._ended.enter_context(commenting(comment_of(request)))
         if ignores_expectations(request):
             self._ended.enter_context(overriding(self.caller))
 

@@ -10,6 +10,12 @@ from rest_framework.decorators import action
 from rest_framework.parsers import BaseParser
 from rest_framework.response import Response
 
+from flagadmin.core.change_checks.comments import (
+    CommentRefused,
+    check_comment,
+    commenting,
+    current_comment,
+)
 from flagadmin.core.errors import ValidationError
 from flagadmin.core.http.openapi import refusal
 from flagadmin.core.http.request_bodies import StrictJSONParser, parse_json
@@ -17,7 +23,7 @@ from groups.access import Caller
 from groups.authentication import ApiRequest
 from groups.viewsets import ViewSet
 from importer import openapi as schema
-from importer.apply.execute import import_body
+from importer.apply.execute import import_body, touched_places
 from importer.body.schemas import parse_body, read_body
 from importer.export import Selection, export_selection
 from importer.isolation import bulk_work, run_isolated
@@ -164,12 +170,23 @@ class BatchViewSet(ViewSet):
 
 
 def import_bytes(body: bytes, *, caller: Caller, report: bool) -> dict[str, Any] | None:
-    run = import_body(parse_body(body), caller=caller)
+    document = parse_body(body)
+    with commenting(current_comment() or document.comment):
+        run = import_body(document, caller=caller)
     return import_report(run) if report else None
 
 
 def validate_bytes(body: bytes, *, caller: Caller) -> dict[str, Any]:
-    return validation_report(plan_import(parse_body(body), caller=caller))
+    document = parse_body(body)
+    with commenting(current_comment() or document.comment):
+        plan = plan_import(document, caller=caller)
+        report = validation_report(plan)
+        if plan.target is not None:
+            try:
+                check_comment(touched_places(plan))
+            except CommentRefused as refused:
+                report["errors"].append({"message": refused.message, "affectedItems": []})
+    return report
 
 
 @bulk_work

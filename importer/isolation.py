@@ -5,12 +5,13 @@ from collections.abc import Callable
 from contextlib import ContextDecorator
 from threading import Lock
 from time import perf_counter
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from django.conf import settings
 from prometheus_client import Counter, Histogram
 
-from flagadmin.core.change_checks import call_overriding, override_by
+from flagadmin.core.change_checks import override_by, overriding
+from flagadmin.core.change_checks.comments import commenting, current_comment
 from flagadmin.core.errors import AppError
 from flagadmin.core.server.worker_processes import run_in_process
 
@@ -69,7 +70,15 @@ def run_isolated(size: int, work: Callable[P, R], *args: P.args, **kwargs: P.kwa
 
 def _run(size: int, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     if size > settings.IMPORT_PROCESS_BYTES:
-        if caller := override_by():
-            return run_in_process(call_overriding, caller, work, *args, **kwargs)
-        return run_in_process(work, *args, **kwargs)
+        context = override_by(), current_comment()
+        return run_in_process(_run_in_context, context, work, args, kwargs)
     return work(*args, **kwargs)
+
+
+def _run_in_context(
+    context: tuple[Any, str], work: Callable[..., R], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> R:
+    """Calls ``work`` as if it had been called where the context is from."""
+    caller, comment = context
+    with overriding(caller), commenting(comment):
+        return work(*args, **kwargs)

@@ -51,6 +51,7 @@ class ActivityPage(ListPage):
         Column("who", "Who"),
         Column("what", "What"),
         Column("project", "Project"),
+        Column("why", "Why"),
     )
     chips: Sequence[str] = ("project", "environment", "kind", "person")
 
@@ -58,7 +59,7 @@ class ActivityPage(ListPage):
         projects = Project.objects.readable_by(self.caller).values_list("id", flat=True)
         environments = Environment.objects.values_list("name", flat=True)
         return (
-            Filter("q", "Flag or name"),
+            Filter("q", "Flag, name or comment"),
             Filter("project", "Project", [(project, project) for project in projects]),
             Filter("environment", "Environment", [(name, name) for name in environments]),
             Filter("kind", "Kind", [(kind, kind) for kind in KINDS]),
@@ -90,7 +91,7 @@ class ActivityPage(ListPage):
         return super().listing()
 
     def csv_cells(self, row: AuditEvent) -> Sequence[Any]:
-        return (iso(row.created_at), row.actor_name, sentence(row), row.project)
+        return (iso(row.created_at), row.actor_name, sentence(row), row.project, row.comment)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         listing = kwargs["listing"]

@@ -23,6 +23,8 @@ from django.urls import reverse
 from rest_framework import serializers
 
 from flagadmin.core.change_checks import BrokenExpectations
+from flagadmin.core.change_checks.ask_again import ask_for_comment
+from flagadmin.core.change_checks.comments import CommentRefused, comment_in_form, commenting
 from flagadmin.core.change_checks.save_anyway import ask_to_save_anyway, saving_as_asked
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts.admin_forms import EditConflictAdmin, rejected_form
@@ -145,6 +147,7 @@ class ActionModelAdmin(BoundedFormAdmin, AdminActions, EditConflictAdmin):
         try:
             with (
                 saving_as_asked(request, caller_of(request)),
+                commenting(comment_in_form(request.POST)),
                 noting_unreadable_values(keep=True) as warnings,
             ):
                 answer = transactional(view)(request, *args, **kwargs)
@@ -153,6 +156,8 @@ class ActionModelAdmin(BoundedFormAdmin, AdminActions, EditConflictAdmin):
             return answer
         except BrokenExpectations as error:
             return ask_to_save_anyway(request, error)
+        except CommentRefused as error:
+            return ask_for_comment(request, error)
         except AppError as error:
             show_error(request, error)
             return HttpResponseRedirect(request.get_full_path())

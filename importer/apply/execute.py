@@ -12,6 +12,7 @@ from django.utils import timezone
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.audit.record import Event, copy_all, transaction_moment
+from flagadmin.core.change_checks.comments import check_comment
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.errors import Conflict, NotFound, named_flags
@@ -177,6 +178,7 @@ def last_change(flags: Iterable[str], since: datetime) -> AuditEvent | None:
 def _write(plan: Plan, run: ImportRun, caller: Caller, progress: ProgressReporter) -> ImportRun:
     target = plan.target
     assert target is not None
+    check_comment(touched_places(plan))
     now, project, environment = timezone.now(), target.project.id, target.environment
     created = list(plan.with_action(Action.CREATE))
     changed = [(f.stored.id, f) for f in plan.with_action(Action.CHANGE) if f.stored is not None]
@@ -247,6 +249,13 @@ def _record(plan: Plan, other_events: list[Event], run: ImportRun, caller: Calle
         after=plan.counts,
     )
     copy_all(chain(other_events, _flag_events(plan, run), [summary]), actor=caller)
+
+
+def touched_places(plan: Plan) -> Iterator[Event]:
+    """Events of all places that the import changes, for `check_comment`."""
+    yield Event(type=EventType.FEATURES_IMPORTED, project=plan.project, environment=plan.environment)
+    if any(flag.becomes_archived for flag in plan.with_action(Action.CHANGE)):
+        yield Event(type=EventType.FEATURE_ARCHIVED, project=plan.project)
 
 
 def _flag_events(plan: Plan, run: ImportRun) -> Iterator[Event]:

@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, copy_all
+from flagadmin.core.change_checks.comments import check_comment
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import Conflict, NotFound, choices
 from groups.access import Caller
@@ -67,6 +68,7 @@ def undo_import(run_id: UUID, *, caller: Caller) -> ImportRun:
     _check_references(plans, run.project)
     _check_parents(plans, run.project, caller)
     check_room(project, sum(_becomes(plan, archived=False) for plan in plans))
+    check_comment([Event(type=EventType.IMPORT_UNDONE, project=run.project, environment=run.environment)])
     _write(plans, run, caller, list(undo_saved_contexts(run.saved_contexts, caller)))
     run.state = ImportRun.State.UNDONE
     run.save(update_fields=["state"])

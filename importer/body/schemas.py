@@ -12,6 +12,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, with_config
 from typing_extensions import TypedDict
 
 from flagadmin.core import errors
+from flagadmin.core.change_checks.comments import tidy_comment
 from flagadmin.core.http.request_bodies import parse_json
 from importer.body.coercion import Boolean, Color, Integer, Moment, Number, Share, Text, Weight, one_of
 from importer.body.schema_errors import validate_by_parts
@@ -248,6 +249,7 @@ class BodyDocument(TypedDict):
     project: Text
     environment: Text
     data: Data
+    comment: NotRequired[Text | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +263,7 @@ class Body:
     environment: str
     data: Data
     parts: frozenset[str] | None = None
+    comment: str = ""
 
 
 _BODY: TypeAdapter[BodyDocument] = TypeAdapter(BodyDocument)
@@ -289,7 +292,8 @@ def read_body(raw: Any, *, project: str | None = None, environment: str | None =
         raw = {**raw, **{name: value for name, value in target.items() if value}}
     _check_size(raw)
     document = validate_by_parts(_BODY, raw, BodyDocument)
-    return Body(document["project"], document["environment"], document["data"])
+    comment = tidy_comment(document.get("comment") or "")
+    return Body(document["project"], document["environment"], document["data"], comment=comment)
 
 
 def _check_size(raw: Any) -> None:

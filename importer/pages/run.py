@@ -27,6 +27,7 @@ from importer.promotion import ENABLED, STRATEGIES, VARIANTS
 from importer.runs import access_run, change_parts, check, confirm, promotion_of, run_document
 from projects.console import api_path
 from projects.flags.archive import revive_flags
+from projects.projects.required_comments import requires_comment
 
 State = ImportRun.State
 PART_NAMES = {STRATEGIES: "Strategies", VARIANTS: "Variants", ENABLED: "On or off"}
@@ -106,6 +107,7 @@ class RunPage(ConsolePage):
             shown={report.name for report in self.listing.rows},
             refusal=self.refusal,
             changes=self.changes,
+            comment_required=is_pending and requires_comment([self.run.project], [self.run.environment]),
             **(preview_context(self.run, self.request.GET.getlist("flag")) if is_pending else {}),
             **kwargs,
         )

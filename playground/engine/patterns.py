@@ -31,17 +31,20 @@ _SINGLE_BYTE = re.compile(r"(?:^|[^\\])(?:\\\\)*\\C")
 """`\\C` matches a single byte, which may be a part of a character. Only the C++ library has it."""
 
 
-def fault(pattern: str, *, case_insensitive: bool = False) -> str | None:
-    """Why a pattern cannot be run, as the end of a sentence about it; None if it is valid."""
+def fault(pattern: str, *, case_insensitive: bool = False, captures: bool = False) -> str | None:
+    """Why a pattern cannot be run, as the end of a sentence about it; None if it is valid.
+
+    With ``captures``, groups that are not named are captured too.
+    """
     if len(pattern) > MAX_LENGTH:
         return f"is longer than {MAX_LENGTH:,} characters"
-    expression = _compiled(pattern, case_insensitive)
+    expression = _compiled(pattern, case_insensitive, captures)
     return expression if isinstance(expression, str) else None
 
 
-def compile_pattern(pattern: str, *, case_insensitive: bool = False) -> Any:
+def compile_pattern(pattern: str, *, case_insensitive: bool = False, captures: bool = False) -> Any:
     """The compiled pattern, None if it is not valid. RE2 has no look-around and no back-references."""
-    expression = _compiled(pattern, case_insensitive) if len(pattern) <= MAX_LENGTH else None
+    expression = _compiled(pattern, case_insensitive, captures) if len(pattern) <= MAX_LENGTH else None
     return None if isinstance(expression, str) else expression
 
 
@@ -52,18 +55,19 @@ def longest_text(pattern: str, *, case_insensitive: bool = False) -> int:
 
 
 @lru_cache(maxsize=KEPT)
-def _compiled(pattern: str, case_insensitive: bool) -> Any:
+def _compiled(pattern: str, case_insensitive: bool, captures: bool) -> Any:
     """The compiled pattern, or its fault."""
     if _SINGLE_BYTE.search(pattern):
         return INVALID
     options = re2.Options()
     options.log_errors = False
-    options.never_capture = True
+    options.never_capture = not captures
     options.max_mem = MAX_MEMORY
     options.case_sensitive = not case_insensitive
     try:
         expression = re2.compile(pattern, options)
-        return expression if expression.groups <= MAX_GROUPS else f"has more than {MAX_GROUPS} named groups"
+        kind = "groups" if captures else "named groups"
+        return expression if expression.groups <= MAX_GROUPS else f"has more than {MAX_GROUPS} {kind}"
     except re2.error as error:
         return "takes too much memory" if "too large" in str(error) else INVALID
     finally:

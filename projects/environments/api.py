@@ -66,6 +66,11 @@ class ProjectEnvironmentRecord(serializers.Serializer):
     projectEnabledToggleCount = serializers.IntegerField()
     visible = serializers.BooleanField(help_text="Whether the project uses it.")
     defaultStrategy = StrategyBody(allow_null=True)
+    commentRequired = serializers.BooleanField(help_text="Whether changes of flags there need a comment.")
+
+
+class ProjectEnvironmentSettings(Body):
+    commentRequired = serializers.BooleanField(help_text="Whether changes of flags there need a comment.")
 
 
 class ProjectEnvironmentList(serializers.Serializer):
@@ -202,6 +207,7 @@ class ProjectEnvironmentViewSet(ETagMixin, InProjectViewSet):
         "create": Permission.UPDATE_PROJECT,
         "destroy": Permission.UPDATE_PROJECT,
         "default_strategy": project_actions.DEFAULT_STRATEGY_PERMISSIONS,
+        "update_settings": project_actions.SETTINGS_PERMISSIONS,
     }
 
     @extend_schema(
@@ -237,3 +243,15 @@ class ProjectEnvironmentViewSet(ETagMixin, InProjectViewSet):
             project_id, name, strategy, expected=self.expected, caller=self.caller
         )
         return Response(stored, headers={"ETag": etag(stored)})
+
+    @extend_schema(
+        operation_id="updateProjectEnvironmentSettings",
+        request=ProjectEnvironmentSettings,
+        responses={200: None},
+    )
+    @action(detail=True, methods=["put"], url_path="settings")
+    def update_settings(self, request: ApiRequest, project_id: str, name: str) -> Response:
+        """Set whether changes of flags in this environment need a comment."""
+        required = self.validated(ProjectEnvironmentSettings)["commentRequired"]
+        project_actions.require_comment(project_id, name, required, caller=self.caller)
+        return Response()

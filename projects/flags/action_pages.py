@@ -23,6 +23,7 @@ from projects.flags.tags import change_tags
 from projects.flags.toggle import project_environment
 from projects.models import Environment, Flag, Segment
 from projects.projects.favorites import set_flag_favorite
+from projects.projects.required_comments import requires_comment
 from projects.strategies.actions import order_problems, order_strategies
 from projects.strategies.sentences import strategy_summary
 
@@ -116,7 +117,10 @@ class AsksFirst(DraftingPage, FlagAction):
         return flag_crumbs(self.find())
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        return super().get_context_data(hidden=self.values(), back=self.address(), **kwargs)
+        required = requires_comment([self.kwargs["project_id"]])
+        return super().get_context_data(
+            hidden=self.values(), back=self.address(), comment_required=required, **kwargs
+        )
 
 
 class Parents(AsksFirst):

@@ -29,6 +29,7 @@ from projects.flags.list_queries import project_scope
 from projects.flags.selected_flags_page import SelectedFlags, count_flags, names_by_project, select_flags
 from projects.flags.usage import FlagUser, users_of
 from projects.models import Dependency, Flag, FlagEnvironment
+from projects.projects.required_comments import requires_comment
 
 MAX_LISTED = 20  # flags listed individually
 RECENT = timedelta(days=7)  # what was evaluated this recently is in use
@@ -111,6 +112,7 @@ class ArchivePage(DraftingPage, SelectedFlags):
             all=self.all,
             expected=digest(flags),
             listed=choices(self.names),
+            comment_required=requires_comment({flag.project_id for flag in flags}),
             **more,
         )
         return self.render_to_response(context, status=status)

@@ -29,6 +29,7 @@ from projects.flags.tags import change_tags_of_many
 from projects.flags.toggle import project_environment
 from projects.flags.usage import users_of
 from projects.models import Environment, Flag, FlagTag, TagType
+from projects.projects.required_comments import requires_comment
 
 MAX_UNDONE = 100  # flags in the form of an Undo button
 DEFAULT_ADDED = "On with the default strategy, which is added"
@@ -113,6 +114,7 @@ class TogglePage(DraftingPage, SelectedFlags):
             environment=self.environment,
             production=Environment.objects.production().filter(name=self.environment).exists(),
             turned=self.turned,
+            comment_required=requires_comment({flag.project_id for flag in flags}, [self.environment]),
             button=f"Turn {self.turned} {count_flags([flag.name for flag, _, _ in changes])} in {self.environment}",
             back=self.back(),
             **more,

@@ -26,6 +26,7 @@ from projects.flags.queries import strategy_documents
 from projects.flags.toggle import project_environment
 from projects.flags.usage import FlagUser, users_of
 from projects.models import Dependency, Environment, Segment, Strategy
+from projects.projects.required_comments import requires_comment
 from projects.strategies.sentences import Summary, strategy_summary
 
 MAX_USERS = 5
@@ -124,6 +125,7 @@ class ToggleFlag(DraftingPage, ActionPage):
             more_users=max(len(users) - MAX_USERS, 0),
             last_evaluation=None if users else find_last_evaluation([self.flag.pk], self.environment),
             children=self.children(),
+            comment_required=requires_comment([self.flag.project_id], [self.environment]),
             back=self.address(),
             **kwargs,
         )

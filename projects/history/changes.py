@@ -18,6 +18,7 @@ from projects.history.descriptions import Part, describe
 from projects.history.field_changes import FieldChange, Names, changes_of
 from projects.history.names import names_in
 from projects.history.queries import readable_events
+from projects.projects.comment_links import comments_of
 
 MAX_EVENTS = 20
 """The events of one change that a page shows."""
@@ -69,7 +70,8 @@ class GroupedChange:
 
     ``event`` is its newest event; the ``sentence`` follows the actor's name. ``rows`` are its last
     MAX_EVENTS events in the order in which they happened; ``number`` counts all, up to MAX_COUNTED. An
-    import's own event is not among them. ``pills`` are its counts: (text, class of the pill).
+    import's own event is not among them. ``pills`` are its counts: (text, class of the pill). ``comment`` is
+    why it was made, empty if nobody said.
     """
 
     event: AuditEvent
@@ -78,6 +80,7 @@ class GroupedChange:
     rows: Sequence[Row]
     number: int
     pills: Sequence[tuple[str, str]]
+    comment: Sequence[Part]
 
     @property
     def more(self) -> int:
@@ -123,8 +126,10 @@ def change_page(
     ids = [pk for _, members in groups for pk in members]
     events_by_id = AuditEvent.objects.in_bulk(ids)
     names, actors = names_in(events_by_id.values()), _actors(events_by_id.values())
+    comments = comments_of(events_by_id[members[0]] for _, members in groups)
     changes = [
-        _change([events_by_id[pk] for pk in members], number, names, actors) for number, members in groups
+        _change([events_by_id[pk] for pk in members], number, names, actors, comments.get(members[0], ()))
+        for number, members in groups
     ]
     return ChangePage(changes, heads[size - 1] if len(heads) > size else None)
 
@@ -228,7 +233,11 @@ def _actor(event: AuditEvent, people: Mapping[int, User]) -> Actor:
 
 
 def _change(
-    events: Sequence[AuditEvent], number: int, names: Names, people: Mapping[int, User]
+    events: Sequence[AuditEvent],
+    number: int,
+    names: Names,
+    people: Mapping[int, User],
+    comment: Sequence[Part],
 ) -> GroupedChange:
     """``events`` are the newest of the change, newest first."""
     newest, sums_up = events[0], events[0].type in _SUMMARIES
@@ -241,6 +250,7 @@ def _change(
         rows=rows,
         number=number - (1 if sums_up and number > 1 else 0),
         pills=_pills(newest) if newest.type in (E.FEATURES_IMPORTED, E.FEATURES_PROMOTED) else (),
+        comment=comment,
     )
 
 

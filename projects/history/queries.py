@@ -22,8 +22,8 @@ ACCESS_TYPES = [event.value for event in EventType if event.value.startswith(_AB
 class EventFilter:
     """Criteria for events. Empty ones do not filter.
 
-    ``since`` is inclusive, ``until`` exclusive. ``text`` matches part of a name, ignoring case, and
-    ``person`` part of the actor's user name, or of their name as pages show it.
+    ``since`` is inclusive, ``until`` exclusive. ``text`` matches part of a name or of the comment, ignoring
+    case, and ``person`` part of the actor's user name, or of their name as pages show it.
     """
 
     types: Sequence[str] = ()
@@ -77,7 +77,7 @@ def event_creators(caller: Caller) -> list[User]:
 
 
 def _mentions(text: str) -> Q:
-    fields = ("type", "project", "environment", "feature", "subject", "actor_name")
+    fields = ("type", "project", "environment", "feature", "subject", "actor_name", "comment")
     conditions = Q()
     for field in fields:
         conditions |= Q(**{f"{field}__icontains": text})

@@ -32,6 +32,7 @@ class EventRecord(serializers.Serializer):
     label = serializers.CharField(help_text="The type as text.")  # type: ignore[assignment]
     summary = serializers.CharField(help_text="The event as a sentence.")
     requestId = serializers.CharField(help_text="The X-Request-Id of the request that made the change.")
+    comment = serializers.CharField(help_text="Why: the comment on the change. Empty if there is none.")
 
 
 class EventList(serializers.Serializer):
@@ -152,4 +153,5 @@ def event_record(event: AuditEvent) -> dict[str, Any]:
         "label": event.type.replace("-", " ").capitalize(),
         "summary": f"{event.actor_name} {sentence(event)}",
         "requestId": event.request_id,
+        "comment": event.comment,
     }

@@ -85,6 +85,12 @@ class Project(models.Model):
         db_default=False,
         help_text="Refuse changes that break an expectation of a saved context.",
     )
+    comment_links = models.JSONField(
+        default=list,
+        db_default=[],
+        blank=True,
+        help_text='Parts of comments that become links: [{"pattern": …, "url": "https://…/{match}"}].',
+    )
     environments = models.ManyToManyField(Environment, through="ProjectEnvironment", related_name="projects")
 
     objects = ProjectQuerySet.as_manager()
@@ -104,6 +110,9 @@ class ProjectEnvironment(models.Model):
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="environment_links")
     environment = models.ForeignKey(Environment, on_delete=models.RESTRICT, related_name="project_links")
     default_strategy = models.JSONField(null=True, blank=True)
+    comment_required = models.BooleanField(
+        default=False, db_default=False, help_text="Whether changes in it need a comment."
+    )
 
     class Meta:
         constraints = [

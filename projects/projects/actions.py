@@ -16,6 +16,7 @@ from groups.permissions import BuiltIn, Permission
 from projects.access import access_project, access_project_for_update, unknown_environment
 from projects.models import ContextField, Environment, Flag, Project, ProjectEnvironment
 from projects.project_scope import first_permission_of, name_is_free
+from projects.projects.environments import SETTINGS_PERMISSIONS
 from projects.projects.queries import settings_document
 from projects.projects.rules import RESERVED_PROJECT_IDS, project_problems
 from projects.tokens.pending import activate_tokens
@@ -23,7 +24,6 @@ from projects.tokens.pending import activate_tokens
 # Accepted in every project, in addition to its context fields.
 STICKINESS = frozenset({"default", "random", "userId", "sessionId"})
 MAX_GENERATED_ID_LENGTH = 90
-SETTINGS_PERMISSIONS = (Permission.UPDATE_PROJECT, Permission.PROJECT_SETTINGS_WRITE)
 
 
 @transactional

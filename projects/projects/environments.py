@@ -23,6 +23,7 @@ from projects.strategies.known_names import load_known_names
 from projects.strategies.rules import StrategyDefaults, strategy_document, strategy_problems
 
 Document = dict[str, Any]
+SETTINGS_PERMISSIONS = (Permission.UPDATE_PROJECT, Permission.PROJECT_SETTINGS_WRITE)
 DEFAULT_STRATEGY_PERMISSIONS = (Permission.UPDATE_PROJECT, Permission.PROJECT_DEFAULT_STRATEGY_WRITE)
 
 
@@ -62,8 +63,9 @@ def remove_environment(project_id: str, name: str, *, expected: Expected = None,
         raise Conflict(f"Flags are still on in {name}: {choices(flags)}. Switch them off there first.")
     if not ProjectEnvironment.objects.filter(project=project).exclude(pk=link.pk).exists():
         raise ValidationError("A project must always use one environment; add another one first.")
-    link.delete()
+    # Before the row goes, which says whether this needs a comment.
     _record(EventType.PROJECT_ENVIRONMENT_REMOVED, project_id, name, caller, before=before)
+    link.delete()
 
 
 @transactional
@@ -90,6 +92,23 @@ def set_default_strategy(
     link.save(update_fields=["default_strategy"])
     _record(EventType.DEFAULT_STRATEGY_UPDATED, project_id, name, caller, before=before, after=after)
     return after
+
+
+@transactional
+def require_comment(project_id: str, name: str, required: bool, *, caller: Caller) -> None:
+    """Says whether changes of flags in this environment need a comment; no longer requiring it needs one too.
+
+    Raises NotFound, NoAccess, CommentRefused.
+    """
+    permission = first_permission_of(caller, project_id, *SETTINGS_PERMISSIONS)
+    project = access_project_for_update(caller, project_id, permission)
+    link = access_link_for_update(project, name)
+    if link.comment_required == required:
+        return
+    before, after = ({"commentRequired": value} for value in (link.comment_required, required))
+    _record(EventType.PROJECT_ENVIRONMENT_UPDATED, project_id, name, caller, before=before, after=after)
+    link.comment_required = required
+    link.save(update_fields=["comment_required"])
 
 
 def access_link_for_update(project: Project, name: str) -> ProjectEnvironment:

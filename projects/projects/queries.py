@@ -61,6 +61,7 @@ def settings_document(project: Project) -> Document:
         "featureLimit": project.flag_limit,
         "featureNaming": naming_document(project),
         "refuseBrokenExpectations": project.refuse_broken_expectations,
+        "commentLinks": project.comment_links,
         "createdAt": iso(project.created_at),
         "archivedAt": iso(project.archived_at),
     }
@@ -221,9 +222,7 @@ def environment_summaries(*, projects: Sequence[str] | None) -> list[Document]:
 
 def project_environment_summaries(project: Project) -> list[Document]:
     """All environments with their settings and counts in this project. Two queries."""
-    links = dict(
-        ProjectEnvironment.objects.filter(project=project).values_list("environment_id", "default_strategy")
-    )
+    links = {link.environment_id: link for link in ProjectEnvironment.objects.filter(project=project)}
     return [
         {
             "name": summary["name"],
@@ -233,10 +232,12 @@ def project_environment_summaries(project: Project) -> list[Document]:
             "protected": False,
             "projectApiTokenCount": summary["apiTokenCount"],
             "projectEnabledToggleCount": summary["enabledToggleCount"],
-            "visible": summary["name"] in links,
-            "defaultStrategy": links.get(summary["name"]),
+            "visible": link is not None,
+            "defaultStrategy": link.default_strategy if link else None,
+            "commentRequired": bool(link and link.comment_required),
         }
         for summary in environment_summaries(projects=[project.pk])
+        for link in [links.get(summary["name"])]
     ]
 
 

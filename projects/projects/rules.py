@@ -6,6 +6,7 @@ from flagadmin.core.errors import Problem, choices
 from playground.engine import patterns
 from projects.flags.name_rules import pattern_problem
 from projects.models import Project
+from projects.projects.comment_links import comment_link_problems
 from projects.rules import name_problems
 from projects.strategies.constraint_rules import shorten
 
@@ -32,6 +33,7 @@ def project_problems(project: Project, *, stickiness: Collection[str]) -> Iterat
     if project.flag_limit is not None and not 1 <= project.flag_limit <= MAX_FLAGS:
         yield Problem("featureLimit", f"must be from 1 to {MAX_FLAGS}, or null for no limit")
     yield from naming_problems(project)
+    yield from comment_link_problems(project.comment_links)
 
 
 def naming_problems(project: Project, path: str = "featureNaming") -> Iterator[Problem]:

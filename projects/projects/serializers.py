@@ -20,6 +20,13 @@ class FeatureNaming(Body):
     description = serializers.CharField(required=False, allow_null=True, allow_blank=True)
 
 
+class CommentLink(Body):
+    pattern = serializers.CharField(help_text="A regular expression (RE2) for parts of comments.")
+    url = serializers.CharField(
+        help_text="Where such a part leads. `{match}` stands for it, or for the first group of the pattern."
+    )
+
+
 class ProjectChanges(Body):
     name = serializers.CharField(required=False, max_length=255)
     description = NullableText(required=False)
@@ -39,6 +46,12 @@ class ProjectChanges(Body):
         source="refuse_broken_expectations",
         required=False,
         help_text="Refuse changes that break an expectation of a saved context, with 409.",
+    )
+    commentLinks = CommentLink(
+        source="comment_links",
+        many=True,
+        required=False,
+        help_text="Links in comments, to tickets for example.",
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:

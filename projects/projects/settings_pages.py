@@ -18,12 +18,39 @@ from projects.console import ActionPage, api_path, project_crumbs, project_url
 from projects.history.queries import readable_events
 from projects.models import Flag, Project, Segment
 from projects.projects.actions import archive_project, check_may_update, revive_project, update_project
-from projects.projects.environments import add_environment, remove_environment
+from projects.projects.environments import add_environment, remove_environment, require_comment
 from projects.projects.head import project_head
 from projects.projects.queries import project_environment_summaries, settings_document
 from projects.strategies.forms import stickiness_choices
 from projects.strategies.rules import StrategyDefaults, default_strategy_document
 from projects.strategies.sentences import strategy_summary
+
+# What the buttons of an environment send, by whether its changes then need a comment.
+COMMENTS = {
+    "require-comment": (True, "Changes in {} now need a comment."),
+    "allow-no-comment": (False, "Changes in {} no longer need a comment."),
+}
+
+
+class CommentLinksField(forms.CharField):
+    """A line for each link: its pattern, a space and its URL. The value is the list that is stored."""
+
+    widget = forms.Textarea(
+        attrs={"rows": 2, "spellcheck": "false", "autocapitalize": "none", "class": "mono"}
+    )
+
+    def to_python(self, value: Any) -> Any:
+        lines = (super().to_python(value) or "").splitlines()
+        parts = [line.strip().rpartition(" ") for line in lines if line.strip()]
+        return [{"pattern": pattern.strip(), "url": url} for pattern, _, url in parts]
+
+    def prepare_value(self, value: Any) -> Any:
+        if isinstance(value, list):
+            return "\n".join(f"{link['pattern']} {link['url']}" for link in value)
+        return value
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        return bool(self.to_python(data) != initial)
 
 
 class SettingsForm(forms.Form):
@@ -50,6 +77,13 @@ class SettingsForm(forms.Form):
         help_text="Of a saved context. Whoever may turn flags on and off can save them anyway.",
     )
 
+    comment_links = CommentLinksField(
+        required=False,
+        label="Links in comments",
+        help_text="On each line a regular expression (RE2) and a URL: PAY-[0-9]+ https://tickets.example.com/{match}. "
+        "{match} is what the expression matches, or its first group.",
+    )
+
     def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         options = dict.fromkeys([*stickiness_choices(project.pk), project.default_stickiness])
@@ -63,6 +97,7 @@ class SettingsPage(EditPage):
     problem_fields = {
         "defaultStickiness": "default_stickiness",
         "featureLimit": "flag_limit",
+        "commentLinks": "comment_links",
         "featureNaming.pattern": "naming_pattern",
         "featureNaming.example": "naming_example",
         "featureNaming.description": "naming_description",
@@ -142,6 +177,10 @@ class Environments(ProjectAction):
             expected = FormVersion.sent(self.request.POST).expected
             remove_environment(project_id, name, expected=expected, caller=self.caller)
             return f"{project_id} no longer uses {name}."
+        if (do := self.request.POST.get("do")) in COMMENTS:
+            required, done = COMMENTS[do]
+            require_comment(project_id, name, required, caller=self.caller)
+            return done.format(name)
         add_environment(project_id, name, caller=self.caller)
         return f"{project_id} now uses {name}."
 

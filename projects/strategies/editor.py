@@ -20,6 +20,7 @@ from playground.engine.definitions import StrategyDefinition
 from projects.drafting import DraftingPage
 from projects.history.field_changes import FieldChange, strategy_changes
 from projects.models import Environment, Segment, StrategyType
+from projects.projects.required_comments import requires_comment
 from projects.strategies.constraint_forms import (
     MAX_OFFERED,
     ConstraintFields,
@@ -236,6 +237,7 @@ class StrategyEditor(DraftingPage):
             fields=ConstraintFields.of(self.project_id).names[:MAX_OFFERED],
             changes=self.changes(document),
             asking=self.asking,
+            comment_required=self.asking and requires_comment([self.project_id], [self.environment]),
             is_production=self.is_production,
             home=self.home,
             payload_types=PAYLOAD_TYPES,

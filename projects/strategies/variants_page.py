@@ -24,6 +24,7 @@ from projects.flags.toggle import project_environment
 from projects.flags.usage import describe_usage
 from projects.history.field_changes import FieldChange
 from projects.history.queries import readable_events
+from projects.projects.required_comments import requires_comment
 from projects.strategies.forms import share_out_weights, sort_problems, stickiness_choices
 from projects.strategies.sentences import variants_sentence
 from projects.strategies.variant_forms import change_variants, in_percent, read_variant_rows, variant_rows
@@ -117,6 +118,7 @@ class VariantsPage(EditConflictMixin, DraftingPage):
             "button": f"Save variants to {self.environment}",
             "changes": [FieldChange("Variants", *texts)],
             "flag": self.flag,
+            "comment_required": requires_comment([self.flag.project_id], [self.environment]),
         } | describe_usage(self.flag.pk, self.environment)
 
     @property

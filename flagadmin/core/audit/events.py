@@ -11,6 +11,7 @@ class EventType(StrEnum):
     PROJECT_DELETED = "project-deleted"
     PROJECT_ENVIRONMENT_ADDED = "project-environment-added"
     PROJECT_ENVIRONMENT_REMOVED = "project-environment-removed"
+    PROJECT_ENVIRONMENT_UPDATED = "project-environment-updated"
     DEFAULT_STRATEGY_UPDATED = "default-strategy-updated"
     ENVIRONMENT_CREATED = "environment-created"
     ENVIRONMENT_UPDATED = "environment-updated"

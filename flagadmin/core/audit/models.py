@@ -66,6 +66,7 @@ class AuditEvent(models.Model):
         help_text="What the past needs besides `before`. See projects.history.back.",
     )
     request_id = models.CharField(max_length=64, blank=True)
+    comment = models.TextField(blank=True, db_default="", help_text="Why, in the words of the person.")
 
     objects = AuditEvents.as_manager()
 

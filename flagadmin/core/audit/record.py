@@ -10,6 +10,7 @@ from django.db import connection, transaction
 
 from flagadmin.core.audit.events import DURING_MAINTENANCE, EventType
 from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.change_checks.comments import check_comment, current_comment
 from flagadmin.core.db import commits
 from flagadmin.core.db.copy_rows import copy_rows
 from flagadmin.core.http.logs import request_id
@@ -56,8 +57,9 @@ def record_all(events: Iterable[Event], *, actor: Actor) -> None:
     """Records many events in few statements, in the given order."""
     events = list(events)
     _check_change({event.type for event in events})
+    check_comment(events)
     transaction.on_commit(commits.mark)
-    identifier = request_id.get()
+    identifier, comment = request_id.get(), current_comment()
     AuditEvent.objects.bulk_create(
         [
             AuditEvent(
@@ -72,6 +74,7 @@ def record_all(events: Iterable[Event], *, actor: Actor) -> None:
                 after=event.after,
                 earlier=event.earlier,
                 request_id=identifier,
+                comment=comment,
             )
             for event in events
         ],
@@ -82,11 +85,12 @@ def record_all(events: Iterable[Event], *, actor: Actor) -> None:
 def copy_all(events: Iterable[Event], *, actor: Actor) -> int:
     """Records any number of events with one COPY, in the given order. Returns their number.
 
-    ``before`` and ``after`` may also be JSON that is already encoded (bytes).
+    ``before`` and ``after`` may also be JSON that is already encoded (bytes). Does not check whether a comment is
+    required: `check_comment` does that before all is written.
     """
     _check_change(())
     transaction.on_commit(commits.mark)
-    identifier = request_id.get()
+    identifier, comment = request_id.get(), current_comment()
     return copy_rows(
         AuditEvent._meta.db_table,
         _COPIED,
@@ -103,6 +107,7 @@ def copy_all(events: Iterable[Event], *, actor: Actor) -> int:
                 _json(event.after),
                 _json(event.earlier),
                 identifier,
+                comment,
             )
             for event in events
         ),
@@ -131,6 +136,7 @@ _COPIED = (
     "after",
     "earlier",
     "request_id",
+    "comment",
 )
 
 
@@ -147,12 +153,12 @@ def record_selected(kind: EventType, select: str, params: Sequence[Any], *, acto
     this order. It must not contain user input.
     """
     _check_change([kind])
-    own = [kind.value, actor.id, actor.name, request_id.get()]
+    own = [kind.value, actor.id, actor.name, request_id.get(), current_comment()]
     with connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO audit_auditevent "  # noqa: S608 - all values are passed as parameters
-            "(type, actor_id, actor_name, request_id, project, feature, before, earlier) "
-            f"SELECT %s, %s::bigint, %s, %s, selected.* FROM ({select}) AS selected",
+            "(type, actor_id, actor_name, request_id, comment, project, feature, before, earlier) "
+            f"SELECT %s, %s::bigint, %s, %s, %s, selected.* FROM ({select}) AS selected",
             [*own, *params],
         )
         return cursor.rowcount

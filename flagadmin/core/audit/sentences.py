@@ -11,6 +11,7 @@ _SENTENCES: dict[str, str] = {
     E.PROJECT_DELETED: "deleted project {project}",
     E.PROJECT_ENVIRONMENT_ADDED: "added {environment} to project {project}",
     E.PROJECT_ENVIRONMENT_REMOVED: "removed {environment} from project {project}",
+    E.PROJECT_ENVIRONMENT_UPDATED: "changed the settings of {environment} in project {project}",
     E.DEFAULT_STRATEGY_UPDATED: "changed the default strategy of {project} in {environment}",
     E.ENVIRONMENT_CREATED: "created environment {environment}",
     E.ENVIRONMENT_UPDATED: "changed environment {environment}",

@@ -7,13 +7,10 @@ change, if the project asks for them. A request may say that it wants to make th
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 from flagadmin.core.db.transactions import at_end_of_action
 from flagadmin.core.errors import MAX_DETAILS, AppError, Conflict, Problem, counted
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 MAX_NAMED = 3
 """Refusing projects that a message names."""
@@ -124,9 +121,3 @@ def overriding(caller: Any) -> Iterator[None]:
 def override_by() -> Any:
     """The caller who wants to make the change that is running in spite of what checks find, or None."""
     return _overriding.get()
-
-
-def call_overriding(caller: Any, work: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
-    """Calls ``work`` in another process as `overriding` would here."""
-    with overriding(caller):
-        return work(*args, **kwargs)

@@ -8,12 +8,10 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
-from django_htmx.http import reselect, reswap, retarget
 
 from flagadmin.core.change_checks import BrokenExpectations, overriding
+from flagadmin.core.change_checks.ask_again import ask_again
 from flagadmin.core.change_checks.override import FIELD
-from flagadmin.core.http.error_responses import previous_page
 
 
 def saving_as_asked(request: HttpRequest, caller: Any) -> AbstractContextManager[None]:
@@ -22,14 +20,5 @@ def saving_as_asked(request: HttpRequest, caller: Any) -> AbstractContextManager
 
 
 def ask_to_save_anyway(request: HttpRequest, error: BrokenExpectations) -> HttpResponse:
-    by_script = "HX-Request" in request.headers
-    kept = [(name, text) for name, texts in request.POST.lists() for text in texts]
-    context = {
-        "title": "Expectations would break",
-        "error": error,
-        "kept": [pair for pair in kept if pair[0] != "csrfmiddlewaretoken"],
-        "field": FIELD,
-        "back": previous_page(request),
-    }
-    answer = render(request, "console/save_anyway.html", context, status=error.status)
-    return retarget(reswap(reselect(answer, "#main"), "outerHTML"), "#main") if by_script else answer
+    context = {"title": "Expectations would break", "error": error, "field": FIELD}
+    return ask_again(request, "console/save_anyway.html", status=error.status, asked=FIELD, context=context)

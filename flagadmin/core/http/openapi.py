@@ -16,6 +16,7 @@ from drf_spectacular.utils import OpenApiExample, OpenApiResponse
 from rest_framework import serializers
 
 from flagadmin.core import errors
+from flagadmin.core.change_checks.comments import header_parameters
 from flagadmin.core.change_checks.override import query_parameters
 
 NUMBERED = frozenset(
@@ -89,6 +90,7 @@ class ApiSchema(AutoSchema):
             *parameters,
             *self._header_parameters,
             *query_parameters(self.path, self.method),
+            *header_parameters(self.path, self.method),
         ]
 
     @property

@@ -9,6 +9,7 @@ import orjson
 from django.core.management.base import BaseCommand, CommandError
 
 from flagadmin.core.change_checks import BrokenExpectations, overriding
+from flagadmin.core.change_checks.comments import CommentRefused, commenting
 from flagadmin.core.errors import AppError
 from groups.access import Caller
 from importer.apply.execute import import_body
@@ -40,12 +41,13 @@ class Command(BaseCommand):
         parser.add_argument(
             "--report", type=Path, help="write a report with every flag to this file, as JSON"
         )
-
         parser.add_argument(
             "--ignore-expectations",
             action="store_true",
             help="import even if it breaks expectations of saved contexts and the project refuses that",
         )
+
+        parser.add_argument("--comment", help="why: kept in the audit log; default: the comment in the file")
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
@@ -57,7 +59,10 @@ class Command(BaseCommand):
             if options["check"]:
                 return self._finish_check(plan)
             plan.check()
-            with overriding(Caller.system() if options["ignore_expectations"] else None):
+            with (
+                overriding(Caller.system() if options["ignore_expectations"] else None),
+                commenting(options["comment"] or body.comment),
+            ):
                 run = import_body(
                     body,
                     caller=Caller.system(),
@@ -70,6 +75,8 @@ class Command(BaseCommand):
             raise CommandError(
                 f"{error.message} --ignore-expectations saves it anyway.", returncode=REFUSED
             ) from None
+        except CommentRefused as error:
+            raise CommandError(f"{error.message} Give it with --comment.", returncode=REFUSED) from None
         except AppError as error:
             for problem in error.details:
                 self.stderr.write(f"{problem.path}: {problem.message}")

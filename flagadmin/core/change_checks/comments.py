@@ -1,0 +1,167 @@
+"""The comment on a change: why it is made. All audit events that are recorded within `commenting` keep it.
+
+Projects may require one in some of their environments. An app registers the check for that; it is called with the
+events before they are recorded.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from django.http import QueryDict
+from rest_framework.exceptions import APIException
+from rest_framework.permissions import SAFE_METHODS
+from rest_framework.request import Request
+
+from flagadmin.core.errors import AppError, Problem, ValidationError
+
+HEADER = "X-Comment"
+FIELD = "comment"
+"""The same in bodies of the API and in forms."""
+MAX_LENGTH = 1_000
+_NO_CHANGES = ("/playground", "/compare", "/validate", "/search", "/export")
+
+
+class CommentRefused(Exception):
+    """400: a comment is required here and missing, or too long. Nothing was saved.
+
+    It is no AppError itself, so that forms and buttons, which show those, let it through: `ConsolePage` asks for one.
+    """
+
+    status = ValidationError.status
+
+    def __init__(self, message: str, problems: Sequence[Problem]) -> None:
+        super().__init__(message, problems)
+        self.message, self.problems = message, problems
+
+    @classmethod
+    def missing(cls, places: Sequence[str]) -> "CommentRefused":
+        """It is required in these places, such as ``Checkout (production)``."""
+        *others, last = places
+        verb = "require" if others else "requires"
+        named = f"{', '.join(others)} and {last}" if others else last
+        problems = [Problem(FIELD, f"required in {place}") for place in places]
+        return cls(f"{named} {verb} a comment on each change.", problems)
+
+    @classmethod
+    def too_long(cls, length: int) -> "CommentRefused":
+        problem = f"must have at most {MAX_LENGTH:,} characters, not {length:,}"
+        return cls(f"The comment {problem}.", [Problem(FIELD, problem)])
+
+    def as_app_error(self) -> AppError:
+        how = f'Send it as "{FIELD}" in the body or in the header {HEADER}.'
+        return ValidationError(f"{self.message} {how} Nothing was saved.", details=self.problems)
+
+
+def tidy_comment(text: Any) -> str:
+    """The text without space around it. Raises CommentRefused, ValidationError."""
+    if not isinstance(text, str):
+        raise ValidationError.at(FIELD, f"must be a string, not {text!r:.100}")
+    tidied = text.replace("\r\n", "\n").strip()
+    if len(tidied) > MAX_LENGTH:
+        raise CommentRefused.too_long(len(tidied))
+    return tidied
+
+
+def _no_comment() -> str:
+    return ""
+
+
+_read: ContextVar[Callable[[], str]] = ContextVar("comment", default=_no_comment)
+
+
+@contextmanager
+def commenting(comment: str | Callable[[], str]) -> Iterator[None]:
+    """Events that are recorded meanwhile keep this comment. A function is called when there is one to record.
+
+    Raises CommentRefused if it is too long.
+    """
+    if isinstance(comment, str):
+        text = tidy_comment(comment)
+        token = _read.set(lambda: text)
+    else:
+        token = _read.set(comment)
+    try:
+        yield
+    finally:
+        _read.reset(token)
+
+
+def current_comment() -> str:
+    return _read.get()()
+
+
+# Where it comes from ----------------------------------------------------------------------------------------
+
+
+def comment_in_form(form: QueryDict) -> str:
+    """A page may have several dialogs that ask for it: the first that is not empty."""
+    return next((text for text in form.getlist(FIELD) if text.strip()), "")
+
+
+def comment_of(request: Request) -> Callable[[], str]:
+    """What reads the comment of an API call: from its header, or else from its body if that is an object.
+
+    The body is read as late as this, because views read it after the permission. Raises CommentRefused for a header
+    that is too long.
+    """
+    header = tidy_comment(_decode(request.headers.get(HEADER, "")))
+
+    def read() -> str:
+        return header or _in_body(request)
+
+    return read
+
+
+def _in_body(request: Request) -> str:
+    try:
+        body = request.data
+    except (APIException, AppError):  # of a view that needs none
+        return ""
+    comment = body.get(FIELD) if isinstance(body, dict) else None
+    return "" if comment is None else tidy_comment(comment)
+
+
+def _decode(header: str) -> str:
+    """Clients such as curl send headers as UTF-8, which WSGI reads as Latin-1."""
+    try:
+        return header.encode("latin-1").decode()
+    except UnicodeError:
+        return header
+
+
+def header_parameters(path: str, method: str) -> list[dict[str, Any]]:
+    """The OpenAPI parameter of an operation that changes something."""
+    if (
+        method in SAFE_METHODS
+        or not path.startswith("/api/admin/")
+        or any(part in path for part in _NO_CHANGES)
+    ):
+        return []
+    return [
+        {
+            "in": "header",
+            "name": HEADER,
+            "schema": {"type": "string", "maxLength": MAX_LENGTH},
+            "description": f"Why: kept in the audit log. Bodies that are objects may have it as `{FIELD}` instead.",
+        }
+    ]
+
+
+# Where one is required --------------------------------------------------------------------------------------
+
+Check = Callable[[Iterable[Any]], None]
+"""Raises CommentRefused if one of these audit events, which have no comment, needs one."""
+_checks: list[Check] = []
+
+
+def register(check: Check) -> None:
+    _checks.append(check)
+
+
+def check_comment(events: Iterable[Any]) -> None:
+    """Raises CommentRefused, ValidationError."""
+    if not current_comment():
+        for check in _checks:
+            check(events)

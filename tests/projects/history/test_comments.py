@@ -1,0 +1,227 @@
+"""The comment on a change: how it is given, and where it is shown."""
+
+import pytest
+
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.change_checks.comments import MAX_LENGTH
+from projects.models import ProjectEnvironment
+from tests.support.flags import make_flag
+from tests.support.page_text import page_text
+
+FLAG = "/api/admin/projects/shop/features/cart"
+ON = f"{FLAG}/environments/production/on"
+SETTINGS = "/api/admin/projects/shop/environments/production/settings"
+WHY = "Errors stayed flat. PAY-1182"
+
+
+@pytest.fixture
+def cart(people):
+    return make_flag("cart")
+
+
+@pytest.fixture
+def required(cart):
+    ProjectEnvironment.objects.filter(environment="production").update(comment_required=True)
+
+
+def last():
+    return AuditEvent.objects.latest("id")
+
+
+def test_in_the_header(api, cart):
+    assert api["member"].post(ON, HTTP_X_COMMENT=f"  {WHY} ").status_code == 200
+    assert last().comment == WHY
+
+
+def test_in_the_body(api, cart):
+    assert api["member"].post(ON, {"comment": WHY}, format="json").status_code == 200
+    assert last().comment == WHY
+
+
+def test_in_a_body_with_other_members(api, cart):
+    assert api["member"].put(FLAG, {"description": "x", "comment": WHY}, format="json").status_code == 200
+    assert last().comment == WHY
+
+
+def test_the_header_counts_before_the_body(api, cart):
+    api["member"].post(ON, {"comment": "body"}, format="json", HTTP_X_COMMENT="header")
+    assert last().comment == "header"
+
+
+def test_a_header_in_utf_8(api, cart):
+    api["member"].post(ON, HTTP_X_COMMENT="Größe".encode().decode("latin-1"))
+    assert last().comment == "Größe"
+
+
+@pytest.mark.parametrize("body", ["", "[]", "{", '{"comment": null}', '{"comment": "  "}'])
+def test_a_body_without_one(api, cart, body):
+    assert api["member"].post(ON, body, content_type="application/json").status_code == 200
+    assert last().comment == ""
+
+
+def test_too_long(api, cart):
+    refused = api["member"].post(ON, {"comment": "x" * (MAX_LENGTH + 1)}, format="json")
+    assert refused.status_code == 400
+    assert refused.json()["details"] == [
+        {"path": "comment", "message": "must have at most 1,000 characters, not 1,001"}
+    ]
+    assert api["member"].post(ON, HTTP_X_COMMENT="x" * (MAX_LENGTH + 1)).status_code == 400
+    assert api["member"].post(ON, {"comment": "x" * MAX_LENGTH}, format="json").status_code == 200
+
+
+def test_no_string(api, cart):
+    refused = api["member"].post(ON, {"comment": 5}, format="json")
+    assert refused.status_code == 400
+    assert refused.json()["message"] == "comment: must be a string, not 5"
+
+
+def test_events_have_it(api, cart):
+    api["member"].post(ON, HTTP_X_COMMENT=WHY)
+    events = api["viewer"].get("/api/admin/events/cart").json()["events"]
+    assert {event["comment"] for event in events} == {WHY}
+
+
+def test_events_are_found_by_it(api, cart):
+    api["member"].post(ON, HTTP_X_COMMENT=WHY)
+    api["member"].post(ON.replace("/on", "/off"))
+    found = api["viewer"].get("/api/admin/search/events", {"query": "pay-1182"}).json()["events"]
+    assert found
+    assert {event["comment"] for event in found} == {WHY}
+
+
+@pytest.mark.parametrize(
+    "address", ["/projects/shop/features/cart/", "/activity/", "/projects/shop/activity/"]
+)
+def test_pages_show_it(browse, api, cart, address):
+    api["member"].post(ON, HTTP_X_COMMENT=f"<b>{WHY}</b>")
+    page = browse("viewer").get(address)
+    assert f"<b>{WHY}</b>" in page_text(page)
+    assert f"&lt;b&gt;{WHY}" in page.text
+
+
+def test_the_page_of_a_change_shows_it(browse, api, cart):
+    api["member"].post(ON, HTTP_X_COMMENT=WHY)
+    assert WHY in page_text(browse("viewer").get(f"/activity/?change={last().pk}"))
+
+
+def test_activity_is_searched_by_it(browse, api, cart):
+    api["member"].post(ON, HTTP_X_COMMENT=WHY)
+    assert WHY in page_text(browse("viewer").get("/activity/?q=stayed"))
+    assert WHY not in page_text(browse("viewer").get("/activity/?q=nothing-like-it"))
+
+
+def test_the_list_for_spreadsheets_has_it(browse, api, cart):
+    api["member"].post(ON, HTTP_X_COMMENT=WHY)
+    assert WHY in b"".join(browse("viewer").get("/activity/?format=csv").streaming_content).decode()
+
+
+def test_a_form_has_it(browse, cart):
+    form = {"environment": "production", "enabled": "on", "confirmed": "yes", "comment": WHY}
+    assert browse("member").post("/projects/shop/features/cart/switch", form).status_code == 302
+    assert last().comment == WHY
+
+
+def test_a_form_with_one_that_is_too_long_asks_again(browse, cart):
+    form = {"environment": "production", "enabled": "on", "confirmed": "yes", "comment": "y" * 1001}
+    refused = browse("member").post("/projects/shop/features/cart/switch", form)
+    assert refused.status_code == 400
+    assert "must have at most 1,000 characters, not 1,001" in page_text(refused)
+    assert "y" * 1001 in refused.text
+
+
+# Required ---------------------------------------------------------------------------------------------------
+
+
+def test_without_it_the_place_is_named(api, required):
+    refused = api["member"].post(ON)
+    assert refused.status_code == 400
+    assert refused.json()["name"] == "ValidationError"
+    assert refused.json()["message"].startswith("Shop (production) requires a comment on each change.")
+    assert refused.json()["details"] == [{"path": "comment", "message": "required in Shop (production)"}]
+
+
+def test_with_it_the_change_is_made(api, required):
+    assert api["member"].post(ON, HTTP_X_COMMENT=WHY).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("method", "address", "body"),
+    [
+        ("post", ON.replace("production", "development"), {}),
+        ("put", FLAG, {"description": "x"}),
+        ("post", "/api/admin/projects/shop/features", {"name": "new"}),
+        ("post", "/api/admin/features/cart/tags", {"type": "simple", "value": "fast"}),
+    ],
+)
+def test_other_changes_need_none(api, required, method, address, body):
+    assert getattr(api["member"], method)(address, body, format="json").status_code < 300
+
+
+def test_a_missing_permission_comes_first(api, required):
+    assert api["viewer"].post(ON).status_code == 403
+
+
+def test_tokens_of_the_environment_need_none(api, required):
+    body = {"tokenName": "t", "type": "client", "environment": "production", "projects": ["shop"]}
+    assert api["admin"].post("/api/admin/api-tokens", body, format="json").status_code == 201
+
+
+def test_many_at_once(api, required):
+    address = "/api/admin/projects/shop/bulk_features/environments/production/on"
+    assert api["member"].post(address, {"features": ["cart"]}, format="json").status_code == 400
+    assert (
+        api["member"].post(address, {"features": ["cart"], "comment": WHY}, format="json").status_code == 200
+    )
+
+
+def test_a_form_without_it_asks_and_keeps_what_was_entered(browse, required):
+    form = {"environment": "production", "enabled": "on", "confirmed": "yes"}
+    asked = browse("member").post("/projects/shop/features/cart/switch", form)
+    assert asked.status_code == 400
+    assert "Shop (production) requires a comment on each change. Nothing was saved." in page_text(asked)
+    for name, value in form.items():
+        assert f'name="{name}" value="{value}"' in asked.text
+    assert 'name="comment" rows="1" required' in asked.text
+
+
+def test_a_button_of_htmx_asks_in_place_of_the_page(browse, required):
+    ProjectEnvironment.objects.update(comment_required=True)
+    form = {"environment": "development", "enabled": "on"}
+    asked = browse("member").post("/projects/shop/features/cart/switch", form, headers={"HX-Request": "true"})
+    assert asked.headers["HX-Retarget"] == "#main"
+
+
+def test_the_page_that_confirms_says_so(browse, required):
+    page = browse("member").get("/projects/shop/features/cart/switch?environment=production&enabled=on")
+    assert "Why? (required, kept in activity)" in page_text(page)
+
+
+# The setting ------------------------------------------------------------------------------------------------
+
+
+def test_the_setting_by_api(api, cart):
+    assert api["owner"].put(SETTINGS, {"commentRequired": True}, format="json").status_code == 200
+    places = api["viewer"].get("/api/admin/environments/project/shop").json()["environments"]
+    assert {place["name"]: place["commentRequired"] for place in places} == {
+        "development": False,
+        "production": True,
+    }
+    assert last().type == "project-environment-updated"
+
+
+def test_members_may_not_set_it(api, cart):
+    assert api["member"].put(SETTINGS, {"commentRequired": True}, format="json").status_code == 403
+
+
+def test_the_setting_on_its_page(browse, cart):
+    form = {"environment": "production", "do": "require-comment"}
+    browse("owner").post("/projects/shop/environments", form)
+    assert "Comment required" in page_text(browse("owner").get("/projects/shop/settings/"))
+    assert ProjectEnvironment.objects.get(project="shop", environment="production").comment_required
+
+
+def test_turning_it_off_needs_one(browse, api, required):
+    assert api["owner"].put(SETTINGS, {"commentRequired": False}, format="json").status_code == 400
+    form = {"environment": "production", "do": "allow-no-comment", "comment": WHY}
+    assert browse("owner").post("/projects/shop/environments", form).status_code == 302
+    assert not ProjectEnvironment.objects.get(project="shop", environment="production").comment_required
