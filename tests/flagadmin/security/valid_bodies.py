@@ -211,6 +211,7 @@ VALID: dict[str, Any] = {
         "from": "development", "to": "production", "features": ["cart"], "copy": ["strategies", "variants", "enabled"],
         "planOnly": False,
     },
+    f"put {_PROJECT}/environments/<str:name>/settings": {"commentRequired": True},
     f"post {_PROJECT}/features": {
         "name": "new", "type": "release", "description": "d", "impressionData": True, "stale": False,
         "tags": [{"type": "team", "value": "blue"}],

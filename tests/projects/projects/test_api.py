@@ -84,7 +84,11 @@ def test_created_with_all_there_is_to_say(api, people):
     assert response.status_code == 201
     document = response.json()
     assert document.pop("createdAt")
-    assert document == body | {"archivedAt": None, "refuseBrokenExpectations": False}
+    assert document == body | {
+        "archivedAt": None,
+        "refuseBrokenExpectations": False,
+        "commentLinks": [],
+    }
     overview = api["viewer"].get(f"{URL}/depot/overview").json()
     assert overview["environments"] == [{"environment": "production"}]
     assert overview["featureNaming"] == body["featureNaming"]

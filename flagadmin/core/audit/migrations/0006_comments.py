@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("audit", "0004_one_moment_a_transaction"),
+        ("audit", "0005_newest_first"),
     ]
 
     operations = [
