@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import orjson
+from django.apps import apps
 from django.db import connection
 from django.utils.functional import cached_property
 
 from flagadmin.core.errors import NoAccess
 from groups.permissions import Permission, Scope
+from groups.roles.subjects import name_of_permission
 
 if TYPE_CHECKING:
     from groups.models import ApiToken, User
@@ -190,10 +192,27 @@ class Caller:
 def missing(
     permissions: Iterable[Permission], *, project: str | None = None, environment: str | None = None
 ) -> NoAccess:
-    """The 403 error that names the missing permissions: `You need "delete project" in legacy-portal.`"""
+    """The 403 error that names the permissions of which any one is needed, as the pages of roles do.
+
+    `You need the "Add strategies" permission in Checkout (production).` One query if it is about a project.
+    """
     permissions = list(permissions)
-    needed = " or ".join(f'"{p.display[:1].lower()}{p.display[1:]}"' for p in permissions)
-    where = f" in {project}" if project and permissions[0].scope is not Scope.ROOT else ""
-    if environment and permissions[0].scope is Scope.ENVIRONMENT:
-        where += f" / {environment}"
-    return NoAccess.missing([p.value for p in permissions], f"You need {needed}{where}.")
+    scope = permissions[0].scope
+    where = describe_place(
+        project if scope is not Scope.ROOT else None, environment if scope is Scope.ENVIRONMENT else None
+    )
+    names = list(dict.fromkeys(map(name_of_permission, permissions)))
+    if len(names) == 1:
+        needed = f'the "{names[0]}" permission{where}'
+    else:
+        needed = f"one of{f' these permissions{where}' if where else ''}: {', '.join(names)}"
+    return NoAccess.missing([p.value for p in permissions], f"You need {needed}.")
+
+
+def describe_place(project: str | None, environment: str | None = None) -> str:
+    """`` in Checkout (production)``: the name of the project, and the environment. "" for no project. One query."""
+    if project is None:
+        return ""
+    projects = apps.get_model("projects", "Project")  # by name, because groups must not import projects
+    name = projects.objects.filter(pk=project).values_list("name", flat=True).first() or project
+    return f" in {name} ({environment})" if environment else f" in {name}"

@@ -106,6 +106,14 @@ NOT_USED = frozenset(
 )
 
 
+_NAMES = {permission: name for subject in SUBJECTS.values() for permission, (name, _) in subject.items()}
+
+
+def name_of_permission(permission: Permission) -> str:
+    """Its name in the console: ``Add strategies``."""
+    return _NAMES.get(permission, permission.display)
+
+
 def is_used(name: str) -> bool:
     """Whether a stored permission has an effect here."""
     return name in Permission.__members__ and Permission[name] not in NOT_USED

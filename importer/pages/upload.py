@@ -12,6 +12,7 @@ from flagadmin.core.lists.pages import curl_for
 from groups.access import Caller
 from groups.console import FormPage
 from groups.permissions import Permission
+from groups.roles.subjects import name_of_permission
 from importer.isolation import run_isolated
 from importer.runs import upload
 from projects.models import Environment, Project
@@ -19,7 +20,7 @@ from projects.models import Environment, Project
 STEPS = ("File", "Check changes", "Result")
 PROBLEMS_SHOWN = 100
 NO_PROJECT = (
-    f'You cannot import into any project: that needs "{Permission.UPDATE_FEATURE.display}" there. '
+    f'You cannot import into any project: that needs "{name_of_permission(Permission.UPDATE_FEATURE)}" there. '
     "An admin or project owner can grant you a role with it."
 )
 

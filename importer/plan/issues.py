@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from flagadmin.core.errors import NoAccess, Problem
+from groups.access import describe_place
 from groups.permissions import Permission
+from groups.roles.subjects import name_of_permission
 
 
 class IssueKind(Enum):
@@ -46,6 +48,7 @@ class Issue:
 
 
 def no_access(missing: Sequence[Permission], project: str) -> NoAccess:
-    """A NoAccess error for all missing permissions: `You need "create feature flags" and … in shop.`"""
-    names = " and ".join(f'"{p.display[:1].lower()}{p.display[1:]}"' for p in missing)
-    return NoAccess.missing(missing, f"You need {names} in {project}.")
+    """A NoAccess error for all missing permissions: `You need the "Create flags" and … permissions in Shop.`"""
+    names = " and ".join(f'"{name_of_permission(permission)}"' for permission in missing)
+    noun = "permission" if len(missing) == 1 else "permissions"
+    return NoAccess.missing(missing, f"You need the {names} {noun}{describe_place(project)}.")

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from flagadmin.core.errors import NoAccess
-from groups.access import Caller
+from groups.access import Caller, missing
 from groups.permissions import Permission
 from playground.models import SavedContext
 from projects.models import Flag
@@ -55,8 +55,8 @@ def check_may_state(caller: Caller, *projects: Iterable[str | None]) -> None:
     needed = sorted({project for group in projects for project in group if project})
     for project in needed:
         if not caller.can(STATE, project=project):
-            need = f'You need "{STATE.display.lower()}" in {project} to change what is expected of its flags.'
-            raise NoAccess.missing([STATE.value], need)
+            need = missing([STATE], project=project).message
+            raise NoAccess.missing([STATE.value], f"{need[:-1]} to change what is expected of its flags.")
 
 
 def list_enforcing_projects(saved: SavedContext, expectations: Iterable[Document]) -> Iterator[str]:

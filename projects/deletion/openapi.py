@@ -22,7 +22,7 @@ FORBIDDEN = OpenApiResponse(
             {
                 "id": _ID,
                 "name": "NoAccessError",
-                "message": 'You need "delete project" in legacy-portal.',
+                "message": 'You need the "Archive and delete the project" permission in Legacy portal.',
                 "permissions": ["DELETE_PROJECT"],
             },
             response_only=True,

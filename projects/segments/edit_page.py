@@ -59,7 +59,7 @@ class EditSegment(DraftingPage, EditConflictMixin, SegmentForm):
         return own or self.caller.can(permission)
 
     def locked(self) -> str:
-        return "" if self.may_edit else 'You need "edit segments" to change it.'
+        return "" if self.may_edit else 'You need the "Edit segments" permission to change it.'
 
     def edits(self) -> list[FlagEdit]:
         self.find()

@@ -15,6 +15,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 
 from flagadmin.core.errors import AppError, NotFound, Problem, ValidationError, check_problems
 from flagadmin.core.unreadable_values import refused_problems
+from groups.access import missing
 from groups.permissions import Permission
 from playground.engine.definitions import StrategyDefinition
 from projects.drafting import DraftingPage
@@ -249,8 +250,8 @@ class StrategyEditor(DraftingPage):
         )
 
     def why_locked(self) -> str:
-        title = self.permissions[-1].display
-        return f'You need "{title[:1].lower()}{title[1:]}" in {self.project_id} / {self.environment}.'
+        here = {"project": self.project_id, "environment": self.environment}
+        return missing(self.permissions[-1:], **here).message
 
 
 def strategy_sentences(document: StrategyDefinition) -> list[Summary | str]:

@@ -149,7 +149,7 @@ def test_the_pages_of_one_thing_are_accessible_and_fit_a_narrow_screen(visit, co
 def test_a_viewer_is_refused_in_words(visit, contractors, check_accessible):
     page = visit("viewer", f"/access/groups/{contractors.pk}/delete/")
 
-    expect(page.locator("main")).to_contain_text('You need "admin".')
+    expect(page.locator("main")).to_contain_text('You need the "Admin" permission.')
     check_accessible(page)
     page.goto("/projects/checkout/access/")
     expect(page.get_by_role("button", name="Grant role")).to_have_count(0)

@@ -82,7 +82,9 @@ def test_a_viewer_is_not_offered_it_and_is_refused_in_words(visit):
     expect(page.get_by_role("link", name="Delete project")).to_have_count(0)
     page.goto(URL)
 
-    expect(page.get_by_role("heading", level=1)).to_have_text('You need "delete project" in legacy-portal.')
+    expect(page.get_by_role("heading", level=1)).to_have_text(
+        'You need the "Archive and delete the project" permission in Legacy portal.'
+    )
     expect(page.get_by_role("button", name="Delete project legacy-portal")).to_have_count(0)
 
 

@@ -120,8 +120,22 @@ def test_rights_that_have_been_taken_away_are_gone_with_the_next_authentication(
 def test_the_refusal_names_permission_and_place(callers):
     with pytest.raises(NoAccess) as refusal:
         callers("member").check(P.DELETE_PROJECT, project="shop")
-    assert refusal.value.message == 'You need "delete project" in shop.'
+    assert refusal.value.message == 'You need the "Archive and delete the project" permission in Shop.'
     assert refusal.value.extra == {"permissions": ["DELETE_PROJECT"]}
+
+
+def test_the_refusal_names_the_environment(callers):
+    with pytest.raises(NoAccess, match=r'You need the "Add strategies" permission in Shop \(production\)\.'):
+        callers("reader").check(P.CREATE_FEATURE_STRATEGY, project="shop", environment="production")
+
+
+def test_the_refusal_names_all_that_would_do(callers):
+    with pytest.raises(NoAccess, match="You need one of: Admin, View backend tokens, View frontend tokens"):
+        callers("viewer").check_any([P.ADMIN, P.READ_CLIENT_API_TOKEN, P.READ_FRONTEND_API_TOKEN])
+    with pytest.raises(
+        NoAccess, match="You need one of these permissions in Shop: Manage the project, Edit settings"
+    ):
+        callers("reader").check_any([P.UPDATE_PROJECT, P.PROJECT_SETTINGS_WRITE], project="shop")
 
 
 def test_service_accounts_have_rights_as_people_do(people):

@@ -35,6 +35,6 @@ def query_parameters(path: str, method: str) -> list[dict[str, Any]]:
             "name": NAME,
             "schema": {"type": "boolean"},
             "description": "Make the change even if it breaks expectations of saved contexts and the project refuses "
-            'that. Needs "enable/disable flags" in their environments; the audit log says so.',
+            'that. Needs the "Switch flags" permission in their environments; the audit log says so.',
         }
     ]

@@ -166,7 +166,7 @@ def test_a_reader_is_not_offered_that_and_is_refused_in_words(browse, used):
     answer = browse("reader").post("/applications/cron/")
 
     assert answer.status_code == 403
-    assert 'You need "update applications".' in page_text(answer)
+    assert 'You need the "Edit applications" permission.' in page_text(answer)
     assert Application.objects.filter(name="cron").exists()
 
 

@@ -110,7 +110,9 @@ def test_who_may_not_is_not_offered_it_and_is_told_why(browse, plan):
     reader = browse("reader")
 
     assert 'href="/context-fields/new"' not in reader.get("/context-fields/").text
-    assert 'You need "update context fields" to change it.' in page_text(reader.get("/context-fields/plan/"))
+    assert 'You need the "Edit context fields" permission to change it.' in page_text(
+        reader.get("/context-fields/plan/")
+    )
     assert reader.get("/context-fields/new").status_code == 403
     assert reader.post("/context-fields/new", {"name": "x", "sort_order": "1"}).status_code == 403
     assert reader.post("/context-fields/plan/", {"sort_order": "1"}).status_code == 403

@@ -242,7 +242,7 @@ def test_an_empty_project(api):
 def test_it_needs_the_permission_in_this_project(api, who):
     record = refused(api[who].delete(f"{URL}/shop"), 403, "NoAccessError")
     assert record["permissions"] == ["DELETE_PROJECT"]
-    assert record["message"] == 'You need "delete project" in shop.'
+    assert record["message"] == 'You need the "Archive and delete the project" permission in Shop.'
 
 
 def test_the_right_in_one_project_reaches_no_other(api, legacy):

@@ -136,7 +136,7 @@ def test_who_may_not_is_told_so(browse, portal, who, method):
     answer = getattr(browse(who), method)(URL)
 
     assert answer.status_code == 403
-    assert 'You need "delete project" in legacy-portal.' in page_text(answer)
+    assert 'You need the "Archive and delete the project" permission in Legacy portal.' in page_text(answer)
 
 
 def test_who_may_delete_but_not_archive_is_told_so(browse, active, people):

@@ -94,7 +94,10 @@ def test_others_look_and_are_told_what_they_need(browse, people, shop, who):
     page = browser.get("/projects/shop/access/")
 
     assert "access/give" not in page.text
-    assert 'you need "write access to Project User Access" or "update project" in shop.' in page_text(page)
+    assert (
+        "you need one of these permissions in Shop: Grant and revoke roles, Manage the project."
+        in page_text(page)
+    )
     refused = give(browser, "outsider")
     assert refused.status_code == 403
     assert roles_of(people["outsider"]) == []

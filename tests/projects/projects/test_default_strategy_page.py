@@ -79,7 +79,7 @@ def test_another_type_has_its_own_parameters(browse, place):
 @pytest.mark.parametrize("who", ["reader", "viewer"])
 def test_who_may_not_change_it_is_told_why(browse, place, who):
     shown = browse(who).get(PAGE)
-    assert 'You need "' in page_text(shown)
+    assert 'You need the "' in page_text(shown)
     assert "Save default strategy" not in page_text(shown)
 
     assert browse(who).post(PAGE, QUARTER).status_code == 403

@@ -137,7 +137,7 @@ def test_who_may_not_switch_is_not_offered_it_and_is_told_why(browse, flags):
         "/projects/shop/features/cart/switch", {"environment": "production", "enabled": "on"}, follow=True
     )
     assert refused.status_code == 403
-    assert 'You need "enable/disable flags" in shop / production.' in page_text(refused)
+    assert 'You need the "Switch flags" permission in Shop (production).' in page_text(refused)
 
 
 def test_a_refusal_is_told_on_the_page_also_to_the_script(browse, flags):

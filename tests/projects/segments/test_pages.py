@@ -114,7 +114,9 @@ def test_who_may_not_is_not_offered_it_and_is_told_why(browse, vip):
     reader = browse("reader")
 
     assert 'href="/segments/new"' not in reader.get("/segments/").text
-    assert 'You need "edit segments" to change it.' in page_text(reader.get(f"/segments/{vip.pk}/"))
+    assert 'You need the "Edit segments" permission to change it.' in page_text(
+        reader.get(f"/segments/{vip.pk}/")
+    )
     assert reader.get("/segments/new").status_code == 403
     assert reader.post("/segments/new", form()).status_code == 403
     assert reader.post(f"/segments/{vip.pk}/", form()).status_code == 403

@@ -278,7 +278,7 @@ def test_a_reader_sees_it_and_is_told_what_is_missing(browse, strategy):
 
     page = reader.get(address(strategy))
 
-    assert 'You need "update activation strategies" in shop / production.' in page_text(page)
+    assert 'You need the "Edit strategies" permission in Shop (production).' in page_text(page)
     assert "Save strategy</button> <noscript>" not in page_text(page)
     assert re.search(r'<fieldset id="body"[^>]* disabled>', page.text)
     assert reader.post(address(strategy), form()).status_code == 403
