@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('projects', '0022_favorites'),
+        ('projects', '0023_refused_requests'),
     ]
 
     operations = [
