@@ -11,6 +11,7 @@ from projects.context_fields import pages as context_fields
 from projects.deletion import pages as deletion
 from projects.drafting import drafting_path
 from projects.environments import compare_pages
+from projects.environments import pages as environments
 from projects.flags import (
     action_pages,
     archive_pages,
@@ -110,6 +111,12 @@ urlpatterns = [
     path("strategy-types/<str:name>/deprecate", strategy_types.StrategyTypeAction.as_view(verb="deprecate"), name="strategy-type-deprecate"),
     path("strategy-types/<str:name>/reactivate", strategy_types.StrategyTypeAction.as_view(verb="reactivate"), name="strategy-type-reactivate"),
     path("strategy-types/<str:name>/delete", strategy_types.StrategyTypeAction.as_view(verb="delete"), name="strategy-type-delete"),
+
+    path("environments/", environments.EnvironmentsPage.as_view(), name="environments"),
+    path("environments/new", environments.NewEnvironment.as_view(), name="environment-new"),
+    path("environments/<str:name>/", environments.EditEnvironment.as_view(), name="environment"),
+    path("environments/<str:name>/move", environments.MoveEnvironment.as_view(), name="environment-move"),
+    path("environments/<str:name>/delete", environments.DeleteEnvironment.as_view(), name="environment-delete"),
 
     path("tag-types/", tag_types.TagTypesPage.as_view(), name="tag-types"),
     path("tag-types/new", tag_types.NewTagType.as_view(), name="tag-type-new"),

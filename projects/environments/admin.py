@@ -16,7 +16,7 @@ class EnvironmentAdmin(SubjectAdmin):
     readonly_on_change = ("name",)
     readonly_always = ("created_at",)
     fields = ("name", "type", "enabled", "sort_order", "created_at")
-    extra_help_texts = {"enabled": "Whether new projects use it."}
+    extra_help_texts = {"enabled": "Add to new projects."}
     event_types = (EventType.ENVIRONMENT_UPDATED,)
     subject = Subject(
         create=actions.create_environment,

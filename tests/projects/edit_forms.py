@@ -4,6 +4,7 @@ from groups.models import Group, Role
 from playground.models import SavedContext
 from projects.models import (
     ContextField,
+    Environment,
     Flag,
     FlagLink,
     Project,
@@ -169,6 +170,14 @@ class OfStrategyType(Row):
         return StrategyType.objects.create(name="hostGroup", built_in=False)
 
 
+class OfEnvironment(Row):
+    who, field = "boss", "type"
+    told, url = "admin changed environment staging", "/environments/staging/"
+
+    def make(self):
+        return Environment.objects.create(name="staging", type="test")
+
+
 class OfTagType(Row):
     who, field = "editor", "icon"
     told, url = "admin changed tag type team", "/tag-types/team/"
@@ -207,5 +216,5 @@ class OfSavedContext(Row):
 
 FORMS = [
     *(Strategy, Variants, OfSegment, Settings, DefaultStrategy, OfRole, OfGroup, Account, ServiceAccount),
-    *(OfContextField, OfStrategyType, OfTagType, Metadata, OfLink, OfSavedContext),
+    *(OfContextField, OfStrategyType, OfEnvironment, OfTagType, Metadata, OfLink, OfSavedContext),
 ]

@@ -39,6 +39,7 @@ NO_EDIT = {
     *(
         "account-token-new",
         "context-field-new",
+        "environment-new",
         "flag-new",
         "group-new",
         "person-new",

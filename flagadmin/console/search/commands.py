@@ -30,6 +30,7 @@ SYNONYMS = {
     "Who changes": ("compare", "impact", "users", "environments"),
     "Projects": ("workspaces",),
     "All flags": ("features", "toggles"),
+    "Environments": ("stages", "production", "staging", "promote"),
     "Segments": ("audiences", "targeting"),
     "Context fields": ("attributes", "properties", "vocabulary"),
     "Strategy types": ("custom strategies",),
@@ -183,6 +184,7 @@ def _actions(caller: Caller) -> Iterator[Command]:
     yield Command("Import flags", reverse("import"), synonyms=("upload", "file"))
     for label, page, allowed, synonyms in (
         ("New project", "project-new", caller.can(Permission.CREATE_PROJECT), ()),
+        ("New environment", "environment-new", admin, ("staging", "production")),
         ("New segment", "segment-new", caller.can(Permission.CREATE_SEGMENT), ()),
         ("New context field", "context-field-new", caller.can(Permission.CREATE_CONTEXT_FIELD), ()),
         ("New strategy type", "strategy-type-new", caller.can(Permission.CREATE_STRATEGY), ()),

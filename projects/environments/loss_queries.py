@@ -1,0 +1,38 @@
+"""What is lost with an environment, and which projects use it."""
+
+from collections.abc import Iterator
+
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet
+
+from flagadmin.core.errors import counted
+from groups.access import Caller
+from groups.models import RolePermission
+from projects.models import Environment, FlagEnvironment, Project, ProjectEnvironment, Strategy
+
+
+def describe_losses(environment: Environment) -> Iterator[str]:
+    """What deleting it removes. Projects that no longer use it have kept their flags' settings there. Four queries."""
+    yield f"Environment {environment.name} ({environment.type})"
+    strategies = Strategy.objects.filter(environment=environment)
+    states = FlagEnvironment.objects.filter(environment=environment)
+    touched = states.filter(Q(enabled=True) | ~Q(variants=[]))
+    flags = {*strategies.values_list("flag_id", flat=True), *touched.values_list("flag_id", flat=True)}
+    if flags:
+        number = counted(strategies.count(), "strategy", "strategies")
+        yield f"What {counted(len(flags), 'flag')} had there, with {number}"
+    limited = RolePermission.objects.filter(environment=environment)
+    for role, number in limited.values_list("role__name").annotate(Count("pk")).order_by("role__name"):
+        yield f"{counted(number, 'permission')} of role {role} that {'is' if number == 1 else 'are'} limited to it"
+
+
+def projects_with_use(environment: Environment, caller: Caller) -> QuerySet[Project]:
+    """The caller's active projects, with ``is_used`` and ``flags_on`` there, those that use it first."""
+    links = ProjectEnvironment.objects.filter(project=OuterRef("pk"), environment=environment)
+    on = Q(
+        flags__archived_at=None,
+        flags__environments__environment=environment,
+        flags__environments__enabled=True,
+    )
+    projects = Project.objects.active().readable_by(caller)
+    counted_projects = projects.annotate(is_used=Exists(links), flags_on=Count("flags", filter=on))
+    return counted_projects.order_by("-is_used", "name", "pk")

@@ -1,0 +1,211 @@
+"""/environments/: the environments of the installation, their order, and the pages that create, edit and delete one."""
+
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import quote
+
+from django import forms
+from django.contrib import messages
+from django.db.models import QuerySet
+from django.urls import reverse
+
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.edit_conflicts import fingerprint
+from flagadmin.core.edit_conflicts.forms import FormVersion
+from flagadmin.core.errors import Conflict, ValidationError
+from flagadmin.core.lists.pages import Column, Listing, curl_for
+from groups.console import ConfirmPage, Crumbs, EditPage, FormPage, ListPage
+from groups.permissions import Permission
+from projects.access import access_environment
+from projects.console import ActionPage
+from projects.environments import actions
+from projects.environments.loss_queries import describe_losses, projects_with_use
+from projects.history.queries import readable_events
+from projects.models import Environment, Project, ProjectEnvironment
+from projects.projects.queries import environment_document, environment_summaries
+
+TYPES = ("development", "test", "preproduction", "production")
+ADDRESS = "/api/admin/environments"
+
+
+class EnvironmentsPage(ListPage):
+    """In their order, which no column changes."""
+
+    template_name = "environments/environments.html"
+    title = "Environments"
+    csv_name = "environments"
+    columns = (
+        Column("name", "Environment"),
+        Column("type", "Type"),
+        Column("enabled", "New projects"),
+        Column("projectCount", "Projects", numeric=True),
+        Column("enabledToggleCount", "Flags on", numeric=True),
+        Column("apiTokenCount", "API tokens", numeric=True),
+    )
+
+    def rows(self, values: dict[str, str]) -> list[dict[str, Any]]:
+        allowed = self.caller.readable_projects
+        return environment_summaries(projects=None if allowed is None else sorted(allowed))
+
+    def csv_cells(self, row: dict[str, Any]) -> Sequence[Any]:
+        return [row[column.key] for column in self.columns]
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(is_admin=self.caller.is_admin, **kwargs)
+
+    def curl(self) -> str:
+        return curl_for(self.request, "GET", ADDRESS)
+
+
+class EnvironmentForm(forms.Form):
+    type = forms.CharField(
+        max_length=100,
+        help_text=f"{', '.join(TYPES[:-1])} or {TYPES[-1]}, or a word of your own. Changes in a production environment "
+        "ask for confirmation.",
+        widget=forms.TextInput(attrs={"spellcheck": "false", "autocapitalize": "none"}),
+    )
+    enabled = forms.BooleanField(required=False, initial=True, label="Add to new projects")
+
+
+class NewEnvironmentForm(EnvironmentForm):
+    name = forms.CharField(
+        max_length=100,
+        help_text="Up to 100 letters, digits, - . _ ~. Cannot be changed.",
+        widget=forms.TextInput(attrs={"spellcheck": "false", "autocapitalize": "none", "autofocus": True}),
+    )
+    field_order = ["name"]
+
+
+class NewEnvironment(FormPage):
+    """The new environment comes last. Projects that exist do not use it."""
+
+    template_name = "console/form.html"
+    title = "New environment"
+    form_class: type[forms.Form] = NewEnvironmentForm
+    button = "Create environment"
+
+    def find(self) -> None:
+        self.caller.check(Permission.ADMIN)
+
+    def submit(self, form: Any) -> str:
+        environment = actions.create_environment(form.cleaned_data, caller=self.caller)
+        messages.success(self.request, f"Created environment {environment.name}. No project uses it yet.")
+        return reverse("environment", args=[environment.name])
+
+    def crumbs(self) -> Crumbs:
+        return (("Environments", reverse("environments")),)
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(button=self.button, cancel=reverse("environments"), **kwargs)
+
+    def curl(self) -> str:
+        return curl_for(self.request, "POST", ADDRESS, {"name": "staging", "type": "test"})
+
+
+class EditEnvironment(EditPage, NewEnvironment):
+    """Its type, whether new projects use it, and the projects that use it."""
+
+    template_name = "environments/environment.html"
+    form_class = EnvironmentForm
+    button = "Save environment"
+
+    def find(self) -> None:
+        self.environment = access_environment(self.kwargs["name"])
+        super().find()
+
+    def events(self) -> QuerySet[AuditEvent]:
+        events = readable_events(self.caller)
+        return events.filter(type=EventType.ENVIRONMENT_UPDATED, subject=self.environment.pk)
+
+    def current_document(self) -> dict[str, Any]:
+        return environment_document(self.environment)
+
+    def get_initial(self) -> dict[str, Any]:
+        return {name: getattr(self.environment, name) for name in EnvironmentForm.base_fields}
+
+    def submit(self, form: Any) -> str:
+        name, expected = self.kwargs["name"], self.version.expected
+        actions.update_environment(name, form.cleaned_data, expected=expected, caller=self.caller)
+        messages.success(self.request, f"Changed environment {name}.")
+        return reverse("environments")
+
+    def get_title(self) -> str:
+        return f"Environment {self.kwargs['name']}"
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        projects: Listing[Project] = Listing(
+            self.request.GET, projects_with_use(self.environment, self.caller), columns=()
+        )
+        links = ProjectEnvironment.objects.filter(
+            environment=self.environment, project__in=list(projects.rows)
+        )
+        defaults = dict(links.values_list("project_id", "default_strategy"))
+        return super().get_context_data(
+            environment=self.environment,
+            projects=projects,
+            rows=[(project, fingerprint(defaults.get(project.pk))) for project in projects.rows],
+            **kwargs,
+        )
+
+    def curl(self) -> str:
+        address = f"{ADDRESS}/update/{quote(self.kwargs['name'], '')}"
+        return curl_for(self.request, "PUT", address, {"type": "test", "enabled": True})
+
+
+class MoveEnvironment(ActionPage):
+    """Moves an environment ``up`` or ``down`` by one place. All get numbers in their order."""
+
+    def act(self) -> str:
+        name, direction = self.kwargs["name"], self.request.POST.get("move", "")
+        access_environment(name)
+        names = list(Environment.objects.values_list("name", flat=True))
+        place = names.index(name)
+        other = place + {"up": -1, "down": 1}.get(direction, 0)
+        if not 0 <= other < len(names) or other == place:
+            raise ValidationError.at("move", "must be up or down, and not beyond the ends of the list")
+        names[place], names[other] = names[other], names[place]
+        orders = {each: number for number, each in enumerate(names, start=1)}
+        actions.sort_environments(orders, caller=self.caller)
+        return f"Moved {name} {direction}."
+
+    def back(self) -> str:
+        return reverse("environments")
+
+
+class DeleteEnvironment(ConfirmPage):
+    def get_title(self) -> str:
+        return f"Delete environment {self.kwargs['name']}"
+
+    def crumbs(self) -> Crumbs:
+        name = self.kwargs["name"]
+        return (("Environments", reverse("environments")), (name, reverse("environment", args=[name])))
+
+    def plan(self) -> dict[str, Any]:
+        environment = access_environment(self.kwargs["name"])
+        self.caller.check(Permission.ADMIN)
+        blocked = ""
+        try:
+            actions.check_environment_is_unused(environment)
+        except Conflict as error:
+            blocked = error.message
+        return {
+            "removed_items": list(describe_losses(environment)),
+            "kept": "The audit log and usage reports are kept.",
+            "blocked": blocked,
+            "hidden": [("expected", FormVersion.of(environment_document(environment), self.events()))],
+            "button": f"Delete environment {environment.name}",
+            "cancel": reverse("environment", args=[environment.name]),
+        }
+
+    def events(self) -> QuerySet[AuditEvent]:
+        return readable_events(self.caller).filter(subject=self.kwargs["name"])
+
+    def act(self) -> tuple[str, str]:
+        name = self.kwargs["name"]
+        expected = FormVersion.sent(self.request.POST).expected
+        actions.delete_environment(name, expected=expected, caller=self.caller)
+        return f"Deleted environment {name}.", reverse("environments")
+
+    def curl(self) -> str:
+        return curl_for(self.request, "DELETE", f"{ADDRESS}/{quote(self.kwargs['name'], '')}")
