@@ -15,7 +15,7 @@ from playground.comparison.budget import Budget
 from playground.comparison.contexts import generate_contexts
 from playground.comparison.documents import EXAMPLES, comparison_document
 from playground.comparison.given_contexts import GivenContexts
-from playground.comparison.who_changes import WhoChanges, choose_number_of_users, generate_users
+from playground.comparison.who_changes import WhoChanges, choose_number_of_users, choose_users
 from playground.engine.context import Context
 from playground.saved_contexts.report import changes_document
 
@@ -27,7 +27,9 @@ BUDGET = Budget()
 FOR_PAGE = Budget(advice="Choose a flag, or fewer users.")
 
 
-def who_changes(plan: Plan, *, flag: str = "", states: PlannedStates | None = None) -> WhoChanges:
+def who_changes(
+    plan: Plan, *, caller: Caller, flag: str = "", states: PlannedStates | None = None
+) -> WhoChanges:
     """Compares the first changed flags for as many users as are quickly done, or one of them. Raises NotFound."""
     states = states or plan_states(plan)
     if flag and flag not in states.names:
@@ -35,7 +37,7 @@ def who_changes(plan: Plan, *, flag: str = "", states: PlannedStates | None = No
     pair, compared = states.pair, states.names[:MAX_FLAGS]
     # The same users for one flag as for all.
     users, now = choose_number_of_users(len(compared)), timezone.now()
-    contexts = generate_users(pair.read(compared), now=now, users=users)
+    contexts = choose_users(caller, pair.read(compared), now=now, users=users)
 
     def make_rare(names: list[str]) -> Sequence[Context]:
         return generate_contexts(pair.read(names), now=now, limit=MAX_GENERATED)

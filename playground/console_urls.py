@@ -21,6 +21,7 @@ urlpatterns = [
         name="saved-context-delete",
     ),
     path("playground/users/", users.UsersPage.as_view(), name="users"),
+    path("playground/users/own/delete", users.ForgetOwnUsers.as_view(), name="own-users-delete"),
     path("playground/users/<uuid:run_id>/", users.RunPage.as_view(), name="user-run"),
     path("playground/users/<uuid:run_id>/progress", users.ProgressPart.as_view(), name="user-run-progress"),
     path("playground/users/<uuid:run_id>/result", users.ResultDownload.as_view(), name="user-run-result"),

@@ -103,6 +103,22 @@ class UserRun(models.Model):
         return self.state in (self.State.DONE, self.State.FAILED)
 
 
+class OwnUsers(models.Model):
+    """Users of a person's last CSV file, kept because they allow it, for Who changes. Only they see them.
+
+    ``body`` is a JSON list of their values by field, as gzip.
+    """
+
+    user = models.OneToOneField(User, models.CASCADE)
+    file_name = models.TextField()
+    number = models.PositiveIntegerField()
+    body = models.BinaryField()
+    kept_at = models.DateTimeField(auto_now=True)
+
+    def __str__(self) -> str:
+        return self.file_name
+
+
 class UserRunPart(models.Model):
     """A part of a run's result. All parts together, by id, are one gzip file."""
 

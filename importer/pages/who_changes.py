@@ -81,7 +81,7 @@ def compare_if_imported(
     plan = plan_import(body_of(run), caller=caller)
     explain = explain_by(reverse("import-evaluate", args=[run.id]))
     states = plan_states(plan)
-    comparison = who_changes(plan, flag=query.get("only", ""), states=states)
+    comparison = who_changes(plan, caller=caller, flag=query.get("only", ""), states=states)
     changes = Changes(comparison, query, explain=explain, per_page=IN_PREVIEW if part else 0)
     if query.get("format") == "csv":
         return IfImported(header=changes.csv_header(), rows=list(changes.csv_rows()))

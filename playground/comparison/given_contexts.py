@@ -137,7 +137,7 @@ class GivenContexts:
         if not count:
             return Contexts(given)
         users = GeneratedUsers(now=now, count=count, seed=body.get("seed", 0), fixed=self._fixed)
-        return Contexts(given, users, list(read_states(MAX_NAMED)))
+        return Contexts(given, generated=users, states=list(read_states(MAX_NAMED)))
 
 
 def read_explicit(contexts: Any, now: PointInTime) -> list[Context]:

@@ -9,10 +9,11 @@ from typing import NamedTuple
 from django.db.models import QuerySet
 
 from flagadmin.core.errors import ValidationError
+from groups.access import Caller
 from playground.comparison.budget import Budget
 from playground.comparison.compare import Example
 from playground.comparison.states import compile_definitions
-from playground.comparison.who_changes import COUNTED, Contexts, FlagChanges, WhoChanges, generate_users
+from playground.comparison.who_changes import COUNTED, Contexts, FlagChanges, WhoChanges, choose_users
 from playground.engine.coercion import objects_of
 from playground.engine.context import Context
 from playground.engine.snapshot import Snapshot
@@ -57,6 +58,7 @@ def measure_impacts(
     edits: Sequence[FlagEdit | NewFlagEdit],
     *,
     now: datetime,
+    caller: Caller,
     examples: int = EXAMPLES,
     most_values: int | None = None,
 ) -> list[Impact]:
@@ -71,7 +73,7 @@ def measure_impacts(
         raise TooManyValues(values)
     most = min(SAMPLES[0] // max(1, len(edits)), MAX_TESTS // max(1, values))
     users = next((size for size in SAMPLES if size <= most), SAMPLES[-1])
-    sampling = _Sampling(users, now, examples)
+    sampling = _Sampling(users, now, examples, caller)
     return [_compare(edit, states, sampling) for edit, states in zip(edits, read, strict=True)]
 
 
@@ -86,6 +88,7 @@ class _Sampling(NamedTuple):
     users: int
     now: datetime
     examples: int
+    caller: Caller
 
 
 def _read(edit: FlagEdit | NewFlagEdit) -> tuple[Definitions, Definitions]:
@@ -115,7 +118,9 @@ def _compare(
     edit: FlagEdit | NewFlagEdit, states: tuple[Definitions, Definitions], sampling: _Sampling
 ) -> Impact:
     name = edit.before["name"] if isinstance(edit, NewFlagEdit) else edit.flag
-    contexts = generate_users(states, now=sampling.now, users=sampling.users, made=MAX_GENERATED)
+    contexts = choose_users(
+        sampling.caller, states, now=sampling.now, users=sampling.users, made=MAX_GENERATED
+    )
     before, after = compile_definitions(edit.environment, *states)
     who = WhoChanges(before, after, contexts, [name], budget=BUDGET, always=[name])
     [changes] = who.flags

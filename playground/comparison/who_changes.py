@@ -10,6 +10,7 @@ from operator import or_
 
 from django.utils.functional import cached_property
 
+from groups.access import Caller
 from playground.comparison.budget import Budget
 from playground.comparison.compare import CHANGES, Change, Comparison, Example, FlagComparison
 from playground.comparison.contexts import generate_contexts
@@ -19,6 +20,7 @@ from playground.comparison.users import FlagUsers, GeneratedUsers, NamedValues, 
 from playground.engine.context import Context, PointInTime
 from playground.engine.outcomes import State
 from playground.engine.snapshot import Snapshot
+from playground.user_runs.own_users import find_own_users, make_own_contexts
 from projects.definitions import Definitions
 
 COUNTED = (*CHANGES, Change.UNKNOWN)
@@ -34,13 +36,22 @@ MakeContexts = Callable[[list[str]], Sequence[Context]]
 
 @dataclass(frozen=True, slots=True)
 class Contexts:
-    """Those who are counted, the same for all flags (``given``) and ``generated``, which have the values that the flag
-    at hand names in the ``states``; and ``made`` ones, only there to find changes that nobody among them meets."""
+    """Those who are counted: ``given`` ones, the same for all flags, perhaps the users of a person's own file, and
+    ``generated`` ones, which have the values that the flag at hand names in the ``states``. ``made`` ones are only
+    there to find changes that nobody among them meets."""
 
     given: Sequence[Context] = ()
+    file_name: str = ""
     generated: GeneratedUsers | None = None
     states: Sequence[Definitions] = ()
     made: Sequence[Context] = ()
+
+    @property
+    def people(self) -> str:
+        """What those are called who are counted."""
+        if self.file_name:
+            return f"users of {self.file_name}"
+        return "generated users" if self.generated else "contexts"
 
     @property
     def users(self) -> int:
@@ -242,6 +253,17 @@ def find_differing(before: Snapshot, after: Snapshot) -> list[str]:
 def choose_number_of_users(flags: int) -> int:
     """How many users are compared for that many flags if nobody says: so that it takes about a second."""
     return max(MIN_USERS, min(MAX_USERS, SHOWN_RESULTS // max(1, flags) // 100 * 100))
+
+
+def choose_users(
+    caller: Caller, states: Iterable[Definitions], *, now: PointInTime, users: int, made: int = 0
+) -> Contexts:
+    """The users of the caller's own last file, if they keep one, else generated ones; and edge cases."""
+    own = find_own_users(caller)
+    if own is None:
+        return generate_users(states, now=now, users=users, made=made)
+    edge_cases = generate_contexts(states, now=now, limit=made) if made else ()
+    return Contexts(make_own_contexts(own, users), own.file_name, made=edge_cases)
 
 
 def generate_users(

@@ -101,8 +101,9 @@ class Changes:
 
     @property
     def people(self) -> str:
-        plural = f"{self.noun}{'' if self.who.users == 1 else 's'}"
-        return f"generated {plural}" if self.who.contexts.generated else plural
+        if self.who.contexts.file_name or self.who.contexts.generated:
+            return self.who.contexts.people
+        return f"{self.noun}{'' if self.who.users == 1 else 's'}"
 
     @property
     def percent(self) -> str:

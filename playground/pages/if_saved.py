@@ -51,7 +51,9 @@ class IfSavedPage(ConsolePage):
             return {"refusals": [error.message]}
         examples, most = (EXAMPLES, MAX_VALUES) if beside else (DETAILED, None)
         try:
-            impacts_found = measure_impacts(edits, now=timezone.now(), examples=examples, most_values=most)
+            impacts_found = measure_impacts(
+                edits, now=timezone.now(), caller=self.caller, examples=examples, most_values=most
+            )
         except TooManyValues as error:
             return {"refusals": [error.message]}
         return {

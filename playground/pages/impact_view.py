@@ -28,7 +28,7 @@ class ImpactView:
     def __init__(self, impact: Impact, *, is_new: bool, explain: Explain | None) -> None:
         self.flag, self.environment, self.is_new = impact.flag, impact.environment, is_new
         who, changes = impact.who, impact.changes
-        self.users, self.changed = who.users, changes.users
+        self.users, self.changed, self.people = who.users, changes.users, who.contexts.people
         self.unknown = changes.counts[Change.UNKNOWN]
         self.children = impact.children
         self.made, self.made_changed = len(who.contexts.made), changes.made

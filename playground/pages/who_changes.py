@@ -1,6 +1,7 @@
 """/playground/who-changes/: how many users get something else in another state of the flags, who, and why."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from urllib.parse import urlencode
@@ -30,7 +31,8 @@ from playground.pages.kept_contexts import restore_kept
 from playground.pages.lines import Explain, context_pairs, explain_by, explain_in
 from playground.pages.query import PlaygroundQuery
 from playground.pages.saved import MAX_OFFERED
-from playground.pages.who_form import USERS, WhoForm
+from playground.pages.who_form import OWN, USERS, WhoForm
+from playground.user_runs.own_users import find_own_users
 from projects.console import flag_url
 from projects.models import Flag
 
@@ -46,7 +48,7 @@ class WhoChangesPage(ConsolePage):
     notes: Sequence[str] = ()
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        form = WhoForm.read(request.POST, read_form_options(self.caller))
+        form = WhoForm.read(request.POST, read_form_options(self.caller), find_own_users(self.caller))
         if form.json:
             form.kept = ""
         form.keep_if_long(self.caller)
@@ -58,7 +60,7 @@ class WhoChangesPage(ConsolePage):
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         options = read_form_options(self.caller)
-        self.form = WhoForm.read(restore_kept(request.GET), options)
+        self.form = WhoForm.read(restore_kept(request.GET), options, find_own_users(self.caller))
         saved = list(
             SavedContext.objects.readable_by(self.caller).values_list("name", flat=True)[:MAX_OFFERED]
         )
@@ -108,7 +110,7 @@ class WhoChangesPage(ConsolePage):
         return Changes(
             who,
             self.request.GET,
-            noun="user" if self.form.kind == USERS else "context",
+            noun="user" if self.form.kind in (USERS, OWN) else "context",
             names=[context.name for context in question.saved],
             explain=self.explain(question.pair),
         )
@@ -125,11 +127,13 @@ class WhoChangesPage(ConsolePage):
 
         return WhoChanges(
             *pair.snapshots,
-            question.contexts,
+            replace(question.contexts, file_name=self.form.own.file_name)
+            if self.form.kind == OWN and self.form.own
+            else question.contexts,
             [only] if only else question.names,
             budget=FOR_PAGE,
             total=len(question.names),
-            make_rare=make_rare if self.form.kind == USERS else None,
+            make_rare=make_rare if self.form.kind in (USERS, OWN) else None,
         )
 
     def project_form(self, options: FormOptions) -> ContextForm:
@@ -167,6 +171,6 @@ class WhoChangesPage(ConsolePage):
         return f"{reverse('playground-compare')}?{urlencode(query)}" if pairs else ""
 
     def curl(self) -> str:
-        if not self.is_asked or self.form.problems:
+        if not self.is_asked or self.form.problems or self.form.kind == OWN:
             return ""
         return curl_for(self.request, "POST", "/api/admin/playground/compare", self.body)

@@ -9,12 +9,15 @@ from django.http import QueryDict
 
 from flagadmin.core.errors import Problem
 from playground.comparison.kinds import split_choice
+from playground.models import OwnUsers
 from playground.pages.form import FormOptions
 from playground.pages.kept_contexts import MAX_LENGTH_IN_URL, keep
 from playground.pages.query import KEPT, add_offset, local_time, moment_in
+from playground.user_runs.own_users import make_own_contexts
 
-USERS, RULES, JSON, SAVED = "users", "rules", "json", "saved"
+USERS, RULES, JSON, SAVED, OWN = "users", "rules", "json", "saved", "own"
 KINDS = {
+    OWN: "Your users",
     USERS: "Generated users",
     RULES: "Edge cases",
     SAVED: "Saved contexts",
@@ -52,13 +55,18 @@ class WhoForm:
     saved: list[str]
     json: str
     kept: str = ""
+    own: OwnUsers | None = None
     problems: list[Problem] = field(default_factory=list)
 
     @classmethod
-    def read(cls, parameters: QueryDict, options: FormOptions) -> "WhoForm":
+    def read(cls, parameters: QueryDict, options: FormOptions, own: OwnUsers | None = None) -> "WhoForm":
+        """``own`` are the users that the caller keeps. They are compared if nothing else is said."""
         default = options.default_environment
         other = next((name for name in options.environments if name != default), default)
-        kind = parameters.get("for", USERS)
+        default_kind = OWN if own else USERS
+        kind = parameters.get("for", default_kind)
+        if kind not in KINDS or (kind == OWN and not own):
+            kind = default_kind
         return cls(
             before=parameters.get("from", default),
             after=parameters.get("to", other),
@@ -66,7 +74,8 @@ class WhoForm:
             after_at=moment_in(parameters, "to-at"),
             projects=list(dict.fromkeys(filter(None, parameters.getlist("project")))),
             flag=parameters.get("flag", "").strip(),
-            kind=kind if kind in KINDS else USERS,
+            kind=kind,
+            own=own,
             users=parameters.get("users", "").strip(),
             seed=parameters.get("seed", "").strip(),
             fixed=parameters.get("fixed", "").strip(),
@@ -113,7 +122,8 @@ class WhoForm:
 
     @property
     def kinds(self) -> list[tuple[str, str, bool]]:
-        return [(value, label, value == self.kind) for value, label in KINDS.items()]
+        kinds = KINDS | ({OWN: f"Users of {self.own.file_name}"} if self.own else {})
+        return [(value, kinds[value], value == self.kind) for value in kinds if value != OWN or self.own]
 
     def body(self, *, users: int, saved: list[str]) -> dict[str, Any]:
         """The body of the same request to the API. ``users``, ``saved``: for a form that does not say."""
@@ -126,6 +136,8 @@ class WhoForm:
         }
 
     def _contexts(self, users: int, saved: list[str]) -> dict[str, Any]:
+        if self.kind == OWN and self.own:
+            return {"explicit": [{"properties": each.given} for each in make_own_contexts(self.own, users)]}
         if self.kind == RULES:
             return {"generated": True}
         if self.kind == SAVED:

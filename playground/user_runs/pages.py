@@ -22,6 +22,12 @@ from playground.pages.query import read_query
 from playground.user_runs import runs
 from playground.user_runs.download import csv_download
 from playground.user_runs.file import MAX_ROWS
+from playground.user_runs.own_users import (
+    MAX_OWN_USERS,
+    find_own_users,
+    forget_own_users,
+    keep_own_users,
+)
 from playground.user_runs.space import max_result_bytes
 from playground.user_runs.worker import KEPT
 
@@ -45,8 +51,17 @@ class UsersForm(forms.Form):
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
     )
 
-    def __init__(self, *args: Any, environments: Sequence[str], **kwargs: Any) -> None:
+    keep = forms.BooleanField(
+        required=False,
+        label="Use these users in Who changes",
+        help_text=f"Up to {MAX_OWN_USERS:,} of them are kept for you alone, in place of those kept before, until you "
+        "remove them. What forms, imports and comparisons say is then said of them, not of generated users.",
+    )
+
+    def __init__(self, *args: Any, environments: Sequence[str], may_keep: bool, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        if not may_keep:
+            del self.fields["keep"]
         field = self.fields["environment"]
         assert isinstance(field, forms.ChoiceField)
         field.choices = [(name, name) for name in environments]
@@ -69,19 +84,23 @@ class UsersPage(FormPage):
         }
 
     def get_form_kwargs(self) -> dict[str, Any]:
-        return super().get_form_kwargs() | {"environments": self.offered.environments}
+        more = {"environments": self.offered.environments, "may_keep": self.caller.user is not None}
+        return super().get_form_kwargs() | more
 
     def submit(self, form: UsersForm) -> str:
         values = form.cleaned_data
         projects = [name for name in self.request.POST.getlist("project") if name]
+        body = values["file"].read()
         run = runs.create_run(
-            values["file"].read(),
+            body,
             caller=self.caller,
             environment=values["environment"],
             projects=projects or None,
             flag=values["flag"],
             file_name=values["file"].name or "",
         )
+        if values.get("keep"):
+            keep_own_users(body, run.rows, file_name=run.file_name, caller=self.caller)
         return reverse("user-run", args=[run.pk])
 
     def refused(self, error: AppError, form: Any) -> None:
@@ -107,6 +126,7 @@ class UsersPage(FormPage):
         return super().get_context_data(
             picker=self.picker,
             own=own,
+            kept=find_own_users(self.caller),
             most_users=MAX_ROWS,
             most_runs=runs.MAX_RUNS,
             days=KEPT.days,
@@ -246,6 +266,17 @@ class ProgressPart(ConsolePage):
 class ResultDownload(ConsolePage):
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         return csv_download(request, runs.access_run(self.caller, kwargs["run_id"]))
+
+
+class ForgetOwnUsers(ActionPage):
+    """Removes the users that are kept for Who changes."""
+
+    def act(self) -> str:
+        forget_own_users(self.caller)
+        return "Who changes compares generated users again."
+
+    def back(self) -> str:
+        return reverse("users")
 
 
 class DeleteRun(ActionPage):

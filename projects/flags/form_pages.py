@@ -131,7 +131,7 @@ class NewFlagPage(FormPage):
         project, environment, rollout = self.project.pk, data.get("environment", ""), data.get("rollout")
         flag = create_running_flag(project, new, environment, rollout, caller=self.caller)
         share = "" if rollout is None else f" for {rollout:g} % of users"
-        state = f"on{share} in {environment}" if environment else "off in every environment"
+        state = f"on{share} in {environment}" if environment else "switched off in every environment"
         messages.success(self.request, f"Created flag {flag.name}, {state}.")
         return flag_url(flag.project_id, flag.name)
 

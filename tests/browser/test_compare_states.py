@@ -12,9 +12,10 @@ pytestmark = pytest.mark.usefixtures("scenery")
 @pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
 def test_from_two_environments_to_a_user_and_why(visit, script, check_accessible):
     page = visit("viewer", "/playground/who-changes/", script=script)
+    page.get_by_text("Points in time, projects, number of users").click()
     page.get_by_label("Users", exact=True).fill("200")
     page.get_by_role("button", name="Compare").click()
-    expect(page.get_by_text("of 200 users see")).to_be_visible()
+    expect(page.get_by_text("of 200 generated users see")).to_be_visible()
 
     page.get_by_text("Examples").first.click()
     expect(page.get_by_role("link", name="Explain").first).to_be_visible()

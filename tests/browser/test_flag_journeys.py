@@ -4,6 +4,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import fits, make_narrow, stop_clock
+from tests.browser.journeys import Clicks
 
 pytestmark = pytest.mark.usefixtures("scenery")
 EDITOR = "**/strategies/edit?*"
@@ -28,6 +29,22 @@ def test_explain_edit_and_see_it_on(visit, script):
 
     expect(page.get_by_text("Changed a strategy of dark-theme in production.")).to_be_visible()
     expect(page.locator(".verdict .pill").first).to_have_text("On")
+
+
+def test_a_kill_switch_is_on_for_a_twentieth_in_production_in_four_clicks(visit):
+    page = visit("admin", "/projects/checkout/")
+    clicks = Clicks(page)
+    clicks.on(page.get_by_role("link", name="New flag"))
+    expect(page.get_by_label("Name", exact=True)).to_be_focused()
+    page.keyboard.type("tip-jar")
+    clicks.on(page.get_by_label("Kill switch: Turns a feature off quickly when it causes trouble."))
+    clicks.choose(page.get_by_label("Turn on in"), "production")
+    page.get_by_label("Percent of users").fill("5")
+    clicks.on(page.get_by_role("button", name="Create flag"))
+
+    expect(page.get_by_text("Created flag tip-jar, on for 5 % of users in production.")).to_be_visible()
+    expect(page.get_by_role("region", name="production")).to_contain_text("On for 5 % of users")
+    assert clicks.count == 4
 
 
 @pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])

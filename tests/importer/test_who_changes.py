@@ -40,7 +40,7 @@ def changed(callers: Any, *names: str, percent: int = 75, flag: str = "", **data
     data = {"featureStrategies": strategies, "featureEnvironments": [switch(name) for name in names]} | data
     plan = plan_import(read_body(body(*names, **data)), caller=callers("admin"))
     assert plan.can_be_applied, plan.issues
-    return who_changes(plan, flag=flag)
+    return who_changes(plan, caller=callers("admin"), flag=flag)
 
 
 def test_a_raised_rollout_turns_a_quarter_on(callers: Any, shop: Any) -> None:
@@ -107,7 +107,7 @@ def test_is_what_the_import_then_does(callers: Any, shop: Any) -> None:
             segments=[{"id": 5, "name": "vip", "constraints": [NORWAY]}],
         )
     )
-    comparison = who_changes(plan_import(parsed, caller=callers("admin")))
+    comparison = who_changes(plan_import(parsed, caller=callers("admin")), caller=callers("admin"))
     assert {flag.name for flag in comparison.flags if flag.users} == {"old", "child", "parent", "new"}
     import_body(parsed, caller=callers("admin"))
     now = snapshot(["shop"], "development").snapshot
@@ -156,7 +156,7 @@ def test_the_preview_asks_for_it_and_links_to_it(browse: Any) -> None:
     browser, url = made(browse, "a", "b")
     page = browser.get(url.removesuffix("who-changes/"))
     assert f'hx-get="{url}" hx-trigger="load"' in page.text
-    assert f'<a href="{url}">Compare for generated users</a>' in page.text
+    assert f'<a href="{url}">Compare</a>' in page.text
     part = browser.get(url, headers={"HX-Request": "true", "HX-Target": "who-changes"}).text
     assert "<strong>2 of 2 changed flags</strong> give other results" in part
     assert re.search(r"[45],\d\d\d of 10,000 users off → on", part)

@@ -185,7 +185,7 @@ def test_imports(fee: Flag) -> None:
     }
     plan = plan_import(read_body(body("fee", **PRODUCTION, **data)), caller=WHO)
     assert plan.can_be_applied, plan.issues
-    [found] = who_changes(plan).flags
+    [found] = who_changes(plan, caller=WHO).flags
     assert found.counts[Change.PAYLOAD] == found.users > 0
 
 

@@ -31,7 +31,7 @@ def test_a_flag_is_created_in_all_environments(site, shop):
     assert events("feature-created")[0].actor_name == "admin"
     assert "already exists" in errors_of(send(site, f"{FLAGS}add/", name="menu", project="shop"))[0]
     response = send(site, f"{FLAGS}add/", name="a b", project="shop")
-    assert "spaces are not allowed" in refusals(response)[0]
+    assert "Spaces are not allowed" in refusals(response)[0]
 
 
 def test_a_change_is_seen_by_the_next_evaluation(site, cart):

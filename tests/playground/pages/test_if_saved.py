@@ -236,7 +236,7 @@ def test_an_error_in_the_form(browse: Any, flag: Flag) -> None:
     for wrong in ("", "abc", "101"):
         assert (
             page(browse, edit_url(), strategy_form(wrong, "NO")).strip()
-            == ("Fix the errors to see who changes.")
+            == ("Not compared yet: Enter a number from 0 to 100")
             or not wrong
         )
     assert "flag nowhere not found" in page(browse, f"{FLAG}parents", {"feature": "nowhere"})

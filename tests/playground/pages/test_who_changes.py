@@ -48,7 +48,7 @@ def rows(response: Any) -> list[dict[str, str]]:
 
 def test_nothing_is_compared_before_it_is_asked(browse: Any, flags: None) -> None:
     page = browse("viewer").get(URL).text
-    assert "Choose two environments" in page
+    assert "Choose what to compare" in page
     assert "<option selected>production</option>" in page
 
 

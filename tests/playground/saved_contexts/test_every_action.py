@@ -67,7 +67,8 @@ HARMLESS = {
         sdk.delta.version_ids._store_next_id""",
     "files that are not imported yet, or evaluated": """
         importer.runs.create_run importer.runs.create_promotion importer.runs.change_parts
-        importer.runs.check_run playground.user_runs.runs.create_run""",
+        importer.runs.check_run playground.user_runs.runs.create_run
+        playground.user_runs.own_users.keep_own_users playground.user_runs.own_users.forget_own_users""",
     "what is expected, which is decided by those of the project": """
         playground.saved_contexts.actions.create_saved_context
         playground.saved_contexts.actions.delete_saved_context

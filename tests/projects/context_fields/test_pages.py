@@ -54,7 +54,7 @@ def test_an_owner_creates_one_of_the_project(browse, plan):
 @pytest.mark.parametrize(
     ("changed", "field", "problem"),
     [
-        ({"name": "a b"}, "name", "spaces are not allowed"),
+        ({"name": "a b"}, "name", "Spaces are not allowed"),
         ({"legal_values": "a\nb\na"}, "legal_values", '"a" is listed more than once'),
         ({"sort_order": "x"}, "sort_order", "whole number"),
     ],

@@ -76,7 +76,7 @@ def test_a_refused_id_is_told_beside_its_field(browse):
     )
 
     assert answer.status_code == 400
-    assert "spaces are not allowed" in answer.text
+    assert "Spaces are not allowed" in answer.text
     assert answer.context["form"].errors["id"]
 
 
