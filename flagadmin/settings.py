@@ -309,7 +309,7 @@ LANGUAGE_CODE = "en-us"
 TIME_ZONE = "UTC"
 USE_TZ = True
 USE_I18N = False
-DATE_FORMAT, DATETIME_FORMAT = "Y-m-d", "Y-m-d H:i:s"
+FORMAT_MODULE_PATH = "flagadmin.core.formats"  # Django has formats of its own for each language
 
 STATIC_URL = "/static/"
 # `serve` collects them (flagadmin/core/server/static_files.py); with DEBUG they are served from the source.

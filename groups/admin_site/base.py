@@ -29,6 +29,7 @@ from flagadmin.core.change_checks.save_anyway import ask_to_save_anyway, saving_
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts.admin_forms import EditConflictAdmin, rejected_form
 from flagadmin.core.errors import AppError, ValidationError, raised_by
+from flagadmin.core.templatetags.moments import exact
 from flagadmin.core.unreadable_values import noting_unreadable_values
 from groups.access import Caller
 from groups.admin_site.forms import ActionModelForm, DateTimePicker, PrettyJsonField, sentences, validate_body
@@ -109,7 +110,9 @@ class ActionModelAdmin(BoundedFormAdmin, AdminActions, EditConflictAdmin):
 
     list_per_page = 50
     show_full_result_count = False
-    save_on_top = True
+
+    def get_list_display(self, request: HttpRequest) -> Any:
+        return tuple(time_column(self.model, name) for name in super().get_list_display(request))
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
         form = super().get_form(request, obj, change=change, **kwargs)
@@ -248,6 +251,21 @@ class ActionModelAdmin(BoundedFormAdmin, AdminActions, EditConflictAdmin):
 
     def history_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         return HttpResponseRedirect(reverse("activity"))
+
+
+def time_column(model: type[Model], name: Any) -> Any:
+    """A column of times as on the other pages, in the browser's zone; any other column as it is."""
+    field = next((field for field in model._meta.concrete_fields if field.name == name), None)
+    if not isinstance(field, DateTimeField):
+        return name
+
+    @admin.display(description=field.verbose_name, ordering=name)
+    def column(obj: Model) -> str | None:
+        time = getattr(obj, name)
+        return exact(time) if time else None
+
+    column.__name__ = name
+    return column
 
 
 class BoundedInlineFormSet(BaseInlineFormSet):

@@ -6,13 +6,17 @@ it is turned on, and is turned off when it loses its last enabled strategy.
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record
-from flagadmin.core.errors import NotFound
+from flagadmin.core.errors import NotFound, ValidationError, choices
 from groups.access import Caller
 from projects.models import Flag, FlagEnvironment, ProjectEnvironment, Strategy
 
 
 def project_environment(project_id: str, environment: str) -> ProjectEnvironment:
-    """The project's link to an environment that it uses. Raises NotFound."""
+    """The project's link to an environment that it uses. Raises NotFound, ValidationError without a name."""
+    if not environment:
+        known = ProjectEnvironment.objects.filter(project_id=project_id).order_by("environment")
+        names = choices(known.values_list("environment_id", flat=True))
+        raise ValidationError(f"The address does not say which environment. Available: {names}.")
     rows = ProjectEnvironment.objects.filter(project_id=project_id, environment_id=environment)
     place = rows.select_related("project").first()
     if place is None:

@@ -94,6 +94,12 @@ class SettingsPage(EditPage):
     template_name = "projects/settings.html"
     form_class = SettingsForm
     title = "Settings"
+    field_groups = (
+        ("General", ("name", "description")),
+        ("Flags", ("default_stickiness", "flag_limit")),
+        ("Names of flags", ("naming_pattern", "naming_example", "naming_description")),
+        ("Expectations", ("refuse_broken_expectations",)),
+    )
     problem_fields = {
         "defaultStickiness": "default_stickiness",
         "featureLimit": "flag_limit",
@@ -133,6 +139,9 @@ class SettingsPage(EditPage):
         project, may = self.project, self.caller.can
         return super().get_context_data(
             **project_head(project, "project-settings", caller=self.caller),
+            field_groups=[
+                (heading, [kwargs["form"][name] for name in names]) for heading, names in self.field_groups
+            ],
             button="Save settings",
             cancel=project_url(project.pk),
             places=environment_rows(project),

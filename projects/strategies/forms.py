@@ -28,7 +28,7 @@ from projects.strategies.variant_forms import VariantRows, read_variant_rows, va
 from projects.strategies.variant_rules import variants_document
 
 SHOWN = 100  # characters of a long value
-ROOM = 16  # per cent of a slider's width that a label takes
+ROOM = 26  # per cent of the width of a slider on a phone that a label takes
 STICKINESS = ("default", "userId", "sessionId", "random")
 _PLACE = re.compile(r"(constraints|variants)\[(\d+)\]")
 

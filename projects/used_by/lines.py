@@ -1,6 +1,7 @@
 """Lists what uses a segment or a context field, with links, for its page and its delete page."""
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from django.http import HttpRequest
@@ -27,7 +28,7 @@ class UseLine(NamedTuple):
 
 def use_lines(uses: Uses) -> list[UseLine]:
     return [
-        *(_of_flag(use, f"in {use['environment']}") for use in uses["strategies"]),
+        *_of_strategies(uses["strategies"]),
         *(_of_flag(use, f"variants in {use['environment']}") for use in uses.get("variants", ())),
         *(
             _of_project(use["projectId"], f"default strategy in {use['environment']}")
@@ -39,6 +40,15 @@ def use_lines(uses: Uses) -> list[UseLine]:
             for use in uses.get("segments", ())
         ),
     ]
+
+
+def _of_strategies(uses: Iterable[dict[str, Any]]) -> Iterator[UseLine]:
+    """One line for all strategies of a flag in an environment."""
+    places = Counter((use["projectId"], use["featureName"], use["environment"]) for use in uses)
+    for (project, flag, environment), number in places.items():
+        several = f"{number:,} strategies " if number > 1 else ""
+        where = f"{several}in {environment}, project {project}"
+        yield UseLine(flag, where, flag_url, (project, flag))
 
 
 def _of_flag(use: dict[str, Any], where: str) -> UseLine:

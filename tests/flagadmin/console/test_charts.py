@@ -61,14 +61,14 @@ def test_the_evaluation_chart_has_a_name_and_a_table() -> None:
     page = rendered("{% evaluation_chart hours 'Last 24 hours' %}", hours=hours((1200, 30), (0, 0)))
     assert 'role="img" aria-labelledby="chart-last-24-hours"' in page
     assert '<title id="chart-last-24-hours">Last 24 hours: 1,230, of which 1,200 on</title>' in page
-    assert '<th scope="row">2026-11-21 13:00</th><td>1,200</td><td>30</td>' in page
-    assert "2026-11-21 14:00" not in page
+    assert "21 Nov 2026, 13:00 UTC</time></th><td>1,200</td><td>30</td>" in page
+    assert "21 Nov 2026, 14:00" not in page
     assert "style=" not in page
 
 
 def test_the_chart_by_day_names_days() -> None:
     page = rendered("{% evaluation_chart hours 'Last 30 days' unit='day' %}", hours=hours((1, 0)))
-    assert '<th scope="row">2026-11-21</th>' in page
+    assert '<th scope="row">21 Nov 2026</th>' in page
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import pytest
 from django.db import OperationalError
 
 from flagadmin.core.errors import NoAccess, ValidationError
+from tests.support.flags import make_flag
 
 
 @pytest.mark.parametrize(
@@ -77,3 +78,19 @@ def test_pages_are_compressed_and_not_kept(browse):
 
     assert response["Content-Encoding"] == "gzip"
     assert "no-store" in response["Cache-Control"]
+
+
+def test_an_address_without_an_environment_says_which_there_are_and_leads_back(browse, shop):
+    make_flag("cart")
+    response = browse("admin").get("/projects/shop/features/cart/switch")
+
+    assert response.status_code == 400
+    assert "The address does not say which environment. Available: development, production." in response.text
+    assert '<a href="/projects/shop/features/cart/">Go to cart</a>' in response.text
+
+
+def test_a_page_that_one_may_not_open_does_not_lead_to_itself(browse):
+    response = browse("viewer").get("/admin/", follow=True)
+
+    assert response.status_code == 403
+    assert "Go to Data fixes" not in response.text

@@ -1,5 +1,7 @@
 """The admin site: who may log in, and that every page opens."""
 
+from datetime import UTC, datetime
+
 import pytest
 from django.contrib import admin
 from django.urls import reverse
@@ -14,6 +16,7 @@ from projects.models import (
     Application,
     ApplicationInstance,
     Dependency,
+    Flag,
     FlagLastSeen,
     FlagLink,
     FlagTag,
@@ -149,3 +152,17 @@ def test_autocomplete_finds_accounts(furnished, site):
         {"app_label": "groups", "model_name": "grant", "field_name": "user", "term": "outs"},
     )
     assert [item["text"] for item in response.json()["results"]] == ["outsider"]
+
+
+def test_times_are_written_as_on_the_other_pages(site, shop):
+    cart = make_flag("cart")
+    Flag.objects.update(created_at=datetime(2026, 10, 6, 22, 20, 5, tzinfo=UTC))
+    listed = site.get("/admin/projects/flag/").text
+    assert '<time datetime="2026-10-06T22:20:05+00:00" data-time="minute"' in listed
+    assert ">6 Oct 2026, 22:20 UTC</time>" in listed
+    assert "6 Oct 2026, 22:20 UTC" in site.get(f"/admin/projects/flag/{cart.pk}/change/").text
+
+
+def test_a_form_begins_with_its_fields(site):
+    form = site.get("/admin/projects/environment/add/").text.partition('id="environment_form"')[2]
+    assert form.index('name="name"') < form.index('name="_save"')

@@ -287,16 +287,16 @@ def test_a_reader_sees_it_and_is_told_what_is_missing(browse, strategy):
 
 
 @pytest.mark.parametrize(
-    "query",
+    ("query", "status"),
     [
-        "environmentId=nosuch&strategyId=x",
-        "environmentId=production",
-        "environmentId=production&strategyId=x",
-        "",
+        ("environmentId=nosuch&strategyId=x", 404),
+        ("environmentId=production", 404),
+        ("environmentId=production&strategyId=x", 404),
+        ("", 400),
     ],
 )
-def test_what_is_not_there(browse, strategy, query):
-    assert browse("member").get(f"{FLAG}strategies/edit?{query}").status_code == 404
+def test_what_is_not_there(browse, strategy, query, status):
+    assert browse("member").get(f"{FLAG}strategies/edit?{query}").status_code == status
 
 
 def test_adding_a_strategy(browse, cart):

@@ -1,0 +1,1 @@
+"""How Django writes times where no template does: in the admin site."""
