@@ -112,7 +112,7 @@ class ContextFieldForm(forms.Form):
 
 class NewContextFieldForm(ContextFieldForm):
     name = forms.CharField(max_length=255, widget=forms.TextInput(attrs={"spellcheck": "false"}))
-    project_id = forms.ChoiceField(required=False, label="For")
+    project_id = forms.ChoiceField(required=False, label="Scope")
     field_order = ["name", "description", "project_id"]
 
     def __init__(self, *args: Any, projects: Sequence[str], **kwargs: Any) -> None:

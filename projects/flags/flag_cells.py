@@ -30,7 +30,7 @@ class Cell:
 
     ``strategies`` are the enabled ones. ``share`` is the percentage for the share bar: 0 if the flag is off,
     None if no number says it (several strategies, or only named users). ``text`` says it: "Off", "10 %",
-    "100 %", "3 strategies", "Listed". ``conditional``: at least one strategy has conditions.
+    "100 %", "3 strategies", "Targeted list". ``conditional``: at least one strategy has conditions.
     """
 
     environment: str
@@ -108,7 +108,7 @@ def _cell(
     elif count is not None and count > 1:
         share, text = None, f"{count:,} strategies"
     else:
-        text = "Listed" if share is None else f"{share:g} %"
+        text = "Targeted list" if share is None else f"{share:g} %"
     return Cell(name, production, enabled, count or 0, share, text, enabled and conditional, seen)
 
 

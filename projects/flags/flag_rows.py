@@ -14,7 +14,7 @@ from projects.console import check_permissions, flag_url
 from projects.flags.flag_cells import Cell, FlagCells, flag_cells
 from projects.models import Environment, FavoriteFlag, Flag, FlagTag, FlagType
 
-IDLE = timedelta(days=30)
+IDLE, RECENT = timedelta(days=30), timedelta(days=7)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +51,11 @@ class FlagRow:
     def is_idle(self) -> bool:
         """Whether it was evaluated, but not lately."""
         return self.last_evaluated is not None and timezone.now() - self.last_evaluated > IDLE
+
+    @property
+    def is_recent(self) -> bool:
+        """Whether it is still evaluated: applications ask for it although it may be archived."""
+        return self.last_evaluated is not None and timezone.now() - self.last_evaluated < RECENT
 
     @property
     def is_selectable(self) -> bool:

@@ -1,6 +1,6 @@
 """Which audit events a caller may see, and filters to search them."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -82,3 +82,10 @@ def _mentions(text: str) -> Q:
     for field in fields:
         conditions |= Q(**{f"{field}__icontains": text})
     return conditions
+
+
+def archived_by(names: Collection[str]) -> dict[str, str]:
+    """Who archived these flags last, by the flag's name. One query."""
+    events = AuditEvent.objects.filter(feature__in=list(names), type=EventType.FEATURE_ARCHIVED)
+    last = events.order_by("feature", "-id").distinct("feature")
+    return {str(name): actor for name, actor in last.values_list("feature", "actor_name")}

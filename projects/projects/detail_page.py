@@ -1,25 +1,40 @@
 """/projects/ID/: the active or archived flags of a project, with a cell and a toggle for each environment."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 from urllib.parse import quote
 
+from flagadmin.core.db.transactions import streamed
 from flagadmin.core.lists.pages import Column, Filter, Listing, curl_for
 from groups.console import Crumbs
 from projects.access import access_project
 from projects.console import PROJECTS, api_path, project_url
+from projects.flags.evaluations import read_last_evaluations
 from projects.flags.flag_rows import may_toggle
 from projects.flags.list_queries import FlagScope, project_scope
-from projects.projects.flag_list_page import FlagListPage
+from projects.history.queries import archived_by
+from projects.projects.flag_list_page import CSV_FLAGS, FlagListPage
 from projects.projects.head import project_head
 
 ARCHIVED_COLUMNS = (
     Column("name", "Flag", by=("name",)),
     Column("type", "Type", by=("type", "name")),
     Column("archived", "Archived", by=("archived_at", "name")),
+    Column("by", "By"),
+    Column("seen", "Last evaluated", by=("last_evaluated", "name")),
 )
 ARCHIVED_FILTERS = ("q", "type", "tag")  # the filters that archived flags have too
 BULK = {"toggle": "flags-toggle", "tags": "flags-tags", "stale": "flags-stale", "archive": "flags-archive"}
+
+
+def archived_lines(rows: Any) -> Iterator[Sequence[Any]]:
+    flags = streamed(rows, CSV_FLAGS)
+    while part := list(islice(flags, CSV_FLAGS)):
+        by, seen = archived_by([flag.name for flag in part]), read_last_evaluations(flag.pk for flag in part)
+        for flag in part:
+            last = max(seen[flag.pk].values(), default=None)
+            yield flag.name, flag.type, flag.archived_at, by.get(flag.name, ""), last
 
 
 class ProjectPage(FlagListPage):
@@ -49,7 +64,7 @@ class ProjectPage(FlagListPage):
 
     def csv_lines(self, rows: Any) -> Iterable[Sequence[Any]]:
         if self.archived:
-            return ((flag.name, flag.type, flag.archived_at) for flag in rows)
+            return archived_lines(rows)
         return super().csv_lines(rows)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -58,6 +73,8 @@ class ProjectPage(FlagListPage):
         toggled = [name for name in self.scope.environments if may_toggle(self.caller, self.project.pk, name)]
         may = head["may"]
         context = self.list_context(listing)
+        if self.archived:
+            context["archived_by"] = archived_by([row.flag.name for row in context["rows"]])
         context["set_chips"] = [chip for chip in context["set_chips"] if chip.value != "Stale"]
         return super().get_context_data(
             **head,

@@ -1,6 +1,6 @@
 """/projects/: lists the projects that the user may read; /projects/new/: creates one."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from django import forms
@@ -16,6 +16,7 @@ from projects.console import PROJECTS, ActionPage, project_url
 from projects.models import Environment, FavoriteProject, Project, ProjectEnvironment
 from projects.projects.actions import create_project
 from projects.projects.favorites import set_project_favorite
+from projects.projects.project_rows import project_states
 from projects.projects.queries import annotate_flag_counts
 
 
@@ -26,8 +27,12 @@ class ProjectsPage(ListPage):
     columns = (
         Column("name", "Project", by=("name",)),
         Column("active_flags", "Active flags", by=("active_flags",), numeric=True),
+        Column("on", "On in production", numeric=True),
         Column("stale_flags", "Stale", by=("stale_flags", "name"), numeric=True),
         Column("archived_flags", "Archived flags", by=("archived_flags",), numeric=True),
+        Column("evaluations", "Evaluations, 24 h", numeric=True),
+        Column("changed", "Last change"),
+        Column("health", "Health", numeric=True),
         Column("environments", "Environments"),
     )
 
@@ -54,18 +59,28 @@ class ProjectsPage(ListPage):
             counted = counted.filter(favorite=True)
         return counted.order_by("-favorite", "name", "id")
 
-    def csv_cells(self, row: Any) -> Sequence[Any]:
-        return (
-            row.pk,
-            row.active_flags,
-            row.stale_flags,
-            row.archived_flags,
-            ", ".join(row.environment_names),
-        )
+    def csv_lines(self, rows: Any) -> Iterator[Sequence[Any]]:
+        projects = list(rows)
+        states = project_states([row.pk for row in projects])
+        for row in projects:
+            state = states[row.pk]
+            yield (
+                row.pk,
+                row.active_flags,
+                state.on,
+                row.stale_flags,
+                row.archived_flags,
+                state.evaluations,
+                state.changed_at,
+                f"{state.health} %",
+                ", ".join(row.environment_names),
+            )
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        projects = list(kwargs["listing"].rows)
+        states = project_states([project.pk for project in projects])
         return super().get_context_data(
-            rows=[(project, project_url(project.pk)) for project in kwargs["listing"].rows],
+            rows=[(project, project_url(project.pk), states[project.pk]) for project in projects],
             archived=self.archived,
             segments=[
                 ("Active", "?", None, not self.archived),

@@ -7,7 +7,16 @@ import re
 import pytest
 from django.utils import timezone
 
-from projects.models import Application, Flag, FlagEnvironment, FlagTag, FlagUsage, Strategy, TagType
+from projects.models import (
+    Application,
+    Flag,
+    FlagEnvironment,
+    FlagLastSeen,
+    FlagTag,
+    FlagUsage,
+    Strategy,
+    TagType,
+)
 from projects.projects.flag_list_page import flags_on_a_page
 from tests.support.flags import add_strategy, depend, make_flag, switch_on
 from tests.support.page_text import page_text
@@ -57,6 +66,20 @@ def test_flags_are_searched_filtered_and_sorted(browse, flags, query, expected):
     FlagTag.objects.create(flag=flags[0], tag_type=TagType.objects.get(pk="simple"), value="shop")
 
     assert names(browse("reader"), query) == expected
+
+
+def test_archived_flags_say_by_whom_and_when_they_were_evaluated_last(browse, flags):
+    browse("member").post("/projects/shop/features/archive", {"name": "cart", "known": "yes"})
+    FlagLastSeen.objects.create(flag=flags[0], environment="production", seen_at=timezone.now())
+
+    page = page_text(browse("reader").get("/projects/shop/?show=archived&sort=-seen"))
+    assert "member just now" in page
+    response = browse("reader").get("/projects/shop/?show=archived&format=csv")
+    ((name, _, _, by, seen),) = list(csv.reader(io.StringIO(b"".join(response.streaming_content).decode())))[
+        1:
+    ]
+    assert (name, by) == ("cart", "member")
+    assert seen
 
 
 def test_a_project_one_may_not_see_is_not_there(browse, flags):

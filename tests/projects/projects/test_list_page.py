@@ -2,9 +2,14 @@
 
 import csv
 import io
+from datetime import timedelta
 
-from projects.models import FavoriteProject, Project
-from tests.support.flags import make_flag
+from django.utils import timezone
+
+from flagadmin.core.audit.models import AuditEvent
+from projects.models import FavoriteProject, Project, UsageTotal
+from tests.support.flags import make_flag, switch_on
+from tests.support.page_text import page_text
 
 
 def lines(response):
@@ -17,8 +22,33 @@ def test_projects_are_listed_with_their_counts(browse, shop):
 
     listed = lines(browse("viewer").get("/projects/?format=csv"))
 
-    assert listed[0] == ["Project", "Active flags", "Stale", "Archived flags", "Environments"]
-    assert ["shop", "1", "0", "1", "development, production"] in listed
+    assert listed[0] == [
+        "Project", "Active flags", "On in production", "Stale", "Archived flags", "Evaluations, 24 h", "Last change",
+        "Health", "Environments",
+    ]  # fmt: skip
+    assert ["shop", "1", "0", "0", "1", "0", "", "100 %", "development, production"] in listed
+
+
+def test_projects_say_what_is_on_evaluated_and_changed_and_how_healthy_they_are(browse, shop):
+    for name, stale in (("cart", False), ("search", True), ("off", False)):
+        flag = make_flag(name, shop, stale=stale)
+        if name != "off":
+            switch_on(flag, "production")
+    switch_on(flag, "development")
+    hour = timezone.now().replace(minute=0, second=0, microsecond=0)
+    UsageTotal.objects.create(project_id="shop", hour=hour, yes=1200, no=300)
+    UsageTotal.objects.create(project_id="shop", hour=hour - timedelta(hours=30), yes=1, no=1)
+    changed = AuditEvent.objects.create(
+        type="feature-created", project="shop", feature="cart", actor_name="ada"
+    )
+    AuditEvent.objects.create(type="user-created", project="shop", actor_name="ada")
+
+    listed = {line[0]: line for line in lines(browse("viewer").get("/projects/?format=csv"))}
+    assert listed["shop"][2] == "2"
+    assert listed["shop"][5:8] == ["1500", changed.created_at.isoformat(timespec="seconds"), "67 %"]
+    page = page_text(browse("viewer").get("/projects/"))
+    assert "67 %" in page
+    assert "just now" in page
 
 
 def test_only_readable_projects_are_listed(browse):
