@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from django.db.models import Q, QuerySet, Sum
 from django.utils import timezone
 
-from flagadmin.core.errors import AuthenticationRequired, NoAccess
+from flagadmin.core.errors import AuthenticationRequired, NoAccess, counted
 from groups.access import Caller
 from groups.models import ApiToken, User
 from groups.permissions import BuiltIn, Permission
@@ -25,7 +25,7 @@ from projects.models import (
 )
 from projects.tokens.access import permission_for, visible_tokens
 
-MAX_TOKENS, MAX_APPLICATIONS, MAX_PEOPLE = 10, 5, 3
+MAX_TOKENS, MAX_APPLICATIONS, MAX_INSTANCES, MAX_PEOPLE = 10, 5, 50, 3
 PATIENCE = timedelta(seconds=30)  # until what to check is shown without being asked for
 WORDS = {
     "API token not found.": "this token is not known here",
@@ -50,8 +50,9 @@ class Attempt:
 class Connection:
     """What has been seen of an attempt.
 
-    ``token_used_at``: when its token was last used since then. ``instance``: the SDK that registered last, if its
-    application may be read. ``elsewhere``: one that registered in another environment instead. ``counts``: how often
+    ``token_used_at``: when its token was last used since then. ``instance``: the SDK that registered since then, if its
+    application may be read; with a token that is used, only if there is one application, since an SDK does not say
+    which token it has. ``elsewhere``: one that registered in another environment instead. ``counts``: how often
     the flag was on and off in the last two hours, None if nothing is reported.
     """
 
@@ -67,6 +68,17 @@ class Connection:
     @property
     def is_connected(self) -> bool:
         return self.token_used_at is not None or self.instance is not None
+
+    @property
+    def times(self) -> int:
+        """How often the flag was asked for."""
+        return sum(self.counts or ())
+
+    @property
+    def each_time(self) -> str:
+        """``off each time``, ``on 3 times``"""
+        on, off = self.counts or (0, 0)
+        return "off each time" if not on else "on each time" if not off else f"on {counted(on, 'time')}"
 
     @property
     def sdk(self) -> str:
@@ -92,8 +104,8 @@ def find_connection(attempt: Attempt, *, caller: Caller, may_create: bool) -> Co
     """About six queries. Refused requests are for those who may create tokens."""
     now = timezone.now()
     new = _new_instances(attempt, caller)
-    instance = new.filter(environment=attempt.environment).first()
     used_at = _used_at(attempt)
+    instance = _find_instance(attempt, new, used_at)
     is_connected = used_at is not None or instance is not None
     return Connection(
         now=now,
@@ -115,6 +127,17 @@ def _new_instances(attempt: Attempt, caller: Caller) -> QuerySet[ApplicationInst
     if caller.readable_projects is not None:
         instances = instances.filter(application_id__in=readable_applications(caller).values("pk"))
     return instances.select_related("application").order_by("-first_seen_at")
+
+
+def _find_instance(
+    attempt: Attempt, new: QuerySet[ApplicationInstance], used_at: datetime | None
+) -> ApplicationInstance | None:
+    if attempt.token is not None and used_at is None:
+        return None  # whoever registered has another token
+    latest = list(new.filter(environment=attempt.environment)[:MAX_INSTANCES])
+    if attempt.token is not None and len({instance.application_id for instance in latest}) > 1:
+        return None
+    return latest[0] if latest else None
 
 
 def _used_at(attempt: Attempt) -> datetime | None:

@@ -148,8 +148,30 @@ def test_the_application_that_registered_is_named(browse, people, flag):
     with_token.post("/api/client/metrics", REGISTRATION | {"bucket": bucket}, format="json")
 
     done = admin.get(live_url(live))
-    assert "off 4 times, because it is off in development" in page_text(done)
+    assert "Asked for instant-refunds 4 times: off each time, because it is off in development" in page_text(
+        done
+    )
     assert "data-news" not in done.text
+
+
+def test_an_application_with_another_token_is_not_taken_for_this_one(browse, people, flag):
+    admin = browse("admin")
+    answer = create_token(admin)
+    other = make_token("backend", environment="development")
+    client(other).post("/api/client/register", REGISTRATION | {"appName": "pod"}, format="json")
+    assert admin.get(live_url(answer)).status_code == 204
+
+    client(secret_of(answer)).post("/api/client/register", REGISTRATION, format="json")
+    live = page_text(admin.get(live_url(answer)))
+    assert "The token my-app was used just now" in live
+    assert "Registered as" not in live
+
+
+def test_without_a_token_whoever_registers_is_named(browse, people, flag):
+    answer = browse("admin").get(PAGE)
+    other = make_token("backend", environment="development")
+    client(other).post("/api/client/register", REGISTRATION, format="json")
+    assert "Connected: my-app" in page_text(browse("admin").get(live_url(answer)))
 
 
 def test_applications_of_other_projects_stay_unnamed(browse, people, flag):
