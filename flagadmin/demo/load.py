@@ -215,10 +215,9 @@ def _groups(caller: Caller) -> None:
 
 
 def _tokens(now: datetime, caller: Caller) -> None:
-    for project in ("storefront", "legacy-portal"):
+    for name, project in (("web-shop", "storefront"), ("portal", "legacy-portal")):
         for environment in ("development", "production"):
-            name = f"{project} in {environment}"
-            if not ApiToken.objects.filter(name=name).exists():
+            if not ApiToken.objects.filter(name=name, environment=environment).exists():
                 new = NewToken(name=name, kind="backend", projects=(project,), environment=environment)
                 create_token(new, caller=caller)
     if not ApiToken.objects.filter(name=EXPIRING).exists():

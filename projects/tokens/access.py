@@ -6,7 +6,7 @@ from django.db.models import Q, QuerySet
 
 from flagadmin.core.errors import NotFound, counted
 from groups.access import Caller
-from groups.models import ApiToken, ApiTokenProject
+from groups.models import ApiToken, ApiTokenProject, User
 from groups.permissions import Permission
 from groups.tokens import hash_secret
 from projects.access import projects_with
@@ -83,6 +83,27 @@ def visible_tokens(caller: Caller) -> QuerySet[ApiToken]:
     in_projects = ApiTokenProject.objects.filter(project_id__in=projects).values("token")
     tokens = ApiToken.objects.exclude(kind=Kind.PERSONAL)
     return tokens.filter(Q(kind__in=kinds) | Q(pk__in=in_projects))
+
+
+def listed_tokens(caller: Caller) -> QuerySet[ApiToken]:
+    """The tokens that the caller may see and, for admins, those of service accounts. Raises NoAccess."""
+    tokens = visible_tokens(caller)
+    if caller.is_admin:
+        tokens |= ApiToken.objects.filter(kind=Kind.PERSONAL, user__is_service=True)
+    return tokens.select_related("user__root_role").prefetch_related(
+        "scopes", "user__grants__role__permissions"
+    )
+
+
+def automation_words(user: User) -> str:
+    """What a service account's own roles give it: ``checkout · production``, ``Editor``."""
+    words = [user.root_role.name] if user.root_role else []
+    grants = list(user.grants.all())
+    if grants:
+        held = [row.environment_id for grant in grants for row in grant.role.permissions.all()]
+        environments = "all environments" if None in held else ", ".join(sorted(filter(None, set(held))))
+        words.append(f"{', '.join(sorted({grant.project_id for grant in grants}))} · {environments}")
+    return "; ".join(words) or "no project"
 
 
 def named_projects(token: ApiToken) -> list[str]:

@@ -25,8 +25,10 @@ from projects.connect.snippets import openfeature_snippets, render
 from projects.console import api_path, project_url
 from projects.models import Environment
 from projects.tokens.access import (
+    automation_words,
     check_any_kind,
     find_allowed_kinds,
+    listed_tokens,
     permission_for,
     scope_words,
     visible_tokens,
@@ -45,6 +47,7 @@ from projects.tokens.pending import missing_for
 Kind = ApiToken.Kind
 CONNECTED = {Kind.BACKEND: "node", Kind.FRONTEND: "browser"}  # where the page of a token leads to
 TOKENS = ("API tokens", reverse_lazy("tokens"))
+KINDS = [*((kind.value, kind.label) for kind in PURPOSE), (AUTOMATION, "Automation")]
 # The values of the filter by use: key, label, condition.
 USES: tuple[tuple[str, str, Callable[[datetime], Q]], ...] = (
     ("never", "never used", lambda now: Q(seen_at=None)),
@@ -80,14 +83,16 @@ class TokensPage(ListPage):
         environments = Environment.objects.values_list("name", flat=True)
         return (
             Filter("q", "Name"),
-            Filter("kind", "Kind", [(kind.value, kind.label) for kind in PURPOSE]),
+            Filter("kind", "Kind", KINDS if self.caller.is_admin else KINDS[:-1]),
             Filter("environment", "Environment", [(name, name) for name in environments]),
             Filter("use", "Use", [(key, label) for key, label, _ in USES]),
         )
 
     def rows(self, values: dict[str, str]) -> QuerySet[ApiToken]:
-        tokens = visible_tokens(self.caller).prefetch_related("scopes").filter(name__icontains=values["q"])
-        if values["kind"]:
+        tokens = listed_tokens(self.caller).filter(name__icontains=values["q"])
+        if values["kind"] == AUTOMATION:
+            tokens = tokens.filter(kind=Kind.PERSONAL)
+        elif values["kind"]:
             tokens = tokens.filter(kind=values["kind"])
         if values["environment"]:
             tokens = tokens.filter(environment=values["environment"])
@@ -98,8 +103,8 @@ class TokensPage(ListPage):
         return tokens
 
     def csv_cells(self, row: ApiToken) -> Sequence[Any]:
-        scope = scope_words(row, self.caller)
-        return (row.name, row.kind, scope, row.prefix, row.seen_at, row.expires_at)
+        kind = AUTOMATION if row.user else row.kind
+        return (row.name, kind, self._scope(row), row.prefix, row.seen_at, row.expires_at)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         tokens = list(kwargs["listing"].rows)
@@ -108,9 +113,9 @@ class TokensPage(ListPage):
             rows=[
                 (
                     token,
-                    scope_words(token, self.caller),
+                    self._scope(token),
                     missing.get(token.pk),
-                    may_revoke(self.caller, token),
+                    self._revoke_url(token),
                 )
                 for token in tokens
             ],
@@ -120,6 +125,15 @@ class TokensPage(ListPage):
             ),
             **kwargs,
         )
+
+    def _scope(self, token: ApiToken) -> str:
+        return automation_words(token.user) if token.user else scope_words(token, self.caller)
+
+    def _revoke_url(self, token: ApiToken) -> str:
+        """The page that revokes the token, "" if the caller may not."""
+        if token.user:
+            return reverse("service-account-token-revoke", args=[token.user_id, token.pk])
+        return reverse("token-revoke", args=[token.pk]) if may_revoke(self.caller, token) else ""
 
     def curl(self) -> str:
         return curl_for(self.request, "GET", "/api/admin/api-tokens")

@@ -47,6 +47,10 @@ def test_a_ci_token_for_production_only_takes_six_clicks(visit, script, check_ac
     assert status(secret, "development") == 403
     assert not FlagEnvironment.objects.get(flag__name="gift-cards", environment="production").enabled
     assert Grant.objects.get(user__username="ci-checkout").project_id == "checkout"
+    page.goto("/access/tokens/?kind=automation")
+    row = page.get_by_role("row", name="ci-checkout")
+    expect(row).to_contain_text("Automation")
+    expect(row).to_contain_text("checkout · production")
 
 
 def test_from_the_search_it_takes_four(visit):

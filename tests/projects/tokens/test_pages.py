@@ -137,6 +137,25 @@ def test_tokens_are_filtered_and_sorted(browse, people, shop, query, expected):
     assert names(browse("admin"), query) == expected
 
 
+def test_automation_and_admin_tokens_are_listed_with_the_others(browse, people, shop):
+    new = {"tokenName": "ci", "type": "automation", "may": ["toggle"]}
+    make_token("admin", name="root")
+    make_token("backend", name="web", projects=["shop"], environment="production")
+    make_token("personal", name="mine", user=people["editor"])
+    admin = browse("admin")
+    admin.post("/access/tokens/new/", NEW | new)
+
+    assert names(admin) == ["ci", "root", "web"]
+    assert names(admin, "kind=automation") == ["ci"]
+    page = admin.get("/access/tokens/?kind=automation")
+    assert "ci: shop · production" in page_text(page)
+    token = ApiToken.objects.get(name="ci")
+    address = f"/access/service-accounts/{token.user_id}/tokens/{token.pk}/revoke/"
+    assert address in page.text
+    assert admin.get(address).status_code == 200
+    assert names(browse("editor")) == ["web"]
+
+
 @pytest.mark.parametrize("who", ["viewer", "outsider", "reader"])
 def test_others_neither_see_nor_make_one(browse, people, shop, who):
     make_token("backend", name="hidden-key", projects=["shop"], environment="production")
