@@ -8,9 +8,11 @@ from playground.pages.views import ComparePage, FlagPage, PlaygroundPage
 from playground.pages.who_changes import WhoChangesPage
 from playground.saved_contexts import pages as saved
 from playground.saved_contexts.expectations_page import ExpectationsPage
+from playground.saved_contexts.new_expectation_page import NewExpectationPage
 from playground.user_runs import pages as users
 
 urlpatterns = [
+    path("playground/expectations/new", NewExpectationPage.as_view(), name="expectation-new"),
     path("playground/expectations/", ExpectationsPage.as_view(), name="expectations"),
     path("playground/contexts/", saved.SavedContextsPage.as_view(), name="saved-contexts"),
     path("playground/contexts/new", saved.NewSavedContext.as_view(), name="saved-context-new"),

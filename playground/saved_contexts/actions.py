@@ -85,6 +85,14 @@ def update_saved_context(
 
 
 @transactional
+def add_expectation(context_id: int, expectation: Mapping[str, Any], *, caller: Caller) -> SavedContext:
+    """Adds to what a saved context expects. Raises the errors of ``update_saved_context``."""
+    saved = access_saved_context_for_update(caller, context_id)
+    visible = select_visible_expectations(caller, [saved])[saved.pk]
+    return update_saved_context(context_id, {"expectations": [*visible, expectation]}, caller=caller)
+
+
+@transactional
 def delete_saved_context(context_id: int, *, expected: Expected = None, caller: Caller) -> None:
     """Raises NotFound, NoAccess, EditConflict."""
     saved = access_saved_context_for_update(caller, context_id)

@@ -10,6 +10,7 @@ from django.urls import reverse
 from flagadmin.core.errors import clipped
 from flagadmin.core.lists.pages import Column, Filter, curl_for
 from groups.console import ListPage
+from playground.saved_contexts.actions import may_save
 from playground.saved_contexts.expectations import Checked, check_expectations, list_expectations
 from projects.models import Environment
 
@@ -64,6 +65,9 @@ class ExpectationsPage(ListPage):
         ]
         rows = [expectation_row(expectation) for expectation in check_expectations(self.caller, chosen)]
         return [row for row in rows if values["met"] in ("", row.met)]
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(may_create=may_save(self.caller), **kwargs)
 
     def curl(self) -> str:
         return curl_for(self.request, "POST", "/api/admin/playground/check-expectations", {})

@@ -182,6 +182,7 @@ class SegmentForm(ConsolePage):
             rows=constraint_rows(self.segment.constraints, constraint_fields, by_place["constraints"]),
             fields=constraint_fields.names[:MAX_OFFERED],
             operators=operator_choices(),
+            added=self.request.POST.get("do", ""),
             projects=list(dict.fromkeys([*self.projects(), *filter(None, [self.segment.project_id])])),
             summary=conditions_summary(clean_constraints(self.segment.constraints)),
             own_problems=own,

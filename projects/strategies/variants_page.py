@@ -24,6 +24,7 @@ from projects.flags.toggle import project_environment
 from projects.flags.usage import describe_usage
 from projects.history.field_changes import FieldChange
 from projects.history.queries import readable_events
+from projects.models import Strategy
 from projects.projects.required_comments import requires_comment
 from projects.strategies.forms import share_out_weights, sort_problems, stickiness_choices
 from projects.strategies.sentences import variants_sentence
@@ -138,7 +139,14 @@ class VariantsPage(EditConflictMixin, DraftingPage):
             "stickiness": stickiness_choices(self.flag.project_id),
             "variants_stickiness": first.get("stickiness", "default"),
         }
+        strategies = Strategy.objects.filter(flag=self.flag, environment=self.environment)
+        own = strategies.order_by("sort_order", "created_at", "pk").values_list("variants", flat=True)
         return super().get_context_data(
+            own=[
+                (number, variants_sentence(variants).removeprefix("Variants: "))
+                for number, variants in enumerate(own, 1)
+                if variants
+            ],
             rows=variant_rows(
                 share_out_weights(self.variants, self.stored), self.stored, by_place["variants"]
             ),
@@ -149,6 +157,7 @@ class VariantsPage(EditConflictMixin, DraftingPage):
             back=self.back,
             is_production=self.is_production,
             asking=self.asking,
+            added=self.request.POST.get("do", ""),
             **(self.describe_change() if self.asking else {}),
             **kwargs,
         )

@@ -40,6 +40,7 @@ PAGES = [
     "/playground/who-changes/?from=production&to=development&users=200&only=checkout-redesign",
     "/playground/contexts/",
     "/playground/expectations/",
+    "/playground/expectations/new",
     "/playground/expectations/?met=no",
     "/playground/contexts/new?context.userId=42",
     "/playground/contexts/{saved}/",

@@ -40,6 +40,7 @@ NO_EDIT = {
         "account-token-new",
         "context-field-new",
         "environment-new",
+        "expectation-new",
         "flag-new",
         "group-new",
         "person-new",

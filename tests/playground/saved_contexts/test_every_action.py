@@ -70,6 +70,7 @@ HARMLESS = {
         importer.runs.check_run playground.user_runs.runs.create_run
         playground.user_runs.own_users.keep_own_users playground.user_runs.own_users.forget_own_users""",
     "what is expected, which is decided by those of the project": """
+        playground.saved_contexts.actions.add_expectation
         playground.saved_contexts.actions.create_saved_context
         playground.saved_contexts.actions.delete_saved_context
         playground.saved_contexts.actions.update_saved_context""",

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.support.flags import make_flag
+from tests.support.flags import add_strategy, make_flag
+from tests.support.page_text import page_text
 
 PAGE = "/projects/shop/features/cart/variants?environmentId=development"
 OVERRIDES = [{"contextName": "userId", "values": ["7"]}]
@@ -147,3 +148,12 @@ def test_a_payload_that_sdks_cannot_read_is_saved_when_confirmed(browse, place):
     assert browse("member").post(PAGE, sent | {"keep_unreadable": "yes"}).status_code == 302
     place.refresh_from_db()
     assert place.variants[0]["payload"] == {"type": "number", "value": "x"}
+
+
+def test_strategies_with_variants_of_their_own_are_named(browse, place):
+    variants = [{"name": name, "weight": 500, "weightType": "variable"} for name in ("blue", "green")]
+    add_strategy(place.flag, "development", variants=variants)
+
+    page = page_text(browse("member").get(PAGE))
+
+    assert "Strategies that have: strategy 1 (blue 50 %, green 50 %)." in page

@@ -1,0 +1,81 @@
+"""/playground/expectations/new: adds what a saved context expects of a flag. ``?flag=`` and the like fill it in."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.urls import reverse
+
+from flagadmin.core.lists.pages import MAX_OPTIONS, curl_for
+from groups.console import Crumbs, FormPage
+from playground.models import SavedContext
+from playground.saved_contexts import actions
+from playground.saved_contexts.expectation_field import GivenExpectation
+from projects.models import Environment
+
+
+class ExpectationForm(forms.Form):
+    saved_context = forms.TypedChoiceField(coerce=int, label="Saved context")
+    flag = forms.CharField(widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}))
+    environment = forms.ChoiceField()
+    enabled = forms.ChoiceField(label="Should be", choices=[("on", "on"), ("off", "off")])
+    variant = forms.CharField(required=False, help_text="Empty: any variant.")
+
+    def __init__(self, *args: Any, contexts: Sequence[tuple[int, str]], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["saved_context"].choices = list(contexts)  # type: ignore[attr-defined]
+        names = Environment.objects.names()
+        self.fields["environment"].choices = [(name, name) for name in names]  # type: ignore[attr-defined]
+
+    def expectation(self) -> GivenExpectation:
+        data = self.cleaned_data
+        return GivenExpectation(
+            flag=data["flag"].strip(),
+            environment=data["environment"],
+            enabled=data["enabled"] == "on",
+            variant=data["variant"].strip() or None,
+        )
+
+
+class NewExpectationPage(FormPage):
+    template_name = "console/form.html"
+    title = "New expectation"
+    form_class = ExpectationForm
+
+    def find(self) -> None:
+        readable = SavedContext.objects.readable_by(self.caller).order_by("name")
+        self.contexts = [
+            (saved.pk, saved.name) for saved in readable if actions.may_change(self.caller, saved.project_id)
+        ][:MAX_OPTIONS]
+        if not self.contexts and not actions.may_save(self.caller):
+            actions.check_may_change(self.caller, None)
+
+    def get_form_kwargs(self) -> dict[str, Any]:
+        return super().get_form_kwargs() | {"contexts": self.contexts}
+
+    def get_initial(self) -> dict[str, Any]:
+        given = {
+            name: self.request.GET[name] for name in ExpectationForm.base_fields if name in self.request.GET
+        }
+        production = Environment.objects.production().values_list("name", flat=True).first()
+        return {"environment": production} | given
+
+    def submit(self, form: ExpectationForm) -> str:
+        expectation = form.expectation()
+        context_id = form.cleaned_data["saved_context"]
+        saved = actions.add_expectation(context_id, expectation, caller=self.caller)
+        messages.success(self.request, f"{saved.name}: {expectation}.")
+        return reverse("expectations")
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        lead = "" if self.contexts else "Save a context in the playground first."
+        return super().get_context_data(
+            button="Add expectation", cancel=reverse("expectations"), lead=lead, **kwargs
+        )
+
+    def crumbs(self) -> Crumbs:
+        return (("Expectations", reverse("expectations")),)
+
+    def curl(self) -> str:
+        return curl_for(self.request, "POST", "/api/admin/playground/check-expectations", {})
