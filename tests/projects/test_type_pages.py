@@ -131,7 +131,7 @@ def test_who_may_not_is_told_why(browse, hosts, address):
     refused = browse("reader").post(address, {"name": "x"})
 
     assert refused.status_code == 403
-    assert "You need &quot;" in refused.text
+    assert "You need the &quot;" in refused.text
 
 
 def test_nothing_is_offered_to_those_who_may_not(browse, hosts):

@@ -10,6 +10,7 @@ from rest_framework.permissions import SAFE_METHODS
 
 from groups.authentication import ConsoleSessionAuthentication
 from groups.permissions import Permission
+from groups.roles.subjects import name_of_permission
 from groups.viewsets import ViewSet
 from projects.viewsets import InProjectViewSet, ScopedViewSet
 
@@ -22,6 +23,11 @@ class Callers:
     has_session: bool
     permissions: Sequence[Permission]
     rule: str
+
+    @property
+    def named_permissions(self) -> list[tuple[Permission, str]]:
+        """Each with its name on the pages of roles."""
+        return [(permission, name_of_permission(permission)) for permission in self.permissions]
 
 
 def read_callers(generator: SchemaGenerator, document: dict[str, Any]) -> dict[str, Callers]:

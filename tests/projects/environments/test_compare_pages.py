@@ -148,7 +148,7 @@ def test_says_which_environment_was_changed_last(flags: Any, browse: Any) -> Non
 
 def test_as_csv(flags: Any, browse: Any) -> None:
     lines = b"".join(browse("viewer").get(f"{URL}?format=csv").streaming_content).decode().splitlines()
-    assert lines[1].startswith("cart,Off. On for 50 % by userId.,")
+    assert lines[1].startswith('cart,"Off. On for 50 % of users, by userId.",')
     assert lines[1].endswith(",Rollout")
 
 

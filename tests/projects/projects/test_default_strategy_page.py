@@ -27,7 +27,7 @@ def test_it_is_saved_and_told_in_the_settings(browse, place):
 
     place.refresh_from_db()
     assert place.default_strategy["parameters"] == {"rollout": "25", "stickiness": "userId", "groupId": ""}
-    assert "Switched on without a strategy: On for 25 % of users, by userId." in page_text(
+    assert "Default strategy: On for 25 % of users, by userId." in page_text(
         browser.get("/projects/shop/settings/")
     )
 

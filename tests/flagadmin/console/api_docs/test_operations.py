@@ -10,6 +10,7 @@ from flagadmin.console.api_docs.document import openapi_document
 from flagadmin.console.api_docs.operations import all_operations, read_document
 from flagadmin.console.api_docs.pages import body_example, describe_answers, only_content, without_summary
 from groups.permissions import Permission
+from groups.roles.subjects import name_of_permission
 from tests.support.description import faults
 from tests.support.page_text import page_text
 
@@ -88,7 +89,9 @@ def test_the_page_says_who_may_call_it() -> None:
         text = page_text(Client().get(f"/api/docs/{operation_id}/"))
         return text.partition("Who may call it")[2]
 
-    assert f"{Permission.CREATE_FEATURE.display} CREATE_FEATURE in the project" in callers("createFeature")
+    assert f"{name_of_permission(Permission.CREATE_FEATURE)} CREATE_FEATURE in the project" in callers(
+        "createFeature"
+    )
     both = callers("updateSegment")
     assert "Any one of these permissions" in both
     assert "UPDATE_SEGMENT" in both
