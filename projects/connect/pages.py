@@ -121,9 +121,10 @@ class Choices(ConsolePage):
 
     @cached_property
     def since(self) -> datetime:
-        """When the waiting began: not before yesterday."""
+        """When the waiting began, in the address in milliseconds: not before yesterday."""
         now, text = timezone.now(), self.chosen.get("since", "")
-        seconds = int(text) if text.isascii() and text.isdigit() and len(text) < 12 else now.timestamp()
+        is_time = text.isascii() and text.isdigit() and len(text) < 15
+        seconds = int(text) / 1000 if is_time else now.timestamp()
         return datetime.fromtimestamp(min(max(seconds, (now - MAX_WAIT).timestamp()), now.timestamp()), UTC)
 
     @cached_property
@@ -136,7 +137,7 @@ class Choices(ConsolePage):
             "environment": self.environment,
             "flag": self.flag,
             "token": str(self.token.pk) if self.token else "",
-            "since": str(int(self.since.timestamp())),
+            "since": str(int(self.since.timestamp() * 1000)),
         }
         return {name: value for name, value in (values | changes).items() if value}
 

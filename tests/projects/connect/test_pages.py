@@ -213,7 +213,7 @@ def test_refusals_are_for_those_who_may_create_tokens(browse, people, flag):
     client().get("/api/client/features")
     refusals.flush()
 
-    since = int((timezone.now() - timedelta(minutes=1)).timestamp())
+    since = int((timezone.now() - timedelta(minutes=1)).timestamp() * 1000)
     assert "no token was sent" in page_text(browse("owner").get(f"{PAGE}?since={since}"))
     assert "no token was sent" not in page_text(browse("reader").get(f"{PAGE}?since={since}"))
 
