@@ -18,6 +18,7 @@ from projects.flags import (
     bulk_pages,
     copy_pages,
     form_pages,
+    insights_page,
     revert_page,
     toggle_pages,
 )
@@ -78,6 +79,7 @@ urlpatterns = [
     path(f"{PROJECT}features/stale", bulk_pages.Stale.as_view(), name="flags-stale"),
     path(f"{PROJECT}features/tags", bulk_pages.TagsPage.as_view(), name="flags-tags"),
     path(FLAG, flags.FlagPage.as_view(), name="flag"),
+    path(f"{FLAG}insights/", insights_page.InsightsPage.as_view(), name="flag-insights"),
     path(f"{FLAG}edit", form_pages.EditFlagPage.as_view(), name="flag-edit"),
     drafting_path(f"{FLAG}switch", toggle_pages.ToggleFlag, name="flag-toggle"),
     path(f"{FLAG}favorite", action_pages.Favorite.as_view(), name="flag-favorite"),

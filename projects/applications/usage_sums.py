@@ -9,7 +9,7 @@ from django.db import connection
 from flagadmin.core.db.transactions import transactional
 from projects.applications.usage_report import HOURS_KEPT
 
-DAYS_KEPT = timedelta(days=31)
+DAYS_KEPT = timedelta(days=91)
 LATE_HOURS = 3
 """Hours that began this long before the last total are added up again, because reports arrive late."""
 

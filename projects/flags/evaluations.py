@@ -88,14 +88,14 @@ def evaluations_by_hour(
 
 
 def evaluations_by_day(
-    flag_id: int, environments: Sequence[str], *, now: datetime | None = None
+    flag_id: int, environments: Sequence[str], *, days: int = DAYS, now: datetime | None = None
 ) -> dict[str, Evaluations]:
-    """The last 30 days (UTC), today included, of a flag in each of these environments. One query."""
+    """The last days (UTC), today included, of a flag in each of these environments. One query."""
     today = datetime.combine((now or timezone.now()).astimezone(UTC).date(), time(), UTC)
-    days = [today - timedelta(days=back) for back in reversed(range(DAYS))]
+    times = [today - timedelta(days=back) for back in reversed(range(days))]
     names = list(environments)
-    rows = _rows(_BY_DAY, flag_id, names, days[0], flag_id, names, days[0].date())
-    return _fill(environments, days, rows)
+    rows = _rows(_BY_DAY, flag_id, names, times[0], flag_id, names, times[0].date())
+    return _fill(environments, times, rows)
 
 
 def _fill(

@@ -105,7 +105,7 @@ class UsageHour(models.Model):
 class UsageDay(models.Model):
     """All applications' counts for a flag in an environment on one day (UTC).
 
-    Hours are added to their day when they are deleted, so the last two days are incomplete here. Kept for 31
+    Hours are added to their day when they are deleted, so the last two days are incomplete here. Kept for 91
     days.
     """
 

@@ -50,6 +50,8 @@ PAGES = [
     "/search/?q=check",
     "/search/?q=check&kind=flags",
     "/flags/",
+    "/projects/checkout/features/checkout-redesign/insights/",
+    "/projects/checkout/features/checkout-redesign/insights/?period=90d",
     "/flags/?rollout=differs&sort=-in-production",
     "/flags/archive?name=checkout-redesign&name=portal-read-only",
     "/flags/switch?environment=production&enabled=off&name=checkout-redesign&name=portal-read-only",

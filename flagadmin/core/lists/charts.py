@@ -83,6 +83,68 @@ def _height(number: int, most: int) -> float:
     return max(SMALLEST, number / most * SPARK_HEIGHT) if number else 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class Column:
+    """The evaluations of an hour or day in a timeline. Positions are percentages; a height of 0 is not drawn."""
+
+    count: Counted
+    x: str
+    width: str
+    yes_y: str
+    yes_height: str
+    no_y: str
+    no_height: str
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """Bars with axes. ``levels``: (y, number) of lines; ``ticks``: (x, anchor, time) below; ``marks``: (x, text)."""
+
+    columns: Sequence[Column]
+    levels: Sequence[tuple[str, int]]
+    ticks: Sequence[tuple[str, str, datetime]]
+    marks: Sequence[tuple[str, str]]
+
+    @property
+    def counts(self) -> Sequence[Counted]:
+        return [column.count for column in self.columns]
+
+
+TICKS = 6  # below a timeline, at most
+
+
+def timeline(counts: Sequence[Counted], end: datetime, changes: Iterable[tuple[datetime, str]]) -> Timeline:
+    """The counts, oldest first, up to ``end``, with a mark at each of the changes (time, text) among them."""
+    start, span = counts[0].at, end - counts[0].at
+    top = _round_up(max(count.yes + count.no for count in counts))
+    step = 100 / len(counts)
+    every = -(-len(counts) // TICKS)
+    return Timeline(
+        columns=[_column(count, index * step, step, top) for index, count in enumerate(counts)],
+        levels=[(f"{100 - level / top * 100:.4g}%", level) for level in dict.fromkeys((top, top // 2, 0))],
+        ticks=[
+            (f"{index * step:.4g}%", "start" if not index else "middle", count.at)
+            for index, count in enumerate(counts)
+            if index % every == 0
+        ],
+        marks=[(f"{(at - start) / span * 100:.2f}%", text) for at, text in changes if start <= at <= end],
+    )
+
+
+def _column(count: Counted, x: float, step: float, top: int) -> Column:
+    yes, no = count.yes / top * 100, count.no / top * 100
+    sizes = (x + step * 0.1, step * 0.8, 100 - yes, yes, 100 - yes - no, no)
+    return Column(count, *(f"{size:.4g}%" if size else "" for size in sizes))
+
+
+def _round_up(number: int) -> int:
+    """1, 2 or 5 with zeros, and at least 2: the top of an axis."""
+    top = 2
+    while top < number:
+        top = top * 5 // 2 if str(top).startswith("2") else top * 2
+    return top
+
+
 # Shares -----------------------------------------------------------------------------------------------------
 
 

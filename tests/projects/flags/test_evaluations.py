@@ -110,7 +110,7 @@ def test_a_day_keeps_as_many_variants_as_an_hour(cart: Flag, settings) -> None:
     assert UsageDay.objects.get().variants == {"common": 2, "usual": 3}
 
 
-def test_days_go_after_a_month_and_with_their_flag_and_environment(cart: Flag) -> None:
+def test_days_go_after_90_days_and_with_their_flag_and_environment(cart: Flag) -> None:
     other = make_flag("other")
     for flag in ("cart", "other"):
         report(flag, NOW - 3 * DAY, yes=1)
@@ -124,7 +124,7 @@ def test_days_go_after_a_month_and_with_their_flag_and_environment(cart: Flag) -
     Environment.objects.get(name="production").projects.clear()
     Environment.objects.filter(name="production").delete()
     assert UsageDay.objects.count() == 1
-    clean_usage(now=NOW + 29 * DAY)
+    clean_usage(now=NOW + 89 * DAY)
     assert UsageDay.objects.count() == 0
 
 
