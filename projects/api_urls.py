@@ -46,6 +46,7 @@ from projects.members.api import (
 )
 from projects.projects.api import FlagFavoriteViewSet, ProjectFavoriteViewSet, ProjectViewSet
 from projects.projects.personal_dashboard_api import PersonalDashboardViewSet
+from projects.reverts.api import RevertEventViewSet
 from projects.segments.api import SegmentViewSet
 from projects.strategies.api import ConstraintViewSet, StrategyViewSet
 from projects.strategies.strategy_types_api import StrategyTypeViewSet
@@ -64,6 +65,7 @@ router.register("context", ContextFieldViewSet)
 router.register("environments", EnvironmentViewSet)
 router.register("event-creators", EventCreatorViewSet)
 router.register("events", EventViewSet)
+router.register("events/<str:event_id>/revert", RevertEventViewSet)
 router.register("feature-types", FlagTypeViewSet)
 router.register("flag-creators", FlagCreatorViewSet)
 router.register("lifecycle/count", StageCountViewSet)

@@ -28,6 +28,7 @@ from projects.members import grant_page, role_page
 from projects.members import pages as members
 from projects.projects import all_flags_page, default_strategy_page, detail_page, settings_pages
 from projects.projects import pages as projects
+from projects.reverts import pages as reverts
 from projects.segments import edit_page as segment_edit
 from projects.segments import pages as segments
 from projects.strategies import pages as strategies
@@ -107,6 +108,7 @@ urlpatterns = [
     path("context-fields/<str:name>/", context_fields.EditContextField.as_view(), name="context-field"),
     path("context-fields/<str:name>/delete", context_fields.DeleteContextField.as_view(), name="context-field-delete"),
 
+    drafting_path("activity/<int:event_id>/revert", reverts.RevertChange, name="change-revert"),
     path("strategy-types/", strategy_types.StrategyTypesPage.as_view(), name="strategy-types"),
     path("strategy-types/new", strategy_types.NewStrategyType.as_view(), name="strategy-type-new"),
     path("strategy-types/<str:name>/", strategy_types.EditStrategyType.as_view(), name="strategy-type"),

@@ -25,6 +25,7 @@ from projects.history.changes import (
 )
 from projects.history.queries import EventFilter, narrow_events, readable_events
 from projects.models import Environment, Project
+from projects.reverts.offers import with_reverts
 
 # The prefixes of the event types that each option of the "Kind" filter selects.
 KINDS = {
@@ -98,7 +99,7 @@ class ActivityPage(ListPage):
         if CHANGE in self.request.GET:
             shown = change_page(listing.all_rows, caller=self.caller, size=1).changes
             kwargs |= {
-                "change": next(iter(shown), None),
+                "change": next(iter(self.with_reverts(shown)), None),
                 "change_rows": with_versions(event_rows(listing.rows), listing.all_rows),
                 "whom_url": comparison_url(listing.all_rows),
                 "every_url": listing.url(**{CHANGE: None}),
@@ -107,7 +108,7 @@ class ActivityPage(ListPage):
         else:
             page = change_page(listing.all_rows, caller=self.caller, before=self.cursor(), size=PER_PAGE)
         return super().get_context_data(
-            days=self.days(page.changes),
+            days=self.days(self.with_reverts(page.changes)),
             older_url=listing.url(**{CURSOR: str(page.next)}) if page.next else "",
             newest_url=listing.url(**{CURSOR: None}) if self.cursor() else "",
             number=count_text(listing.all_rows),
@@ -133,6 +134,9 @@ class ActivityPage(ListPage):
             if name not in ("q", CURSOR, "format", SPREADSHEET)
             for text in values
         ]
+
+    def with_reverts(self, changes: Sequence[GroupedChange]) -> list[GroupedChange]:
+        return with_reverts(changes, back=self.request.get_full_path(), caller=self.caller)
 
     def cursor(self) -> int | None:
         text = self.request.GET.get(CURSOR, "")

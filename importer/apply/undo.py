@@ -1,17 +1,20 @@
 """Undoes an import if nothing that it wrote has changed since."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from uuid import UUID
 
 from django.db import connection
 from django.utils import timezone
 
 from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.audit.record import Event, copy_all
 from flagadmin.core.change_checks.comments import check_comment
-from flagadmin.core.db.transactions import transactional
+from flagadmin.core.db.transactions import consistent_reads, transactional
 from flagadmin.core.errors import Conflict, NotFound, choices
 from groups.access import Caller
+from groups.models import User
 from groups.permissions import Permission
 from importer.apply import rows
 from importer.apply.digests import digest
@@ -27,6 +30,8 @@ from projects.access import access_project_for_update
 from projects.flags.bulk_delete import check_no_children, remove_flags
 from projects.flags.dependency_rules import FlagState, ProposedDependency, dependency_problems
 from projects.flags.limits import check_room
+from projects.history.changes import change_of
+from projects.history.queries import readable_events
 from projects.models import Flag
 from projects.strategies.known_names import load_known_names
 
@@ -61,18 +66,65 @@ def undo_import(run_id: UUID, *, caller: Caller) -> ImportRun:
         raise Conflict(
             f"This {run.noun} is {run.get_state_display().lower()}. Only a completed one can be undone."
         )
-    stored = read_flags(list(run.after), project=run.project, environment=run.environment)
-    _check_unchanged(run, stored)
-    plans = [_plan_restored(stored[name], run) for name in run.after]
-    _check_permissions(plans, run, caller)
-    _check_references(plans, run.project)
-    _check_parents(plans, run.project, caller)
+    plans = _checked_plans(run, caller)
     check_room(project, sum(_becomes(plan, archived=False) for plan in plans))
     check_comment([Event(type=EventType.IMPORT_UNDONE, project=run.project, environment=run.environment)])
     _write(plans, run, caller, list(undo_saved_contexts(run.saved_contexts, caller)))
     run.state = ImportRun.State.UNDONE
     run.save(update_fields=["state"])
     return run
+
+
+@dataclass(frozen=True, slots=True)
+class Undoing:
+    """What undoing an import does, or has done: the names of flags. ``event`` and ``actor``: of what has been done."""
+
+    restored: Sequence[str]
+    deleted: Sequence[str]
+    archived: Sequence[str]
+    event: AuditEvent | None = None
+    actor: str = ""
+
+
+@consistent_reads()
+def plan_undo(run: ImportRun, *, caller: Caller) -> Undoing:
+    """Raises what undoing the completed import would raise; whether saved contexts have changed is not looked at."""
+    plans = _checked_plans(run, caller)
+    untouched = _find_untouched(plans, run)
+    created = [plan for plan in plans if plan.name not in run.before and plan.stored]
+    return Undoing(
+        [plan.name for plan in plans if plan.name in run.before],
+        [plan.name for plan in created if plan.stored and plan.stored.id in untouched],
+        [plan.name for plan in created if plan.stored and plan.stored.id not in untouched],
+    )
+
+
+def find_undoing(run: ImportRun, *, caller: Caller) -> Undoing | None:
+    """What undoing the import has done. None if the caller may not read that."""
+    undone = EventType.PROMOTION_UNDONE if run.promoted_from else EventType.IMPORT_UNDONE
+    events = readable_events(caller).filter(project=run.project, type=undone.value)
+    event = events.filter(feature=None, after__import=str(run.id)).newest_first().first()
+    if event is None:
+        return None
+    flags: dict[str, list[str]] = {}
+    change = change_of(event, caller=caller).exclude(feature=None)
+    for kind, flag in change.order_by("feature").values_list("type", "feature"):
+        flags.setdefault(kind, []).append(str(flag))
+    deleted = flags.pop(EventType.FEATURE_DELETED.value, [])
+    archived = [name for name in flags.pop(EventType.FEATURE_ARCHIVED.value, []) if name not in run.before]
+    restored = sorted({*run.before} - {*deleted, *archived})
+    person = event.actor_id and User.objects.filter(pk=event.actor_id).first()
+    return Undoing(restored, deleted, archived, event, person.display_name if person else event.actor_name)
+
+
+def _checked_plans(run: ImportRun, caller: Caller) -> list[FlagPlan]:
+    stored = read_flags(list(run.after), project=run.project, environment=run.environment)
+    _check_unchanged(run, stored)
+    plans = [_plan_restored(stored[name], run) for name in run.after]
+    _check_permissions(plans, run, caller)
+    _check_references(plans, run.project)
+    _check_parents(plans, run.project, caller)
+    return plans
 
 
 def _check_unchanged(run: ImportRun, stored: dict[str, StoredFlag]) -> None:

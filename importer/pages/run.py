@@ -15,7 +15,7 @@ from flagadmin.core.errors import AppError, NotFound
 from flagadmin.core.lists.pages import csv_response, curl_for
 from groups.console import ConsolePage, Crumbs
 from groups.permissions import Permission
-from importer.apply.undo import undo_import
+from importer.apply.undo import find_undoing, plan_undo, undo_import
 from importer.isolation import run_isolated
 from importer.models import ImportRun
 from importer.pages.flag_rows import FlagRow, csv_rows, listing_of
@@ -32,6 +32,8 @@ from projects.projects.required_comments import requires_comment
 State = ImportRun.State
 PART_NAMES = {STRATEGIES: "Strategies", VARIANTS: "Variants", ENABLED: "On or off"}
 NAMED_IN_CURL = 3
+MAX_PLANNED = 2000
+"""Flags of an import whose page looks up what undoing it would do."""
 
 
 class RunPage(ConsolePage):
@@ -98,7 +100,7 @@ class RunPage(ConsolePage):
             undoable=written > 0 or bool(self.run.saved_contexts),
             parts=list(self.copied_parts()) if is_pending and self.run.promoted_from else (),
             progress=run_document(self.run),
-            may_undo=may_undo,
+            **self.undoing(may_undo and (written > 0 or bool(self.run.saved_contexts))),
             listing=self.listing,
             rows=[
                 FlagRow(report, self.run, may_restore=is_pending and may_update)
@@ -116,6 +118,19 @@ class RunPage(ConsolePage):
         """What a promotion can copy: its key, its name, and whether it is copied."""
         copied = promotion_of(self.run).parts
         return ((part, label, part in copied) for part, label in PART_NAMES.items())
+
+    def undoing(self, may_undo: bool) -> dict[str, Any]:
+        """What undoing would do, why it is not possible, or what it has done."""
+        if self.run.state == State.UNDONE:
+            return {"undone": find_undoing(self.run, caller=self.caller)}
+        if self.run.state != State.DONE or not may_undo:
+            return {"may_undo": False}
+        if sum(self.run.counts.get(key, 0) for key in ("create", "change")) > MAX_PLANNED:
+            return {"may_undo": True}
+        try:
+            return {"may_undo": True, "undo": plan_undo(self.run, caller=self.caller)}
+        except AppError as error:
+            return {"may_undo": False, "undo_refusal": error.message}
 
     def curl(self) -> str:
         if self.run.state != State.PENDING:

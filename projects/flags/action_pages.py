@@ -11,7 +11,7 @@ from groups.console import Crumbs
 from groups.permissions import Permission
 from playground.engine.definitions import StrategyDefinition
 from projects.access import access_flag
-from projects.console import ActionPage, flag_crumbs, flag_url
+from projects.console import flag_crumbs, flag_url
 from projects.drafting import DraftingPage
 from projects.drafts import Draft, FlagEdit, find_enabled_places, read_strategies
 from projects.flags.actions import update_flag
@@ -24,11 +24,12 @@ from projects.flags.toggle import project_environment
 from projects.models import Environment, Flag, Segment
 from projects.projects.favorites import set_flag_favorite
 from projects.projects.required_comments import requires_comment
+from projects.reverts.undo import UndoableAction
 from projects.strategies.actions import order_problems, order_strategies
 from projects.strategies.sentences import strategy_summary
 
 
-class FlagAction(ActionPage):
+class FlagAction(UndoableAction):
     """An action on the flag named in the URL."""
 
     @property

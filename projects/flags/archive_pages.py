@@ -10,7 +10,6 @@ from datetime import timedelta
 from hashlib import sha256
 from typing import Any
 
-from django.contrib import messages
 from django.db.models import Count, F
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.utils import timezone
@@ -19,7 +18,7 @@ from flagadmin.core.errors import AppError, Conflict, choices
 from flagadmin.core.lists.pages import curl_for
 from groups.console import ConfirmPage
 from projects.access import access_project
-from projects.console import ActionPage, api_path, project_url
+from projects.console import api_path, project_url
 from projects.drafting import DraftingPage
 from projects.drafts import Draft, FlagEdit, find_enabled_places
 from projects.flags.archive import archive_flags_of_projects, delete_flags, revive_flags
@@ -30,6 +29,7 @@ from projects.flags.selected_flags_page import SelectedFlags, count_flags, names
 from projects.flags.usage import FlagUser, users_of
 from projects.models import Dependency, Flag, FlagEnvironment
 from projects.projects.required_comments import requires_comment
+from projects.reverts.undo import UndoableAction, tell_done
 
 MAX_LISTED = 20  # flags listed individually
 RECENT = timedelta(days=7)  # what was evaluated this recently is in use
@@ -149,7 +149,7 @@ class ArchivePage(DraftingPage, SelectedFlags):
         if "dependants" in self.request.POST:
             selected += [row.flag for row in self.dependants(flags) if self.may_archive(row.flag)]
         done = archive_flags_of_projects(names_by_project(selected), caller=self.caller)
-        messages.success(self.request, f"Archived {count_flags([flag.name for flag in done])}.")
+        tell_done(self.request, f"Archived {count_flags([flag.name for flag in done])}.", caller=self.caller)
         return HttpResponseRedirect(self.back())
 
     def curl(self) -> str:
@@ -201,7 +201,7 @@ class DeletePage(SelectedFlags, ConfirmPage):
         return curl_for(self.request, "POST", address, {"features": self.names})
 
 
-class ReviveFlags(ActionPage):
+class ReviveFlags(UndoableAction):
     def act(self) -> str:
         project = access_project(self.caller, self.kwargs["project_id"])
         scope = project_scope(project, archived=True)

@@ -6,14 +6,12 @@ from urllib.parse import quote
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
-from django.template.loader import render_to_string
-from django.urls import reverse
 
 from flagadmin.core.errors import AppError
 from flagadmin.core.lists.pages import curl_for
 from groups.permissions import Permission
 from projects.access import change_in_each_project
-from projects.console import ActionPage, api_path, project_url
+from projects.console import api_path
 from projects.drafting import DraftingPage
 from projects.drafts import FlagEdit
 from projects.flags.actions import set_stale
@@ -30,8 +28,8 @@ from projects.flags.toggle import project_environment
 from projects.flags.usage import users_of
 from projects.models import Environment, Flag, FlagTag, TagType
 from projects.projects.required_comments import requires_comment
+from projects.reverts.undo import UndoableAction, tell_done
 
-MAX_UNDONE = 100  # flags in the form of an Undo button
 DEFAULT_ADDED = "On with the default strategy, which is added"
 
 
@@ -93,9 +91,8 @@ class TogglePage(DraftingPage, SelectedFlags):
             names = [flag.name for flag in flags]
             messages.info(self.request, f"{self.these(names)} already {self.turned} in {self.environment}.")
             return
-        undo = {"environment": self.environment, "enabled": "off" if self.turned == "on" else "on"}
         told = f"Turned {self.turned} {count_flags(changed)} in {self.environment}."
-        tell(self, told, "flags-toggle", changed, {**undo, "confirmed": "yes", "next": self.back()})
+        tell_done(self.request, told, caller=self.caller)
 
     def these(self, names: Sequence[str]) -> str:
         return f"{names[0]} is" if len(names) == 1 else f"These {len(names):,} flags are"
@@ -183,7 +180,7 @@ class TagsPage(SelectedFlags):
         done = change_in_each_project(names_by_project(flags), change_tags, caller=self.caller)
         verb, joint = ("Removed", "from") if removes else ("Added", "to")
         count = count_flags([flag.name for flag in done])
-        messages.success(self.request, f"{verb} the tag {':'.join(tag)} {joint} {count}.")
+        tell_done(self.request, f"{verb} the tag {':'.join(tag)} {joint} {count}.", caller=self.caller)
 
     def show(self, flags: Sequence[Flag], *, status: int = 200, **more: Any) -> HttpResponseBase:
         self.names = [flag.name for flag in flags]
@@ -211,7 +208,7 @@ class TagsPage(SelectedFlags):
         return curl_for(self.request, "PUT", f"{api_path(self.project_id)}/tags", body)
 
 
-class Stale(SelectedFlags, ActionPage):
+class Stale(SelectedFlags, UndoableAction):
     """Marks the flags as stale, or as not stale. Asks first if the caller may change only some of them."""
 
     http_method_names = ["post"]
@@ -239,19 +236,4 @@ class Stale(SelectedFlags, ActionPage):
             return set_stale(project_id, names, self.stale, caller=self.caller)
 
         changed = change_in_each_project(self.selected, mark, caller=self.caller)
-        self.changed = [flag.name for flag in changed]
-        self.undo = {"stale": "no" if self.stale else "yes", "next": self.address()}
-        return f"Marked {count_flags(self.changed)} as {self.marked}." if changed else ""
-
-    def tell(self, done: str) -> None:
-        if done:
-            tell(self, done, "flags-stale", self.changed, self.undo)
-
-
-def tell(page: SelectedFlags, done: str, url_name: str, names: Sequence[str], undo: dict[str, str]) -> None:
-    """Adds a message with an Undo button, or without one if it concerns very many flags."""
-    if len(names) <= MAX_UNDONE:
-        url = project_url(page.project_id, url_name) if page.project_id else reverse(f"all-{url_name}")
-        context = {"done": done, "url": url, "names": names, "undo": undo}
-        done = render_to_string("flags/undo.html", context, page.request)
-    messages.success(page.request, done)
+        return f"Marked {count_flags([flag.name for flag in changed])} as {self.marked}." if changed else ""

@@ -19,6 +19,7 @@ from projects.history.descriptions import Part
 from projects.history.past import just_before
 from projects.history.queries import readable_events
 from projects.models import Flag
+from projects.reverts.offers import with_reverts
 
 SHOWN = 6
 MAX_OWN = 200  # events read to find the flag's own in the changes of a page
@@ -61,7 +62,8 @@ def flag_history(
         chosen = ""
     events = everywhere.filter(environment=chosen) if chosen else everywhere
     page = change_page(events, caller=caller, before=before, size=SHOWN)
-    changes = page.changes
+    back = flag_url(flag.project_id, flag.name)
+    changes = with_reverts(page.changes, back=back, flag=flag.name, caller=caller)
     query = {"project": flag.project_id, "flag": flag.name} | ({"environment": chosen} if chosen else {})
     kept = {"history": chosen} if chosen else {}
     versions = _versions(flag, changes, everywhere, chosen, environments, caller=caller)

@@ -21,6 +21,7 @@ from projects.flags.links import access_link, update_link
 from projects.flags.queries import link_document, metadata_document
 from projects.history.queries import readable_events
 from projects.models import Environment, FlagType, Project, TagType
+from projects.reverts.undo import tell_done
 
 
 class MetadataForm(forms.Form):
@@ -172,7 +173,7 @@ class EditFlagPage(EditPage):
         changes = form.cleaned_data | {"description": form.cleaned_data["description"] or None}
         place, expected = (self.kwargs["project_id"], self.kwargs["name"]), self.version.expected
         flag = update_flag(*place, changes, expected=expected, caller=self.caller)
-        messages.success(self.request, f"Changed flag {flag.name}.")
+        tell_done(self.request, f"Changed flag {flag.name}.", caller=self.caller)
         return flag_url(flag.project_id, flag.name)
 
     def get_title(self) -> str:

@@ -48,8 +48,18 @@ def revert_flag(
     plan = plan_revert(flag, target, lock=True, caller=caller)
     _check_unchanged(expected, plan.before)
     chosen = [planned for planned in plan.parts if choice.includes(planned.part)]
-    _check_permissions(chosen, project_id)
-    _check_restorable(chosen, name)
+    return restore(flag, plan.before, chosen, subject=moment_text(target.at), caller=caller)
+
+
+def restore(
+    flag: Flag, before: Document, chosen: Sequence[PlannedPart], *, subject: str | None, caller: Caller
+) -> list[FlagPart]:
+    """Writes these parts of a locked flag, whose present version is ``before``, with one event.
+
+    ``subject`` is when the flag was so, None for what takes back one change. Raises NoAccess, Conflict.
+    """
+    _check_permissions(chosen, flag.project_id)
+    _check_restorable(chosen, flag.name)
     parts = [planned.part for planned in chosen]
     if not parts:
         return []
@@ -58,11 +68,11 @@ def revert_flag(
     record(
         Event(
             type=EventType.FEATURE_REVERTED,
-            project=project_id,
-            feature=name,
-            subject=moment_text(target.at),
-            before=plan.before,
-            after=restore_parts(plan.before, parts),
+            project=flag.project_id,
+            feature=flag.name,
+            subject=subject,
+            before=before,
+            after=restore_parts(before, parts),
         ),
         actor=caller,
     )

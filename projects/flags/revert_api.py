@@ -17,7 +17,6 @@ from projects.flags.revert import revert_flag
 from projects.flags.revert_plan import (
     PERMISSIONS,
     Choice,
-    PlannedPart,
     Target,
     check_environments,
     find_target,
@@ -25,10 +24,10 @@ from projects.flags.revert_plan import (
     plan_revert,
 )
 from projects.flags.serializers import FlagRecord
-from projects.history.flag_parts import DEPENDENCIES, DETAILS, ENVIRONMENT
 from projects.history.past import is_in_future
 from projects.history.versions import present_version
 from projects.models import Segment
+from projects.reverts.serializers import PartRecord, part_record
 from projects.serializers import StrictSerializer
 from projects.viewsets import OnFlagViewSet
 
@@ -71,20 +70,6 @@ class RevertBody(VersionQuery):
     details = serializers.BooleanField(
         default=True, help_text="Revert description, type, stale and impression data."
     )
-
-
-class ProblemRecord(serializers.Serializer):
-    path = serializers.CharField()
-    message = serializers.CharField()
-
-
-class PartRecord(serializers.Serializer):
-    part = serializers.ChoiceField([ENVIRONMENT, DEPENDENCIES, DETAILS])
-    environment = serializers.CharField(allow_null=True)
-    changes = ListOf(child=serializers.CharField(), help_text="What would change, as text.")
-    problems = ProblemRecord(many=True, help_text="What cannot be restored: leave the part out.")
-    notes = ProblemRecord(many=True, help_text="What will not be quite what it was. It prevents nothing.")
-    missingPermissions = ListOf(child=serializers.CharField(), help_text="What the caller lacks.")
 
 
 class RevertPreview(serializers.Serializer):
@@ -160,14 +145,3 @@ class RevertViewSet(ETagMixin, OnFlagViewSet):
 
     def target(self, values: dict[str, Any]) -> Target:
         return find_target(self.caller, self.flag, event=values.get("event"), at=values.get("at"))
-
-
-def part_record(planned: PlannedPart, segments: dict[int, str]) -> dict[str, Any]:
-    return {
-        "part": planned.part.kind,
-        "environment": planned.part.environment or None,
-        "changes": [str(change) for change in planned.part.changes(segments)],
-        "problems": [problem.as_dict() for problem in planned.problems],
-        "notes": [note.as_dict() for note in planned.notes],
-        "missingPermissions": [permission.value for permission in planned.missing],
-    }

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 
 from flagadmin.core.edit_conflicts import fingerprint
@@ -33,6 +32,7 @@ from projects.history.field_changes import FieldChange, part_changes
 from projects.history.flag_parts import DEPENDENCIES, DETAILS, ENVIRONMENT, FlagPart
 from projects.history.queries import readable_events
 from projects.models import Environment, Segment
+from projects.reverts.undo import tell_done
 
 LABELS = {DEPENDENCIES: "Dependencies", DETAILS: "Description and settings"}
 
@@ -90,7 +90,8 @@ class RevertPage(DraftingPage):
             self.find()
             return self.render_to_response(self.get_context_data(refusal=error), status=error.status)
         then = f"{self.flag.name} to its state of {moment_text(self.target.at)}"
-        messages.success(request, f"Reverted {then}." if done else "Nothing was chosen to revert.")
+        text = f"Reverted {then}." if done else "Nothing was chosen to revert."
+        tell_done(request, text, caller=self.caller)
         return HttpResponseRedirect(flag_url(*place))
 
     def is_chosen(self, planned: PlannedPart) -> bool:

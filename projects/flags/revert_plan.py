@@ -1,6 +1,6 @@
 """What reverting a flag to one of its versions would change, what it needs, and what cannot be restored."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -142,7 +142,21 @@ def plan_revert(flag: Flag, target: Target, *, lock: bool = False, caller: Calle
     if then["archived"]:
         raise Conflict(f"{flag.name} was archived on {moment}. Choose a version in which it was active.")
     unused = _unused_then(flag.project_id, target)
-    parts = [_with_ids(part) for part in differing_parts(before, then) if part.environment not in unused]
+    parts = [part for part in differing_parts(before, then) if part.environment not in unused]
+    return plan_parts(flag, before, parts, target, lock=lock, caller=caller)
+
+
+def plan_parts(
+    flag: Flag,
+    before: Document,
+    parts: Iterable[FlagPart],
+    target: Target,
+    *,
+    lock: bool = False,
+    caller: Caller,
+) -> RevertPlan:
+    """What each of these parts needs. ``before`` is the flag's present version."""
+    parts = [_with_ids(part) for part in parts]
     if lock:
         hold_segments({segment for part in parts for segment in part.used_segments()})
     check = _Check(flag, target, caller)

@@ -5,13 +5,12 @@ from urllib.parse import quote, urlencode
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
-from django.template.loader import render_to_string
 
 from flagadmin.core.lists.pages import curl_for
 from groups.console import Crumbs
 from groups.permissions import Permission
 from projects.access import access_flag
-from projects.console import ActionPage, api_path, flag_crumbs, flag_url
+from projects.console import api_path, flag_crumbs, flag_url
 from projects.drafting import DraftingPage
 from projects.drafts import Draft, FlagEdit
 from projects.flags.environments import (
@@ -27,13 +26,14 @@ from projects.flags.toggle import project_environment
 from projects.flags.usage import FlagUser, users_of
 from projects.models import Dependency, Environment, Segment, Strategy
 from projects.projects.required_comments import requires_comment
+from projects.reverts.undo import UndoableAction
 from projects.strategies.sentences import Summary, strategy_summary
 
 MAX_USERS = 5
 MAX_SUMMARIES = 10  # strategies listed individually
 
 
-class ToggleFlag(DraftingPage, ActionPage):
+class ToggleFlag(DraftingPage, UndoableAction):
     """Turns a flag on or off in one environment: directly, or in production after a confirmation page."""
 
     http_method_names = ["get", "post"]
@@ -68,21 +68,11 @@ class ToggleFlag(DraftingPage, ActionPage):
         return f"Turned {self.turned} {name} in {self.environment}."
 
     def tell(self, done: str) -> None:
-        """Adds a success message with an Undo button, unless somebody else was first: it would undo their change.
-
-        HTMX requests get it too, because the part of the page they replace does not show the result.
-        """
-        if not self.changed:
+        """With an Undo button, unless somebody else was first: it would undo their change."""
+        if self.changed:
+            super().tell(done)
+        else:
             messages.info(self.request, done)
-            return
-        undo = {
-            "done": done,
-            "url": flag_url(self.kwargs["project_id"], self.kwargs["name"], "flag-toggle"),
-            "environment": self.environment,
-            "enabled": "off" if self.turned == "on" else "on",
-            "next": self.address(),
-        }
-        messages.success(self.request, render_to_string("flags/toggled.html", undo, self.request))
 
     def back(self) -> str:
         return flag_url(self.kwargs["project_id"], self.kwargs["name"])

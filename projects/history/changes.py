@@ -71,7 +71,7 @@ class GroupedChange:
     ``event`` is its newest event; the ``sentence`` follows the actor's name. ``rows`` are its last
     MAX_EVENTS events in the order in which they happened; ``number`` counts all, up to MAX_COUNTED. An
     import's own event is not among them. ``pills`` are its counts: (text, class of the pill). ``comment`` is
-    why it was made, empty if nobody said.
+    why it was made, empty if nobody said. ``revert_url``: of the page that reverts it, "" where none is offered.
     """
 
     event: AuditEvent
@@ -81,6 +81,7 @@ class GroupedChange:
     number: int
     pills: Sequence[tuple[str, str]]
     comment: Sequence[Part]
+    revert_url: str = ""
 
     @property
     def more(self) -> int:

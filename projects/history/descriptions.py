@@ -73,6 +73,8 @@ _SHARES = ("rollout", "percentage")
 def _template(event: AuditEvent) -> str:
     if event.type == E.FEATURE_STRATEGY_UPDATE and _share_change(event):
         return _SHARE_CHANGED
+    if event.type == E.FEATURE_REVERTED and event.subject is None:
+        return "reverted a change of {feature}"
     return _TEMPLATES.get(event.type) or template_of(event.type)
 
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from django.contrib import messages
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.urls import reverse
@@ -16,6 +15,7 @@ from flagadmin.core.lists.pages import Column, Filter, curl_for
 from groups.console import ConfirmPage, ConsolePage, Crumbs, ListPage
 from groups.permissions import Permission
 from projects.models import Project, Segment
+from projects.reverts.undo import tell_done
 from projects.segments import actions
 from projects.strategies.constraint_forms import (
     MAX_OFFERED,
@@ -167,7 +167,7 @@ class SegmentForm(ConsolePage):
             self.refused(error)
             problems = error.details or [Problem("", error.message)]
             return self.render_to_response(self.get_context_data(problems=problems), status=error.status)
-        messages.success(self.request, f"Saved segment {segment.name}.")
+        tell_done(self.request, f"Saved segment {segment.name}.", caller=self.caller)
         return HttpResponseRedirect(reverse("segments"))
 
     def crumbs(self) -> Crumbs:

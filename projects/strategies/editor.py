@@ -7,7 +7,6 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.functional import cached_property
@@ -22,6 +21,7 @@ from projects.drafting import DraftingPage
 from projects.history.field_changes import FieldChange, strategy_changes
 from projects.models import Environment, Segment, StrategyType
 from projects.projects.required_comments import requires_comment
+from projects.reverts.undo import tell_done
 from projects.strategies.constraint_forms import (
     MAX_OFFERED,
     ConstraintFields,
@@ -100,7 +100,7 @@ class StrategyEditor(DraftingPage):
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         self.find()
         if request.POST.get("do") == "delete":
-            messages.success(request, self.remove())
+            tell_done(request, self.remove(), caller=self.caller)
             return HttpResponseRedirect(self.home)
         self.caller.check_any(self.permissions, project=self.project_id, environment=self.environment)
         self.read()
@@ -146,7 +146,7 @@ class StrategyEditor(DraftingPage):
                     self.check_version()
                     self.asking = "save"
                     return self.render_to_response(self.get_context_data())
-                messages.success(self.request, self.save(document))
+                tell_done(self.request, self.save(document), caller=self.caller)
                 return HttpResponseRedirect(self.back())
             except NotFound:
                 raise

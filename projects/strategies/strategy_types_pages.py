@@ -17,9 +17,9 @@ from flagadmin.core.lists.pages import Column, Filter, curl_for
 from groups.console import Crumbs, EditPage, FormPage, ListPage
 from groups.permissions import Permission
 from playground.engine.strategy_types import STRATEGY_TYPES
-from projects.console import ActionPage
 from projects.history.queries import readable_events
 from projects.models import Strategy, StrategyType
+from projects.reverts.undo import UndoableAction
 from projects.strategies import strategy_types as actions
 from projects.strategies.strategy_type_documents import strategy_type_document
 from projects.strategies.strategy_type_rules import PARAMETER_TYPES
@@ -209,7 +209,7 @@ VERBS: dict[str, tuple[Callable[..., Any], str]] = {
 }
 
 
-class StrategyTypeAction(ActionPage):
+class StrategyTypeAction(UndoableAction):
     verb = ""
 
     def act(self) -> str:

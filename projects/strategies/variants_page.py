@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-from django.contrib import messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 
@@ -26,6 +25,7 @@ from projects.history.field_changes import FieldChange
 from projects.history.queries import readable_events
 from projects.models import Strategy
 from projects.projects.required_comments import requires_comment
+from projects.reverts.undo import tell_done
 from projects.strategies.forms import share_out_weights, sort_problems, stickiness_choices
 from projects.strategies.sentences import variants_sentence
 from projects.strategies.variant_forms import change_variants, in_percent, read_variant_rows, variant_rows
@@ -100,7 +100,8 @@ class VariantsPage(EditConflictMixin, DraftingPage):
         except AppError as error:
             self.problems = in_percent([], self.variants) or [Problem("", error.message)]
             return self.render_to_response(self.get_context_data(), status=error.status)
-        messages.success(self.request, f"Changed the variants of {self.flag.name} in {self.environment}.")
+        done = f"Changed the variants of {self.flag.name} in {self.environment}."
+        tell_done(self.request, done, caller=self.caller)
         return HttpResponseRedirect(self.back)
 
     def needs_confirmation(self) -> bool:

@@ -12,6 +12,7 @@ PAGES = [
     "/",
     "/activity/",
     "/activity/?kind=flags&sort=when",
+    "/activity/{change}/revert",
     "/account/",
     "/account/password/",
     "/account/tokens/new/",
@@ -187,6 +188,7 @@ def filled(address: str) -> str:
         "segment": Segment.objects,
         "saved": SavedContext.objects,
         "link": FlagLink.objects.filter(flag__name="checkout-redesign"),
+        "change": AuditEvent.objects.filter(type="feature-environment-enabled"),
         "version": AuditEvent.objects.filter(feature="checkout-redesign"),
         "strategy": Strategy.objects.filter(flag__name="gift-cards", environment="production"),
     }

@@ -71,7 +71,7 @@ def test_from_faults_to_undo(visit, files, script, check_accessible):
     assert Flag.objects.active().filter(name__in=["fresh", "other"]).count() == 2
 
     page.get_by_role("button", name="Undo this import of 2 flags").click()
-    expect(page.get_by_text("This import was undone")).to_be_visible()
+    expect(page.get_by_text("Undone by ")).to_be_visible()
     assert not Flag.objects.active().filter(name__in=["fresh", "other"]).exists()
 
 

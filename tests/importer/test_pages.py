@@ -6,10 +6,14 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.utils import timezone
 
+from groups.access import Caller
+from groups.models import User
 from importer.models import ImportRun
 from projects.models import Flag, FlagEnvironment
+from projects.projects.favorites import set_flag_favorite
 from tests.importer.console import bring, confirm, export, preview
 from tests.support.cast import make_project
+from tests.support.page_text import page_text
 
 pytestmark = pytest.mark.django_db
 
@@ -35,9 +39,35 @@ def test_undo(browse):
     browser = browse("member")
     address, _ = preview(browser, export("a"))
     confirm(browser, address)
+    assert "Undoing it: Deletes a." in page_text(browser.get(address))
     browser.post(address, {"do": "undo"})
-    assert "This import was undone" in browser.get(address).text
+    page = page_text(browser.get(address))
+    assert "Undone by member, " in page
+    assert "Deleted a." in page
     assert not Flag.objects.exists()
+
+
+def test_undoing_says_which_flags_it_deletes_archives_and_restores(browse):
+    browser = browse("member")
+    address, _ = preview(browser, export("a"))
+    confirm(browser, address)
+    changed = export("a", "b", "c")
+    changed["featureStrategies"][0]["parameters"]["rollout"] = "75"
+    address, _ = preview(browser, changed)
+    confirm(browser, address)
+    set_flag_favorite("shop", "c", True, caller=Caller(user=User.objects.get(username="member")))
+    text = page_text(browser.get(address))
+    assert "Undoing it: restores a. Deletes b. Archives, because it is in use, c." in text
+    browser.post(address, {"do": "undo"})
+    text = page_text(browser.get(address))
+    assert "Restored a. Deleted b. Archived, because it was already in use: c." in text
+
+
+def test_the_result_names_what_was_excluded(browse):
+    browser = browse("member")
+    address, _ = preview(browser, export("a", "b"))
+    confirm(browser, address, "b")
+    assert "Excluded: b" in page_text(browser.get(address))
 
 
 def test_undo_is_refused_once_something_has_changed(browse):

@@ -56,6 +56,7 @@ NO_EDIT = {
     # They archive or delete what they list, or make it what they say.
     *("flags-archive", "project-delete", "flags-toggle", "flags-tags", "flag-move"),
     *("all-flags-archive", "all-flags-toggle", "all-flags-tags"),
+    "change-revert",  # refuses what has been changed since
     "flag-revert",  # compares the flag with what it listed, and lists anew
     # They create or add something.
     *("flag-clone", "person-grant", "service-account-grant", "group-grant"),

@@ -79,6 +79,7 @@ _SENTENCES: dict[str, str] = {
     E.STRATEGY_DEPRECATED: "deprecated strategy type {subject}",
     E.STRATEGY_REACTIVATED: "reactivated strategy type {subject}",
 }
+_REVERTED_CHANGE = "reverted a change of flag {feature}"
 _VERBS = {"created": "created", "updated": "changed", "deleted": "deleted"}
 
 
@@ -98,8 +99,9 @@ def address_of(event: AuditEvent) -> str:
 
 
 def sentence(event: AuditEvent) -> str:
+    takes_back = event.type == E.FEATURE_REVERTED and event.subject is None
     return (
-        template_of(event.type)
+        (_REVERTED_CHANGE if takes_back else template_of(event.type))
         .format(
             project=event.project or "no project",
             environment=event.environment or "every environment",

@@ -10,6 +10,7 @@ from allauth.mfa.models import Authenticator
 from allauth.usersessions.models import UserSession
 from django.utils import timezone
 
+from flagadmin.core.audit.models import AuditEvent
 from groups.models import ApiToken, Group, InviteLink, Role, User
 from groups.permissions import BuiltIn
 from importer.models import ImportRun
@@ -48,6 +49,7 @@ PLACES: tuple[tuple[str, str], ...] = (
     (r"archive/features/$", "project"),
     (r"admin/archive/(revive/)?$", "archived flag"),
     (r"(features|playground/flag|evaluate/flags)/$", "flag"),
+    (r"(events|activity)/<event_id>$", "event"),
     (r"events/$", "flag"),
     (r"segments/strategies/$", "strategy"),
     (r"<\w+>/strategies/$", "strategy"),
@@ -223,6 +225,13 @@ def build(shop: Any) -> dict[str, Any]:
         "import": ImportRun.objects.create(
             project=shop.id, environment="production", state="done", source="api", caller_name="robot"
         ).pk,
+        "event": AuditEvent.objects.create(
+            type="feature-tagged",
+            project=shop.id,
+            feature=flag.name,
+            actor_name="somebody",
+            after={"type": "team", "value": "green"},
+        ).pk,
         "application": Application.objects.create(name="web", folded_name="web", created_at=now).name,
     }
 
@@ -232,8 +241,9 @@ def address(route: Route, world: dict[str, Any]) -> str:
     pattern = _CONVERTERS.sub("<", route.pattern)
     values = {}
     for match in re.finditer(r"<(\w+)>", pattern):
-        before = pattern[: match.start()]
-        kind = next((kind for place, kind in PLACES if re.search(place, before)), None)
+        befores = pattern[: match.end()], pattern[: match.start()]
+        found = (kind for place, kind in PLACES if any(re.search(place, before) for before in befores))
+        kind = next(found, None)
         assert kind, f"{route}: say in PLACES what stands for <{match[1]}>"
         values[match[1]] = world[kind]
     return route.path(values)

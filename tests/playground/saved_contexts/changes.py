@@ -18,6 +18,7 @@ from projects.flags.create_running import create_running_flag
 from projects.flags.revert import revert_flag
 from projects.flags.revert_plan import Target
 from projects.models import Dependency, Segment
+from projects.reverts.actions import revert_change
 from projects.segments.actions import update_segment
 from projects.strategies import actions as strategies
 from tests.playground.saved_contexts.guarded import (
@@ -97,6 +98,13 @@ def reverted() -> Change:
     return lambda: revert_flag("shop", "other", Target(off.created_at, off.pk), caller=WHO)
 
 
+def taken_back() -> Change:
+    environments.disable_flag("shop", "other", "production", caller=WHO)
+    off = AuditEvent.objects.latest("id")
+    persona(expected("other", enabled=False), name="Bea")
+    return lambda: revert_change(off.pk, caller=WHO)
+
+
 def promoted() -> Change:
     """The flag is off in development."""
     promotion = Promotion("shop", "development", "production", ("cart",), frozenset({"enabled"}))
@@ -155,6 +163,7 @@ CHANGES: dict[str, Callable[[], Change]] = {
     ),
     "projects.flags.move.move_flag": moved_away,
     "projects.flags.revert.revert_flag": reverted,
+    "projects.reverts.actions.revert_change": taken_back,
     "projects.segments.actions.update_segment": plain(
         lambda: update_segment(Segment.objects.get().pk, {"constraints": NOBODY}, caller=WHO)
     ),

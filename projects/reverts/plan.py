@@ -1,0 +1,326 @@
+"""What reverting a change would do: which flags and other subjects become what they were, and what prevents it.
+
+A change is what one person did with one request. Taking it back keeps what has been changed since; where the same has
+been changed again, it is refused.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from flagadmin.core.audit.events import EventType as E
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.audit.sentences import sentence
+from flagadmin.core.errors import NotFound, Problem
+from groups.access import Caller, missing
+from groups.permissions import Permission
+from projects.flags.revert_plan import PlannedPart, RevertPlan, Target, moment_text, plan_parts
+from projects.history.changes import change_of
+from projects.history.flag_parts import differing_parts
+from projects.history.past import just_before
+from projects.history.queries import readable_events
+from projects.history.taken_back import TakenBack, versions_around
+from projects.models import Flag, Segment, StrategyType
+from projects.segments.documents import segment_document
+from projects.strategies.strategy_type_documents import strategy_type_document
+
+Document = dict[str, Any]
+MAX_FLAGS = 100
+"""A change of more is not reverted at once."""
+
+_TAGS = (E.FEATURE_TAGGED, E.FEATURE_UNTAGGED)
+_VERSIONS = (
+    E.FEATURE_METADATA_UPDATED, E.FEATURE_STALE_ON, E.FEATURE_STALE_OFF, E.FEATURE_ARCHIVED, E.FEATURE_REVIVED,
+    E.FEATURE_ENVIRONMENT_ENABLED, E.FEATURE_ENVIRONMENT_DISABLED, E.FEATURE_ENVIRONMENT_VARIANTS_UPDATED,
+    E.FEATURE_STRATEGY_ADD, E.FEATURE_STRATEGY_UPDATE, E.FEATURE_STRATEGY_REMOVE, E.FEATURE_STRATEGY_ORDER_CHANGED,
+    E.FEATURE_DEPENDENCY_ADDED, E.FEATURE_DEPENDENCY_REMOVED, E.FEATURE_REVERTED,
+)  # fmt: skip
+_OF_FLAGS = frozenset(kind.value for kind in (*_TAGS, *_VERSIONS))
+_OF_SUBJECTS = frozenset({E.SEGMENT_UPDATED.value, E.STRATEGY_DEPRECATED.value, E.STRATEGY_REACTIVATED.value})
+_BESIDE = frozenset({E.EXPECTATION_OVERRIDDEN.value})  # says something about a change, and is none
+REVERTIBLE = _OF_FLAGS | _OF_SUBJECTS
+
+
+def are_revertible(types: Sequence[str]) -> bool:
+    """Whether a change with events of these types can be reverted, as far as the types tell."""
+    return bool(REVERTIBLE.intersection(types)) and REVERTIBLE.union(_BESIDE).issuperset(types)
+
+
+@dataclass(slots=True)
+class FlagRevert:
+    """One flag. ``archival`` is "archive", "revive" or "". ``problems`` prevent it, ``missing`` are refusals."""
+
+    name: str
+    flag: Flag | None = None
+    archival: str = ""
+    plan: RevertPlan | None = None
+    add_tags: list[tuple[str, str]] = field(default_factory=list)
+    remove_tags: list[tuple[str, str]] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+
+    @property
+    def parts(self) -> Sequence[PlannedPart]:
+        return self.plan.parts if self.plan else ()
+
+    @property
+    def changes_anything(self) -> bool:
+        return bool(self.archival or self.parts or self.add_tags or self.remove_tags)
+
+
+@dataclass(slots=True)
+class SubjectRevert:
+    """A segment or strategy type: the event to take back, and what is stored now."""
+
+    event: AuditEvent
+    name: str
+    now: Document | None = None
+    problems: list[Problem] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+
+    @property
+    def changes_anything(self) -> bool:
+        return self.now is not None and self.now != self.event.before
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePlan:
+    """``event`` is the newest of the change. ``refusal`` says why such a change cannot be reverted at all."""
+
+    event: AuditEvent
+    flags: Sequence[FlagRevert] = ()
+    subjects: Sequence[SubjectRevert] = ()
+    refusal: str = ""
+
+    @property
+    def problems(self) -> list[Problem]:
+        rows: Sequence[FlagRevert | SubjectRevert] = [*self.flags, *self.subjects]
+        parts = [problem for flag in self.flags for part in flag.parts for problem in part.problems]
+        return [*(problem for row in rows for problem in row.problems), *parts]
+
+    @property
+    def missing(self) -> list[str]:
+        rows: Sequence[FlagRevert | SubjectRevert] = [*self.flags, *self.subjects]
+        return list(dict.fromkeys(message for row in rows for message in row.missing))
+
+    @property
+    def changes_anything(self) -> bool:
+        rows: Sequence[FlagRevert | SubjectRevert] = [*self.flags, *self.subjects]
+        return any(row.changes_anything for row in rows)
+
+
+def find_change(caller: Caller, event_id: int, flag: str = "") -> list[AuditEvent]:
+    """The events of the change that an event belongs to, the newest first; only those of a flag if it is named.
+
+    Raises NotFound.
+    """
+    event = readable_events(caller).filter(pk=event_id).first()
+    if event is None:
+        raise NotFound(f"Event {event_id} not found.")
+    events = change_of(event, caller=caller)
+    listed = list((events.filter(feature=flag) if flag else events)[: MAX_FLAGS * 10])
+    if not listed:
+        raise NotFound(f"Flag {flag} is not part of this change.")
+    return listed
+
+
+def plan_change(events: Sequence[AuditEvent], *, lock: bool = False, caller: Caller) -> ChangePlan:
+    """``events`` are those of one change, or of one flag in it, the newest first. A dozen queries for each flag."""
+    newest = events[0]
+    if refusal := _refusal(events):
+        return ChangePlan(newest, refusal=refusal)
+    by_flag: dict[str, list[AuditEvent]] = {}
+    for event in events:
+        if event.feature and event.type in _OF_FLAGS:
+            by_flag.setdefault(event.feature, []).append(event)
+    readable = Flag.objects.readable_by(caller).select_related("project").filter(name__in=by_flag)
+    flags = {flag.name: flag for flag in readable}
+    return ChangePlan(
+        newest,
+        [_plan_flag(name, flags.get(name), by_flag[name], lock, caller) for name in sorted(by_flag)],
+        [_plan_subject(event, caller) for event in events if event.type in _OF_SUBJECTS],
+    )
+
+
+def _refusal(events: Sequence[AuditEvent]) -> str:
+    others = [event for event in events if event.type not in REVERTIBLE | _BESIDE]
+    if any(event.type in (E.FEATURES_IMPORTED, E.FEATURES_PROMOTED) for event in others):
+        return "An import or a promotion is undone on its own page."
+    if others:
+        return f"This change cannot be reverted: it {sentence(others[-1])}."
+    if not any(event.type in REVERTIBLE for event in events):
+        return "There is nothing to revert."
+    if len({event.feature for event in events}) > MAX_FLAGS:
+        return f"A change of more than {MAX_FLAGS} flags cannot be reverted at once. Revert it flag by flag."
+    return ""
+
+
+# Flags ------------------------------------------------------------------------------------------------------
+
+
+def _plan_flag(
+    name: str, flag: Flag | None, events: Sequence[AuditEvent], lock: bool, caller: Caller
+) -> FlagRevert:
+    row = FlagRevert(name, flag)
+    if flag is None or flag.project_id != events[0].project:
+        where = "has been deleted" if flag is None else f"is in project {flag.project_id} now"
+        row.problems.append(Problem(name, f"{name} {where}"))
+        return row
+    _plan_tags(row, events, caller)
+    versions = [event for event in events if event.type not in _TAGS]
+    if versions:
+        _plan_versions(row, flag, versions, lock, caller)
+    return row
+
+
+def _plan_tags(row: FlagRevert, events: Sequence[AuditEvent], caller: Caller) -> None:
+    for event in events:
+        if event.type in _TAGS:
+            document: Any = event.after or event.before
+            tag = (document["type"], document["value"])
+            (row.remove_tags if event.type == E.FEATURE_TAGGED else row.add_tags).append(tag)
+    if row.add_tags or row.remove_tags:
+        _need(row, caller, Permission.UPDATE_FEATURE)
+
+
+def _plan_versions(
+    row: FlagRevert, flag: Flag, events: Sequence[AuditEvent], lock: bool, caller: Caller
+) -> None:
+    first, last = events[-1], events[0]
+    now, after, before = versions_around(flag, first.pk, last.pk)
+    if after is None or before is None:
+        row.problems.append(Problem(row.name, f"{row.name} has been created again since"))
+        return
+    taken_back = TakenBack(now, after, before)
+    conflicts = [f"{words} of {row.name}" for words in dict.fromkeys(taken_back.conflicts)]
+    version = taken_back.version
+    if now["archived"] != version["archived"]:
+        row.archival = "archive" if version["archived"] else "revive"
+        conflicts = conflicts or ([row.name] if now != after else [])
+        _need(row, caller, Permission.DELETE_FEATURE if version["archived"] else Permission.UPDATE_FEATURE)
+    elif now["archived"] and now != version:
+        row.problems.append(Problem(row.name, f"{row.name} is archived"))
+        return
+    row.problems += [_changed_since(row.name, words, last) for words in conflicts]
+    if row.archival == "revive":  # which turns it off everywhere
+        now = {
+            **now,
+            "archived": False,
+            "environments": [{**each, "enabled": False} for each in now["environments"]],
+        }
+    if row.archival != "archive":
+        target = Target(just_before(first.created_at), first.pk - 1)
+        row.plan = plan_parts(flag, now, differing_parts(now, version), target, lock=lock, caller=caller)
+    row.missing += [
+        missing(part.missing[:1], project=flag.project_id, environment=part.part.environment or None).message
+        for part in row.parts
+        if part.missing
+    ]
+
+
+def _changed_since(name: str, words: str, last: AuditEvent) -> Problem:
+    later = AuditEvent.objects.filter(feature=name, pk__gt=last.pk).newest_first().first()
+    by = f", by {later.actor_name} on {moment_text(later.created_at)}" if later else ""
+    return Problem(name, f"{words} has been changed since{by}")
+
+
+def _need(row: FlagRevert, caller: Caller, permission: Permission) -> None:
+    assert row.flag is not None
+    project = row.flag.project_id
+    if not caller.can(permission, project=project):
+        row.missing.append(missing([permission], project=project).message)
+
+
+# Segments and strategy types --------------------------------------------------------------------------------
+
+
+def _plan_subject(event: AuditEvent, caller: Caller) -> SubjectRevert:
+    row = SubjectRevert(event, event.subject or "")
+    row.now = _stored(event, caller)
+    if row.now is None:
+        row.problems.append(Problem(row.name, f"{row.name} has been deleted"))
+    elif row.now not in (event.after, event.before):
+        later = moment_text(event.created_at)
+        row.problems.append(Problem(row.name, f"{row.name} has been changed since {later}"))
+    if not _may_change(event, caller):
+        row.missing.append(missing([_PERMISSIONS[event.type]], project=event.project).message)
+    return row
+
+
+_PERMISSIONS = {
+    E.SEGMENT_UPDATED.value: Permission.UPDATE_SEGMENT,
+    E.STRATEGY_DEPRECATED.value: Permission.UPDATE_STRATEGY,
+    E.STRATEGY_REACTIVATED.value: Permission.UPDATE_STRATEGY,
+}
+
+
+def _stored(event: AuditEvent, caller: Caller) -> Document | None:
+    after: Mapping[str, Any] = event.after or {}
+    if event.type == E.SEGMENT_UPDATED:
+        segment = Segment.objects.readable_by(caller).filter(pk=after["id"]).first()
+        return segment_document(segment) if segment else None
+    kind = StrategyType.objects.filter(pk=event.subject).first()
+    return strategy_type_document(kind) if kind else None
+
+
+def _may_change(event: AuditEvent, caller: Caller) -> bool:
+    own = event.type == E.SEGMENT_UPDATED and event.project
+    return bool(
+        (own and caller.can(Permission.UPDATE_PROJECT_SEGMENT, project=event.project))
+        or caller.can(_PERMISSIONS[event.type])
+    )
+
+
+# Which changes have a button ----------------------------------------------------------------------------------
+
+
+def offered(changes: Mapping[int, Sequence[AuditEvent]], caller: Caller) -> set[int]:
+    """Which of these changes (their events, by any key) pages offer to revert: the details are the preview's to check.
+
+    One query.
+    """
+    names = {event.feature for events in changes.values() for event in events if event.feature}
+    places = set(Flag.objects.filter(name__in=names).values_list("name", "project_id")) if names else set()
+    return {key for key, events in changes.items() if _is_offered(events, places, caller)}
+
+
+def _is_offered(events: Sequence[AuditEvent], places: set[tuple[str, str]], caller: Caller) -> bool:
+    if not are_revertible([event.type for event in events]):
+        return False
+    flags = [event for event in events if event.type in _OF_FLAGS]
+    if any((event.feature, event.project) not in places for event in flags):
+        return False
+    return all(_may_revert(event, caller) for event in events if event.type in REVERTIBLE)
+
+
+_BACK: Mapping[str, Permission] = {
+    E.FEATURE_REVIVED.value: Permission.DELETE_FEATURE,
+    E.FEATURE_ENVIRONMENT_ENABLED.value: Permission.UPDATE_FEATURE_ENVIRONMENT,
+    E.FEATURE_ENVIRONMENT_DISABLED.value: Permission.UPDATE_FEATURE_ENVIRONMENT,
+    E.FEATURE_ENVIRONMENT_VARIANTS_UPDATED.value: Permission.UPDATE_FEATURE_ENVIRONMENT_VARIANTS,
+    E.FEATURE_STRATEGY_ADD.value: Permission.DELETE_FEATURE_STRATEGY,
+    E.FEATURE_STRATEGY_UPDATE.value: Permission.UPDATE_FEATURE_STRATEGY,
+    E.FEATURE_STRATEGY_REMOVE.value: Permission.CREATE_FEATURE_STRATEGY,
+    E.FEATURE_STRATEGY_ORDER_CHANGED.value: Permission.UPDATE_FEATURE_STRATEGY,
+    E.FEATURE_DEPENDENCY_ADDED.value: Permission.UPDATE_FEATURE_DEPENDENCY,
+    E.FEATURE_DEPENDENCY_REMOVED.value: Permission.UPDATE_FEATURE_DEPENDENCY,
+}
+"""What taking back an event of this type needs; for all others of flags, it is to update the flag."""
+
+
+def _may_revert(event: AuditEvent, caller: Caller) -> bool:
+    if event.type in _OF_SUBJECTS:
+        return _may_change(event, caller)
+    permission = _BACK.get(event.type, Permission.UPDATE_FEATURE)
+    return caller.can(permission, project=event.project, environment=event.environment)
+
+
+def moment_before(events: Sequence[AuditEvent]) -> datetime:
+    """The last moment at which the change had not been made."""
+    return just_before(events[-1].created_at)
+
+
+def problem_texts(plan: ChangePlan) -> Iterator[str]:
+    for problem in plan.problems:
+        yield f"{problem.message[:1].upper()}{problem.message[1:]}."

@@ -1,0 +1,96 @@
+"""Bodies of reverts: of a flag to one of its versions, and of a change."""
+
+from typing import Any
+
+from rest_framework import serializers
+
+from flagadmin.core.http.fields import ListOf
+from projects.flags.revert_plan import PlannedPart
+from projects.history.flag_parts import DEPENDENCIES, DETAILS, ENVIRONMENT
+from projects.models import Segment
+from projects.reverts.plan import ChangePlan
+from projects.serializers import StrictSerializer
+
+FLAG = "Only what the change did to this flag. By default all flags of the change."
+
+
+class RevertEventQuery(StrictSerializer):
+    feature = serializers.CharField(required=False, default="", max_length=255, help_text=FLAG)
+
+
+class ProblemRecord(serializers.Serializer):
+    path = serializers.CharField()
+    message = serializers.CharField()
+
+
+class PartRecord(serializers.Serializer):
+    part = serializers.ChoiceField([ENVIRONMENT, DEPENDENCIES, DETAILS])
+    environment = serializers.CharField(allow_null=True)
+    changes = ListOf(child=serializers.CharField(), help_text="What would change, as text.")
+    problems = ProblemRecord(many=True, help_text="What cannot be restored: leave the part out.")
+    notes = ProblemRecord(many=True, help_text="What will not be quite what it was. It prevents nothing.")
+    missingPermissions = ListOf(child=serializers.CharField(), help_text="What the caller lacks.")
+
+
+class FlagRevertRecord(serializers.Serializer):
+    feature = serializers.CharField()
+    project = serializers.CharField(allow_null=True)
+    archival = serializers.ChoiceField(
+        ["archive", "revive"], allow_null=True, help_text="Whether it would be archived or revived."
+    )
+    parts = PartRecord(many=True)
+    addedTags = serializers.ListField(child=serializers.CharField())
+    removedTags = serializers.ListField(child=serializers.CharField())
+
+
+class ChangeRevert(serializers.Serializer):
+    """What reverting a change would do, or has done."""
+
+    event = serializers.IntegerField(help_text="The newest event of the change.")
+    features = FlagRevertRecord(many=True)
+    subjects = serializers.ListField(
+        child=serializers.CharField(), help_text="Segments and strategy types that become what they were."
+    )
+    problems = ProblemRecord(many=True, help_text="What prevents it, such as a later change of the same.")
+    refusal = serializers.CharField(
+        allow_null=True, help_text="Why no such change can be reverted, such as a deletion."
+    )
+    missing = serializers.ListField(
+        child=serializers.CharField(), help_text="The permissions that the caller lacks, as sentences."
+    )
+
+
+def part_record(planned: PlannedPart, segments: dict[int, str]) -> dict[str, Any]:
+    return {
+        "part": planned.part.kind,
+        "environment": planned.part.environment or None,
+        "changes": [str(change) for change in planned.part.changes(segments)],
+        "problems": [problem.as_dict() for problem in planned.problems],
+        "notes": [note.as_dict() for note in planned.notes],
+        "missingPermissions": [permission.value for permission in planned.missing],
+    }
+
+
+def change_record(plan: ChangePlan) -> dict[str, Any]:
+    used = {
+        segment for row in plan.flags for planned in row.parts for segment in planned.part.used_segments()
+    }
+    segments = dict(Segment.objects.filter(pk__in=used).values_list("pk", "name"))
+    return {
+        "event": plan.event.pk,
+        "features": [
+            {
+                "feature": row.name,
+                "project": row.flag and row.flag.project_id,
+                "archival": row.archival or None,
+                "parts": [part_record(part, segments) for part in row.parts],
+                "addedTags": [":".join(tag) for tag in row.add_tags],
+                "removedTags": [":".join(tag) for tag in row.remove_tags],
+            }
+            for row in plan.flags
+        ],
+        "subjects": [row.name for row in plan.subjects if row.changes_anything],
+        "problems": [problem.as_dict() for problem in plan.problems],
+        "refusal": plan.refusal or None,
+        "missing": plan.missing,
+    }
