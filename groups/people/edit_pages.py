@@ -123,9 +123,7 @@ def describe_first_login() -> str:
 def describe_link(request: HttpRequest, user: User, link: str, *, back: str) -> dict[str, str]:
     """The template variables of the page that shows a one-time link."""
     hours = int(INVITE_LIFETIME.total_seconds() // 3600)
-    lead = (
-        f"Pass it on to {user.display_name}. It works once, for {hours} hours, and leads to a new password."
-    )
+    lead = f"Send this link to {user.display_name}. It lets them set a password, once, within {hours} hours."
     return {"title": f"Link for {user}", "secret": absolute_url(request, link), "back": back, "lead": lead}
 
 

@@ -164,7 +164,7 @@ class ConfirmIdentityPage(OwnPage, FormPage):
     """
 
     template_name = "second_factor/confirm.html"
-    title = "Confirm that it is you"
+    title = "Confirm it's you"
     form_class = ConfirmForm
 
     def get_form(self, form_class: type[forms.BaseForm] | None = None) -> forms.BaseForm:

@@ -14,7 +14,7 @@ from groups.second_factor.pages import ShowsCodesOnce, TwoStepPage
 
 
 class NameForm(forms.Form):
-    name = forms.CharField(max_length=100, help_text="To tell your passkeys apart: where it is kept.")
+    name = forms.CharField(max_length=100, help_text="For example: Work laptop")
 
 
 class NewPasskeyForm(NameForm):

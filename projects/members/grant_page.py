@@ -45,9 +45,9 @@ class GrantForm(forms.Form):
         offer(
             fields["group"], [(name, name) for name in groups.values_list("name", flat=True)], "A group name"
         )
-        now = f"{holder.root_role} now" if holder.root_role else "none now"
-        fields["rootRole"].choices = [("", f"no change ({now})"), *list_root_role_choices()[1:]]
-        fields["rootRole"].help_text = "Applies everywhere, and replaces the present one."
+        now = str(holder.root_role) if holder.root_role else "none"
+        fields["rootRole"].choices = [("", f"Keep current ({now})"), *list_root_role_choices()[1:]]
+        fields["rootRole"].help_text = "Applies to every project; replaces the current root role."
 
     def clean(self) -> dict[str, Any]:
         data = super().clean() or {}

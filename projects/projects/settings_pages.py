@@ -66,7 +66,7 @@ class SettingsForm(forms.Form):
     naming_pattern = forms.CharField(
         required=False,
         label="Naming pattern",
-        help_text="A regular expression (RE2) that names of new flags match as a whole.",
+        help_text="New flag names must match this regular expression (RE2).",
         widget=forms.TextInput(attrs={"spellcheck": "false", "autocapitalize": "none"}),
     )
     naming_example = forms.CharField(required=False, label="Example name")
@@ -74,7 +74,7 @@ class SettingsForm(forms.Form):
     refuse_broken_expectations = forms.BooleanField(
         required=False,
         label="Refuse changes that break an expectation",
-        help_text="Of a saved context. Whoever may turn flags on and off can save them anyway.",
+        help_text="Blocks saves that break a saved context's expectation. People who can switch flags may override.",
     )
 
     comment_links = CommentLinksField(

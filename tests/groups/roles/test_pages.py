@@ -149,8 +149,9 @@ def test_permissions_of_features_that_do_not_exist_here_are_kept_and_named(brows
     admin, address = browse("admin"), f"/access/roles/{deployer.pk}/"
 
     assert 'value="APPROVE_CHANGE_REQUEST' not in admin.get(f"{address}edit/").text
-    assert "Not used here, but kept: Approve/Reject change requests, View only" in page_text(
-        admin.get(address)
+    assert (
+        "Imported permissions flagadmin does not use: Approve/Reject change requests, View only"
+        in page_text(admin.get(address))
     )
     admin.post(f"{address}edit/", {"name": "Deployer", "permissions": ["UPDATE_FEATURE"]})
     assert held(deployer) == {
