@@ -25,7 +25,7 @@ FOLDERS = {  # of each app
     "importer": {"importer"},
     "playground": {"playground", "saved_contexts", "user_runs"},
     "projects": {
-        "applications", "connect", "context_fields", "deletion", "flags", "history", "installation", "members", "projects", "segments",
+        "applications", "connect", "context_fields", "deletion", "environments", "flags", "history", "installation", "members", "projects", "reverts", "segments",
         "strategies", "tag_types", "tokens",
     },
 }  # fmt: skip
