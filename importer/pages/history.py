@@ -11,7 +11,8 @@ from importer.models import ImportRun
 from importer.pages.flag_rows import ACTIONS
 from importer.runs import visible_runs
 
-MARKS = {"pending": "info", "running": "info", "undone": "warn"}
+MARKS = {"pending": "info", "running": "info", "done": "plus", "undone": "warn"}
+SOURCES = {"api": "API", "console": "Console", "command": "Command line"}
 STATES = {
     "pending": "awaiting review",
     "running": "running",
@@ -48,11 +49,18 @@ class HistoryPage(ListPage):
 
     def csv_cells(self, row: ImportRun) -> Sequence[Any]:
         target = f"{row.project} / {row.environment}"
-        return [row.created_at, row.caller_name, target, row.source, counts_text(row), STATES[row.state]]
+        return [
+            row.created_at,
+            row.caller_name,
+            target,
+            row.source,
+            counts_text(row),
+            STATES[row.state],
+        ]
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         rows = [
-            (run, list(counts_of(run)), STATES[run.state], MARKS.get(run.state, "plain"))
+            (run, list(counts_of(run)), SOURCES[run.source], STATES[run.state], MARKS.get(run.state, "plain"))
             for run in kwargs["listing"].rows
         ]
         return super().get_context_data(runs=rows, **kwargs)

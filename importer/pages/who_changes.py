@@ -91,8 +91,12 @@ def compare_if_imported(
         caller, *states.pair.snapshots, flags=states.names, instead=saved_contexts_after(plan)
     )
     name = "importer/who_changes_summary.html" if part else "includes/changes.html"
+    dependants = sum(flag.is_known and flag.name not in plan.flags for flag in comparison.flags)
     context = {
         "changes": changes,
+        "listed": changes.changing - dependants,
+        "dependants": dependants,
+        "concerns_most": comparison.affected > comparison.users / 2,
         "listing": changes.listing,
         "link": link,
         "noun": run.noun,

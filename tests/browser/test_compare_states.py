@@ -42,7 +42,7 @@ def test_the_preview_of_an_import_says_who_changes(visit, check_accessible):
     page.get_by_label("Into environment").select_option("production")
     page.get_by_role("button", name="Check changes").click()
     section = page.get_by_role("region", name="Who changes")
-    expect(section).to_contain_text("1 of 1 changed flag gives other results")
+    expect(section).to_contain_text("get a different result from 1 flag")
     expect(section).to_contain_text("of 10,000 users off → on")
     check_accessible(page)
     section.get_by_role("link", name="fresh").click()

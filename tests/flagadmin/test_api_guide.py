@@ -49,7 +49,7 @@ def test_every_example_answers_what_the_guide_says(demo_key):
     group = Group.objects.get(name="Checkout team").pk
     text = GUIDE.read_text().replace("/groups/1\n", f"/groups/{group}\n")
     examples = EXAMPLE.findall(text)
-    assert len(examples) == text.count("```sh\ncurl") == 12
+    assert len(examples) == text.count("```sh\ncurl") == 13
     for command, status, shown in examples:
         method, path, body = request_of(command)
         response = client.generic(method, path, body or "", "application/json" if body else "")

@@ -48,6 +48,7 @@ def test_previews_confirms_and_undoes(flags: Any, browse: Any) -> None:
     page = page_text(browser.get(address))
     assert "Promoted 1 flag to production" in page
     assert "1 flag promoted." in page
+    assert "Excluded: search" in page
 
     browser.post(address, {"do": "undo"})
 

@@ -17,7 +17,7 @@ from playground.comparison.who_changes import MAX_USERS
 from playground.snapshot_cache import snapshot
 from projects.models import Dependency, Flag, Segment
 from tests.support.cast import make_project
-from tests.support.flags import make_flag
+from tests.support.flags import depend, make_flag
 from tests.support.import_bodies import body, strategy, switch
 
 pytestmark = pytest.mark.django_db
@@ -158,7 +158,9 @@ def test_the_preview_asks_for_it_and_links_to_it(browse: Any) -> None:
     assert f'hx-get="{url}" hx-trigger="load"' in page.text
     assert f'<a href="{url}">Compare</a>' in page.text
     part = browser.get(url, headers={"HX-Request": "true", "HX-Target": "who-changes"}).text
-    assert "<strong>2 of 2 changed flags</strong> give other results" in part
+    assert re.search(
+        r"</strong> of 10,000 generated users get a different result from <strong>2 flags</strong>\.", part
+    )
     assert re.search(r"[45],\d\d\d of 10,000 users off → on", part)
     assert "<html" not in part
     assert not Flag.objects.exists()
@@ -277,3 +279,12 @@ def test_the_example_in_the_api_description(api: Any) -> None:
     make_project("checkout")
     answer = api["admin"].post(f"{COMPARE}?limit=1", IMPORT_EXAMPLE).json()
     assert answer == COMPARE_EXAMPLE
+
+
+def test_flags_that_only_depend_on_those_of_the_file_are_counted(browse: Any) -> None:
+    parent = make_flag("parent", environment="production", strategies=[{}])
+    child = make_flag("child", environment="production", enabled=True, strategies=[{}])
+    depend(child, parent)
+    browser, url = made(browse, "parent")
+    part = browser.get(url, headers={"HX-Request": "true", "HX-Target": "who-changes"}).text
+    assert "<strong>2 flags</strong> (1 in the file, 1 that depends on it)" in part
