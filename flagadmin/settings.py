@@ -226,6 +226,7 @@ INSTALLED_APPS = [
     "groups",
     "projects",
     "playground",
+    "releases",
     "sdk",
     "importer",
     "flagadmin.console",

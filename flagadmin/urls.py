@@ -18,6 +18,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/docs/<str:operation_id>/", OperationPage.as_view(), name="api-operation"),
     # The admin API first, and in it what is asked for most: each request is compared with all routes before its own.
     path("api/admin/", include("importer.api_urls")),
+    path("api/admin/", include("releases.api_urls")),
     path("api/admin/", include("playground.api_urls")),
     path("api/admin/", include("projects.api_urls")),
     path("api/admin/", include("groups.api_urls")),
@@ -27,6 +28,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     re_path("^api(/.*)?$", api.UnknownRoute.as_view()),
     path("", include("groups.console_urls")),
     path("", include("projects.console_urls")),
+    path("", include("releases.console_urls")),
     path("", include("playground.console_urls")),
     path("", include("importer.console_urls")),
     path("", include("flagadmin.console.urls")),

@@ -17,10 +17,10 @@ from django.views.generic.base import ContextMixin, TemplateResponseMixin, View
 from django.views.generic.edit import FormMixin
 from django_htmx.http import HttpResponseClientRedirect
 
-from flagadmin.core.change_checks import BrokenExpectations
+from flagadmin.core.change_checks import Refusal
 from flagadmin.core.change_checks.ask_again import ask_for_comment
 from flagadmin.core.change_checks.comments import CommentRefused, comment_in_form, commenting
-from flagadmin.core.change_checks.save_anyway import ask_to_save_anyway, saving_as_asked
+from flagadmin.core.change_checks.save_anyway import ask_what_to_do, saving_as_asked
 from flagadmin.core.edit_conflicts.forms import EditConflictMixin, differences
 from flagadmin.core.errors import (
     AppError,
@@ -68,8 +68,8 @@ class ConsolePage(TemplateResponseMixin, ContextMixin, View):
                 noting_unreadable_values(keep=keep) as self.unreadable,
             ):
                 return super().dispatch(request, *args, **kwargs)
-        except BrokenExpectations as error:
-            return ask_to_save_anyway(request, error)
+        except Refusal as error:
+            return ask_what_to_do(request, error, self.caller)
         except CommentRefused as error:
             return ask_for_comment(request, error)
 

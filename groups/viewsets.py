@@ -31,7 +31,7 @@ from django.core.exceptions import ImproperlyConfigured
 from rest_framework import serializers, viewsets
 from rest_framework.permissions import SAFE_METHODS
 
-from flagadmin.core.change_checks import overriding
+from flagadmin.core.change_checks import overriding, skipping
 from flagadmin.core.change_checks.comments import comment_of, commenting
 from flagadmin.core.change_checks.override import ignores_expectations
 from flagadmin.core.http.request_bodies import FreedBodies
@@ -75,6 +75,7 @@ class ViewSet(FreedBodies, viewsets.ViewSet):
             return
         self.authorize(*args, **kwargs)
         if request.method not in SAFE_METHODS:
+            self._ended.enter_context(skipping(self.caller))
             self._kept = self._ended.enter_context(noting_unreadable_values(keep=True))
             self._ended.enter_context(commenting(comment_of(request)))
         if ignores_expectations(request):

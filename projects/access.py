@@ -5,6 +5,9 @@ Locks are always taken in the same order, which prevents deadlocks: projects by 
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from django.db.models import Q
 
 from flagadmin.core import change_checks
 from flagadmin.core.db.transactions import transactional
@@ -12,6 +15,7 @@ from flagadmin.core.errors import NotFound, Problem, ValidationError, choices
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.models import Environment, Flag, Project
+from projects.models.projects import ProjectQuerySet
 
 
 def projects_with(caller: Caller, permission: Permission) -> list[str]:
@@ -48,7 +52,8 @@ def access_project_for_update(
     if not caller.can_read(project_id):
         raise project_not_found(project_id)
     project = (
-        Project.objects.select_for_update(no_key=not for_deletion)
+        Project.objects.with_checks()
+        .select_for_update(no_key=not for_deletion)
         .filter(id=project_id)
         .order_by("id")
         .first()
@@ -59,21 +64,27 @@ def access_project_for_update(
         caller.check(permission, project=project_id, environment=environment)
     if not archived:
         check_not_archived(project)
-    begin_checks([project])
+    _begin(project)
     return project
 
 
-def begin_checks(projects: Iterable[Project]) -> None:
-    """Begins the checks of those of the projects that refuse changes. They are locked and still unchanged."""
-    for project in projects:
-        if project.refuse_broken_expectations:
-            change_checks.begin(project.pk)
+def begin_checks(projects: ProjectQuerySet) -> list[Project]:
+    """Locks the projects in the order of their ids, and begins the checks of those that refuse changes."""
+    locked = list(projects.with_checks().select_for_update(no_key=True).order_by("id"))
+    for project in locked:
+        _begin(project)
+    return locked
+
+
+def _begin(project: Any) -> None:
+    if project.refuse_broken_expectations or project.needs_requests:
+        change_checks.begin(project.pk)
 
 
 def lock_refusing_projects() -> None:
     """Locks the projects that refuse changes, for a change that may concern flags of any project."""
-    refusing = Project.objects.filter(refuse_broken_expectations=True)
-    begin_checks(refusing.select_for_update(no_key=True).order_by("id"))
+    projects = Project.objects.with_checks()
+    begin_checks(projects.filter(Q(refuse_broken_expectations=True) | Q(needs_requests=True)))
 
 
 def check_not_archived(project: Project) -> None:
@@ -85,9 +96,7 @@ def check_not_archived(project: Project) -> None:
 def lock_projects(caller: Caller, project_ids: Iterable[str]) -> dict[str, Project]:
     """Projects by id, locked in id order, without those that the caller cannot read. Checks no permission."""
     ids = {project_id for project_id in project_ids if caller.can_read(project_id)}
-    locked = list(Project.objects.select_for_update(no_key=True).filter(id__in=ids).order_by("id"))
-    begin_checks(locked)
-    return {project.id: project for project in locked}
+    return {project.id: project for project in begin_checks(Project.objects.filter(id__in=ids))}
 
 
 @transactional

@@ -32,13 +32,11 @@ def lock_scope(*project_ids: str | None) -> None:
     Raises NotFound for projects that do not exist or are archived.
     """
     pks = {project_id for project_id in project_ids if project_id is not None}
-    rows = Project.objects.select_for_update(no_key=True).filter(pk__in=pks).order_by("id")
-    locked = {project.pk: project for project in rows}
+    locked = {project.pk: project for project in begin_checks(Project.objects.filter(pk__in=pks))}
     for project_id in sorted(pks):
         if project_id not in locked:
             raise project_not_found(project_id)
         check_not_archived(locked[project_id])
-    begin_checks(locked.values())
 
 
 def hold_segments(ids: Iterable[int]) -> None:

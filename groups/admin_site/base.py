@@ -22,10 +22,10 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from rest_framework import serializers
 
-from flagadmin.core.change_checks import BrokenExpectations
+from flagadmin.core.change_checks import Refusal
 from flagadmin.core.change_checks.ask_again import ask_for_comment
 from flagadmin.core.change_checks.comments import CommentRefused, comment_in_form, commenting
-from flagadmin.core.change_checks.save_anyway import ask_to_save_anyway, saving_as_asked
+from flagadmin.core.change_checks.save_anyway import ask_what_to_do, saving_as_asked
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts.admin_forms import EditConflictAdmin, rejected_form
 from flagadmin.core.errors import AppError, ValidationError, raised_by
@@ -157,8 +157,8 @@ class ActionModelAdmin(BoundedFormAdmin, AdminActions, EditConflictAdmin):
             for problem in warnings[:MAX_WARNINGS]:
                 messages.warning(request, f"Kept as it is: {problem.message}.")
             return answer
-        except BrokenExpectations as error:
-            return ask_to_save_anyway(request, error)
+        except Refusal as error:
+            return ask_what_to_do(request, error, caller_of(request))
         except CommentRefused as error:
             return ask_for_comment(request, error)
         except AppError as error:

@@ -56,6 +56,11 @@ class ProjectQuerySet(ArchivableQuerySet["Project"]):
         allowed = caller.readable_projects
         return self.all() if allowed is None else self.filter(id__in=allowed)
 
+    def with_checks(self) -> Self:
+        """Projects with ``needs_requests``: whether an environment of theirs takes changes by request only."""
+        links = ProjectEnvironment.objects.filter(project=models.OuterRef("pk"))
+        return self.annotate(needs_requests=models.Exists(links.exclude(required_approvals=None)))
+
 
 class Project(models.Model):
     """A set of flags with its own settings, members and tokens.
@@ -105,7 +110,10 @@ class Project(models.Model):
 
 
 class ProjectEnvironment(models.Model):
-    """An environment enabled in a project, with the default strategy for flags that have none there."""
+    """An environment enabled in a project, with the default strategy for flags that have none there.
+
+    ``required_approvals``: a change of what it answers needs a change request with so many approvals. None: no request.
+    """
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="environment_links")
     environment = models.ForeignKey(Environment, on_delete=models.RESTRICT, related_name="project_links")
@@ -113,10 +121,15 @@ class ProjectEnvironment(models.Model):
     comment_required = models.BooleanField(
         default=False, db_default=False, help_text="Whether changes in it need a comment."
     )
+    required_approvals = models.PositiveSmallIntegerField(null=True, blank=True)
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["project", "environment"], name="project_environment_once")
+            models.UniqueConstraint(fields=["project", "environment"], name="project_environment_once"),
+            models.CheckConstraint(
+                condition=models.Q(required_approvals=None) | models.Q(required_approvals__lte=10),
+                name="project_environment_approvals",
+            ),
         ]
 
     def __str__(self) -> str:

@@ -24,6 +24,8 @@ from projects.strategies.rules import StrategyDefaults, strategy_document, strat
 
 Document = dict[str, Any]
 SETTINGS_PERMISSIONS = (Permission.UPDATE_PROJECT, Permission.PROJECT_SETTINGS_WRITE)
+MAX_APPROVALS = 10
+POLICY_PERMISSIONS = (Permission.UPDATE_PROJECT, Permission.PROJECT_CHANGE_REQUEST_WRITE)
 DEFAULT_STRATEGY_PERMISSIONS = (Permission.UPDATE_PROJECT, Permission.PROJECT_DEFAULT_STRATEGY_WRITE)
 
 
@@ -109,6 +111,36 @@ def require_comment(project_id: str, name: str, required: bool, *, caller: Calle
     _record(EventType.PROJECT_ENVIRONMENT_UPDATED, project_id, name, caller, before=before, after=after)
     link.comment_required = required
     link.save(update_fields=["comment_required"])
+
+
+@transactional
+def set_policy(project_id: str, environment: str, approvals: int | None, *, caller: Caller) -> None:
+    """Sets how many approvals a change of what the environment answers needs. None: no change request.
+
+    Raises NotFound, NoAccess, ValidationError.
+    """
+    project = access_project_for_update(caller, project_id, None)
+    caller.check_any(POLICY_PERMISSIONS, project=project_id)
+    link = access_link_for_update(project, environment)
+    if approvals is not None and not 0 <= approvals <= MAX_APPROVALS:
+        raise ValidationError.at("requiredApprovals", f"must be 0 to {MAX_APPROVALS}, not {approvals}")
+    before = link.required_approvals
+    if before == approvals:
+        return
+    link.required_approvals = approvals
+    link.save(update_fields=["required_approvals"])
+    event = Event(
+        type=EventType.CHANGE_REQUESTS_CONFIGURED,
+        project=project_id,
+        environment=environment,
+        before=_policy(before),
+        after=_policy(approvals),
+    )
+    record(event, actor=caller)
+
+
+def _policy(approvals: int | None) -> dict[str, Any]:
+    return {"changeRequestsEnabled": approvals is not None, "requiredApprovals": approvals}
 
 
 def access_link_for_update(project: Project, name: str) -> ProjectEnvironment:

@@ -17,7 +17,7 @@ Tab = tuple[str, str, int | None, bool]
 
 
 def project_head(project: Project, tab: str, *, caller: Caller) -> dict[str, Any]:
-    """The template variables of the head. ``tab`` is the URL name of the current tab. Five queries."""
+    """The template variables of the head. ``tab`` is the URL name of the current tab. Six queries."""
     may = {
         **check_permissions(
             caller,
@@ -53,6 +53,8 @@ def _tabs(project: Project, current: str, flags: int, may: dict[str, bool]) -> S
         ("Access", "project-access", member_counts([project.pk]).get(project.pk, 0)),
         ("Activity", "project-activity", None),
     ]
+    if project.environment_links.exclude(required_approvals=None).exists():
+        tabs.insert(1, ("Change requests", "change-requests", None))
     if may["settings"]:
         tabs.append(("Settings", "project-settings", None))
     elif may["delete"]:

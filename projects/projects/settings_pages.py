@@ -10,20 +10,33 @@ from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.edit_conflicts import fingerprint
 from flagadmin.core.edit_conflicts.forms import FormVersion
+from flagadmin.core.errors import ValidationError, choices, counted
 from flagadmin.core.lists.pages import curl_for
 from groups.console import Crumbs, EditPage
 from groups.permissions import Permission
 from projects.access import access_project
 from projects.console import ActionPage, api_path, project_crumbs, project_url
 from projects.history.queries import readable_events
-from projects.models import Flag, Project, Segment
+from projects.models import Flag, Project, ProjectEnvironment, Segment
 from projects.projects.actions import archive_project, check_may_update, revive_project, update_project
-from projects.projects.environments import add_environment, remove_environment, require_comment
+from projects.projects.environments import (
+    MAX_APPROVALS,
+    add_environment,
+    remove_environment,
+    require_comment,
+    set_policy,
+)
 from projects.projects.head import project_head
 from projects.projects.queries import project_environment_summaries, settings_document
 from projects.strategies.forms import stickiness_choices
 from projects.strategies.rules import StrategyDefaults, default_strategy_document
 from projects.strategies.sentences import strategy_summary
+
+POLICIES = {
+    "": "No change request",
+    **{str(n): f"Request, {counted(n, 'approval')}" for n in range(MAX_APPROVALS + 1)},
+}
+"""What a change of an environment's answers can need, by the value of the form."""
 
 # What the buttons of an environment send, by whether its changes then need a comment.
 COMMENTS = {
@@ -145,6 +158,7 @@ class SettingsPage(EditPage):
             button="Save settings",
             cancel=project_url(project.pk),
             places=environment_rows(project),
+            policies=POLICIES.items(),
             may_environments=may(Permission.UPDATE_PROJECT, project=project.pk),
             may_archive=may(Permission.DELETE_PROJECT, project=project.pk),
             active=Flag.objects.active().filter(project=project).count(),
@@ -161,6 +175,8 @@ class SettingsPage(EditPage):
 def environment_rows(project: Project) -> list[dict[str, Any]]:
     """All environments with their settings in the project and a description of their default strategy."""
     segments = dict(Segment.objects.values_list("id", "name"))
+    links = ProjectEnvironment.objects.filter(project=project).exclude(required_approvals=None)
+    policies = {link.environment_id: str(link.required_approvals) for link in links}
     defaults = StrategyDefaults(flag="", stickiness=project.default_stickiness)
     return [
         row
@@ -169,6 +185,7 @@ def environment_rows(project: Project) -> list[dict[str, Any]]:
                 default_strategy_document(row["defaultStrategy"], defaults), segments=segments
             ),
             "expected": fingerprint(row["defaultStrategy"]),
+            "policy": policies.get(row["name"], ""),
         }
         for row in project_environment_summaries(project)
     ]
@@ -190,8 +207,19 @@ class Environments(ProjectAction):
             required, done = COMMENTS[do]
             require_comment(project_id, name, required, caller=self.caller)
             return done.format(name)
+        if self.request.POST.get("do") == "approvals":
+            return self._set_policy(project_id, name)
         add_environment(project_id, name, caller=self.caller)
         return f"{project_id} now uses {name}."
+
+    def _set_policy(self, project_id: str, name: str) -> str:
+        given = self.request.POST.get("approvals", "")
+        if given not in POLICIES:
+            raise ValidationError.at("approvals", f"must be one of {choices(POLICIES)}, not {given}")
+        set_policy(project_id, name, int(given) if given else None, caller=self.caller)
+        if not given:
+            return f"Changes of {name} need no change request."
+        return f"Changes of {name} need a change request with {counted(int(given), 'approval')}."
 
 
 class Archive(ProjectAction):

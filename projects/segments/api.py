@@ -59,7 +59,8 @@ class SegmentList(serializers.Serializer):
 
 class UsesOfSegment(SegmentUses):
     changeRequestStrategies = serializers.ListField(
-        child=serializers.DictField(), help_text="Always empty: change requests are not supported."
+        child=serializers.DictField(),
+        help_text="Always empty: changes of open change requests are not among them.",
     )
 
 

@@ -75,6 +75,7 @@ PAGES = [
     "/projects/checkout/activity/",
     "/projects/checkout/environments/",
     "/projects/checkout/environments/?show=all&from=production&to=development",
+    "/projects/checkout/change-requests/",
     "/projects/checkout/applications/",
     "/projects/checkout/connect/",
     "/projects/checkout/connect/?language=react&flag=gift-cards",

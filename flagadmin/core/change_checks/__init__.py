@@ -4,7 +4,7 @@ An app registers what it wants to see hold. `projects.access` begins the checks 
 change, if the project asks for them. A request may say that it wants to make the change anyway.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -15,6 +15,7 @@ from flagadmin.core.errors import MAX_DETAILS, AppError, Conflict, Problem, coun
 MAX_NAMED = 3
 """Refusing projects that a message names."""
 _overriding: ContextVar[Any] = ContextVar("overriding", default=None)
+_skipping: ContextVar[Any] = ContextVar("skipping", default=None)
 
 
 class BrokenExpectationsConflict(Conflict):
@@ -23,20 +24,44 @@ class BrokenExpectationsConflict(Conflict):
     name = "BrokenExpectationsError"
 
 
-class BrokenExpectations(Exception):
-    """A change breaks ``count`` expectations. The first have a sentence each, by saved context, and a JSON document.
+class Refusal(Exception):
+    """A check refuses a change.
 
-    It is no AppError itself, so that forms and buttons, which show those, let it through: `ConsolePage` asks whether to
-    save anyway.
+    It is no AppError itself, so that forms and buttons, which show those, let it through: `ConsolePage` asks what to
+    do.
     """
+
+    title = ""
+    template_name = ""
+    """The page that asks. It has the refusal as `error`."""
+    asked = ""
+    """The form field that the page adds to those that were sent."""
+    status = Conflict.status
+
+    def as_app_error(self) -> AppError:
+        raise NotImplementedError
+
+    def may_be_skipped_by(self, caller: Any) -> bool:
+        """Whether the caller may make the change all the same."""
+        return False
+
+    def settle(self, answers: Mapping[str, str], caller: Any) -> str | None:
+        """Does what the page's form asks for. Returns the URL to show then; None: there is nothing to do yet."""
+        return None
+
+
+class BrokenExpectations(Refusal):
+    """A change breaks ``count`` expectations. The first have a sentence each, by saved context, and a JSON document."""
+
+    title = "Expectations would break"
+    template_name = "console/save_anyway.html"
+    asked = "ignore_expectations"
 
     def __init__(
         self, projects: Sequence[str], problems: Sequence[Problem], documents: Sequence[Any], count: int
     ) -> None:
         super().__init__(projects, problems, documents, count)
         self.projects, self.problems, self.documents, self.count = projects, problems, documents, count
-
-    status = BrokenExpectationsConflict.status
 
     @property
     def more(self) -> int:
@@ -65,7 +90,7 @@ class BrokenExpectations(Exception):
         )
 
 
-Check = Callable[[str], Callable[[], BrokenExpectations | None]]
+Check = Callable[[str], Callable[[], Refusal | None]]
 """Looks at a project (its id) before it changes. Returns what is called afterwards, and says why it is refused."""
 _checks: list[Check] = []
 
@@ -74,16 +99,19 @@ class _Running:
     """The checks of all projects that an action changes. Called at its end, they refuse it together."""
 
     def __init__(self) -> None:
-        self._ends: dict[tuple[Check, str], Callable[[], BrokenExpectations | None]] = {}
+        self._ends: dict[tuple[Check, str], Callable[[], Refusal | None]] = {}
 
     def begin(self, check: Check, project_id: str) -> None:
         if (check, project_id) not in self._ends:
             self._ends[check, project_id] = check(project_id)
 
     def __call__(self) -> None:
-        refusals = [broken for end in self._ends.values() if (broken := end()) is not None]
-        if refusals:
-            raise unite_refusals(refusals)
+        refusals = [refusal for end in self._ends.values() if (refusal := end()) is not None]
+        broken = [refusal for refusal in refusals if isinstance(refusal, BrokenExpectations)]
+        if others := [refusal for refusal in refusals if refusal not in broken]:
+            raise others[0]
+        if broken:
+            raise unite_refusals(broken)
 
 
 def unite_refusals(refusals: Sequence[BrokenExpectations]) -> BrokenExpectations:
@@ -121,3 +149,18 @@ def overriding(caller: Any) -> Iterator[None]:
 def override_by() -> Any:
     """The caller who wants to make the change that is running in spite of what checks find, or None."""
     return _overriding.get()
+
+
+@contextmanager
+def skipping(caller: Any) -> Iterator[None]:
+    """What needs a change request is changed at once, and recorded, if this caller may skip it."""
+    token = _skipping.set(caller)
+    try:
+        yield
+    finally:
+        _skipping.reset(token)
+
+
+def skipped_by() -> Any:
+    """The caller who would rather change at once what needs a change request, or None."""
+    return _skipping.get()

@@ -15,7 +15,7 @@ from rest_framework import exceptions as drf_errors
 from rest_framework.response import Response
 
 from flagadmin.core import errors
-from flagadmin.core.change_checks import BrokenExpectations
+from flagadmin.core.change_checks import Refusal
 from flagadmin.core.change_checks.comments import CommentRefused
 from flagadmin.core.db.outages import reach
 from flagadmin.core.errors import AppError, Problem
@@ -88,7 +88,7 @@ _CONVERSIONS: list[tuple[Any, Callable[[Any], AppError]]] = [
         drf_errors.Throttled,
         lambda exc: errors.TooManyRequests(headers={"Retry-After": str(int(exc.wait or 1))}),
     ),
-    ((BrokenExpectations, CommentRefused), lambda exc: exc.as_app_error()),
+    ((Refusal, CommentRefused), lambda exc: exc.as_app_error()),
     (django_errors.RequestDataTooBig, lambda _: errors.PayloadTooLarge("The body is too large.")),
     (django_errors.TooManyFieldsSent, lambda _: errors.PayloadTooLarge("The form has too many fields.")),
     (

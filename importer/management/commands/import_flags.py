@@ -8,7 +8,7 @@ from typing import Any, TextIO
 import orjson
 from django.core.management.base import BaseCommand, CommandError
 
-from flagadmin.core.change_checks import BrokenExpectations, overriding
+from flagadmin.core.change_checks import BrokenExpectations, Refusal, overriding
 from flagadmin.core.change_checks.comments import CommentRefused, commenting
 from flagadmin.core.errors import AppError
 from groups.access import Caller
@@ -77,6 +77,8 @@ class Command(BaseCommand):
             ) from None
         except CommentRefused as error:
             raise CommandError(f"{error.message} Give it with --comment.", returncode=REFUSED) from None
+        except Refusal as error:
+            raise CommandError(error.as_app_error().message, returncode=REFUSED) from None
         except AppError as error:
             for problem in error.details:
                 self.stderr.write(f"{problem.path}: {problem.message}")

@@ -26,6 +26,18 @@ HARMLESS = {
     ("post", "/api/admin/playground/users"),
     ("delete", "/api/admin/playground/users/<str:run_id>"),
     ("post", "/api/admin/projects/<str:project_id>/context/validate"),
+    # Whoever may read a project may propose and comment; the rest is the author's, or of the state, and tested there.
+    ("post", "/api/admin/projects/<str:project_id>/environments/<str:environment>/change-requests"),
+    ("delete", "/api/admin/projects/<str:project_id>/change-requests/<str:request_id>"),
+    ("put", "/api/admin/projects/<str:project_id>/change-requests/<str:request_id>/state"),
+    ("put", "/api/admin/projects/<str:project_id>/change-requests/<str:request_id>/title"),
+    ("put", "/api/admin/projects/<str:project_id>/change-requests/<str:request_id>/approvers"),
+    ("post", "/api/admin/projects/<str:project_id>/change-requests/<str:request_id>/comments"),
+    ("put", "/api/admin/projects/<str:project_id>/change-requests/<str:request_id>/changes/<str:change_id>"),
+    (
+        "delete",
+        "/api/admin/projects/<str:project_id>/change-requests/<str:request_id>/changes/<str:change_id>",
+    ),
     ("post", "/api/admin/projects/<str:project_id>/favorites"),
     ("delete", "/api/admin/projects/<str:project_id>/favorites"),
     ("post", "/api/admin/projects/<str:project_id>/features/<str:name>/favorites"),

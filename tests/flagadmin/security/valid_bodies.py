@@ -63,6 +63,17 @@ SAVED_CONTEXT = {
     "expectations": EXPECTED,
 }
 SEGMENT = {"name": "adults", "description": "d", "constraints": CONSTRAINTS, "project": "shop"}
+PROPOSED = {
+    "feature": "cart",
+    "action": "addStrategy",
+    "payload": {
+        "name": "default",
+        "title": "t",
+        "constraints": CONSTRAINTS,
+        "parameters": {},
+        "sortOrder": 1,
+    },
+}
 STRATEGY_TYPE = {
     "description": "d",
     "parameters": [{"name": "hosts", "type": "list", "description": "d", "required": True}],
@@ -201,6 +212,15 @@ VALID: dict[str, Any] = {
     f"post {_PROJECT}/delete": {"features": ["gone", "nosuch"]},
     f"post {_PROJECT}/stale": NAMES | {"stale": True},
     f"put {_PROJECT}/tags": NAMES | {"tags": TAGS},
+    f"post {_PROJECT}/environments/<str:environment>/change-requests": PROPOSED,
+    f"put {_PROJECT}/environments/<str:environment>/change-requests/config": {
+        "changeRequestsEnabled": True, "requiredApprovals": 2,
+    },
+    f"put {_PROJECT}/change-requests/<str:request_id>/state": {"state": "Approved", "comment": "Fine"},
+    f"put {_PROJECT}/change-requests/<str:request_id>/title": {"title": "Half of them"},
+    f"put {_PROJECT}/change-requests/<str:request_id>/approvers": {"reviewers": []},
+    f"post {_PROJECT}/change-requests/<str:request_id>/comments": {"text": "Why?"},
+    f"put {_PROJECT}/change-requests/<str:request_id>/changes/<str:change_id>": PROPOSED,
     f"post {_PROJECT}/context": CONTEXT_FIELD | {"name": "tier"},
     f"put {_PROJECT}/context/<str:name>": CONTEXT_FIELD,
     f"post {_PROJECT}/context/<str:name>/legal-values": LEGAL_VALUE,

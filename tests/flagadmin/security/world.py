@@ -28,6 +28,7 @@ from projects.models import (
     StrategyType,
     TagType,
 )
+from releases.models import Change, ChangeRequest
 from tests.flagadmin.security.routes import Route
 from tests.support.cast import make_token, make_user
 
@@ -44,6 +45,10 @@ PLACES: tuple[tuple[str, str], ...] = (
     (r"/link/$", "link"),
     (r"environments/project/$", "project"),
     (r"personal-dashboard/$", "project"),
+    (r"change-requests/$", "change request"),
+    (r"change-requests/pending/$", "flag"),
+    (r"change-requests/<\w+>/changes/$", "change"),
+    (r"available-reviewers/$", "environment"),
     (r"environments?/(update/)?$", "environment"),
     (r"projects/(archive/|revive/)?$", "project"),
     (r"archive/features/$", "project"),
@@ -138,6 +143,9 @@ BODIES: dict[tuple[str, str], Any] = {
         "strategyId": "STRATEGY",
         "segmentIds": [],
     },
+    ("put", "/api/admin/projects/<str:project_id>/environments/<str:environment>/change-requests/config"): {
+        "changeRequestsEnabled": True
+    },
     ("put", "/api/admin/api-tokens/<str:token>"): {"expiresAt": None},
     ("post", "/api/admin/features/<str:name>/tags"): {"type": "team", "value": "blue"},
     ("post", "/api/admin/projects/<str:project_id>/tags"): _TAGS_OF_MANY,
@@ -185,8 +193,15 @@ def build(shop: Any) -> dict[str, Any]:
         expires_at=now + timedelta(days=30),
     )
     ids = dict(ApiToken.objects.values_list("name", "id"))
+    request = ChangeRequest.objects.create(
+        project=shop, environment_id="production", author=person, author_name="somebody", state="In review"
+    )
+    switch = {"feature": "cart", "action": "updateEnabled", "payload": {"enabled": True}, "made_from": False}
+    change = Change.objects.create(request=request, author_name="somebody", **switch)
     return {
         "moment": now.isoformat(),
+        "change request": request.pk,
+        "change": change.pk,
         "in a month": (now + timedelta(days=30)).isoformat(),
         "invite link": invite.key,
         "invite token": "invite-token",

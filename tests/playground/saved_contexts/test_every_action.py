@@ -13,6 +13,9 @@ from django.db import transaction
 
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.change_checks import BrokenExpectations
+from projects.definitions import read_definitions
+from projects.models import Project, ProjectEnvironment
+from releases.gate import NeedsChangeRequest
 from tests.playground.saved_contexts.changes import CHANGES
 from tests.playground.saved_contexts.guarded import cart, failing
 from tests.support.paths import ROOT
@@ -32,6 +35,7 @@ HARMLESS = {
     "no strategy uses it": """
         projects.segments.actions.create_segment projects.segments.actions.delete_segment""",
     "what flags get that are turned on later": "projects.projects.environments.set_default_strategy",
+    "who must approve changes": "projects.projects.environments.set_policy",
     "details that no evaluation reads": """
         projects.environments.actions.create_environment projects.environments.actions.sort_environments
         projects.environments.actions.update_environment projects.flags.actions.edit_flag
@@ -69,6 +73,11 @@ HARMLESS = {
         importer.runs.create_run importer.runs.create_promotion importer.runs.change_parts
         importer.runs.check_run playground.user_runs.runs.create_run
         playground.user_runs.own_users.keep_own_users playground.user_runs.own_users.forget_own_users""",
+    "proposals, whose changes are made by the actions above": """
+        releases.requests.actions.add_changes releases.requests.actions.comment
+        releases.requests.actions.delete_request releases.requests.actions.edit_change
+        releases.requests.actions.remove_change releases.requests.actions.set_reviewers releases.requests.actions.set_state
+        releases.requests.actions.set_title releases.requests.impact._read_states""",
     "what is expected, which is decided by those of the project": """
         playground.saved_contexts.actions.add_expectation
         playground.saved_contexts.actions.create_saved_context
@@ -79,7 +88,7 @@ HARMLESS = {
 
 def actions() -> Iterator[str]:
     """Every function that runs in `transactional`, in what knows of flags."""
-    for package in ("projects", "playground", "sdk", "importer"):
+    for package in ("projects", "playground", "releases", "sdk", "importer"):
         for path in sorted((ROOT / package).rglob("*.py")):
             module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
             yield from (f"{module}.{name}" for name in _transactional_functions(path))
@@ -105,3 +114,16 @@ def test_what_breaks_an_expectation_is_refused(cart, action):
         change()
     assert not failing()
     assert AuditEvent.objects.count() == before
+
+
+@pytest.mark.parametrize("action", CHANGES)
+def test_what_changes_an_answer_needs_a_change_request(cart, action):
+    """Where the project asks for requests in place of expectations: the same effect is refused, whatever has it."""
+    change = CHANGES[action]()
+    Project.objects.filter(pk="shop").update(refuse_broken_expectations=False)
+    ProjectEnvironment.objects.filter(project="shop", environment="production").update(required_approvals=1)
+    before, answered = AuditEvent.objects.count(), read_definitions(["shop"], "production")
+    with pytest.raises(NeedsChangeRequest), transaction.atomic():
+        change()
+    assert AuditEvent.objects.count() == before
+    assert read_definitions(["shop"], "production") == answered

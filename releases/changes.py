@@ -1,0 +1,271 @@
+"""The actions of change requests: what each takes, changes and says. Nothing else knows them.
+
+Their names and payloads are the reference server's.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rest_framework import serializers
+
+from flagadmin.core.errors import NotFound, Problem, ValidationError, choices
+from flagadmin.core.http.error_responses import problems_of
+from flagadmin.core.http.fields import Body, ListOf
+from groups.access import EVERYTHING, Caller
+from projects.access import access_flag
+from projects.flags.archive import archive_flags
+from projects.flags.dependencies import add_dependency, clear_dependencies
+from projects.flags.environments import disable_flag, enable_flag, read_variants, set_variants
+from projects.flags.queries import dependency_document, strategy_documents
+from projects.flags.serializers import StrategyPlace, VariantBody
+from projects.models import Dependency, Flag, FlagEnvironment, Segment, Strategy
+from projects.segments.actions import delete_segment, update_segment
+from projects.segments.documents import segment_document
+from projects.strategies.actions import (
+    access_strategy,
+    add_strategy,
+    order_strategies,
+    remove_strategy,
+    update_strategy,
+    without_place,
+)
+from projects.strategies.constraint_serializers import ConstraintBody
+from projects.strategies.serializers import StrategyBody, StrategyChanges
+
+ANYBODY = Caller(rights=EVERYTHING)
+"""Reads what a change is about, whoever asks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a change is made: a flag in an environment or, with "" as ``feature``, a segment."""
+
+    project: str
+    environment: str
+    feature: str
+
+    @property
+    def flag(self) -> Flag:
+        """The active flag. Raises NotFound."""
+        return access_flag(ANYBODY, self.project, self.feature, archived=False)
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        return self.project, self.feature, self.environment
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """An action of change requests.
+
+    ``read`` returns what the action changes, as JSON; it raises NotFound if that does not exist. ``about`` tells what
+    of a flag or segment the change is about: a second change of the same replaces the first. None: both are made.
+    """
+
+    apply: Callable[[Target, Any, Caller], Any]
+    read: Callable[[Target, Any], Any]
+    say: Callable[[Target, Any], str]
+    about: Callable[[Any], str] | None
+    payload: type[serializers.Serializer] | None = None
+    many: bool = False
+    of_segment: bool = False
+
+    def checked(self, payload: Any, path: str) -> Any:
+        """The payload as it is stored. Raises ValidationError with places below ``path``."""
+        if self.payload is None:
+            return None
+        body = self.payload(data=payload, many=self.many)
+        if not body.is_valid():
+            problems = problems_of(body.errors)
+            raise ValidationError.of(
+                Problem(_below(path, problem.path), problem.message) for problem in problems
+            )
+        return body.validated_data
+
+
+def _below(path: str, place: str) -> str:
+    return path + (place if place.startswith("[") or not place else f".{place}")
+
+
+class SwitchPayload(Body):
+    enabled = serializers.BooleanField()
+    shouldActivateDisabledStrategies = serializers.BooleanField(
+        required=False, help_text="Enable the flag's disabled strategies instead of adding the default one."
+    )
+
+
+class StrategyPayload(StrategyChanges):
+    id = serializers.CharField(max_length=100)
+
+
+class StrategyId(Body):
+    id = serializers.CharField(max_length=100)
+
+
+class VariantsPayload(Body):
+    variants = VariantBody(many=True)
+
+
+class ParentPayload(Body):
+    feature = serializers.CharField(max_length=255, help_text="The parent.")
+    enabled = serializers.BooleanField(required=False)
+    variants = ListOf(child=serializers.CharField(max_length=255), required=False)
+
+
+class SegmentPayload(Body):
+    id = serializers.IntegerField()
+    name = serializers.CharField(max_length=255, required=False)
+    description = serializers.CharField(required=False, allow_null=True, allow_blank=True)
+    constraints = ConstraintBody(many=True, required=False)
+
+
+class SegmentId(Body):
+    id = serializers.IntegerField()
+
+
+def _switch(target: Target, payload: Mapping[str, Any], caller: Caller) -> None:
+    if payload["enabled"]:
+        activate = bool(payload.get("shouldActivateDisabledStrategies"))
+        enable_flag(*target.place, activate_disabled=activate, caller=caller)
+    else:
+        disable_flag(*target.place, caller=caller)
+
+
+def _read_switch(target: Target, payload: Any) -> bool:
+    states = FlagEnvironment.objects.filter(flag=target.flag, environment=target.environment)
+    return bool(states.values_list("enabled", flat=True).first())
+
+
+def _read_strategy(target: Target, payload: Mapping[str, Any]) -> dict[str, Any]:
+    [document] = strategy_documents([access_strategy(target.flag, target.environment, payload["id"])])
+    return without_place(document)
+
+
+def _read_order(target: Target, payload: Any) -> list[str]:
+    rows = Strategy.objects.filter(flag=target.flag, environment=target.environment)
+    return [str(key) for key in rows.order_by("sort_order", "pk").values_list("pk", flat=True)]
+
+
+def _read_parents(target: Target, payload: Any) -> list[Any]:
+    rows = Dependency.objects.filter(flag=target.flag).select_related("parent").order_by("parent__name")
+    return [dependency_document(row.parent.name, row.enabled, row.variants) for row in rows]
+
+
+def _read_segment(target: Target, payload: Mapping[str, Any]) -> dict[str, Any]:
+    segment = Segment.objects.filter(pk=payload["id"], project__in=[target.project]).first()
+    segment = segment or Segment.objects.filter(pk=payload["id"], project=None).first()
+    if segment is None:
+        raise NotFound(f"Segment {payload['id']} not found in project {target.project}.")
+    return segment_document(segment)
+
+
+def _say_segment(verb: str) -> Callable[[Target, Any], str]:
+    def say(target: Target, payload: Mapping[str, Any]) -> str:
+        name = Segment.objects.filter(pk=payload["id"]).values_list("name", flat=True).first()
+        return f"{verb} segment {name or payload['id']}"
+
+    return say
+
+
+def _say_strategy(verb: str) -> Callable[[Target, Any], str]:
+    return lambda target, payload: f"{verb} a strategy of {target.feature}"
+
+
+def _changes_of(payload: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in payload.items() if key != "id"}
+
+
+KINDS: Mapping[str, Kind] = {
+    "updateEnabled": Kind(
+        _switch,
+        _read_switch,
+        lambda target, payload: f"Turn {target.feature} {'on' if payload['enabled'] else 'off'}",
+        lambda payload: "switch",
+        SwitchPayload,
+    ),
+    "addStrategy": Kind(
+        lambda target, payload, caller: add_strategy(*target.place, payload, caller=caller),
+        lambda target, payload: target.flag.name,
+        lambda target, payload: f"Add a strategy to {target.feature}",
+        None,
+        StrategyBody,
+    ),
+    "updateStrategy": Kind(
+        lambda target, payload, caller: update_strategy(
+            *target.place, payload["id"], _changes_of(payload), caller=caller
+        ),
+        _read_strategy,
+        _say_strategy("Change"),
+        lambda payload: f"strategy {payload['id']}",
+        StrategyPayload,
+    ),
+    "deleteStrategy": Kind(
+        lambda target, payload, caller: remove_strategy(*target.place, payload["id"], caller=caller),
+        _read_strategy,
+        _say_strategy("Remove"),
+        lambda payload: f"strategy {payload['id']}",
+        StrategyId,
+    ),
+    "reorderStrategy": Kind(
+        lambda target, payload, caller: order_strategies(
+            *target.place, [(place["id"], place["sortOrder"]) for place in payload], caller=caller
+        ),
+        _read_order,
+        lambda target, payload: f"Reorder the strategies of {target.feature}",
+        lambda payload: "order",
+        StrategyPlace,
+        many=True,
+    ),
+    "patchVariant": Kind(
+        lambda target, payload, caller: set_variants(*target.place, payload["variants"], caller=caller),
+        lambda target, payload: read_variants(target.flag, target.environment),
+        lambda target, payload: f"Change the variants of {target.feature}",
+        lambda payload: "variants",
+        VariantsPayload,
+    ),
+    "archiveFeature": Kind(
+        lambda target, payload, caller: archive_flags(target.project, [target.feature], caller=caller),
+        lambda target, payload: target.flag.name,
+        lambda target, payload: f"Archive {target.feature}",
+        lambda payload: "archive",
+    ),
+    "addDependency": Kind(
+        lambda target, payload, caller: add_dependency(
+            target.project, target.feature, payload, caller=caller
+        ),
+        _read_parents,
+        lambda target, payload: f"Make {target.feature} depend on {payload['feature']}",
+        lambda payload: "parents",
+        ParentPayload,
+    ),
+    "deleteDependency": Kind(
+        lambda target, payload, caller: clear_dependencies(target.project, target.feature, caller=caller),
+        _read_parents,
+        lambda target, payload: f"Remove the parent of {target.feature}",
+        lambda payload: "parents",
+    ),
+    "updateSegment": Kind(
+        lambda target, payload, caller: update_segment(payload["id"], _changes_of(payload), caller=caller),
+        _read_segment,
+        _say_segment("Change"),
+        lambda payload: f"segment {payload['id']}",
+        SegmentPayload,
+        of_segment=True,
+    ),
+    "deleteSegment": Kind(
+        lambda target, payload, caller: delete_segment(payload["id"], caller=caller),
+        _read_segment,
+        _say_segment("Delete"),
+        lambda payload: f"segment {payload['id']}",
+        SegmentId,
+        of_segment=True,
+    ),
+}
+
+
+def find_kind(action: str, path: str) -> Kind:
+    """Raises ValidationError that names the actions there are."""
+    if action not in KINDS:
+        raise ValidationError.at(path, f"must be one of {choices(KINDS)}, not {action}")
+    return KINDS[action]

@@ -1,0 +1,128 @@
+"""Compares what an environment answers before and after a change, and says which actions make the difference."""
+
+from collections.abc import Container, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from playground.engine.definitions import FlagDefinition, SegmentDefinition, StrategyDefinition
+from projects.definitions import Definitions
+
+NOT_ANSWERED = ("stale", "impression_data", "project", "archived")
+"""Members of a flag that decide nothing about its result."""
+NOT_EVALUATED = ("title", "sortOrder")
+
+
+class ProposedChange(NamedTuple):
+    """An action of a change request, on a flag or, without ``feature``, on a segment."""
+
+    feature: str
+    action: str
+    payload: Any
+
+
+def find_differing(before: Definitions, after: Definitions) -> tuple[list[str], list[int]]:
+    """The flags, and the segments that flags use, that are answered differently.
+
+    A flag that is off is as good as none, whatever its strategies are.
+    """
+    old, new = _answered(before), _answered(after)
+    flags = sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
+    used = _used_segments(before, old) & _used_segments(after, new)
+    segments = sorted(key for key in used if _constraints(before, key) != _constraints(after, key))
+    return flags, segments
+
+
+def _answered(read: Definitions) -> dict[str, Any]:
+    return {flag["name"]: _evaluated(flag) for flag in read.flags if flag["enabled"]}
+
+
+def _evaluated(flag: FlagDefinition) -> dict[str, Any]:
+    document: dict[str, Any] = {key: value for key, value in flag.items() if key not in NOT_ANSWERED}
+    document["strategies"] = [
+        {key: value for key, value in strategy.items() if key not in NOT_EVALUATED}
+        for strategy in flag["strategies"]
+        if not strategy["disabled"]
+    ]
+    return document
+
+
+def _used_segments(read: Definitions, answered: Mapping[str, Any]) -> set[int]:
+    return {
+        segment
+        for flag in read.flags
+        if flag["name"] in answered
+        for strategy in answered[flag["name"]]["strategies"]
+        for segment in strategy["segments"]
+    }
+
+
+def _constraints(read: Definitions, segment: int) -> Any:
+    found: SegmentDefinition | None = read.segments.get(segment)
+    return found["constraints"] if found else None
+
+
+def derive_changes(
+    before: Definitions, after: Definitions, archived: Container[str]
+) -> list[ProposedChange] | None:
+    """The actions that lead from one state to the other, of what is answered differently.
+
+    ``archived`` names the flags that are archived afterwards. None if no actions lead there: a flag that is created,
+    moved or deleted is no change of an environment.
+    """
+    flags, segments = find_differing(before, after)
+    old, new = ({flag["name"]: flag for flag in read.flags} for read in (before, after))
+    changes: list[ProposedChange] = []
+    for name in flags:
+        if name not in old or (name not in new and name not in archived):
+            return None
+        found = _archived(name) if name not in new else _changes_of_flag(old[name], new[name])
+        changes += found
+    changes += [ProposedChange("", "updateSegment", _segment(after.segments[key])) for key in segments]
+    return changes
+
+
+def _archived(name: str) -> list[ProposedChange]:
+    return [ProposedChange(name, "archiveFeature", None)]
+
+
+def _segment(segment: SegmentDefinition) -> dict[str, Any]:
+    return {"id": segment["id"], "name": segment["name"], "constraints": segment["constraints"]}
+
+
+def _changes_of_flag(before: FlagDefinition, after: FlagDefinition) -> Iterator[ProposedChange]:
+    name = after["name"]
+    yield from _changes_of_strategies(name, before["strategies"], after["strategies"])
+    if before["variants"] != after["variants"]:
+        yield ProposedChange(name, "patchVariant", {"variants": after["variants"]})
+    if before["dependencies"] != after["dependencies"]:
+        yield from _changes_of_parents(name, before, after)
+    if before["enabled"] != after["enabled"]:
+        yield ProposedChange(name, "updateEnabled", {"enabled": after["enabled"]})
+
+
+def _changes_of_strategies(
+    name: str, before: Iterable[StrategyDefinition], after: Iterable[StrategyDefinition]
+) -> Iterator[ProposedChange]:
+    old, new = ({strategy["id"]: strategy for strategy in strategies} for strategies in (before, after))
+    for key in old.keys() - new.keys():
+        yield ProposedChange(name, "deleteStrategy", {"id": key})
+    for key, strategy in new.items():
+        if key not in old:
+            yield ProposedChange(name, "addStrategy", {k: v for k, v in strategy.items() if k != "id"})
+        elif _unplaced(strategy) != _unplaced(old[key]):
+            yield ProposedChange(name, "updateStrategy", strategy)
+    kept = [key for key in old if key in new]
+    if kept != [key for key in new if key in old]:
+        places = [{"id": key, "sortOrder": place} for place, key in enumerate(k for k in new if k in old)]
+        yield ProposedChange(name, "reorderStrategy", places)
+
+
+def _unplaced(strategy: StrategyDefinition) -> dict[str, Any]:
+    return {key: value for key, value in strategy.items() if key != "sortOrder"}
+
+
+def _changes_of_parents(name: str, before: FlagDefinition, after: FlagDefinition) -> Iterator[ProposedChange]:
+    parents = {parent["feature"] for parent in after["dependencies"]}
+    if any(parent["feature"] not in parents for parent in before["dependencies"]):
+        yield ProposedChange(name, "deleteDependency", None)
+    for parent in after["dependencies"]:
+        yield ProposedChange(name, "addDependency", dict(parent))

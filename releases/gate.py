@@ -1,0 +1,111 @@
+"""Refuses changes of what an environment answers, where it takes them by change request only.
+
+Registered with `flagadmin.core.change_checks`, which calls it before a project changes and once it has changed. What
+counts is the effect, whichever operation has it: a title, a tag or a flag that is off changes no answer.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.record import Event, record_all
+from flagadmin.core.change_checks import Refusal, skipped_by
+from flagadmin.core.errors import NoAccess, counted
+from groups.access import Caller
+from groups.permissions import Permission
+from projects.definitions import Definitions, read_definitions
+from projects.models import Flag, ProjectEnvironment
+from projects.revision import revisions
+from releases.applying import is_applied_to
+from releases.derive import ProposedChange, derive_changes, find_differing
+from releases.requests.actions import add_changes
+
+SKIP = Permission.SKIP_CHANGE_REQUEST
+
+
+class Gated(NamedTuple):
+    """What a change would do where it needs a change request. ``changes`` is None if no request can do it."""
+
+    project: str
+    environment: str
+    flags: Sequence[str]
+    changes: Sequence[ProposedChange] | None
+
+
+class NeedsChangeRequest(Refusal):
+    """A change of what an environment answers, which needs a change request there."""
+
+    title = "This needs a change request"
+    template_name = "releases/needs_request.html"
+    status = NoAccess.status
+
+    def __init__(self, gated: Gated) -> None:
+        super().__init__(gated)
+        self.gated = gated
+
+    @property
+    def message(self) -> str:
+        gated = self.gated
+        named = ", ".join(gated.flags[:3]) + (
+            f" and {len(gated.flags) - 3} more" if len(gated.flags) > 3 else ""
+        )
+        return (
+            f"Changes of {gated.environment} in project {gated.project} need a change request. This changes what it "
+            f"answers for {named or counted(1, 'segment')}. Nothing was saved."
+        )
+
+    def as_app_error(self) -> NoAccess:
+        gated = self.gated
+        how = f"POST /api/admin/projects/{gated.project}/environments/{gated.environment}/change-requests"
+        return NoAccess.missing([SKIP.value], f"{self.message} Make a request: {how}.")
+
+    def may_be_skipped_by(self, caller: Any) -> bool:
+        can: bool = caller.can(SKIP, project=self.gated.project, environment=self.gated.environment)
+        return can
+
+    def settle(self, answers: Mapping[str, str], caller: Any) -> str | None:
+        if "add_to_request" not in answers or self.gated.changes is None:
+            return None
+        request = add_changes(self.gated.project, self.gated.environment, self.gated.changes, caller=caller)
+        return f"/projects/{self.gated.project}/change-requests/{request.pk}/"
+
+
+def guard(project_id: str) -> Callable[[], Refusal | None]:
+    """Reads what the project's guarded environments answer. Returns the check of what they answer then."""
+    links = ProjectEnvironment.objects.filter(project=project_id).exclude(required_approvals=None)
+    environments = sorted(links.values_list("environment_id", flat=True))
+    environments = [name for name in environments if not is_applied_to(project_id, name)]
+    if not environments:
+        return lambda: None
+    revision = revisions([project_id])
+    before = {name: read_definitions([project_id], name) for name in environments}
+
+    def check() -> Refusal | None:
+        if revisions([project_id]) == revision:
+            return None
+        for name in environments:
+            if refusal := _compare(project_id, name, before[name]):
+                return refusal
+        return None
+
+    return check
+
+
+def _compare(project_id: str, environment: str, before: Definitions) -> Refusal | None:
+    after = read_definitions([project_id], environment)
+    flags, segments = find_differing(before, after)
+    if not flags and not segments:
+        return None
+    caller: Caller | None = skipped_by()
+    if caller is None or not caller.can(SKIP, project=project_id, environment=environment):
+        archived = Flag.objects.archived().filter(project=project_id, name__in=flags)
+        changes = derive_changes(before, after, set(archived.values_list("name", flat=True)))
+        return NeedsChangeRequest(Gated(project_id, environment, flags, changes))
+    record_all([_skipped(project_id, environment, name) for name in flags], actor=caller)
+    return None
+
+
+def _skipped(project_id: str, environment: str, flag: str) -> Event:
+    return Event(
+        type=EventType.CHANGE_REQUEST_SKIPPED, project=project_id, environment=environment, feature=flag
+    )

@@ -1,0 +1,104 @@
+"""Change requests: lists of changes to an environment of a project, reviewed before they are made."""
+
+from typing import Any
+
+from django.db import models
+
+from groups.models import User
+from projects.models import Environment, Project
+
+
+class ChangeRequest(models.Model):
+    """Changes to one environment of one project that one author proposes. A draft is seen by its author alone.
+
+    ``state_times``: when it came into each state, as ISO 8601. ``required_approvals``: what the environment asked for
+    when the request was sent.
+    """
+
+    class State(models.TextChoices):
+        DRAFT = "Draft"
+        IN_REVIEW = "In review"
+        APPROVED = "Approved"
+        APPLIED = "Applied"
+        CANCELLED = "Cancelled"
+        REJECTED = "Rejected"
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="change_requests")
+    environment = models.ForeignKey(Environment, models.CASCADE, related_name="change_requests")
+    title = models.CharField(max_length=255, blank=True)
+    state = models.CharField(max_length=16, choices=State.choices, default=State.DRAFT)
+    state_times = models.JSONField(default=dict)
+    required_approvals = models.PositiveSmallIntegerField(default=1)
+    author = models.ForeignKey(User, models.SET_NULL, null=True, blank=True, related_name="change_requests")
+    author_name = models.CharField(max_length=255)
+    reviewers = models.ManyToManyField(User, blank=True, related_name="requested_reviews")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ("-id",)
+        indexes = (models.Index(fields=("project", "state", "-id"), name="change_requests_of_project"),)
+        constraints = (
+            models.UniqueConstraint(
+                fields=("project", "environment", "author"),
+                condition=models.Q(state="Draft"),
+                name="one_draft_of_each_author",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.project_id} / {self.environment_id} #{self.pk}"
+
+
+class Change(models.Model):
+    """One change of a request: an action on a flag, or on a segment without ``feature``.
+
+    ``made_from`` is what the action changes, as it was when the change was added: if it is different now, the change is
+    in conflict.
+    """
+
+    request = models.ForeignKey(ChangeRequest, models.CASCADE, related_name="changes")
+    feature = models.CharField(max_length=255, blank=True)
+    action = models.CharField(max_length=40)
+    payload: Any = models.JSONField(null=True)
+    made_from: Any = models.JSONField(null=True)
+    author_name = models.CharField(max_length=255)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ("id",)
+
+    def __str__(self) -> str:
+        return f"{self.action} {self.feature}".strip()
+
+
+class Review(models.Model):
+    """What somebody decided about a request. A change of the request removes its reviews."""
+
+    request = models.ForeignKey(ChangeRequest, models.CASCADE, related_name="reviews")
+    author = models.ForeignKey(User, models.SET_NULL, null=True, blank=True)
+    author_name = models.CharField(max_length=255)
+    approved = models.BooleanField()
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ("id",)
+        constraints = (
+            models.UniqueConstraint(fields=("request", "author"), name="one_review_of_each_author"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.author_name}: {'approved' if self.approved else 'rejected'}"
+
+
+class Comment(models.Model):
+    request = models.ForeignKey(ChangeRequest, models.CASCADE, related_name="comments")
+    text = models.TextField()
+    author = models.ForeignKey(User, models.SET_NULL, null=True, blank=True)
+    author_name = models.CharField(max_length=255)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ("id",)
+
+    def __str__(self) -> str:
+        return self.text[:80]

@@ -1,0 +1,451 @@
+"""Proposes, reviews and applies changes.
+
+A request is locked by its row for every step, so that two people who apply it apply it once.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+from django.db import transaction
+from rest_framework.utils.encoders import JSONEncoder
+
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.record import Event, record, transaction_moment
+from flagadmin.core.change_checks.comments import commenting
+from flagadmin.core.db.transactions import transactional
+from flagadmin.core.errors import AppError, Conflict, InvalidOperation, NoAccess, NotFound, ValidationError
+from flagadmin.core.http.timestamps import iso
+from groups.access import EVERYTHING, Caller
+from groups.models import User
+from groups.permissions import Permission
+from projects.access import access_project, access_project_for_update
+from projects.models import Environment, Project, ProjectEnvironment
+from releases.applying import applying
+from releases.changes import KINDS, find_kind
+from releases.derive import ProposedChange
+from releases.models import Change, ChangeRequest, Comment, Review
+from releases.requests.conflicts import find_conflict, sentence_of, target_of
+from releases.requests.documents import request_document
+
+R = TypeVar("R")
+State = ChangeRequest.State
+OPEN = frozenset({State.DRAFT, State.IN_REVIEW, State.APPROVED})
+MAX_CHANGES = 250
+MAX_REVIEWERS = 10
+APPROVE, APPLY = Permission.APPROVE_CHANGE_REQUEST, Permission.APPLY_CHANGE_REQUEST
+
+
+@transactional
+def add_changes(
+    project_id: str, environment: str, changes: Sequence[ProposedChange], *, caller: Caller
+) -> ChangeRequest:
+    """Adds changes to the caller's draft for the environment, which is created if there is none.
+
+    A second change of the same thing replaces the first. Raises NotFound, ValidationError, and whatever making the
+    changes would raise: they are tried in a transaction that is rolled back.
+    """
+    access_project(caller, project_id)
+    _lock_project(project_id)
+    _check_takes_requests(project_id, environment)
+    request = _draft_for_update(project_id, environment, caller)
+    for index, change in enumerate(changes):
+        _add(request, change, f"[{index}]", caller)
+    _check_size(request)
+    try_changes(request, lambda: None)
+    return request
+
+
+@transactional
+def edit_change(
+    project_id: str, request_id: int, change_id: int, proposed: ProposedChange, *, caller: Caller
+) -> ChangeRequest:
+    """Replaces a change, which withdraws the approvals.
+
+    Raises NotFound, NoAccess, InvalidOperation, ValidationError.
+    """
+    request = _access_own_for_update(project_id, request_id, caller)
+    change = _find_change(request, change_id)
+    before = change_event_document(change)
+    kind = find_kind(proposed.action, "action")
+    change.action, change.feature = proposed.action, proposed.feature
+    change.payload = _plain(kind.checked(proposed.payload, "payload"))
+    change.made_from = _read(change, request)
+    change.save()
+    _record(EventType.CHANGE_EDITED, request, caller, before=before, after=change_event_document(change))
+    _review_again(request, caller)
+    try_changes(request, lambda: None)
+    return request
+
+
+@transactional
+def remove_change(project_id: str, request_id: int, change_id: int, *, caller: Caller) -> None:
+    """Removes a change, and with the last one the draft. Raises NotFound, NoAccess, InvalidOperation."""
+    request = _access_own_for_update(project_id, request_id, caller)
+    change = _find_change(request, change_id)
+    before = change_event_document(change)
+    change.delete()
+    _record(EventType.CHANGE_DISCARDED, request, caller, before=before)
+    if request.changes.exists():
+        _review_again(request, caller)
+    elif request.state == State.DRAFT:
+        _discard(request, caller)
+    else:
+        _enter(request, State.CANCELLED, EventType.CHANGE_REQUEST_CANCELLED, caller)
+
+
+@transactional
+def delete_request(project_id: str, request_id: int, *, caller: Caller) -> None:
+    """Discards a draft. Raises NotFound, NoAccess, InvalidOperation if it has been sent."""
+    request = _access_own_for_update(project_id, request_id, caller)
+    if request.state != State.DRAFT:
+        raise InvalidOperation(f"Change request {request_id} has been sent. Cancel it instead.")
+    _discard(request, caller)
+
+
+def _discard(request: ChangeRequest, caller: Caller) -> None:
+    _record(EventType.CHANGE_REQUEST_DISCARDED, request, caller, before=request_document(request))
+    request.delete()
+
+
+@transactional
+def set_title(project_id: str, request_id: int, title: str, *, caller: Caller) -> None:
+    """Raises NotFound, NoAccess, InvalidOperation."""
+    request = _access_own_for_update(project_id, request_id, caller)
+    request.title = title
+    request.save(update_fields=["title"])
+
+
+@transactional
+def set_reviewers(project_id: str, request_id: int, ids: Iterable[int], *, caller: Caller) -> list[User]:
+    """Names who is asked for a review. Raises NotFound, NoAccess, ValidationError."""
+    request = _access_own_for_update(project_id, request_id, caller)
+    wanted = sorted(set(ids))
+    if len(wanted) > MAX_REVIEWERS:
+        raise ValidationError.at("reviewers", f"must be at most {MAX_REVIEWERS}, not {len(wanted)}")
+    known = {user.pk: user for user in available_reviewers(project_id, request.environment_id)}
+    if unknown := [pk for pk in wanted if pk not in known]:
+        raise ValidationError.at("reviewers", f"{unknown[0]} is nobody who may approve changes there.")
+    request.reviewers.set(wanted)
+    return [known[pk] for pk in wanted]
+
+
+def available_reviewers(project_id: str, environment: str) -> list[User]:
+    """The people who may approve changes of the environment, by name."""
+    people = User.objects.people().filter(is_active=True).order_by("username")
+    return [
+        user for user in people if Caller(user=user).can(APPROVE, project=project_id, environment=environment)
+    ]
+
+
+@transactional
+def comment(project_id: str, request_id: int, text: str, *, caller: Caller) -> Comment:
+    """Raises NotFound."""
+    request = access_request_for_update(project_id, request_id, caller)
+    return _comment(request, text, caller)
+
+
+def _comment(request: ChangeRequest, text: str, caller: Caller) -> Comment:
+    return Comment.objects.create(request=request, text=text, author=caller.user, author_name=caller.name)
+
+
+@transactional
+def set_state(
+    project_id: str, request_id: int, state: str, *, text: str = "", caller: Caller
+) -> ChangeRequest:
+    """Sends, approves, rejects, applies or cancels a request.
+
+    Raises NotFound, NoAccess, InvalidOperation, Conflict, ValidationError, and what applying a change raises.
+    """
+    request = access_request_for_update(project_id, request_id, caller)
+    steps = {
+        State.IN_REVIEW: _send,
+        State.APPROVED: _approve,
+        State.REJECTED: _reject,
+        State.APPLIED: _apply,
+        State.CANCELLED: _cancel,
+    }
+    if state not in steps:
+        raise ValidationError.at("state", f"must be one of {', '.join(steps)}, not {state}")
+    if text:
+        _comment(request, text, caller)
+    steps[State(state)](request, caller)
+    return request
+
+
+def _send(request: ChangeRequest, caller: Caller) -> None:
+    _check_author(request, caller)
+    _check_state(request, "send", State.DRAFT)
+    request.required_approvals = _required_approvals(request)
+    _enter(request, State.IN_REVIEW, EventType.CHANGE_REQUEST_SENT_TO_REVIEW, caller)
+    if request.required_approvals == 0:
+        _enter(request, State.APPROVED, EventType.CHANGE_REQUEST_APPROVED, caller)
+
+
+def _approve(request: ChangeRequest, caller: Caller) -> None:
+    _check(request, caller, APPROVE)
+    _check_state(request, "approve", State.IN_REVIEW)
+    if _is_author(request, caller) and not caller.is_admin:
+        raise InvalidOperation("You cannot approve your own change request.")
+    if not caller.is_admin and caller.user is None:
+        raise InvalidOperation("Only people can approve change requests.")
+    if request.reviews.filter(author=caller.user, author_name=caller.name, approved=True).exists():
+        raise Conflict(f"You have already approved change request {request.pk}.")
+    _review(request, caller, approved=True)
+    _record(EventType.CHANGE_REQUEST_APPROVAL_ADDED, request, caller)
+    if request.reviews.filter(approved=True).count() >= request.required_approvals:
+        _enter(request, State.APPROVED, EventType.CHANGE_REQUEST_APPROVED, caller)
+
+
+def _reject(request: ChangeRequest, caller: Caller) -> None:
+    _check(request, caller, APPROVE)
+    _check_state(request, "reject", State.IN_REVIEW, State.APPROVED)
+    _review(request, caller, approved=False)
+    _enter(request, State.REJECTED, EventType.CHANGE_REQUEST_REJECTED, caller)
+
+
+def _review(request: ChangeRequest, caller: Caller, *, approved: bool) -> None:
+    Review.objects.update_or_create(
+        request=request, author=caller.user, author_name=caller.name, defaults={"approved": approved}
+    )
+
+
+def _cancel(request: ChangeRequest, caller: Caller) -> None:
+    if not caller.is_admin:
+        _check_author(request, caller)
+    _check_state(request, "cancel", *OPEN)
+    _enter(request, State.CANCELLED, EventType.CHANGE_REQUEST_CANCELLED, caller)
+
+
+def _apply(request: ChangeRequest, caller: Caller) -> None:
+    _check(request, caller, APPLY)
+    _check_state(request, "apply", State.APPROVED)
+    make_changes(request, caller)
+    _enter(request, State.APPLIED, EventType.CHANGE_REQUEST_APPLIED, caller)
+
+
+def possible_states(request: ChangeRequest, caller: Caller) -> list[State]:
+    """The states into which the caller may take the request now."""
+    where = {"project": request.project_id, "environment": request.environment_id}
+    mine, admin = _is_author(request, caller), caller.is_admin
+    approved = request.reviews.filter(author=caller.user, author_name=caller.name, approved=True).exists()
+    possible = {
+        State.IN_REVIEW: request.state == State.DRAFT and mine,
+        State.APPROVED: request.state == State.IN_REVIEW
+        and caller.can(APPROVE, **where)
+        and (admin or not mine)
+        and not approved,
+        State.APPLIED: request.state == State.APPROVED and caller.can(APPLY, **where),
+        State.REJECTED: request.state in (State.IN_REVIEW, State.APPROVED) and caller.can(APPROVE, **where),
+        State.CANCELLED: request.state in (State.IN_REVIEW, State.APPROVED) and (mine or admin),
+    }
+    return [state for state, is_possible in possible.items() if is_possible]
+
+
+def needed_approvals(request: ChangeRequest) -> int:
+    """How many approvals it needs: before it is sent, as many as the environment asks for now."""
+    return _required_approvals(request) if request.state == State.DRAFT else request.required_approvals
+
+
+def may_edit(request: ChangeRequest, caller: Caller) -> bool:
+    """Whether the caller may edit its changes and its title."""
+    return request.state in OPEN and (caller.is_admin or _is_author(request, caller))
+
+
+def make_changes(request: ChangeRequest, caller: Caller) -> None:
+    """Makes all changes, or none, whatever the caller may do otherwise.
+
+    Raises Conflict if what a change was made from has changed, and what the changes raise, with the change named.
+    """
+    changes = list(enumerate(request.changes.all(), 1))
+    for number, change in changes:
+        if conflict := find_conflict(request, change):
+            raise Conflict(f"Change {number} ({sentence_of(request, change)}): {conflict}")
+    _make(request, changes, caller)
+
+
+def _make(request: ChangeRequest, changes: Iterable[tuple[int, Change]], caller: Caller) -> None:
+    everything = Caller(user=caller.user, token=caller.token, rights=EVERYTHING)
+    with applying(request.project_id, request.environment_id):
+        access_project_for_update(everything, request.project_id, None)
+        for number, change in changes:
+            sentence = sentence_of(request, change)
+            try:
+                KINDS[change.action].apply(target_of(request, change), change.payload, everything)
+            except AppError as error:
+                raise Conflict(
+                    f"Change {number} ({sentence}): {error.message}", details=error.details
+                ) from error
+
+
+def try_changes(request: ChangeRequest, then: Callable[[], R]) -> R:
+    """Makes the changes, calls ``then`` for its result, and rolls them back. Raises ValidationError if that fails."""
+    try:
+        with transaction.atomic(), commenting("Tried, and rolled back"):
+            _make(request, enumerate(request.changes.all(), 1), Caller.system())
+            result = then()
+            transaction.set_rollback(True)
+    except Conflict as error:
+        raise ValidationError(error.message, details=error.details) from error
+    return result
+
+
+def access_request(project_id: str, request_id: int, caller: Caller) -> ChangeRequest:
+    """A request that the caller may read: in a readable project, and no draft of somebody else. Raises NotFound."""
+    access_project(caller, project_id)
+    request = ChangeRequest.objects.filter(project=project_id, pk=request_id).first()
+    if request is None or (request.state == State.DRAFT and not _is_author(request, caller)):
+        raise NotFound(f"Change request {request_id} not found in project {project_id}.")
+    return request
+
+
+def access_request_for_update(project_id: str, request_id: int, caller: Caller) -> ChangeRequest:
+    access_request(project_id, request_id, caller)
+    _lock_project(project_id)
+    request = ChangeRequest.objects.select_for_update(of=("self",)).filter(pk=request_id).first()
+    if request is None:
+        raise NotFound(f"Change request {request_id} not found in project {project_id}.")
+    return request
+
+
+def _lock_project(project_id: str) -> None:
+    """Projects are locked before what belongs to them. The checks of the project begin with the changes themselves."""
+    list(Project.objects.select_for_update(no_key=True).filter(id=project_id).order_by("id"))
+
+
+def _access_own_for_update(project_id: str, request_id: int, caller: Caller) -> ChangeRequest:
+    """An open request of the caller's."""
+    request = access_request_for_update(project_id, request_id, caller)
+    if not caller.is_admin:
+        _check_author(request, caller)
+    _check_state(request, "change", *OPEN)
+    return request
+
+
+def _check_author(request: ChangeRequest, caller: Caller) -> None:
+    if not _is_author(request, caller):
+        raise NoAccess(f"Change request {request.pk} is {request.author_name}'s: only they can do that.")
+
+
+def _is_author(request: ChangeRequest, caller: Caller) -> bool:
+    if request.author_id is not None:
+        return request.author_id == caller.id
+    return caller.id is None and request.author_name == caller.name
+
+
+def _check(request: ChangeRequest, caller: Caller, permission: Permission) -> None:
+    caller.check(permission, project=request.project_id, environment=request.environment_id)
+
+
+def _check_state(request: ChangeRequest, verb: str, *states: State) -> None:
+    if request.state not in states:
+        needed = " or ".join(states)
+        raise InvalidOperation(
+            f"Change request {request.pk} is in state {request.state}: to {verb} it, it must be in state {needed}."
+        )
+
+
+def _check_takes_requests(project_id: str, environment: str) -> None:
+    link = ProjectEnvironment.objects.filter(project=project_id, environment=environment).first()
+    if link is None:
+        raise NotFound(f"Project {project_id} has no environment {environment}.")
+    if link.required_approvals is None:
+        raise InvalidOperation(f"Change requests are off for {environment} in project {project_id}.")
+
+
+def _required_approvals(request: ChangeRequest) -> int:
+    links = ProjectEnvironment.objects.filter(project=request.project_id, environment=request.environment_id)
+    return links.values_list("required_approvals", flat=True).first() or 0
+
+
+def _draft_for_update(project_id: str, environment: str, caller: Caller) -> ChangeRequest:
+    mine = ChangeRequest.objects.select_for_update(of=("self",)).filter(
+        project=project_id, environment=environment, state=State.DRAFT
+    )
+    found = mine.filter(author=caller.user, author_name=caller.name).first()
+    if found is not None:
+        return found
+    request = ChangeRequest(
+        project_id=project_id,
+        environment=Environment(name=environment),
+        author=caller.user,
+        author_name=caller.name,
+        state_times={State.DRAFT: iso(transaction_moment())},
+    )
+    request.save(force_insert=True)
+    _record(EventType.CHANGE_REQUEST_CREATED, request, caller)
+    return request
+
+
+def _add(request: ChangeRequest, proposed: ProposedChange, path: str, caller: Caller) -> None:
+    kind = find_kind(proposed.action, f"{path}.action")
+    if kind.of_segment == bool(proposed.feature):
+        needs = "must not be given for segments" if kind.of_segment else "is missing"
+        raise ValidationError.at(f"{path}.feature", needs)
+    change = Change(
+        request=request, feature=proposed.feature, action=proposed.action, author_name=caller.name
+    )
+    change.payload = _plain(kind.checked(proposed.payload, f"{path}.payload"))
+    if kind.about is not None:
+        about = kind.about(change.payload)
+        for other in request.changes.filter(feature=change.feature):
+            other_about = KINDS[other.action].about
+            if other_about is not None and other_about(other.payload) == about:
+                other.delete()
+    change.made_from = _read(change, request)
+    change.save()
+    _record(EventType.CHANGE_ADDED, request, caller, after=change_event_document(change))
+
+
+def _read(change: Change, request: ChangeRequest) -> Any:
+    return _plain(KINDS[change.action].read(target_of(request, change), change.payload))
+
+
+def _plain(value: Any) -> Any:
+    """As PostgreSQL gives it back."""
+    return json.loads(json.dumps(value, cls=JSONEncoder))
+
+
+def _check_size(request: ChangeRequest) -> None:
+    number = request.changes.count()
+    if number > MAX_CHANGES:
+        raise ValidationError(f"A change request has at most {MAX_CHANGES} changes, not {number}.")
+
+
+def _find_change(request: ChangeRequest, change_id: int) -> Change:
+    change = request.changes.filter(pk=change_id).first()
+    if change is None:
+        raise NotFound(f"Change request {request.pk} has no change {change_id}.")
+    return change
+
+
+def _review_again(request: ChangeRequest, caller: Caller) -> None:
+    """A request that has been sent goes back into review, without what was decided."""
+    request.reviews.all().delete()
+    if request.state == State.APPROVED:
+        _enter(request, State.IN_REVIEW, EventType.CHANGE_REQUEST_SENT_TO_REVIEW, caller)
+
+
+def _enter(request: ChangeRequest, state: State, event: EventType, caller: Caller) -> None:
+    request.state = state
+    request.state_times = request.state_times | {state: iso(transaction_moment())}
+    request.save(update_fields=["state", "state_times", "required_approvals"])
+    _record(event, request, caller, after=request_document(request))
+
+
+def change_event_document(change: Change) -> dict[str, Any]:
+    return {"id": change.pk, "feature": change.feature, "action": change.action, "payload": change.payload}
+
+
+def _record(
+    kind: EventType, request: ChangeRequest, caller: Caller, *, before: Any = None, after: Any = None
+) -> None:
+    event = Event(
+        type=kind,
+        project=request.project_id,
+        environment=request.environment_id,
+        subject=f"{request.pk}",
+        before=before,
+        after=after,
+    )
+    record(event, actor=caller)

@@ -1,0 +1,273 @@
+"""/api/admin/projects/:projectId/change-requests: propose, review and apply changes."""
+
+from typing import Any
+
+from drf_spectacular.utils import OpenApiExample, extend_schema
+from rest_framework.decorators import action
+from rest_framework.response import Response
+
+from flagadmin.core.http.path_ids import path_id
+from groups.authentication import ApiRequest
+from groups.models import User
+from projects.flags.toggle import project_environment
+from projects.models import ProjectEnvironment
+from projects.projects.environments import POLICY_PERMISSIONS, set_policy
+from projects.viewsets import InProjectViewSet
+from releases.derive import ProposedChange
+from releases.models import ChangeRequest
+from releases.requests import actions
+from releases.requests.documents import request_document
+from releases.requests.queries import MAX_LISTED, OPEN_TO_ALL, by, count_states, requests_of
+from releases.requests.serializers import (
+    ChangeBody,
+    ChangeRequestRecord,
+    CommentBody,
+    CommentRecord,
+    CountRecord,
+    NewStateBody,
+    PolicyBody,
+    PolicyRecord,
+    ReviewersBody,
+    ReviewersRecord,
+    TitleBody,
+    TotalRecord,
+)
+
+TAGS = ("Change Requests",)
+State = ChangeRequest.State
+EXAMPLE = OpenApiExample(
+    "Half of the users",
+    {
+        "feature": "new-cart",
+        "action": "addStrategy",
+        "payload": {"name": "flexibleRollout", "parameters": {"rollout": "50", "stickiness": "default"}},
+    },
+    request_only=True,
+)
+
+
+class EnvironmentChangeRequestViewSet(InProjectViewSet):
+    """Below an environment of the project."""
+
+    tags = TAGS
+    permissions = {"create": None, "configure": POLICY_PERMISSIONS}
+
+    def authorize(self, project_id: str, environment: str) -> None:
+        super().authorize(project_id)
+        project_environment(project_id, environment)
+
+    @extend_schema(
+        operation_id="createChangeRequest",
+        request=ChangeBody,
+        responses={200: ChangeRequestRecord},
+        examples=[EXAMPLE],
+    )
+    def create(self, request: ApiRequest, project_id: str, environment: str) -> Response:
+        """Add a change, or a list of changes, to your draft for the environment.
+
+        Creates the draft if there is none. A second change of the same thing replaces the first. The changes are tried,
+        and refused if they could not be applied.
+        """
+        given = request.data if isinstance(request.data, list) else [request.data]
+        body = ChangeBody(data=given, many=True)
+        body.is_valid(raise_exception=True)
+        changes = [ProposedChange(**change) for change in body.validated_data]
+        made = actions.add_changes(project_id, environment, changes, caller=self.caller)
+        return Response(request_document(made))
+
+    @extend_schema(operation_id="updateProjectChangeRequestConfig", request=PolicyBody, responses={204: None})
+    @action(detail=False, methods=["put"], url_path="config")
+    def configure(self, request: ApiRequest, project_id: str, environment: str) -> Response:
+        """Say whether changes of the environment need a change request, and how many approvals."""
+        policy = self.validated(PolicyBody)
+        given = policy["requiredApprovals"]
+        approvals = (1 if given is None else given) if policy["changeRequestsEnabled"] else None
+        set_policy(project_id, environment, approvals, caller=self.caller)
+        return Response(status=204)
+
+
+class ChangeRequestViewSet(InProjectViewSet):
+    tags = TAGS
+    lookup_url_kwarg = "request_id"
+    permissions = {
+        "destroy": None,
+        "set_state": None,  # the action checks what the state needs
+        "set_title": None,
+        "set_approvers": None,
+        "comment": None,
+    }
+
+    def found(self, project_id: str, request_id: str) -> ChangeRequest:
+        return actions.access_request(project_id, path_id(request_id), self.caller)
+
+    def documents(self, requests: Any) -> list[dict[str, Any]]:
+        return [request_document(found) for found in requests[:MAX_LISTED]]
+
+    @extend_schema(operation_id="getProjectChangeRequests", responses={200: ChangeRequestRecord(many=True)})
+    def list(self, request: ApiRequest, project_id: str) -> Response:
+        """List the project's change requests, newest first: the last 300 that were sent, and your drafts."""
+        return Response(self.documents(requests_of(project_id, self.caller)))
+
+    @extend_schema(operation_id="getOpenChangeRequests", responses={200: ChangeRequestRecord(many=True)})
+    @action(detail=False)
+    def open(self, request: ApiRequest, project_id: str) -> Response:
+        """List the change requests that are in review or approved."""
+        return Response(self.documents(requests_of(project_id, self.caller).filter(state__in=OPEN_TO_ALL)))
+
+    @extend_schema(operation_id="getPendingChangeRequests", responses={200: ChangeRequestRecord(many=True)})
+    @action(detail=False)
+    def pending(self, request: ApiRequest, project_id: str) -> Response:
+        """List the change requests that are not decided: those in review or approved, and your drafts."""
+        return Response(self.documents(requests_of(project_id, self.caller).filter(state__in=actions.OPEN)))
+
+    @extend_schema(
+        operation_id="getPendingChangeRequestsForFeature", responses={200: ChangeRequestRecord(many=True)}
+    )
+    @action(detail=False, url_path="pending/<str:name>")
+    def pending_for_flag(self, request: ApiRequest, project_id: str, name: str) -> Response:
+        """List the undecided change requests with a change of this flag."""
+        requests = requests_of(project_id, self.caller).filter(state__in=actions.OPEN)
+        return Response(self.documents(requests.filter(changes__feature=name).distinct()))
+
+    @extend_schema(operation_id="getActionableChangeRequests", responses={200: TotalRecord})
+    @action(detail=False)
+    def actionable(self, request: ApiRequest, project_id: str) -> Response:
+        """Count the change requests that wait for you: to be approved, or to be applied."""
+        requests = requests_of(project_id, self.caller).filter(state__in=OPEN_TO_ALL)
+        mine = set(requests.filter(by(self.caller)).order_by().values_list("pk", flat=True))
+        rows = requests.order_by().values_list("pk", "state", "environment_id")
+        needed = {State.IN_REVIEW: actions.APPROVE, State.APPROVED: actions.APPLY}
+        total = sum(
+            self.caller.can(needed[State(state)], project=project_id, environment=environment)
+            and (state == State.APPROVED or self.caller.is_admin or pk not in mine)
+            for pk, state, environment in rows
+        )
+        return Response({"total": total})
+
+    @extend_schema(operation_id="getChangeRequestCount", responses={200: CountRecord})
+    @action(detail=False)
+    def count(self, request: ApiRequest, project_id: str) -> Response:
+        """Count the project's change requests by state."""
+        return Response(count_states(project_id, self.caller))
+
+    @extend_schema(operation_id="getProjectChangeRequestConfig", responses={200: PolicyRecord(many=True)})
+    @action(detail=False)
+    def config(self, request: ApiRequest, project_id: str) -> Response:
+        """Say for each environment of the project whether changes need a change request."""
+        links = ProjectEnvironment.objects.filter(project=project_id).select_related("environment")
+        return Response(
+            [
+                {
+                    "environment": link.environment_id,
+                    "type": link.environment.type,
+                    "changeRequestEnabled": link.required_approvals is not None,
+                    "requiredApprovals": link.required_approvals,
+                }
+                for link in links.order_by("environment__sort_order", "environment_id")
+            ]
+        )
+
+    @extend_schema(operation_id="getAvailableReviewers", responses={200: ReviewersRecord})
+    @action(detail=False, url_path="available-reviewers/<str:environment>")
+    def available_reviewers(self, request: ApiRequest, project_id: str, environment: str) -> Response:
+        """List the people who may approve changes of the environment."""
+        project_environment(project_id, environment)
+        return _reviewers(actions.available_reviewers(project_id, environment))
+
+    @extend_schema(operation_id="getChangeRequest", responses={200: ChangeRequestRecord})
+    def retrieve(self, request: ApiRequest, project_id: str, request_id: str) -> Response:
+        """Get a change request."""
+        return Response(request_document(self.found(project_id, request_id)))
+
+    @extend_schema(operation_id="deleteChangeRequest", responses={200: None})
+    def destroy(self, request: ApiRequest, project_id: str, request_id: str) -> Response:
+        """Discard your draft."""
+        actions.delete_request(project_id, path_id(request_id), caller=self.caller)
+        return Response()
+
+    @extend_schema(
+        operation_id="updateChangeRequestState", request=NewStateBody, responses={200: ChangeRequestRecord}
+    )
+    @action(detail=True, methods=["put"], url_path="state")
+    def set_state(self, request: ApiRequest, project_id: str, request_id: str) -> Response:
+        """Send, approve, reject, apply or cancel a change request.
+
+        Applying makes all its changes in one transaction, or none. It is refused if what a change was made from has
+        been changed since.
+        """
+        body = self.validated(NewStateBody)
+        changed = actions.set_state(
+            project_id, path_id(request_id), body["state"], text=body["comment"], caller=self.caller
+        )
+        return Response(request_document(changed))
+
+    @extend_schema(operation_id="updateChangeRequestTitle", request=TitleBody, responses={204: None})
+    @action(detail=True, methods=["put"], url_path="title")
+    def set_title(self, request: ApiRequest, project_id: str, request_id: str) -> Response:
+        """Set the title of your change request."""
+        title = self.validated(TitleBody)["title"]
+        actions.set_title(project_id, path_id(request_id), title, caller=self.caller)
+        return Response(status=204)
+
+    @extend_schema(operation_id="getRequestedApprovers", responses={200: ReviewersRecord})
+    @action(detail=True, url_path="approvers")
+    def approvers(self, request: ApiRequest, project_id: str, request_id: str) -> Response:
+        """List the people who are asked for a review."""
+        return _reviewers(self.found(project_id, request_id).reviewers.order_by("username"))
+
+    @extend_schema(
+        operation_id="setRequestedApprovers", request=ReviewersBody, responses={200: ReviewersRecord}
+    )
+    @approvers.mapping.put
+    def set_approvers(self, request: ApiRequest, project_id: str, request_id: str) -> Response:
+        """Ask people for a review of your change request, instead of those asked before."""
+        ids = self.validated(ReviewersBody)["reviewers"]
+        asked = actions.set_reviewers(project_id, path_id(request_id), ids, caller=self.caller)
+        return _reviewers(asked)
+
+    @extend_schema(
+        operation_id="addChangeRequestComment", request=CommentBody, responses={201: CommentRecord}
+    )
+    @action(detail=True, methods=["post"], url_path="comments")
+    def comment(self, request: ApiRequest, project_id: str, request_id: str) -> Response:
+        """Comment on a change request."""
+        text = self.validated(CommentBody)["text"]
+        actions.comment(project_id, path_id(request_id), text, caller=self.caller)
+        return Response(request_document(self.found(project_id, request_id))["comments"][-1], status=201)
+
+
+class ChangeViewSet(InProjectViewSet):
+    """The changes of a request."""
+
+    tags = TAGS
+    lookup_url_kwarg = "change_id"
+    permissions = {"update": None, "destroy": None}
+
+    @extend_schema(operation_id="editChange", request=ChangeBody, responses={200: ChangeRequestRecord})
+    def update(self, request: ApiRequest, project_id: str, request_id: str, change_id: str) -> Response:
+        """Replace a change of your request. Approvals are withdrawn."""
+        proposed = ProposedChange(**self.validated(ChangeBody))
+        changed = actions.edit_change(
+            project_id, path_id(request_id), path_id(change_id), proposed, caller=self.caller
+        )
+        return Response(request_document(changed))
+
+    @extend_schema(operation_id="discardChange", responses={200: None})
+    def destroy(self, request: ApiRequest, project_id: str, request_id: str, change_id: str) -> Response:
+        """Remove a change from your request. Approvals are withdrawn; a draft without changes is discarded."""
+        actions.remove_change(project_id, path_id(request_id), path_id(change_id), caller=self.caller)
+        return Response()
+
+
+def _reviewers(people: Any) -> Response:
+    return Response({"reviewers": [_reviewer(user) for user in people]})
+
+
+def _reviewer(user: User) -> dict[str, Any]:
+    return {
+        "id": user.pk,
+        "name": user.name,
+        "username": user.username,
+        "email": user.email or None,
+        "imageUrl": "",
+    }

@@ -1,0 +1,67 @@
+"""Change requests as the API shows them, in the reference server's shape."""
+
+from typing import Any
+
+from flagadmin.core.http.timestamps import iso
+from releases.changes import KINDS
+from releases.models import ChangeRequest
+from releases.requests.conflicts import find_conflict
+
+Document = dict[str, Any]
+CLOSED = frozenset({ChangeRequest.State.APPLIED, ChangeRequest.State.CANCELLED, ChangeRequest.State.REJECTED})
+
+
+def request_document(request: ChangeRequest) -> Document:
+    """With what stands against each change, as long as the request is open. A few queries for each change."""
+    features: dict[str, list[Document]] = {}
+    segments: list[Document] = []
+    for change in request.changes.all():
+        document: Document = {
+            "id": change.pk,
+            "action": change.action,
+            "payload": change.payload,
+            "createdBy": {"username": change.author_name, "imageUrl": ""},
+            "createdAt": iso(change.created_at),
+        }
+        if request.state not in CLOSED and (conflict := find_conflict(request, change)):
+            document["conflict"] = conflict
+        if KINDS[change.action].of_segment:
+            segments.append(document | {"name": _segment_name(change.payload, change.made_from)})
+        else:
+            features.setdefault(change.feature, []).append(document)
+    reviews = list(request.reviews.all())
+    return {
+        "id": request.pk,
+        **({"title": request.title} if request.title else {}),
+        "environment": request.environment_id,
+        "minApprovals": request.required_approvals,
+        "project": request.project_id,
+        "features": [{"name": name, "changes": changes} for name, changes in features.items()],
+        "segments": segments,
+        "approvals": [_review(review) for review in reviews if review.approved],
+        "rejections": [_review(review) for review in reviews if not review.approved],
+        "comments": [
+            {
+                "id": comment.pk,
+                "text": comment.text,
+                "createdBy": {"username": comment.author_name, "imageUrl": ""},
+                "createdAt": iso(comment.created_at),
+            }
+            for comment in request.comments.all()
+        ],
+        "createdBy": {"username": request.author_name, "imageUrl": ""},
+        "createdAt": iso(request.created_at),
+        "stateTimestamps": request.state_times,
+        "state": request.state,
+    }
+
+
+def _review(review: Any) -> Document:
+    who = {"username": review.author_name, "imageUrl": ""}
+    if review.author_id is not None:
+        who["id"] = review.author_id
+    return {"createdBy": who, "createdAt": iso(review.created_at)}
+
+
+def _segment_name(payload: Any, made_from: Any) -> str:
+    return str(payload.get("name") or (made_from or {}).get("name") or payload["id"])

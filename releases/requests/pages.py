@@ -1,0 +1,228 @@
+"""/projects/ID/change-requests/: lists and shows change requests, and takes them through their states."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from django.db.models import Count, QuerySet
+from django.urls import reverse
+from django.utils import timezone
+
+from flagadmin.core.errors import ValidationError
+from flagadmin.core.http.path_ids import path_id
+from flagadmin.core.lists.pages import Column, Filter, curl_for
+from groups.console import ConsolePage, Crumbs, ListPage
+from playground.pages.impact_view import ImpactView
+from playground.pages.lines import explain_in
+from projects.access import access_project
+from projects.console import ActionPage, api_path, project_crumbs, project_url
+from projects.models import Segment
+from projects.projects.head import project_head
+from projects.strategies.sentences import strategy_summary
+from releases.models import Change, ChangeRequest
+from releases.requests import actions
+from releases.requests.conflicts import find_conflict, sentence_of
+from releases.requests.impact import measure_request
+from releases.requests.queries import requests_of
+
+State = ChangeRequest.State
+
+
+def request_url(request: ChangeRequest) -> str:
+    return reverse("change-request", args=[request.project_id, request.pk])
+
+
+class RequestsPage(ListPage):
+    template_name = "releases/requests.html"
+    title = "Change requests"
+    default_sort = "-number"
+    columns = (
+        Column("number", "Request", by=("id",)),
+        Column("environment", "Environment", by=("environment", "id")),
+        Column("state", "State", by=("state", "id")),
+        Column("author", "By", by=("author_name", "id")),
+        Column("created", "Begun", by=("created_at",)),
+    )
+
+    def get_filters(self) -> Sequence[Filter]:
+        states = [("", "Any state"), *((state.value, state.value) for state in State)]
+        return (Filter("state", "State", options=states),)
+
+    def rows(self, values: dict[str, str]) -> QuerySet[Any]:
+        self.project = access_project(self.caller, self.kwargs["project_id"])
+        self.csv_name = f"{self.project.pk}-change-requests"
+        requests = requests_of(self.project.pk, self.caller).prefetch_related(None)
+        if state := values["state"]:
+            requests = requests.filter(state=state)
+        return requests.annotate(change_count=Count("changes")).order_by()
+
+    def csv_cells(self, row: Any) -> Sequence[Any]:
+        return (row.pk, row.environment_id, row.state, row.author_name, row.created_at)
+
+    def crumbs(self) -> Crumbs:
+        return project_crumbs(self.project)
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        data = super().get_context_data(**kwargs)
+        return data | project_head(self.project, "change-requests", caller=self.caller)
+
+    def curl(self) -> str:
+        return curl_for(self.request, "GET", f"{api_path(self.project.pk)}/change-requests")
+
+
+class ChangeView(NamedTuple):
+    """A change as the page shows it: what it does, and a strategy before and after."""
+
+    pk: int
+    feature: str
+    sentence: str
+    conflict: str
+    before: Any
+    after: Any
+
+
+class RequestPage(ConsolePage):
+    template_name = "releases/request.html"
+
+    def get_title(self) -> str:
+        return self.found.title or f"Change request {self.found.pk}"
+
+    def crumbs(self) -> Crumbs:
+        requests = ("Change requests", project_url(self.found.project_id, "change-requests"))
+        return (*project_crumbs(self.found.project), requests)
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        project_id = self.kwargs["project_id"]
+        self.found = request = actions.access_request(
+            project_id, path_id(self.kwargs["request_id"]), self.caller
+        )
+        changes = list(request.changes.all())
+        segments = dict(Segment.objects.values_list("id", "name"))
+        is_open = request.state in actions.OPEN
+        reviews = list(request.reviews.all())
+        views = [_change_view(request, change, segments, is_open=is_open) for change in changes]
+        return super().get_context_data(
+            change_request=request,
+            changes=views,
+            change_count=len(views),
+            needed=actions.needed_approvals(request),
+            conflicts=sum(bool(view.conflict) for view in views),
+            reviews=reviews,
+            approvals=sum(review.approved for review in reviews),
+            comments=list(request.comments.all()),
+            reviewers=list(request.reviewers.order_by("username")),
+            steps=(steps := actions.possible_states(request, self.caller)),
+            main_step=State.APPLIED if State.APPLIED in steps else next(iter(steps), None),
+            may_edit=actions.may_edit(request, self.caller),
+            is_open=is_open,
+            stations=_stations(request),
+            **(self.impact(request) if is_open and changes else {}),
+            **kwargs,
+        )
+
+    def impact(self, request: ChangeRequest) -> dict[str, Any]:
+        try:
+            impacts, more = measure_request(request, now=timezone.now(), caller=self.caller)
+        except ValidationError as error:
+            return {"refusals": [error.message]}
+        explain = explain_in([request.environment_id])
+        return {
+            "impacts": [ImpactView(impact, is_new=False, explain=explain) for impact in impacts],
+            "several": len(impacts) > 1,
+            "more": more,
+            "unchanged": "Nobody gets anything else.",
+        }
+
+    def curl(self) -> str:
+        path = f"{api_path(self.found.project_id)}/change-requests/{self.found.pk}"
+        return curl_for(self.request, "GET", path)
+
+
+def _stations(request: ChangeRequest) -> list[tuple[str, datetime | None, bool]]:
+    """The states on its way: name, when it came there, and whether it is there now."""
+    way = [State.DRAFT, State.IN_REVIEW, State.APPROVED, State.APPLIED]
+    if request.state in (State.REJECTED, State.CANCELLED):
+        way = [state for state in way if state in request.state_times] + [State(request.state)]
+    reached = way.index(State(request.state))
+    times = request.state_times
+    return [
+        (
+            state.value,
+            datetime.fromisoformat(times[state]) if index <= reached and state in times else None,
+            index == reached,
+        )
+        for index, state in enumerate(way)
+    ]
+
+
+def _change_view(
+    request: ChangeRequest, change: Change, segments: dict[int, str], *, is_open: bool
+) -> ChangeView:
+    before, after = None, None
+    if "Strategy" in change.action and change.action != "reorderStrategy":
+        stored = change.made_from if isinstance(change.made_from, dict) else None
+        before = strategy_summary(stored, segments=segments) if stored else None
+        if change.action != "deleteStrategy":
+            given = {key: value for key, value in change.payload.items() if value is not None}
+            after = strategy_summary((stored or {}) | given, segments=segments)
+    conflict = find_conflict(request, change) if is_open else ""
+    return ChangeView(change.pk, change.feature, sentence_of(request, change), conflict, before, after)
+
+
+class RequestAction(ActionPage):
+    @property
+    def target(self) -> tuple[str, int]:
+        return self.kwargs["project_id"], path_id(self.kwargs["request_id"])
+
+    def back(self) -> str:
+        project_id, number = self.target
+        if not ChangeRequest.objects.filter(pk=number).exists():
+            return project_url(project_id, "change-requests")
+        return reverse("change-request", args=[project_id, number])
+
+
+DONE = {
+    State.IN_REVIEW: "Sent change request {} to review.",
+    State.APPROVED: "Approved change request {}.",
+    State.REJECTED: "Rejected change request {}.",
+    State.APPLIED: "Applied change request {}.",
+    State.CANCELLED: "Cancelled change request {}.",
+}
+
+
+class SetState(RequestAction):
+    def act(self) -> str:
+        project_id, number = self.target
+        text = self.request.POST.get("comment", "").strip()
+        request = actions.set_state(
+            project_id, number, self.request.POST.get("state", ""), text=text, caller=self.caller
+        )
+        return DONE[State(self.request.POST["state"])].format(request.pk)
+
+
+class AddComment(RequestAction):
+    def act(self) -> str:
+        if not (text := self.request.POST.get("comment", "").strip()):
+            raise ValidationError.at("comment", "Write something first.")
+        actions.comment(*self.target, text, caller=self.caller)
+        return "Commented."
+
+
+class SetTitle(RequestAction):
+    def act(self) -> str:
+        title = self.request.POST.get("title", "").strip()[:255]
+        actions.set_title(*self.target, title, caller=self.caller)
+        return "Changed the title."
+
+
+class RemoveChange(RequestAction):
+    def act(self) -> str:
+        change = path_id(self.request.POST.get("change", ""))
+        actions.remove_change(*self.target, change, caller=self.caller)
+        return "Removed the change."
+
+
+class Discard(RequestAction):
+    def act(self) -> str:
+        actions.delete_request(*self.target, caller=self.caller)
+        return "Discarded the draft."

@@ -1,0 +1,46 @@
+"""Finds change requests that a caller may read."""
+
+from django.db.models import Count, Q, QuerySet
+
+from groups.access import Caller
+from releases.models import ChangeRequest
+
+State = ChangeRequest.State
+OPEN_TO_ALL = (State.IN_REVIEW, State.APPROVED)
+CLOSED = (State.APPLIED, State.CANCELLED, State.REJECTED)
+MAX_LISTED = 300
+
+
+def requests_of(project_id: str, caller: Caller) -> QuerySet[ChangeRequest]:
+    """Those of the project, newest first: all that have been sent, and the caller's drafts."""
+    return visible_requests(caller).filter(project=project_id)
+
+
+def visible_requests(caller: Caller) -> QuerySet[ChangeRequest]:
+    """Those of readable projects, newest first, with what their documents need."""
+    requests = ChangeRequest.objects.exclude(~by(caller), state=State.DRAFT).order_by("-id")
+    readable = caller.readable_projects
+    if readable is not None:
+        requests = requests.filter(project__in=readable)
+    return requests.prefetch_related("changes", "reviews", "comments")
+
+
+def by(caller: Caller) -> Q:
+    """Requests whose author is the caller."""
+    if caller.user is not None:
+        return Q(author=caller.user)
+    return Q(author=None, author_name=caller.name)
+
+
+def count_states(project_id: str, caller: Caller) -> dict[str, int]:
+    """The numbers of the project's requests that have been sent, by the names of the reference server."""
+    rows = requests_of(project_id, caller).exclude(state=State.DRAFT).order_by()
+    counts = dict(rows.values_list("state").annotate(number=Count("id")))
+    return {
+        "total": sum(counts.values()),
+        "applied": counts.get(State.APPLIED, 0),
+        "rejected": counts.get(State.REJECTED, 0),
+        "reviewRequired": counts.get(State.IN_REVIEW, 0),
+        "approved": counts.get(State.APPROVED, 0),
+        "scheduled": 0,
+    }

@@ -1,0 +1,126 @@
+"""Bodies and records of change requests."""
+
+from rest_framework import serializers
+
+from flagadmin.core.http.fields import Body, ListOf
+from releases.changes import KINDS
+from releases.models import ChangeRequest
+
+
+class ChangeBody(Body):
+    feature = serializers.CharField(
+        max_length=255, required=False, default="", help_text="The flag; not for segments."
+    )
+    action = serializers.CharField(max_length=40, help_text=f"One of {', '.join(KINDS)}.")
+    payload = serializers.JSONField(
+        required=False,
+        default=None,
+        help_text="What the action takes: the fields that its own endpoint takes.",
+    )
+
+
+class PolicyBody(Body):
+    changeRequestsEnabled = serializers.BooleanField()
+    requiredApprovals = serializers.IntegerField(
+        required=False, allow_null=True, default=None, help_text="0 to 10. Default 1."
+    )
+
+
+class PolicyRecord(serializers.Serializer):
+    environment = serializers.CharField()
+    type = serializers.CharField()
+    changeRequestEnabled = serializers.BooleanField()
+    requiredApprovals = serializers.IntegerField(allow_null=True)
+
+
+class NewStateBody(Body):
+    state = serializers.CharField(help_text="In review, Approved, Rejected, Applied or Cancelled.")
+    comment = serializers.CharField(required=False, allow_blank=True, default="")
+
+
+class TitleBody(Body):
+    title = serializers.CharField(max_length=255, allow_blank=True)
+
+
+class CommentBody(Body):
+    text = serializers.CharField()
+
+
+class ReviewersBody(Body):
+    reviewers = ListOf(child=serializers.IntegerField(), help_text="Ids of users; at most 10.")
+
+
+class AuthorRecord(serializers.Serializer):
+    id = serializers.IntegerField(required=False)
+    username = serializers.CharField()
+    imageUrl = serializers.CharField(help_text="Always empty.")
+
+
+class ChangeRecord(serializers.Serializer):
+    id = serializers.IntegerField()
+    action = serializers.CharField()
+    payload = serializers.JSONField(allow_null=True)
+    conflict = serializers.CharField(required=False, help_text="Why it cannot be applied as it is.")
+    createdBy = AuthorRecord()
+    createdAt = serializers.DateTimeField()
+
+
+class FeatureChangesRecord(serializers.Serializer):
+    name = serializers.CharField()
+    changes = ChangeRecord(many=True)
+
+
+class SegmentChangeRecord(ChangeRecord):
+    name = serializers.CharField()
+
+
+class ReviewRecord(serializers.Serializer):
+    createdBy = AuthorRecord()
+    createdAt = serializers.DateTimeField()
+
+
+class CommentRecord(ReviewRecord):
+    id = serializers.IntegerField()
+    text = serializers.CharField()
+
+
+class ChangeRequestRecord(serializers.Serializer):
+    id = serializers.IntegerField()
+    title = serializers.CharField(required=False)
+    environment = serializers.CharField()
+    project = serializers.CharField()
+    minApprovals = serializers.IntegerField()
+    features = FeatureChangesRecord(many=True)
+    segments = SegmentChangeRecord(many=True)
+    approvals = ReviewRecord(many=True)
+    rejections = ReviewRecord(many=True)
+    comments = CommentRecord(many=True)
+    createdBy = AuthorRecord()
+    createdAt = serializers.DateTimeField()
+    stateTimestamps = serializers.DictField(child=serializers.DateTimeField())
+    state = serializers.CharField(help_text=f"One of {', '.join(ChangeRequest.State.values)}.")
+
+
+class CountRecord(serializers.Serializer):
+    total = serializers.IntegerField()
+    applied = serializers.IntegerField()
+    approved = serializers.IntegerField()
+    rejected = serializers.IntegerField()
+    reviewRequired = serializers.IntegerField()
+    scheduled = serializers.IntegerField()
+
+
+class TotalRecord(serializers.Serializer):
+    total = serializers.IntegerField()
+
+
+class ReviewerRecord(serializers.Serializer):
+    id = serializers.IntegerField()
+    name = serializers.CharField()
+    username = serializers.CharField()
+    email = serializers.CharField(allow_null=True)
+    imageUrl = serializers.CharField(help_text="Always empty.")
+
+
+class ReviewersRecord(serializers.Serializer):
+    reviewers = ReviewerRecord(many=True)

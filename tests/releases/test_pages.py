@@ -1,0 +1,112 @@
+"""The pages of change requests: a refused form becomes a change of a draft, which others approve and apply."""
+
+import re
+from typing import Any
+
+import pytest
+
+from projects.models import Flag, FlagEnvironment, ProjectEnvironment, Strategy
+from releases.models import ChangeRequest
+from tests.support.page_text import page_text
+from tests.support.playground import live_flag
+
+SWITCH = "/projects/shop/features/cart/switch"
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def cart(shop: Any) -> Flag:
+    links = ProjectEnvironment.objects.filter(project="shop", environment="production")
+    links.update(required_approvals=1)
+    return live_flag("cart", strategies=[{"name": "flexibleRollout", "parameters": {"rollout": "10"}}])
+
+
+def is_on() -> bool:
+    return FlagEnvironment.objects.get(flag__name="cart", environment="production").enabled
+
+
+OFF = {"environment": "production", "do": "off", "confirmed": "yes"}
+
+
+def test_a_refused_form_is_added_to_a_draft(browse, cart):
+    owner = browse("owner")
+    refused = owner.post(SWITCH, OFF)
+    assert refused.status_code == 403
+    assert "Add to change request" in refused.text
+    assert "Save without a request" not in refused.text
+    sent = dict(re.findall(r'<input type="hidden" name="([^"]+)" value="([^"]*)">', refused.text))
+    added = owner.post(SWITCH, {**sent, "add_to_request": "yes"})
+    request = ChangeRequest.objects.get()
+    assert (added.status_code, added.url) == (302, f"/projects/shop/change-requests/{request.pk}/")
+    assert [(change.action, change.payload) for change in request.changes.all()] == [
+        ("updateEnabled", {"enabled": False})
+    ]
+    assert is_on()
+    page = page_text(owner.get(added.url))
+    assert "Turn cart off" in page
+    assert "generated users change" in page
+
+
+def test_from_the_draft_to_production(browse, cart):
+    owner, admin = browse("owner"), browse("admin")
+    owner.post(SWITCH, OFF | {"add_to_request": "yes"})
+    request = ChangeRequest.objects.get()
+    url = f"/projects/shop/change-requests/{request.pk}/"
+    assert admin.get(url).status_code == 404
+    owner.post(f"{url}title", {"title": "No cart tonight"})
+    owner.post(f"{url}state", {"state": "In review"})
+    listed = page_text(admin.get("/projects/shop/change-requests/"))
+    assert "No cart tonight" in listed
+    admin.post(f"{url}comment", {"comment": "Fine with me"})
+    for state in ("Approved", "Applied"):
+        assert f'value="{state}"' in admin.get(url).text
+        admin.post(f"{url}state", {"state": state})
+    assert not is_on()
+    shown = page_text(browse("viewer").get(url))
+    assert "Fine with me" in shown
+    assert "Applied" in shown
+
+
+def test_a_form_of_strategies_becomes_its_change(browse, cart):
+    strategy = Strategy.objects.get(flag=cart, environment="production")
+    owner = browse("owner")
+    edit = f"/projects/shop/features/cart/strategies/edit?environmentId=production&strategyId={strategy.pk}"
+    refused = owner.post(edit, {"do": "delete", "add_to_request": "yes"})
+    assert refused.status_code == 302, refused.text
+    actions = list(ChangeRequest.objects.get().changes.values_list("action", flat=True))
+    assert actions == ["deleteStrategy", "updateEnabled"]
+
+
+def test_admins_may_save_without_a_request(browse, cart):
+    admin = browse("admin")
+    assert "Save without a request" in admin.post(SWITCH, OFF).text
+    assert is_on()
+    admin.post(SWITCH, OFF | {"skip_change_request": "yes"})
+    assert not is_on()
+
+
+def test_what_no_request_can_do_says_so(browse, cart):
+    refused = browse("admin").post(
+        "/projects/shop/features/cart/move", {"project": "default", "confirmed": "yes"}
+    )
+    assert refused.status_code == 403
+    assert "A change request cannot make this change" in refused.text
+    assert "Add to change request" not in refused.text
+
+
+def test_the_policy_is_a_setting_of_the_project(browse, cart):
+    owner = browse("owner")
+    post = "/projects/shop/environments"
+    owner.post(post, {"environment": "production", "do": "approvals", "approvals": "2"})
+    link = ProjectEnvironment.objects.get(project="shop", environment="production")
+    assert link.required_approvals == 2
+    assert (
+        '<option value="2" selected>Request, 2 approvals</option>'
+        in owner.get("/projects/shop/settings/").text
+    )
+    owner.post(post, {"environment": "production", "do": "approvals", "approvals": ""})
+    link.refresh_from_db()
+    assert link.required_approvals is None
+    owner.post(post, {"environment": "production", "do": "approvals", "approvals": "many"})
+    link.refresh_from_db()
+    assert link.required_approvals is None

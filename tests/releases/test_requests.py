@@ -1,0 +1,318 @@
+"""The life of a change request, by API: proposed, reviewed, applied."""
+
+from typing import Any
+
+import pytest
+
+from flagadmin.core.audit.models import AuditEvent
+from groups.models import Grant, Role, RolePermission
+from projects.models import Flag, FlagEnvironment, ProjectEnvironment, Segment, Strategy
+from releases.models import ChangeRequest
+from tests.support.cast import client, make_token, make_user
+from tests.support.flags import add_strategy
+from tests.support.playground import live_flag
+
+SHOP = "/api/admin/projects/shop"
+MAKE = f"{SHOP}/environments/production/change-requests"
+REQUESTS = f"{SHOP}/change-requests"
+ON = f"{SHOP}/features/cart/environments/production/on"
+OFF = f"{SHOP}/features/cart/environments/production/off"
+rolled_back = pytest.mark.django_db(transaction=True)
+"""A refused action is rolled back, which a test in one transaction would not see."""
+
+
+@pytest.fixture
+def cart(shop: Any) -> Flag:
+    """On in production, where changes need one approval."""
+    guarded(1)
+    return live_flag("cart", strategies=[{"name": "default"}])
+
+
+def guarded(approvals: int | None) -> None:
+    links = ProjectEnvironment.objects.filter(project="shop", environment="production")
+    links.update(required_approvals=approvals)
+
+
+def reviewer(name: str, *permissions: str) -> Any:
+    """A client of somebody with these permissions in production of the shop, who can read it."""
+    user = make_user(name)
+    role = Role.objects.create(name=f"role of {name}", type="custom")
+    RolePermission.objects.bulk_create(
+        RolePermission(role=role, permission=permission, environment_id="production")
+        for permission in permissions
+    )
+    Grant.objects.create(role=role, project_id="shop", user=user)
+    return client(make_token("personal", user=user))
+
+
+def turn(enabled: bool, flag: str = "cart") -> dict[str, Any]:
+    return {"feature": flag, "action": "updateEnabled", "payload": {"enabled": enabled}}
+
+
+def propose(by: Any, *changes: Any) -> dict[str, Any]:
+    answer = by.post(MAKE, list(changes), format="json")
+    assert answer.status_code == 200, answer.json()
+    return answer.json()
+
+
+def enter(by: Any, request: Any, state: str, **more: Any) -> Any:
+    return by.put(f"{REQUESTS}/{request['id']}/state", {"state": state, **more}, format="json")
+
+
+def sent(by: Any, *changes: Any) -> dict[str, Any]:
+    made = propose(by, *changes)
+    assert enter(by, made, "In review").status_code == 200
+    return made
+
+
+def is_on(flag: str = "cart") -> bool:
+    return FlagEnvironment.objects.get(flag__name=flag, environment="production").enabled
+
+
+@rolled_back
+def test_nobody_changes_what_production_answers_by_the_way(api, cart):
+    refused = api["owner"].post(OFF)
+    assert refused.status_code == 403
+    assert refused.json()["permissions"] == ["SKIP_CHANGE_REQUEST"]
+    assert refused.json()["message"].startswith(
+        "Changes of production in project shop need a change request. This changes what it answers for cart."
+    )
+    assert is_on()
+
+
+def test_what_changes_no_answer_goes_through(api, cart):
+    owner = api["owner"]
+    assert owner.put(f"{SHOP}/features/cart", {"description": "The cart"}, format="json").status_code == 200
+    assert owner.post(f"{SHOP}/features", {"name": "new"}, format="json").status_code == 201
+    strategies = f"{SHOP}/features/new/environments/production/strategies"
+    assert owner.post(strategies, {"name": "default"}, format="json").status_code == 200
+    assert owner.post(ON.replace("production", "development")).status_code == 200
+    title = {"title": "Everybody"}
+    strategy = Strategy.objects.get(flag=cart, environment="production")
+    one = f"{SHOP}/features/cart/environments/production/strategies/{strategy.pk}"
+    assert owner.put(one, title, format="json").status_code == 200
+
+
+def test_a_request_is_proposed_approved_and_applied(api, cart):
+    made = propose(api["member"], turn(False))
+    assert made["state"] == "Draft"
+    assert [feature["name"] for feature in made["features"]] == ["cart"]
+    assert enter(api["member"], made, "In review").json()["state"] == "In review"
+    assert enter(api["admin"], made, "Approved", comment="Fine").json()["state"] == "Approved"
+    assert is_on()
+    applied = enter(api["admin"], made, "Applied").json()
+    assert (applied["state"], applied["comments"][0]["text"]) == ("Applied", "Fine")
+    assert list(applied["stateTimestamps"]) == ["Draft", "Approved", "In review", "Applied"]
+    assert not is_on()
+    events = AuditEvent.objects.filter(created_at=AuditEvent.objects.latest("id").created_at)
+    assert set(events.values_list("type", flat=True)) == {
+        "feature-environment-disabled",
+        "change-request-applied",
+    }
+    assert set(events.values_list("actor_name", flat=True)) == {"admin"}
+
+
+def test_who_applies_needs_no_other_permission(api, cart):
+    made = sent(api["member"], turn(False))
+    both = reviewer("rita", "APPROVE_CHANGE_REQUEST", "APPLY_CHANGE_REQUEST")
+    assert enter(both, made, "Approved").status_code == 200
+    assert enter(both, made, "Applied").status_code == 200
+    assert not is_on()
+
+
+def test_a_draft_is_its_authors(api, cart):
+    made = propose(api["member"], turn(False))
+    assert api["admin"].get(f"{REQUESTS}/{made['id']}").status_code == 404
+    assert api["admin"].get(REQUESTS).json() == []
+    assert enter(api["admin"], made, "In review").status_code == 404
+    again = propose(api["owner"], turn(False))
+    assert again["id"] != made["id"]
+    assert [one["id"] for one in api["member"].get(f"{REQUESTS}/pending").json()] == [made["id"]]
+
+
+def test_a_second_change_of_the_same_replaces_the_first(api, cart):
+    made = propose(api["member"], turn(False), {"feature": "cart", "action": "deleteDependency"})
+    changes = propose(api["member"], turn(True))["features"][0]["changes"]
+    assert {change["action"]: change["payload"] for change in changes} == {
+        "deleteDependency": None,
+        "updateEnabled": {"enabled": True},
+    }
+    assert ChangeRequest.objects.get().pk == made["id"]
+
+
+@pytest.mark.parametrize(
+    ("who", "status"), [("member", 403), ("viewer", 403), ("outsider", 404), ("admin", 200)]
+)
+def test_who_may_approve(api, cart, who, status):
+    made = sent(api["owner"], turn(False))
+    assert enter(api[who], made, "Approved").status_code == status
+
+
+def test_authors_do_not_approve_their_own_but_admins_do(api, cart):
+    ivy = reviewer("ivy", "APPROVE_CHANGE_REQUEST")
+    made = sent(ivy, turn(False))
+    refused = enter(ivy, made, "Approved")
+    assert (refused.status_code, refused.json()["message"]) == (
+        403,
+        "You cannot approve your own change request.",
+    )
+    assert enter(api["admin"], sent(api["admin"], turn(False)), "Approved").status_code == 200
+
+
+def test_as_many_approvals_as_the_environment_asks_for(api, cart):
+    guarded(2)
+    made = sent(api["member"], turn(False))
+    first, second = (reviewer(name, "APPROVE_CHANGE_REQUEST") for name in ("ann", "bob"))
+    assert enter(first, made, "Approved").json()["state"] == "In review"
+    assert enter(first, made, "Approved").status_code == 409
+    answer = enter(second, made, "Approved").json()
+    assert (answer["state"], len(answer["approvals"])) == ("Approved", 2)
+
+
+def test_no_approval_where_none_is_asked_for(api, cart):
+    guarded(0)
+    made = propose(api["admin"], turn(False))
+    assert enter(api["admin"], made, "In review").json()["state"] == "Approved"
+    assert enter(api["admin"], made, "Applied").status_code == 200
+
+
+def test_an_edit_withdraws_approvals(api, cart):
+    made = sent(api["owner"], turn(False))
+    assert enter(api["admin"], made, "Approved").json()["state"] == "Approved"
+    change = f"{REQUESTS}/{made['id']}/changes/{made['features'][0]['changes'][0]['id']}"
+    add = {"feature": "cart", "action": "addStrategy", "payload": {"name": "default"}}
+    edited = api["owner"].put(change, add, format="json").json()
+    assert (edited["state"], edited["approvals"]) == ("In review", [])
+    assert edited["features"][0]["changes"][0]["action"] == "addStrategy"
+
+
+def test_removing_the_last_change_ends_the_request(api, cart):
+    draft = propose(api["owner"], turn(False))
+    path = f"{REQUESTS}/{draft['id']}/changes/{draft['features'][0]['changes'][0]['id']}"
+    assert api["owner"].delete(path).status_code == 200
+    assert not ChangeRequest.objects.exists()
+    made = sent(api["owner"], turn(False))
+    path = f"{REQUESTS}/{made['id']}/changes/{made['features'][0]['changes'][0]['id']}"
+    assert api["member"].delete(path).status_code == 403
+    assert api["owner"].delete(path).status_code == 200
+    assert ChangeRequest.objects.get().state == "Cancelled"
+
+
+def test_what_was_changed_meanwhile_is_a_conflict(api, cart):
+    strategy = add_strategy(cart, "production", parameters={"rollout": "10"})
+    payload = {"id": str(strategy.pk), "title": "Mine"}
+    made = sent(api["owner"], {"feature": "cart", "action": "updateStrategy", "payload": payload})
+    Strategy.objects.filter(pk=strategy.pk).update(title="Theirs")
+    assert enter(api["admin"], made, "Approved").status_code == 200
+    shown = api["owner"].get(f"{REQUESTS}/{made['id']}").json()["features"][0]["changes"][0]
+    assert shown["conflict"] == "it has been changed since this was proposed."
+    refused = enter(api["admin"], made, "Applied")
+    assert refused.status_code == 409
+    assert refused.json()["message"].startswith("Change 1 (Change a strategy of cart): it has been changed")
+    assert ChangeRequest.objects.get().state == "Approved"
+    assert Strategy.objects.get(pk=strategy.pk).title == "Theirs"
+
+
+@rolled_back
+def test_all_changes_are_made_or_none(api, cart):
+    live_flag("other", strategies=[{"name": "default"}])
+    made = sent(api["owner"], turn(False), {"feature": "other", "action": "archiveFeature"})
+    Flag.objects.filter(name="other").delete()
+    assert enter(api["admin"], made, "Approved").status_code == 200
+    assert enter(api["admin"], made, "Applied").status_code == 409
+    assert is_on()
+
+
+@rolled_back
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"feature": "cart", "action": "explode"}, "[0].action: must be one of addDependency"),
+        ({"feature": "none", "action": "archiveFeature"}, "Flag none not found in project shop."),
+        ({"action": "archiveFeature"}, "[0].feature: is missing"),
+        (
+            {"feature": "cart", "action": "updateEnabled", "payload": {"enabled": "maybe"}},
+            "[0].payload.enabled: ",
+        ),
+        (
+            {"feature": "cart", "action": "addStrategy", "payload": {"name": "unheard"}},
+            "Change 1 (Add a strategy to cart): ",
+        ),
+        ({"feature": "cart", "action": "addStrategy", "payload": 7}, "[0].payload: "),
+        ({"action": "updateSegment", "payload": {"id": 4711}}, "Segment 4711 not found"),
+    ],
+)
+def test_what_could_not_be_applied_is_refused_at_once(api, cart, change, message):
+    refused = api["owner"].post(MAKE, change, format="json")
+    assert refused.status_code in (400, 404)
+    assert refused.json()["message"].startswith(message)
+    assert not ChangeRequest.objects.exists()
+
+
+@rolled_back
+def test_segments_of_the_installation_are_guarded(api, cart):
+    segment = Segment.objects.create(name="germans", constraints=[])
+    strategy = Strategy.objects.get(flag=cart)
+    strategy.segment_links.create(segment=segment)
+    constraints = [{"contextName": "country", "operator": "IN", "values": ["DE"]}]
+    editor = api["editor"]
+    refused = editor.put(f"/api/admin/segments/{segment.pk}", {"constraints": constraints}, format="json")
+    assert refused.status_code == 403
+    payload = {"id": segment.pk, "name": "germans", "constraints": constraints}
+    made = sent(api["owner"], {"action": "updateSegment", "payload": payload})
+    assert made["segments"][0]["name"] == "germans"
+    assert enter(api["admin"], made, "Approved").status_code == 200
+    assert enter(api["admin"], made, "Applied").status_code == 200
+    segment.refresh_from_db()
+    assert segment.constraints[0]["values"] == ["DE"]
+
+
+def test_admins_may_skip_and_the_audit_log_says_so(api, cart):
+    assert api["admin"].post(OFF).status_code == 200
+    skipped = AuditEvent.objects.get(type="change-request-skipped")
+    assert (skipped.feature, skipped.environment, skipped.actor_name) == ("cart", "production", "admin")
+
+
+def test_an_owner_sets_the_policy(api, cart):
+    path = f"{MAKE}/config"
+    body = {"changeRequestsEnabled": True, "requiredApprovals": 3}
+    assert api["member"].put(path, body, format="json").status_code == 403
+    assert api["owner"].put(path, body, format="json").status_code == 204
+    [production] = [
+        row for row in api["member"].get(f"{REQUESTS}/config").json() if row["environment"] == "production"
+    ]
+    assert (production["changeRequestEnabled"], production["requiredApprovals"]) == (True, 3)
+    wrong = api["owner"].put(path, {**body, "requiredApprovals": 11}, format="json")
+    assert (wrong.status_code, wrong.json()["message"]) == (
+        400,
+        "requiredApprovals: must be 0 to 10, not 11",
+    )
+    assert api["owner"].put(path, {"changeRequestsEnabled": False}, format="json").status_code == 204
+    assert api["owner"].post(OFF).status_code == 200
+
+
+def test_no_request_where_none_is_needed(api, cart):
+    guarded(None)
+    refused = api["owner"].post(MAKE, turn(False), format="json")
+    assert refused.status_code == 403
+    assert refused.json()["message"] == "Change requests are off for production in project shop."
+
+
+def test_counts_titles_comments_and_reviewers(api, cart, people):
+    made = sent(api["member"], turn(False))
+    one = f"{REQUESTS}/{made['id']}"
+    assert api["member"].put(f"{one}/title", {"title": "Off on Friday"}, format="json").status_code == 204
+    assert api["viewer"].post(f"{one}/comments", {"text": "Why?"}, format="json").status_code == 201
+    reviewers = api["member"].get(f"{REQUESTS}/available-reviewers/production").json()["reviewers"]
+    assert [row["username"] for row in reviewers] == ["admin"]
+    asked = {"reviewers": [people["admin"].pk]}
+    assert api["member"].put(f"{one}/approvers", asked, format="json").status_code == 200
+    assert api["admin"].get(f"{one}/approvers").json()["reviewers"] == reviewers
+    wrong = {"reviewers": [people["viewer"].pk]}
+    assert api["member"].put(f"{one}/approvers", wrong, format="json").status_code == 400
+    assert api["admin"].get(f"{REQUESTS}/count").json()["reviewRequired"] == 1
+    assert api["admin"].get(f"{REQUESTS}/actionable").json() == {"total": 1}
+    assert api["member"].get(f"{REQUESTS}/actionable").json() == {"total": 0}
+    assert [row["title"] for row in api["viewer"].get(f"{REQUESTS}/open").json()] == ["Off on Friday"]
+    assert len(api["viewer"].get(f"{REQUESTS}/pending/cart").json()) == 1
+    assert api["outsider"].get(REQUESTS).status_code == 404
