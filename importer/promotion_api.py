@@ -49,7 +49,7 @@ PLANNED_FLAGS = [
         "name": "checkout-redesign",
         "action": "change",
         "changes": [
-            {"part": "strategy", "before": "On for 10 % by userId", "after": "On for everyone"},
+            {"part": "strategy", "before": "On for 10 % of users, by userId", "after": "On for everyone"},
         ],
     },
     {"name": "invoice-payment", "action": "same"},

@@ -284,7 +284,11 @@ def test_plan_only_says_what_promoting_does(cart: Promotion, api: Any) -> None:
             "action": "change",
             "reason": "Stays off in production.",
             "changes": [
-                {"part": "strategy", "before": None, "after": "On for 10 % by userId, else sessionId"}
+                {
+                    "part": "strategy",
+                    "before": None,
+                    "after": "On for 10 % of users, by userId (or sessionId)",
+                }
             ],
         }
     ]
