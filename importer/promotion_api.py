@@ -8,7 +8,7 @@ from rest_framework.response import Response
 
 from flagadmin.core.edit_conflicts import Expected
 from flagadmin.core.edit_conflicts.etags import ETagMixin, etag
-from flagadmin.core.http.fields import Body, ListOf
+from flagadmin.core.http.fields import MAX_NAME_LENGTH, Body, ListOf
 from groups.access import Caller
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
@@ -91,7 +91,9 @@ class PromotionBody(Body):
     planOnly = serializers.BooleanField(required=False, default=False, help_text="Write nothing.")
 
     def get_fields(self) -> dict[str, serializers.Field]:
-        source = serializers.CharField(source="source", help_text="The environment that is copied.")
+        source = serializers.CharField(
+            source="source", max_length=MAX_NAME_LENGTH, help_text="The environment that is copied."
+        )
         return {"from": source, **super().get_fields()}
 
 

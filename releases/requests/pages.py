@@ -64,7 +64,11 @@ class RequestsPage(ListPage):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         data = super().get_context_data(**kwargs)
-        return data | project_head(self.project, "change-requests", caller=self.caller)
+        return (
+            data
+            | {"parent": "projects/base.html"}
+            | project_head(self.project, "change-requests", caller=self.caller)
+        )
 
     def curl(self) -> str:
         return curl_for(self.request, "GET", f"{api_path(self.project.pk)}/change-requests")
@@ -116,6 +120,7 @@ class RequestPage(ConsolePage):
             may_edit=actions.may_edit(request, self.caller),
             is_open=is_open,
             stations=_stations(request),
+            who_changes="playground/impact.html",
             **(self.impact(request) if is_open and changes else {}),
             **kwargs,
         )

@@ -79,10 +79,11 @@ def _filled(value: Any, known: dict[str, Any]) -> Any:
 
 
 def _read(response: Any) -> Any:
+    content = b"".join(response) if response.streaming else response.content
     try:
-        return json.loads(response.content)
+        return json.loads(content)
     except ValueError:
-        return response.content.decode()
+        return content.decode()
 
 
 def _member(answer: Any, path: list[str | int]) -> Any:

@@ -247,8 +247,8 @@ def test_activity_can_be_downloaded_as_csv(browse, query, project):
 
     rows = list(csv.reader(io.StringIO(b"".join(response.streaming_content).decode())))
     assert response["Content-Disposition"] == 'attachment; filename="activity.csv"'
-    assert rows[0] == ["When", "Who", "What", "Project"]
-    assert rows[1][2:] == ["created flag x", project]
+    assert rows[0] == ["When", "Who", "What", "Project", "Why"]
+    assert rows[1][2:] == ["created flag x", project, ""]
 
 
 def test_an_unknown_page_says_so_in_words(browse):

@@ -117,4 +117,4 @@ def test_who_may_not_create_a_project_is_not_offered_it_and_is_told_why(browse):
     assert viewer.get("/projects/new/").status_code == 403
     refused = viewer.post("/projects/new/", {"name": "X", "environments": ["production"]})
     assert refused.status_code == 403
-    assert "You need &quot;create projects&quot;." in refused.text
+    assert "You need the &quot;Create projects&quot; permission." in refused.text
