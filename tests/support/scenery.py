@@ -89,6 +89,8 @@ def make_scenery() -> None:
             environment="production", before=STRATEGY | {"parameters": {"rollout": "25"}}, after=STRATEGY | {"parameters": {"rollout": "50"}},
         )
     )  # fmt: skip
+    switched_on = {"project": "checkout", "feature": "checkout-redesign", "environment": "production"}
+    events.append(Event(type=EventType.FEATURE_ENVIRONMENT_ENABLED, **switched_on))
     events.append(Event(type=EventType.FEATURES_IMPORTED, project="checkout", environment="production"))
     record_all(events, actor=Caller.system())
     make_applications()
