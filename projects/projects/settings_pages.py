@@ -112,7 +112,7 @@ class SettingsPage(EditPage):
         ("Flags", ("default_stickiness", "flag_limit")),
         ("Names of flags", ("naming_pattern", "naming_example", "naming_description")),
         ("Expectations", ("refuse_broken_expectations",)),
-        ("Comments on changes", ("comment_links",)),
+        ("Comments", ("comment_links",)),
     )
     problem_fields = {
         "defaultStickiness": "default_stickiness",

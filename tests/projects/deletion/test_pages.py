@@ -144,7 +144,7 @@ def test_who_may_delete_but_not_archive_is_told_so(browse, active, people):
     Grant.objects.filter(user=people["owner"], role_id=BuiltIn.MEMBER).delete()
     page = browse("owner").get(URL)
 
-    assert "in legacy-portal. Ask somebody who has it to archive them." in page_text(page)
+    assert "in Legacy portal. Ask somebody who has it to archive them." in page_text(page)
     assert 'name="archive"' not in page.text
 
 

@@ -10,6 +10,7 @@ from flagadmin.core.change_checks.comments import commenting
 from groups.access import Caller
 from projects.models import Project
 from projects.projects.comment_links import MAX_LINKED, comment_link_problems, split_comment
+from projects.projects.settings_pages import SettingsForm, SettingsPage
 from tests.support.page_text import page_text
 
 TICKETS = {"pattern": "PAY-[0-9]+", "url": "https://tickets.example.com/browse/{match}"}
@@ -114,3 +115,9 @@ def test_pages_show_links(browse, people, address):
         record(Event(type=EventType.PROJECT_UPDATED, project="shop"), actor=Caller.system())
     page = browse("viewer").get(address.format(id=AuditEvent.objects.latest("id").pk))
     assert '&lt;i&gt;<a href="https://tickets.example.com/browse/PAY-7">PAY-7</a>&lt;/i&gt;' in page.text
+
+
+def test_the_settings_page_has_every_field_of_its_form():
+    """One without a group would be missing, and saved as empty."""
+    grouped = [name for _, names in SettingsPage.field_groups for name in names]
+    assert sorted(grouped) == sorted(SettingsForm.base_fields)
