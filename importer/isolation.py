@@ -71,7 +71,9 @@ def run_isolated(size: int, work: Callable[P, R], *args: P.args, **kwargs: P.kwa
 def _run(size: int, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     if size > settings.IMPORT_PROCESS_BYTES:
         context = override_by(), current_comment()
-        return run_in_process(_run_in_context, context, work, args, kwargs)
+        if any(context):
+            return run_in_process(_run_in_context, context, work, args, kwargs)
+        return run_in_process(work, *args, **kwargs)
     return work(*args, **kwargs)
 
 

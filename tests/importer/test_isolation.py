@@ -124,6 +124,24 @@ def test_what_a_project_refuses_and_its_override_reach_the_process(client: Clien
     assert client.call("POST", f"{IMPORT}?ignoreExpectations=true", documents[False]) == (200, b"")
 
 
+def test_the_comment_and_what_requires_one_reach_the_process(client: Client) -> None:
+    setting = "/api/admin/projects/default/environments/development/settings"
+    sent = body("commented")
+    assert client.call("PUT", setting, {"commentRequired": True})[0] == 200
+    try:
+        status, answer = client.call("POST", IMPORT, sent)
+        assert (status, json.loads(answer)["details"][0]["path"]) == (400, "comment")
+        status, answer = client.call("POST", IMPORT.replace("import", "validate"), sent)
+        assert (status, len(json.loads(answer)["errors"])) == (200, 1)
+        assert client.call("POST", IMPORT, sent, **{"X-Comment": "PAY-1182"})[0] == 200
+        assert client.call("POST", IMPORT, body("in-body") | {"comment": "PAY-1183"})[0] == 200
+        for flag, comment in (("commented", "PAY-1182"), ("in-body", "PAY-1183")):
+            _, answer = client.call("GET", f"/api/admin/events/{flag}")
+            assert {event["comment"] for event in json.loads(answer)["events"]} == {comment}
+    finally:
+        client.call("PUT", setting, {"commentRequired": False, "comment": "The end"})
+
+
 def test_a_killed_process_leaves_nothing_and_is_told(
     port: int, held: psycopg.Connection, client: Client
 ) -> None:

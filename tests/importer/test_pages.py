@@ -162,7 +162,7 @@ def test_an_archived_flag_can_be_restored_where_it_is_skipped(browse, shop):
 
 def test_who_may_import_nowhere_is_told(browse):
     page = browse("viewer").get("/import/").text
-    assert "You cannot import into any project: that needs &quot;Update feature flags&quot; there." in page
+    assert "You cannot import into any project: that needs &quot;Edit flags&quot; there." in page
     assert 'disabled aria-describedby="blocked"' in page
 
 
