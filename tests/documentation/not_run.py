@@ -94,6 +94,10 @@ ELSEWHERE = {
         ("docs/api.md", block.first_line): "tests/flagadmin/test_api_guide.py"
         for block in blocks("docs/api.md")
     },
+    **{
+        ("docs/releases.md", block.first_line): "tests/releases/test_guide.py"
+        for block in blocks("docs/releases.md")
+    },
     ("deploy/README.md", "./rolling-restart.sh \\"): "tests/flagadmin/deploy/test_rolling_restart.py",
     (
         "deploy/README.md",
