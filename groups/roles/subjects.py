@@ -16,6 +16,11 @@ SUBJECTS: dict[str, dict[Permission, tuple[str, str]]] = {
         Permission.DELETE_FEATURE_STRATEGY: ("Delete strategies", "Also when an import replaces them."),
         Permission.UPDATE_FEATURE_ENVIRONMENT_VARIANTS: ("Edit variants", "Add, weight and delete variants of flags."),
     },
+    "Change requests": {
+        Permission.APPROVE_CHANGE_REQUEST: ("Approve change requests", "Approve or reject those of others."),
+        Permission.APPLY_CHANGE_REQUEST: ("Apply change requests", "Make all changes of an approved one."),
+        Permission.SKIP_CHANGE_REQUEST: ("Skip change requests", "Change flags at once where others need a request."),
+    },
     "Flags": {
         Permission.CREATE_FEATURE: ("Create flags", "Also by cloning and importing."),
         Permission.UPDATE_FEATURE: ("Edit flags", "Description, type, tags, links; mark as stale; revive."),
@@ -26,6 +31,7 @@ SUBJECTS: dict[str, dict[Permission, tuple[str, str]]] = {
     "Project": {
         Permission.UPDATE_PROJECT: ("Manage the project", "Settings, environments, default strategies, access."),
         Permission.PROJECT_SETTINGS_WRITE: ("Edit settings", "Name, description and other settings only."),
+        Permission.PROJECT_CHANGE_REQUEST_WRITE: ("Require change requests", "Where, and how many approvals."),
         Permission.PROJECT_DEFAULT_STRATEGY_WRITE: ("Edit default strategies", "What new flags start with."),
         Permission.UPDATE_PROJECT_SEGMENT: ("Edit segments", "Create, edit and delete the project's own."),
         Permission.UPDATE_PROJECT_CONTEXT: ("Edit context fields", "Create, edit and delete the project's own."),
@@ -94,10 +100,6 @@ NOT_USED = frozenset(
         Permission.UPDATE_AUTH_CONFIGURATION,
         Permission.UPDATE_INSTANCE_BANNERS,
         Permission.PROJECT_CHANGE_REQUEST_READ,
-        Permission.PROJECT_CHANGE_REQUEST_WRITE,
-        Permission.APPLY_CHANGE_REQUEST,
-        Permission.APPROVE_CHANGE_REQUEST,
-        Permission.SKIP_CHANGE_REQUEST,
         Permission.PROJECT_DEFAULT_STRATEGY_READ,
         Permission.PROJECT_SETTINGS_READ,
         Permission.PROJECT_USER_ACCESS_READ,

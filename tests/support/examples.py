@@ -25,5 +25,5 @@ def examples(number: int) -> int:
 
 def spread(every: list[Any], number: int, period: int = 1) -> list[Any]:
     """At most ``number`` of the items, evenly spread. If they repeat after ``period`` items, every kind is among them."""
-    step = -(-len(every) // number)
+    step = max(1, -(-len(every) // number))
     return every[:: step + (period > 1 and step % period == 0)]

@@ -216,7 +216,7 @@ VALID: dict[str, Any] = {
     f"put {_PROJECT}/environments/<str:environment>/change-requests/config": {
         "changeRequestsEnabled": True, "requiredApprovals": 2,
     },
-    f"put {_PROJECT}/change-requests/<str:request_id>/state": {"state": "Approved", "comment": "Fine"},
+    f"put {_PROJECT}/change-requests/<str:request_id>/state": {"state": "Approved"},
     f"put {_PROJECT}/change-requests/<str:request_id>/title": {"title": "Half of them"},
     f"put {_PROJECT}/change-requests/<str:request_id>/approvers": {"reviewers": []},
     f"post {_PROJECT}/change-requests/<str:request_id>/comments": {"text": "Why?"},

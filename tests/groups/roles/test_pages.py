@@ -142,21 +142,19 @@ def test_permissions_called_not_used_are_checked_nowhere():
 
 
 def test_permissions_of_features_that_do_not_exist_here_are_kept_and_named(browse, people, deployer):
-    RolePermission.objects.create(
-        role=deployer, permission="APPROVE_CHANGE_REQUEST", environment_id="production"
-    )
+    RolePermission.objects.create(role=deployer, permission="UPDATE_PROJECT_RELEASE_TEMPLATE")
     RolePermission.objects.create(role=deployer, permission="PROJECT_CHANGE_REQUEST_READ")
     admin, address = browse("admin"), f"/access/roles/{deployer.pk}/"
 
-    assert 'value="APPROVE_CHANGE_REQUEST' not in admin.get(f"{address}edit/").text
+    assert 'value="UPDATE_PROJECT_RELEASE_TEMPLATE' not in admin.get(f"{address}edit/").text
     assert (
-        "Imported permissions flagadmin does not use: Approve/Reject change requests, View only"
+        "Imported permissions flagadmin does not use: Create/edit project release template, View only"
         in page_text(admin.get(address))
     )
     admin.post(f"{address}edit/", {"name": "Deployer", "permissions": ["UPDATE_FEATURE"]})
     assert held(deployer) == {
         ("UPDATE_FEATURE", None),
-        ("APPROVE_CHANGE_REQUEST", "production"),
+        ("UPDATE_PROJECT_RELEASE_TEMPLATE", None),
         ("PROJECT_CHANGE_REQUEST_READ", None),
     }
 
