@@ -77,7 +77,7 @@ def _snippets(text: str, programs: Mapping[str, str]) -> Iterator[Snippet]:
         install = command[1] if command else ""
         is_other = label == "curl" or label.startswith("OpenFeature")
         yield Snippet(
-            key=re.sub(r"\W+", "-", label.lower()).strip("-"),
+            key="-".join(re.findall(r"\w+", label.lower())),
             label=label,
             group=OTHERS if is_other else SERVERS if kind == "backend" else CLIENTS,
             kind=ApiToken.Kind(kind),

@@ -15,8 +15,8 @@ def test_its_calls_ask_for_requests_propose_and_send(api: Any, shop: Any) -> Non
         text = block.text.replace("projects/checkout", "projects/shop")
         if request := ChangeRequest.objects.first():
             text = text.replace("/12/", f"/{request.pk}/")
-        call, _, body = text.partition("\n")
-        method, path = call.split(" ")
+        head, _, body = text.partition("\n\n")
+        method, path, *_ = head.split(" ")
         answer = getattr(api["owner"], method.lower())(path, json.loads(body), format="json")
         assert answer.status_code in (200, 204), answer.content
     assert ProjectEnvironment.objects.get(project="shop", environment="production").required_approvals == 1
