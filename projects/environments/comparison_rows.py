@@ -1,6 +1,5 @@
 """The rows of the page that compares two environments: sentences in which the words that differ are marked."""
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,8 +16,6 @@ MAX_STRATEGIES = 5
 MAX_VARIANTS = 8
 MAX_WORDS = 400
 """Longer sentences are marked as a whole."""
-_WORDS = re.compile(r"\s*(?:[^\s,]+?(?=[,.]*(?:\s|$))|[,.]+)")
-"""Words with the space before them; commas and full stops after them are words too."""
 NO_STRATEGIES = "No strategies."
 Document = Mapping[str, Any]
 
@@ -146,7 +143,7 @@ def mark_differences(one: str, other: str) -> tuple[list[Piece], list[Piece]]:
     """Both texts as pieces, word by word."""
     if one == other:
         return [Piece(one)], [Piece(other)]
-    words = _WORDS.findall(one), _WORDS.findall(other)
+    words = list(_words(one)), list(_words(other))
     if max(map(len, words)) > MAX_WORDS:
         return [Piece(one, True)], [Piece(other, True)]
     sides: tuple[list[Piece], list[Piece]] = ([], [])
@@ -155,6 +152,14 @@ def mark_differences(one: str, other: str) -> tuple[list[Piece], list[Piece]]:
             text = "".join(its_words[start:end])
             side += [piece for piece in _pieces(text, differs=tag != "equal") if piece.text]
     return sides
+
+
+def _words(text: str) -> Iterator[str]:
+    """Words with the space before them; each comma and full stop after one is a word too. Joined, they are the text."""
+    for number, run in enumerate(text.split(" ")):
+        word = run.rstrip(",.")
+        yield f" {word}" if number else word
+        yield from run[len(word) :]
 
 
 def _pieces(text: str, *, differs: bool) -> tuple[Piece, Piece]:

@@ -153,5 +153,7 @@ def test_a_viewer_is_refused_in_words(visit, contractors, check_accessible):
     check_accessible(page)
     page.goto("/projects/checkout/access/")
     expect(page.get_by_role("button", name="Grant role")).to_have_count(0)
-    expect(page.locator("main")).to_contain_text('or "update project" in checkout.')
+    expect(page.locator("main")).to_contain_text(
+        "To grant and revoke roles, you need one of these permissions in Checkout"
+    )
     assert Group.objects.filter(pk=contractors.pk).exists()

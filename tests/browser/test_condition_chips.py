@@ -89,7 +89,7 @@ def test_chips_are_accessible(editor, check_accessible):
 
 def test_a_problem_is_shown_on_leaving_its_field(visit):
     page = visit("admin", NEW)
-    faults = page.locator("#preview .fault")
+    faults = page.locator("#p-rollout-error li")
     rollout = page.get_by_label("Rollout percentage")
     rollout.fill("150")
     expect(page.locator("#sentence")).to_contain_text("150 %")
@@ -97,4 +97,4 @@ def test_a_problem_is_shown_on_leaving_its_field(visit):
 
     rollout.press("Tab")
 
-    expect(faults).to_have_count(1)
+    expect(faults).to_have_text("Enter a number from 0 to 100")

@@ -41,7 +41,7 @@ def test_a_confirmed_flip_in_production_is_undone_in_one_click_more(visit, scrip
     assert is_on("gift-cards") != before
     clicks.on(page.get_by_role("button", name="Undo"))
 
-    expect(page.get_by_role("status").first).to_contain_text("gift-cards in production.")
+    expect(page.get_by_role("status").first).to_contain_text("Undone: turned gift-cards")
     assert clicks.count == 3  # the flip, its confirmation, and the undo
     assert is_on("gift-cards") == before
 
@@ -73,5 +73,5 @@ def test_several_flags_are_turned_off_together_and_back_on(visit):
     expect(page.get_by_role("status").first).to_contain_text("Turned off 2 flags in development.")
     assert not is_on("gift-cards", "development")
     page.get_by_role("button", name="Undo").click()
-    expect(page.get_by_role("status").first).to_contain_text("Turned on 2 flags in development.")
+    expect(page.get_by_role("status").first).to_contain_text("Undone: turned 2 flags off in development")
     assert is_on("gift-cards", "development")

@@ -73,7 +73,7 @@ def test_the_keys_of_a_combobox(visit):
 
 def test_escape_returns_to_where_one_was(visit):
     page = visit("admin", "/activity/")
-    search = page.get_by_label("Flag or name")
+    search = page.get_by_label("Flag, name or comment")
     search.focus()
 
     page.keyboard.press("Control+k")

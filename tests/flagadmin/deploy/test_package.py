@@ -38,7 +38,10 @@ def test_the_package_has_every_file_of_the_application(wheel):
         check=True,
     )
     files = listed.stdout.decode().split("\0")[:-1]
-    assert packed == {f"flagadmin/{name}" if name.startswith("templates/") else name for name in files}
+    application = {f"flagadmin/{name}" if name.startswith("templates/") else name for name in files}
+    assert packed == application | {
+        f"projects/connect/docs/{name}.md" for name in ("openfeature", "sdk-languages")
+    }
 
 
 def test_the_installed_package_serves_without_the_checkout(wheel, tmp_path):

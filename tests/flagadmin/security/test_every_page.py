@@ -97,7 +97,7 @@ def test_a_form_of_somebody_without_rights_changes_nothing(browse, world, name):
         if "post" in route.methods and str(route) not in OWN:
             with transaction.atomic():
                 response = browse(name).post(address(route, world))
-                changed = AuditEvent.objects.values_list("type", flat=True)
+                changed = AuditEvent.objects.exclude(pk=world["event"]).values_list("type", flat=True)
                 assert not list(changed), route
                 assert response.status_code < 500, route
                 transaction.set_rollback(True)

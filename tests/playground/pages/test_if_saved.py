@@ -240,7 +240,7 @@ def test_an_error_in_the_form(browse: Any, flag: Flag) -> None:
             or not wrong
         )
     assert "flag nowhere not found" in page(browse, f"{FLAG}parents", {"feature": "nowhere"})
-    assert "Fix the errors" in page(
+    assert "a name is required" in page(
         browse, f"{FLAG}variants?environmentId=production", VARIANTS | {"v-0-name": ""}
     )
 

@@ -50,7 +50,7 @@ def stored(**fields: Any) -> SavedContext:
 def test_an_editor_without_a_role_in_the_project_expects_nothing_of_its_flags(api, other, project):
     record = refused(api["editor"].post(URL, body(expected("other"), project=project)), 403, "NoAccessError")
     assert record["permissions"] == ["UPDATE_FEATURE"]
-    assert "in shop to change what is expected of its flags" in record["message"]
+    assert "in Shop to change what is expected of its flags" in record["message"]
     assert not SavedContext.objects.filter(name="Bea").exists()
     assert api["owner"].post(other).status_code == 200
 
@@ -167,7 +167,7 @@ def test_the_form_refuses_in_the_same_words(browse, cart):
     form |= {"expectations-environment": "production", "expectations-enabled": "on"}
     page = browse("editor").post("/playground/contexts/new", form)
     assert page.status_code == 403
-    assert "in shop to change what is expected of its flags" in page_text(page)
+    assert "in Shop to change what is expected of its flags" in page_text(page)
 
 
 def test_the_summary_of_a_draft_names_projects_that_would_refuse(cart):

@@ -81,6 +81,7 @@ def test_the_number_of_queries_does_not_depend_on_flags(
         ("", "On for everyone.", ""),
         ("On for everyone.", "", "[On for everyone.]"),
         ("a  b", "a  c", "a  [b]"),
+        ("is one of a,b c..", "is one of a,d c..", "is one of [a,b] c.."),
     ],
 )
 def test_words_that_differ_are_marked(one: str, other: str, marked: str) -> None:

@@ -107,8 +107,8 @@ def test_nothing_is_written_without_a_permission_in_one_environment(cart: Flag, 
     before = now()
     with pytest.raises(NoAccess) as refused:
         revert(target, caller=callers("reader"))
-    assert "shop / development" in refused.value.message
-    assert "shop / production" in refused.value.message
+    assert "in Shop (development)" in refused.value.message
+    assert "in Shop (production)" in refused.value.message
     assert refused.value.extra["permissions"] == ["DELETE_FEATURE_STRATEGY"]
     assert now() == before
     revert(target, caller=callers("member"))
