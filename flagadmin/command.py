@@ -26,6 +26,7 @@ GROUPS = {
     "Data": ("backup", "restore", "cleanup_usage"),
     "Databases": ("standby",),
 }
+OURS = frozenset(name for names in GROUPS.values() for name in names)
 # Django's commands that help an operator to find a fault. Those for developers work too, but are not listed.
 SUPPORT = ("check", "dbshell", "migrate", "shell", "showmigrations")
 
@@ -70,7 +71,11 @@ class CommandLine(ManagementUtility):
     def fetch_command(self, subcommand: str) -> BaseCommand:
         if subcommand in REFUSED:
             sys.exit(f"flagadmin has no command {subcommand}. {REFUSED[subcommand]}")
-        return super().fetch_command(subcommand)
+        command = super().fetch_command(subcommand)
+        if subcommand in OURS:
+            # Django would check models and addresses, and load every page for it: 0.7 s that CI has spent already.
+            command.requires_system_checks = ()
+        return command
 
 
 def first_sentence(command: BaseCommand) -> str:
@@ -85,8 +90,7 @@ def main() -> None:
 
 def run(argv: list[str]) -> None:
     """Runs a command. Exits with status 1 and a message if the configuration or database does not allow it."""
-    listed = {name for names in (*GROUPS.values(), SUPPORT) for name in names}
-    server.may_create = not listed.difference(CREATING).intersection(argv[1:2])
+    server.may_create = not OURS.union(SUPPORT).difference(CREATING).intersection(argv[1:2])
     try:
         CommandLine(argv).execute()
     except (ImproperlyConfigured, OperationalError, ProgrammingError) as error:

@@ -90,7 +90,11 @@ def test_createadmin_sets_up_an_empty_directory(tmp_path: Path) -> None:
 @pytest.mark.processes
 @pytest.mark.parametrize("command", [["backup", "copy"], ["serve", "--port", "0"]], ids=" ".join)
 def test_a_database_that_is_down_is_named_without_a_traceback(tmp_path: Path, command: list[str]) -> None:
-    down = {"DATABASE_URL": "postgresql://127.0.0.1:1/flags", "SECRET_KEY": "x" * 50}
+    down = {
+        "DATABASE_URL": "postgresql://127.0.0.1:1/flags",
+        "SECRET_KEY": "x" * 50,
+        "FLAGADMIN_DATABASE_SECONDS": "1",
+    }
     assert refuse(run(tmp_path, *command, **down), "The database is not available: connection failed")
 
 

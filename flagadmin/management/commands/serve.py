@@ -51,8 +51,6 @@ KEEP_FREED_MEMORY = {
 
 class Command(BaseCommand):
     help = "Migrate the database, then serve. Stops cleanly on SIGTERM and Ctrl+C."
-    # They load every view, which only the workers need, and `make check` runs them.
-    requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--host", default="127.0.0.1", help="address to listen on (127.0.0.1)")
