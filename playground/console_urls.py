@@ -8,6 +8,7 @@ from playground.pages.views import ComparePage, FlagPage, PlaygroundPage
 from playground.pages.who_changes import WhoChangesPage
 from playground.saved_contexts import pages as saved
 from playground.saved_contexts.expectations_page import ExpectationsPage
+from playground.saved_contexts.flag_expectations import FlagExpectationsPart
 from playground.saved_contexts.new_expectation_page import NewExpectationPage
 from playground.user_runs import pages as users
 
@@ -34,6 +35,11 @@ urlpatterns = [
     path("playground/flag/<str:name>/", FlagPage.as_view(), name="playground-flag"),
     path(
         "projects/<str:project_id>/features/<str:name>/versions", VersionsPart.as_view(), name="flag-versions"
+    ),
+    path(
+        "projects/<str:project_id>/features/<str:name>/expectations",
+        FlagExpectationsPart.as_view(),
+        name="flag-expectations",
     ),
     path("if-saved/<path:form>", IfSavedPage.as_view(), name="if-saved"),
 ]

@@ -8,7 +8,7 @@ from django.contrib import messages
 from django.urls import reverse
 
 from flagadmin.core.lists.pages import MAX_OPTIONS, curl_for
-from groups.console import Crumbs, FormPage
+from groups.console import Crumbs, FormPage, read_next_page
 from playground.models import SavedContext
 from playground.saved_contexts import actions
 from playground.saved_contexts.expectation_field import GivenExpectation
@@ -66,13 +66,14 @@ class NewExpectationPage(FormPage):
         context_id = form.cleaned_data["saved_context"]
         saved = actions.add_expectation(context_id, expectation, caller=self.caller)
         messages.success(self.request, f"{saved.name}: {expectation}.")
-        return reverse("expectations")
+        return self._back()
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         lead = "" if self.contexts else "Save a context in the playground first."
-        return super().get_context_data(
-            button="Add expectation", cancel=reverse("expectations"), lead=lead, **kwargs
-        )
+        return super().get_context_data(button="Add expectation", cancel=self._back(), lead=lead, **kwargs)
+
+    def _back(self) -> str:
+        return read_next_page(self.request) or reverse("expectations")
 
     def crumbs(self) -> Crumbs:
         return (("Expectations", reverse("expectations")),)

@@ -52,6 +52,27 @@ def test_the_address_fills_it_in(browse: Any, ada: SavedContext) -> None:
     assert "New expectation" in browse("member").get("/playground/expectations/").text
 
 
+def test_the_flags_page_lists_its_own_and_those_not_met_first(browse: Any, ada: SavedContext) -> None:
+    card = "/projects/shop/features/cart/expectations"
+    assert f'hx-get="{card}"' in browse("reader").get("/projects/shop/features/cart/").text
+    assert "No saved context expects anything of this flag." in browse("reader").get(card).text
+    add = f"{PAGE}?flag=cart&amp;next=%2Fprojects%2Fshop%2Ffeatures%2Fcart%2F"
+    assert add in browse("member").get(card).text
+    assert add not in browse("reader").get(card).text
+
+    there = browse("member").post(add.replace("&amp;", "&"), form(ada))
+    assert there["Location"] == "/projects/shop/features/cart/"
+    SavedContext.objects.create(
+        name="Zoe", project=ada.project, context={}, expectations=[ada.expectations[0] | {"flag": "cart"}]
+    )
+    text = page_text(browse("reader").get(card))
+    assert "production: should be off, is on" in text
+    assert (
+        text.index("Ada") < text.index("Why") < text.index("Zoe") < text.index("production: on, as expected")
+    )
+    assert browse("outsider").get(card).status_code == 404
+
+
 def test_it_is_for_those_who_may(browse: Any, ada: SavedContext) -> None:
     assert browse("reader").get(PAGE).status_code == 403
     assert browse("reader").post(PAGE, form(ada)).status_code == 403
