@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -75,15 +75,48 @@ def read_rules(flag: Document, segments: Mapping[int, Document]) -> list[Strateg
     return rules_by_strategy
 
 
-def named_values(flag: Document, segments: Mapping[int, Document]) -> Iterator[tuple[str, str]]:
-    """(field, value) of the conditions of a flag's strategies, with values on both sides of each."""
+class Condition(NamedTuple):
+    """What a constraint compares a field with. Two that say the same are equal."""
+
+    field: str
+    operator: str
+    value: str
+    listed: tuple[str, ...]
+
+    @classmethod
+    def of(cls, constraint: Document) -> Condition:
+        return cls(
+            text_of(constraint.get("contextName")),
+            text_of(constraint.get("operator")),
+            text_of(constraint.get("value")),
+            tuple(strings_of(constraint.get("values"))),
+        )
+
+    def values(self) -> Iterator[str]:
+        """Values on both sides of the condition, as far as they can be found without searching."""
+        family = OPERATORS[self.operator].family if self.operator in OPERATORS else ""
+        if family == "network":
+            for network in self.listed:
+                yield from _around_network(network)
+        elif family == "regex":
+            yield from (find_matching_text(self.value), "", "~")
+        elif family in ("number", "date", "version"):
+            yield from _around(self.value.strip(" \t"))
+        else:
+            yield from self.listed
+            if family == "text":
+                for text in self.listed:
+                    yield from (f"{text}~", f"~{text}", f"~{text}~", text.upper())
+            yield _outside(self.listed)
+
+
+def read_conditions(flag: Document, segments: Mapping[int, Document]) -> Iterator[Condition]:
+    """The conditions of a flag's strategies, their segments included."""
     for strategy in objects_of(flag.get("strategies")):
         documents = [*objects_of(strategy.get("constraints")), *_own(strategy)]
         for segment in strategy.get("segments") or ():
             documents += objects_of(segments.get(segment, {}).get("constraints"))
-        for document in documents:
-            for value in _values(document):
-                yield text_of(document.get("contextName")), value
+        yield from map(Condition.of, documents)
 
 
 def sticky_fields(flag: Document) -> Iterator[str]:
@@ -116,7 +149,7 @@ def _rule(constraint: CompiledConstraint, document: Document, pairs: list[tuple[
         context = Context.of_texts({} if text is None else {field: text}, now="")
         return test(read(context, field)) is not inverted
 
-    return Rule(constraint.field, holds, list(dict.fromkeys(_values(document))))
+    return Rule(constraint.field, holds, list(dict.fromkeys(Condition.of(document).values())))
 
 
 def _rollout(rollout: Rollout, pairs: list[tuple[str, str]]) -> list[Rule]:
@@ -162,31 +195,10 @@ def identifier(field: str, number: int) -> str:
     return f"{field.removesuffix('Id')}-{number}"
 
 
-def _values(constraint: Document) -> Iterator[str]:
-    """Values on both sides of a constraint, as far as they can be found without searching."""
-    operator = text_of(constraint.get("operator"))
-    listed = strings_of(constraint.get("values"))
-    value = text_of(constraint.get("value"))
-    family = OPERATORS[operator].family if operator in OPERATORS else ""
-    if family == "network":
-        for network in listed:
-            yield from _around_network(network)
-    elif family == "regex":
-        yield from (find_matching_text(value), "", "~")
-    elif family in ("number", "date", "version"):
-        yield from _around(value.strip(" \t"))
-    else:
-        yield from listed
-        if family == "text":
-            for text in listed:
-                yield from (f"{text}~", f"~{text}", f"~{text}~", text.upper())
-        yield _outside(listed)
-
-
 _VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 
 
-def _outside(listed: list[str]) -> str:
+def _outside(listed: Collection[str]) -> str:
     """A value that is not in a list, nor does it contain one that is."""
     if not any(text.casefold() in OTHER for text in listed):
         return OTHER

@@ -12,7 +12,7 @@ from random import Random
 from typing import Any, NamedTuple, overload
 
 from playground.comparison.contexts import NOTHING, make_context
-from playground.comparison.rules import OTHER, identifier, named_values, sticky_fields
+from playground.comparison.rules import OTHER, Condition, identifier, read_conditions, sticky_fields
 from playground.comparison.table import DEFAULT_IDENTIFIER, Column, ContextTable
 from playground.engine.context import DEFAULTS, FORMS, Context, PointInTime, time_text
 from playground.engine.definitions import FlagDefinition
@@ -50,15 +50,21 @@ class NameValues:
         first: dict[str, dict[str, None]] = {}
         added: dict[str, dict[str, None]] = {}
         sticky = {"userId"}
+        known = set[Condition]()  # most strategies of a flag, and most flags in two states, repeat conditions
         for place, (flags, segments) in enumerate(self._states):
             parents = (parent["feature"] for name in names for parent in _dependencies(flags.get(name)))
             for flag in (flags[name] for name in dict.fromkeys((*names, *parents)) if name in flags):
                 sticky.update(sticky_fields(flag))
-                for field, value in named_values(flag, segments):
-                    if place == 0:
-                        first.setdefault(field, {})[value] = None
-                    elif value not in first.get(field, ()):
-                        added.setdefault(field, {})[value] = None
+                for condition in read_conditions(flag, segments):
+                    if condition in known:
+                        continue
+                    known.add(condition)
+                    field = condition.field
+                    for value in condition.values():
+                        if place == 0:
+                            first.setdefault(field, {})[value] = None
+                        elif value not in first.get(field, ()):
+                            added.setdefault(field, {})[value] = None
         return NamedValues(_tuples(first), _tuples(added), frozenset(sticky - {"random"}))
 
     def of_all(self) -> NamedValues:

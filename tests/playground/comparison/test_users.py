@@ -1,10 +1,12 @@
 """Generated users: what a flag's share depends on, and what it does not."""
 
+from copy import deepcopy
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
+from playground.comparison import rules
 from playground.comparison.users import FlagUsers, GeneratedUsers, NameValues
 from projects.definitions import Definitions
 from tests.support.playground import live_flag
@@ -63,6 +65,27 @@ def test_what_an_edit_names_leaves_other_shares_as_they_are() -> None:
     assert [text == "DE" for text in stored] == [text == "DE" for text in edited]
     assert stored.count("DE") == 400
     assert edited.count("NO") > 200 < edited.count("SE")
+
+
+def test_a_condition_that_strategies_and_states_repeat_is_read_once(monkeypatch: Any) -> None:
+    """A flag may have 30 strategies with 30 constraints each, of which each may take milliseconds."""
+    read: list[str] = []
+
+    def find_matching_text(pattern: str) -> str:
+        read.append(pattern)
+        return pattern
+
+    monkeypatch.setattr(rules, "find_matching_text", find_matching_text)
+    long, other = ({"contextName": "region", "operator": "REGEX", "value": "(a)" * n} for n in (600, 599))
+    strategy = {"name": "default", "parameters": {}, "constraints": [long] * 29 + [other], "segments": [7]}
+    full = flag("f", strategies=[strategy] * 30)
+    segment: Any = {"id": 7, "name": "s", "constraints": [long] * 30}
+    states = [Definitions([deepcopy(full)], {7: deepcopy(segment)}) for _ in range(2)]
+    named = NameValues(states).of("f")
+
+    assert named.first == {"region": ("(a)" * 600, "", "~", "(a)" * 599)}
+    assert not named.added
+    assert read == ["(a)" * 600, "(a)" * 599]
 
 
 def test_users_of_every_other_kind_of_contexts_are_beside_them(api: Any, shop: Any) -> None:
