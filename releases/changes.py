@@ -32,6 +32,7 @@ from projects.strategies.actions import (
 )
 from projects.strategies.constraint_serializers import ConstraintBody
 from projects.strategies.serializers import StrategyBody, StrategyChanges
+from releases import predicted
 
 ANYBODY = Caller(rights=EVERYTHING)
 """Reads what a change is about, whoever asks."""
@@ -61,12 +62,14 @@ class Kind:
 
     ``read`` returns what the action changes, as JSON; it raises NotFound if that does not exist. ``about`` tells what
     of a flag or segment the change is about: a second change of the same replaces the first. None: both are made.
+    ``draft`` says what ``apply`` would leave.
     """
 
     apply: Callable[[Target, Any, Caller], Any]
     read: Callable[[Target, Any], Any]
     say: Callable[[Target, Any], str]
     about: Callable[[Any], str] | None
+    draft: predicted.Draft
     payload: type[serializers.Serializer] | None = None
     many: bool = False
     of_segment: bool = False
@@ -182,6 +185,7 @@ KINDS: Mapping[str, Kind] = {
         _read_switch,
         lambda target, payload: f"Turn {target.feature} {'on' if payload['enabled'] else 'off'}",
         lambda payload: "switch",
+        predicted.switch,
         SwitchPayload,
     ),
     "addStrategy": Kind(
@@ -189,6 +193,7 @@ KINDS: Mapping[str, Kind] = {
         lambda target, payload: target.flag.name,
         lambda target, payload: f"Add a strategy to {target.feature}",
         None,
+        predicted.add_strategy,
         StrategyBody,
     ),
     "updateStrategy": Kind(
@@ -198,6 +203,7 @@ KINDS: Mapping[str, Kind] = {
         _read_strategy,
         _say_strategy("Change"),
         lambda payload: f"strategy {payload['id']}",
+        predicted.update_strategy,
         StrategyPayload,
     ),
     "deleteStrategy": Kind(
@@ -205,6 +211,7 @@ KINDS: Mapping[str, Kind] = {
         _read_strategy,
         _say_strategy("Remove"),
         lambda payload: f"strategy {payload['id']}",
+        predicted.remove_strategy,
         StrategyId,
     ),
     "reorderStrategy": Kind(
@@ -214,6 +221,7 @@ KINDS: Mapping[str, Kind] = {
         _read_order,
         lambda target, payload: f"Reorder the strategies of {target.feature}",
         lambda payload: "order",
+        predicted.order_strategies,
         StrategyPlace,
         many=True,
     ),
@@ -222,6 +230,7 @@ KINDS: Mapping[str, Kind] = {
         lambda target, payload: read_variants(target.flag, target.environment),
         lambda target, payload: f"Change the variants of {target.feature}",
         lambda payload: "variants",
+        predicted.set_variants,
         VariantsPayload,
     ),
     "archiveFeature": Kind(
@@ -229,6 +238,7 @@ KINDS: Mapping[str, Kind] = {
         lambda target, payload: target.flag.name,
         lambda target, payload: f"Archive {target.feature}",
         lambda payload: "archive",
+        predicted.archive,
     ),
     "addDependency": Kind(
         lambda target, payload, caller: add_dependency(
@@ -237,6 +247,7 @@ KINDS: Mapping[str, Kind] = {
         _read_parents,
         lambda target, payload: f"Make {target.feature} depend on {payload['feature']}",
         lambda payload: "parents",
+        predicted.add_parent,
         ParentPayload,
     ),
     "deleteDependency": Kind(
@@ -244,12 +255,14 @@ KINDS: Mapping[str, Kind] = {
         _read_parents,
         lambda target, payload: f"Remove the parent of {target.feature}",
         lambda payload: "parents",
+        predicted.clear_parents,
     ),
     "updateSegment": Kind(
         lambda target, payload, caller: update_segment(payload["id"], _changes_of(payload), caller=caller),
         _read_segment,
         _say_segment("Change"),
         lambda payload: f"segment {payload['id']}",
+        predicted.update_segment,
         SegmentPayload,
         of_segment=True,
     ),
@@ -258,6 +271,7 @@ KINDS: Mapping[str, Kind] = {
         _read_segment,
         _say_segment("Delete"),
         lambda payload: f"segment {payload['id']}",
+        predicted.delete_segment,
         SegmentId,
         of_segment=True,
     ),

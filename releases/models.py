@@ -12,7 +12,8 @@ class ChangeRequest(models.Model):
     """Changes to one environment of one project that one author proposes. A draft is seen by its author alone.
 
     ``state_times``: when it came into each state, as ISO 8601. ``required_approvals``: what the environment asked for
-    when the request was sent.
+    when the request was sent. ``impact``: who changed then (`requests/impact.py`). ``moved``: why its approvals were
+    withdrawn, if something else changed than what was approved (`requests/drift.py`).
     """
 
     class State(models.TextChoices):
@@ -29,6 +30,8 @@ class ChangeRequest(models.Model):
     state = models.CharField(max_length=16, choices=State.choices, default=State.DRAFT)
     state_times = models.JSONField(default=dict)
     required_approvals = models.PositiveSmallIntegerField(default=1)
+    impact: Any = models.JSONField(null=True, blank=True)
+    moved: Any = models.JSONField(null=True, blank=True)
     author = models.ForeignKey(User, models.SET_NULL, null=True, blank=True, related_name="change_requests")
     author_name = models.CharField(max_length=255)
     reviewers = models.ManyToManyField(User, blank=True, related_name="requested_reviews")
@@ -72,12 +75,13 @@ class Change(models.Model):
 
 
 class Review(models.Model):
-    """What somebody decided about a request. A change of the request removes its reviews."""
+    """What somebody decided about a request, and who changed then. A change of the request removes its reviews."""
 
     request = models.ForeignKey(ChangeRequest, models.CASCADE, related_name="reviews")
     author = models.ForeignKey(User, models.SET_NULL, null=True, blank=True)
     author_name = models.CharField(max_length=255)
     approved = models.BooleanField()
+    impact: Any = models.JSONField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

@@ -137,42 +137,6 @@ def _compare(
     )
 
 
-def measure_states(
-    environment: str,
-    names: Sequence[str],
-    states: tuple[Definitions, Definitions],
-    *,
-    now: datetime,
-    caller: Caller,
-) -> list[Impact]:
-    """What changes from one state to the other for each of the flags, which both states have with those near them.
-
-    All are compared for the same users.
-    """
-    values = sum(map(count_values, states))
-    most = min(SAMPLES[0], MAX_TESTS // max(1, values))
-    users = next((size for size in SAMPLES if size <= most), SAMPLES[-1])
-    contexts = choose_users(caller, states, now=now, users=users, made=MAX_GENERATED)
-    before, after = compile_definitions(environment, *states)
-    impacts = []
-    for name in names:
-        who = WhoChanges(before, after, contexts, [name], budget=BUDGET, always=[name])
-        [changes] = who.flags
-        children = map(who.compare, _below(before, name)) if changes.users else ()
-        impacts.append(
-            Impact(
-                flag=name,
-                environment=environment,
-                who=who,
-                changes=changes,
-                examples=list(_examples(who, changes, EXAMPLES)),
-                children=[(child.name, child.users) for child in children if child.users],
-                is_off=_is_off(name, states),
-            )
-        )
-    return impacts
-
-
 def _is_off(name: str, states: tuple[Definitions, Definitions]) -> bool:
     flags = [flag for state in states for flag in state.flags if flag["name"] == name]
     return len(flags) == len(states) and not any(flag["enabled"] for flag in flags)

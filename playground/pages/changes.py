@@ -145,7 +145,7 @@ class Changes:
         return Row(
             flag=flag,
             percent=format_share(flag.users, users),
-            slices=_slices(flag, users),
+            slices=change_slices(flag, users),
             counts=count_looks(flag.counts),
             on_before=format_share(flag.on_before * users, users),
             on_after=format_share(flag.on_after * users, users),
@@ -236,7 +236,7 @@ def format_share(part: float, whole: int) -> str:
     return percent_text(100 * part / max(1, whole))
 
 
-def _slices(flag: FlagChanges, users: int) -> list[Slice]:
+def change_slices(flag: FlagChanges, users: int) -> list[Slice]:
     """The parts of the bar, in per cent of all users. What there is can be seen."""
     slices, x = [], 0.0
     for look, number in count_looks(flag.counts):

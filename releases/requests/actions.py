@@ -4,10 +4,11 @@ A request is locked by its row for every step, so that two people who apply it a
 """
 
 import json
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from django.db import transaction
+from django.utils import timezone
 from rest_framework.utils.encoders import JSONEncoder
 
 from flagadmin.core.audit.events import EventType
@@ -27,8 +28,9 @@ from releases.derive import ProposedChange
 from releases.models import Change, ChangeRequest, Comment, Review
 from releases.requests.conflicts import find_conflict, sentence_of, target_of
 from releases.requests.documents import request_document
+from releases.requests.drift import find_moved
+from releases.requests.impact import try_measure
 
-R = TypeVar("R")
 State = ChangeRequest.State
 OPEN = frozenset({State.DRAFT, State.IN_REVIEW, State.APPROVED})
 MAX_CHANGES = 250
@@ -52,7 +54,7 @@ def add_changes(
     for index, change in enumerate(changes):
         _add(request, change, f"[{index}]", caller)
     _check_size(request)
-    try_changes(request, lambda: None)
+    try_changes(request)
     return request
 
 
@@ -74,7 +76,7 @@ def edit_change(
     change.save()
     _record(EventType.CHANGE_EDITED, request, caller, before=before, after=change_event_document(change))
     _review_again(request, caller)
-    try_changes(request, lambda: None)
+    try_changes(request)
     return request
 
 
@@ -149,14 +151,25 @@ def _comment(request: ChangeRequest, text: str, caller: Caller) -> Comment:
     return Comment.objects.create(request=request, text=text, author=caller.user, author_name=caller.name)
 
 
-@transactional
 def set_state(
     project_id: str, request_id: int, state: str, *, text: str = "", caller: Caller
 ) -> ChangeRequest:
     """Sends, approves, rejects, applies or cancels a request.
 
-    Raises NotFound, NoAccess, InvalidOperation, Conflict, ValidationError, and what applying a change raises.
+    Raises NotFound, NoAccess, InvalidOperation, Conflict, ValidationError, and what applying a change raises. If it
+    would change something else than what was approved, its approvals are withdrawn, and Conflict says why.
     """
+    request, refusal = _set_state(project_id, request_id, state, text, caller)
+    if refusal is not None:
+        raise refusal
+    return request
+
+
+@transactional
+def _set_state(
+    project_id: str, request_id: int, state: str, text: str, caller: Caller
+) -> tuple[ChangeRequest, Conflict | None]:
+    """A refusal that is returned rather than raised leaves what was written: withdrawn approvals."""
     request = access_request_for_update(project_id, request_id, caller)
     steps = {
         State.IN_REVIEW: _send,
@@ -169,17 +182,26 @@ def set_state(
         raise ValidationError.at("state", f"must be one of {', '.join(steps)}, not {state}")
     if text:
         _comment(request, text, caller)
-    steps[State(state)](request, caller)
-    return request
+    return request, steps[State(state)](request, caller)
 
 
 def _send(request: ChangeRequest, caller: Caller) -> None:
     _check_author(request, caller)
     _check_state(request, "send", State.DRAFT)
+    request.impact = _measure(request)
+    _begin_review(request, caller)
+
+
+def _begin_review(request: ChangeRequest, caller: Caller) -> None:
+    """It is approved at once where nobody needs to approve it."""
     request.required_approvals = _required_approvals(request)
     _enter(request, State.IN_REVIEW, EventType.CHANGE_REQUEST_SENT_TO_REVIEW, caller)
     if request.required_approvals == 0:
         _enter(request, State.APPROVED, EventType.CHANGE_REQUEST_APPROVED, caller)
+
+
+def _measure(request: ChangeRequest) -> dict[str, Any] | None:
+    return try_measure(request, now=timezone.now())
 
 
 def _approve(request: ChangeRequest, caller: Caller) -> None:
@@ -191,9 +213,15 @@ def _approve(request: ChangeRequest, caller: Caller) -> None:
         raise InvalidOperation("Only people can approve change requests.")
     if request.reviews.filter(author=caller.user, author_name=caller.name, approved=True).exists():
         raise Conflict(f"You have already approved change request {request.pk}.")
+    impact = _measure(request)
+    if request.reviews.exists():
+        _note_moved(request, impact)
+    request.impact = impact
     _review(request, caller, approved=True)
     _record(EventType.CHANGE_REQUEST_APPROVAL_ADDED, request, caller)
+    request.save(update_fields=["impact", "moved"])
     if request.reviews.filter(approved=True).count() >= request.required_approvals:
+        request.moved = None
         _enter(request, State.APPROVED, EventType.CHANGE_REQUEST_APPROVED, caller)
 
 
@@ -205,8 +233,9 @@ def _reject(request: ChangeRequest, caller: Caller) -> None:
 
 
 def _review(request: ChangeRequest, caller: Caller, *, approved: bool) -> None:
+    decided = {"approved": approved, "impact": request.impact}
     Review.objects.update_or_create(
-        request=request, author=caller.user, author_name=caller.name, defaults={"approved": approved}
+        request=request, author=caller.user, author_name=caller.name, defaults=decided
     )
 
 
@@ -217,11 +246,45 @@ def _cancel(request: ChangeRequest, caller: Caller) -> None:
     _enter(request, State.CANCELLED, EventType.CHANGE_REQUEST_CANCELLED, caller)
 
 
-def _apply(request: ChangeRequest, caller: Caller) -> None:
+def _apply(request: ChangeRequest, caller: Caller) -> Conflict | None:
     _check(request, caller, APPLY)
     _check_state(request, "apply", State.APPROVED)
+    check_conflicts(request)
+    if refusal := withdraw_if_moved(request, caller):
+        return refusal
     make_changes(request, caller)
     _enter(request, State.APPLIED, EventType.CHANGE_REQUEST_APPLIED, caller)
+    return None
+
+
+def withdraw_if_moved(request: ChangeRequest, caller: Caller) -> Conflict | None:
+    """Withdraws the approvals of a request that no longer changes what was approved. Returns why, else None."""
+    impact = _measure(request)
+    if not (reasons := _note_moved(request, impact)):
+        return None
+    request.impact = impact
+    _begin_review(request, caller)
+    return Conflict(
+        f"Change request {request.pk} was not applied, and its approvals are withdrawn, because it no longer changes "
+        f"what was approved. {' '.join(reasons)}"
+    )
+
+
+def _note_moved(request: ChangeRequest, impact: dict[str, Any] | None) -> list[str]:
+    """Withdraws the approvals if they were of something else, and notes why. Returns the reasons."""
+    approved, reasons = find_moved(request, impact)
+    if reasons:
+        reviews = list(request.reviews.filter(approved=True))
+        request.moved = {
+            "at": iso(transaction_moment()),
+            "approvedAt": iso(reviews[0].created_at) if reviews else request.state_times[State.IN_REVIEW],
+            "before": approved,
+            "after": impact,
+            "reasons": reasons,
+            "withdrawn": [review.author_name for review in reviews],
+        }
+        request.reviews.all().delete()
+    return reasons
 
 
 def possible_states(request: ChangeRequest, caller: Caller) -> list[State]:
@@ -252,23 +315,19 @@ def may_edit(request: ChangeRequest, caller: Caller) -> bool:
     return request.state in OPEN and (caller.is_admin or _is_author(request, caller))
 
 
-def make_changes(request: ChangeRequest, caller: Caller) -> None:
-    """Makes all changes, or none, whatever the caller may do otherwise.
-
-    Raises Conflict if what a change was made from has changed, and what the changes raise, with the change named.
-    """
-    changes = list(enumerate(request.changes.all(), 1))
-    for number, change in changes:
+def check_conflicts(request: ChangeRequest) -> None:
+    """Raises Conflict if what a change was made from has changed."""
+    for number, change in enumerate(request.changes.all(), 1):
         if conflict := find_conflict(request, change):
             raise Conflict(f"Change {number} ({sentence_of(request, change)}): {conflict}")
-    _make(request, changes, caller)
 
 
-def _make(request: ChangeRequest, changes: Iterable[tuple[int, Change]], caller: Caller) -> None:
+def make_changes(request: ChangeRequest, caller: Caller) -> None:
+    """Makes all changes, or none, whatever the caller may do otherwise. Raises Conflict with the change named."""
     everything = Caller(user=caller.user, token=caller.token, rights=EVERYTHING)
     with applying(request.project_id, request.environment_id):
         access_project_for_update(everything, request.project_id, None)
-        for number, change in changes:
+        for number, change in enumerate(request.changes.all(), 1):
             sentence = sentence_of(request, change)
             try:
                 KINDS[change.action].apply(target_of(request, change), change.payload, everything)
@@ -278,16 +337,14 @@ def _make(request: ChangeRequest, changes: Iterable[tuple[int, Change]], caller:
                 ) from error
 
 
-def try_changes(request: ChangeRequest, then: Callable[[], R]) -> R:
-    """Makes the changes, calls ``then`` for its result, and rolls them back. Raises ValidationError if that fails."""
+def try_changes(request: ChangeRequest) -> None:
+    """Makes the changes, and rolls them back. Raises ValidationError if that fails."""
     try:
         with transaction.atomic(), commenting("Tried, and rolled back"):
-            _make(request, enumerate(request.changes.all(), 1), Caller.system())
-            result = then()
+            make_changes(request, Caller.system())
             transaction.set_rollback(True)
     except Conflict as error:
         raise ValidationError(error.message, details=error.details) from error
-    return result
 
 
 def access_request(project_id: str, request_id: int, caller: Caller) -> ChangeRequest:
@@ -421,15 +478,17 @@ def _find_change(request: ChangeRequest, change_id: int) -> Change:
 
 def _review_again(request: ChangeRequest, caller: Caller) -> None:
     """A request that has been sent goes back into review, without what was decided."""
+    if request.state == State.DRAFT:
+        return
     request.reviews.all().delete()
-    if request.state == State.APPROVED:
-        _enter(request, State.IN_REVIEW, EventType.CHANGE_REQUEST_SENT_TO_REVIEW, caller)
+    request.impact, request.moved = _measure(request), None
+    _begin_review(request, caller)
 
 
 def _enter(request: ChangeRequest, state: State, event: EventType, caller: Caller) -> None:
     request.state = state
     request.state_times = request.state_times | {state: iso(transaction_moment())}
-    request.save(update_fields=["state", "state_times", "required_approvals"])
+    request.save(update_fields=["state", "state_times", "required_approvals", "impact", "moved"])
     _record(event, request, caller, after=request_document(request))
 
 

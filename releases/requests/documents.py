@@ -53,6 +53,8 @@ def request_document(request: ChangeRequest) -> Document:
         "createdAt": iso(request.created_at),
         "stateTimestamps": request.state_times,
         "state": request.state,
+        **({"impact": request.impact} if request.impact else {}),
+        **({"moved": request.moved} if request.moved else {}),
     }
 
 
@@ -60,7 +62,8 @@ def _review(review: Any) -> Document:
     who = {"username": review.author_name, "imageUrl": ""}
     if review.author_id is not None:
         who["id"] = review.author_id
-    return {"createdBy": who, "createdAt": iso(review.created_at)}
+    document = {"createdBy": who, "createdAt": iso(review.created_at)}
+    return document | ({"impact": review.impact} if review.impact else {})
 
 
 def _segment_name(payload: Any, made_from: Any) -> str:

@@ -1,56 +1,122 @@
-"""Measures who gets something else once a change request is applied."""
+"""Measures who gets something else once a change request is applied. It only reads."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from typing import Any, NamedTuple
 
-from flagadmin.core.db.transactions import transactional
+from flagadmin.core.db.transactions import consistent_reads
+from flagadmin.core.errors import AppError, ValidationError
 from groups.access import Caller
-from playground.comparison.impact import MAX_EDITS, Impact, measure_states
+from playground.comparison.compare import Change as Kind
+from playground.comparison.impact import MAX_GENERATED, MAX_TESTS, SAMPLES, count_values
+from playground.comparison.states import compile_definitions
+from playground.comparison.who_changes import (
+    WhoChanges,
+    choose_number_of_users,
+    find_differing,
+    generate_users,
+)
+from playground.models import SavedContext
+from playground.saved_contexts.effects import UNLIMITED, SavedEffects, find_effects
 from projects.definitions import Definitions, read_definitions
+from projects.flags.toggle import project_environment
 from projects.models import Dependency, Strategy
 from releases.changes import KINDS
-from releases.models import ChangeRequest
-from releases.requests.actions import try_changes
+from releases.models import Change, ChangeRequest
+from releases.predicted import Predicted
+
+SEED = 0
+"""The same generated users whoever measures, and whenever."""
+ADDED = frozenset({Kind.OFF_TO_ON, Kind.VARIANT, Kind.PAYLOAD, Kind.SHARE, Kind.UNKNOWN})
+"""What turning flags off does to nobody."""
+Document = dict[str, Any]
 
 
-def measure_request(request: ChangeRequest, *, now: datetime, caller: Caller) -> tuple[list[Impact], int]:
-    """What changes for the first flags of the request, and how many more it has.
+class Measured(NamedTuple):
+    """``who`` compares all flags that change, and ``effects`` is what becomes of saved contexts."""
 
-    The changes are made and rolled back, so that what is measured is what applying does. Raises ValidationError if
-    they cannot be made.
+    who: WhoChanges
+    effects: SavedEffects
+
+    def document(self) -> Document:
+        """As it is kept with reviews, to be compared with what is measured before the request is applied."""
+        who, effects = self.who, self.effects
+        names = SavedContext.objects.filter(pk__in=effects.who).order_by("name").values_list("pk", "name")
+        added = (flag.for_everyone.count(kind) for flag in who.flags for kind in ADDED)
+        return {
+            "users": who.users,
+            "seed": SEED,
+            "changed": who.affected,
+            "counts": {kind.value: number for kind, number in who.people.items() if number},
+            "savedContexts": [{"id": key, "name": name} for key, name in names],
+            "brokenExpectations": len(effects.broken),
+            "onlyTurnsOff": not any(added),
+        }
+
+
+def measure_request(request: ChangeRequest, *, now: datetime) -> Measured:
+    """Compares what is stored with what the changes would leave, for the same generated users whoever asks.
+
+    Raises ValidationError if the changes cannot be made.
     """
-    flags = _flags_of(request)
-    measured = flags[:MAX_EDITS]
-    before, after = _read_states(request, _with_near(measured))
-    names = [name for name in measured if any(flag["name"] == name for flag in (*before.flags, *after.flags))]
-    return measure_states(request.environment_id, names, (before, after), now=now, caller=caller), len(
-        flags
-    ) - len(measured)
+    with consistent_reads():
+        before, after = predict_request(request)
+    old, new = compile_definitions(request.environment_id, before, after)
+    names = find_differing(old, new)
+    most = MAX_TESTS // max(1, count_values(before) + count_values(after))
+    users = min(choose_number_of_users(len(names)), next((n for n in SAMPLES if n <= most), SAMPLES[-1]))
+    contexts = generate_users((before, after), now=now, users=users, made=MAX_GENERATED, seed=SEED)
+    who = WhoChanges(old, new, contexts, names, budget=UNLIMITED)
+    return Measured(who, find_effects(Caller.system(), old, new, flags=names))
 
 
-@transactional
-def _read_states(request: ChangeRequest, names: Sequence[str]) -> tuple[Definitions, Definitions]:
-    def read() -> Definitions:
-        return read_definitions([request.project_id], request.environment_id, flags=names)
+def try_measure(request: ChangeRequest, *, now: datetime) -> Document | None:
+    """None if the changes cannot be made."""
+    try:
+        return measure_request(request, now=now).document()
+    except ValidationError:
+        return None
 
-    return read(), try_changes(request, read)
 
-
-def _flags_of(request: ChangeRequest) -> list[str]:
-    """The flags that it changes, and those of the project that use a segment it changes, by name."""
+def predict_request(request: ChangeRequest) -> tuple[Definitions, Definitions]:
+    """The flags that it changes and those near them, as stored and as it would leave them. Raises ValidationError."""
     changes = list(request.changes.all())
+    segments = set(_segments(changes))
+    names = _with_near(_flags_of(request, changes))
+    stored = read_definitions([request.project_id], request.environment_id, flags=names, segments=segments)
+    state = Predicted(project_environment(request.project_id, request.environment_id), stored)
+    for number, change in enumerate(changes, 1):
+        try:
+            KINDS[change.action].draft(state, change.feature, change.payload)
+        except AppError as error:
+            raise ValidationError(f"Change {number}: {error.message}", details=error.details) from error
+    return stored, state.definitions()
+
+
+def _segments(changes: Iterable[Change]) -> Iterator[int]:
+    for change in changes:
+        if KINDS[change.action].of_segment:
+            yield change.payload["id"]
+        elif isinstance(change.payload, dict):
+            yield from change.payload.get("segments") or ()
+
+
+def _flags_of(request: ChangeRequest, changes: Sequence[Change]) -> set[str]:
+    """The flags that it changes, those of the project that use a segment it changes, and parents to be."""
     segments = [change.payload["id"] for change in changes if KINDS[change.action].of_segment]
     using = Strategy.objects.filter(
         segments__in=segments, environment=request.environment_id, flag__project=request.project_id
     )
-    named = {change.feature for change in changes if change.feature}
-    return sorted(named.union(using.values_list("flag__name", flat=True)))
-
-
-def _with_near(names: Sequence[str]) -> list[str]:
-    """With their parents and children."""
-    links = Dependency.objects.filter(flag__name__in=names) | Dependency.objects.filter(
-        parent__name__in=names
+    parents = (change.payload["feature"] for change in changes if change.action == "addDependency")
+    return {change.feature for change in changes if change.feature}.union(
+        parents, using.values_list("flag__name", flat=True)
     )
-    near = {name for pair in links.values_list("flag__name", "parent__name") for name in pair}
-    return sorted(near.union(names))
+
+
+def _with_near(names: Iterable[str]) -> set[str]:
+    """With their children, and the parents of all of these."""
+    below = set(names).union(
+        Dependency.objects.filter(parent__name__in=names).values_list("flag__name", flat=True)
+    )
+    above = Dependency.objects.filter(flag__name__in=below).values_list("parent__name", flat=True)
+    return below.union(above)

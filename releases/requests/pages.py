@@ -12,7 +12,6 @@ from flagadmin.core.errors import ValidationError
 from flagadmin.core.http.path_ids import path_id
 from flagadmin.core.lists.pages import Column, Filter, curl_for
 from groups.console import ConsolePage, Crumbs, ListPage
-from playground.pages.impact_view import ImpactView
 from playground.pages.lines import explain_in
 from projects.access import access_project
 from projects.console import ActionPage, api_path, project_crumbs, project_url
@@ -23,6 +22,7 @@ from releases.models import Change, ChangeRequest
 from releases.requests import actions
 from releases.requests.conflicts import find_conflict, sentence_of
 from releases.requests.impact import measure_request
+from releases.requests.impact_view import FlagImpact, RequestImpact
 from releases.requests.queries import requests_of
 
 State = ChangeRequest.State
@@ -85,6 +85,14 @@ class ChangeView(NamedTuple):
     after: Any
 
 
+class Group(NamedTuple):
+    """The changes of a flag, or of segments, with the users who change."""
+
+    feature: str
+    changes: Sequence[ChangeView]
+    impact: FlagImpact | None
+
+
 class RequestPage(ConsolePage):
     template_name = "releases/request.html"
 
@@ -105,9 +113,9 @@ class RequestPage(ConsolePage):
         is_open = request.state in actions.OPEN
         reviews = list(request.reviews.all())
         views = [_change_view(request, change, segments, is_open=is_open) for change in changes]
+        found = self.impact(request) if is_open and changes else {}
         return super().get_context_data(
             change_request=request,
-            changes=views,
             change_count=len(views),
             needed=actions.needed_approvals(request),
             conflicts=sum(bool(view.conflict) for view in views),
@@ -120,23 +128,19 @@ class RequestPage(ConsolePage):
             may_edit=actions.may_edit(request, self.caller),
             is_open=is_open,
             stations=_stations(request),
-            who_changes="playground/impact.html",
-            **(self.impact(request) if is_open and changes else {}),
+            groups=_groups(views, found.get("impact")),
+            **found,
             **kwargs,
         )
 
     def impact(self, request: ChangeRequest) -> dict[str, Any]:
+        """Who changes now, by flag too, and what has moved since it was approved."""
         try:
-            impacts, more = measure_request(request, now=timezone.now(), caller=self.caller)
+            measured = measure_request(request, now=timezone.now())
         except ValidationError as error:
             return {"refusals": [error.message]}
-        explain = explain_in([request.environment_id])
-        return {
-            "impacts": [ImpactView(impact, is_new=False, explain=explain) for impact in impacts],
-            "several": len(impacts) > 1,
-            "more": more,
-            "unchanged": "Nobody gets anything else.",
-        }
+        view = RequestImpact(measured, explain_in([request.environment_id]))
+        return {"impact": view, "moved": view.moved_since_approval(request)}
 
     def curl(self) -> str:
         path = f"{api_path(self.found.project_id)}/change-requests/{self.found.pk}"
@@ -157,6 +161,14 @@ def _stations(request: ChangeRequest) -> list[tuple[str, datetime | None, bool]]
             index == reached,
         )
         for index, state in enumerate(way)
+    ]
+
+
+def _groups(views: Sequence[ChangeView], impact: RequestImpact | None) -> list[Group]:
+    measured = impact.flags if impact else {}
+    names = dict.fromkeys(view.feature for view in views)
+    return [
+        Group(name, [view for view in views if view.feature == name], measured.get(name)) for name in names
     ]
 
 

@@ -74,12 +74,42 @@ class SegmentChangeRecord(ChangeRecord):
     name = serializers.CharField()
 
 
-class ReviewRecord(serializers.Serializer):
+class ChangedContextRecord(serializers.Serializer):
+    id = serializers.IntegerField()
+    name = serializers.CharField()
+
+
+class ImpactRecord(serializers.Serializer):
+    users = serializers.IntegerField(help_text="Generated users that were compared.")
+    seed = serializers.IntegerField()
+    changed = serializers.IntegerField(help_text="Users for whom at least one flag changes.")
+    counts = serializers.DictField(
+        child=serializers.IntegerField(), help_text="Users by what becomes of a flag."
+    )
+    savedContexts = ChangedContextRecord(many=True, help_text="Those that change.")
+    brokenExpectations = serializers.IntegerField()
+    onlyTurnsOff = serializers.BooleanField(help_text="Nobody gets anything but flags that are off.")
+
+
+class MovedRecord(serializers.Serializer):
+    at = serializers.DateTimeField()
+    approvedAt = serializers.DateTimeField()
+    before = ImpactRecord(allow_null=True, help_text="What was approved.")
+    after = ImpactRecord()
+    reasons = serializers.ListField(child=serializers.CharField())
+    withdrawn = serializers.ListField(child=serializers.CharField(), help_text="Whose approvals.")
+
+
+class SignedRecord(serializers.Serializer):
     createdBy = AuthorRecord()
     createdAt = serializers.DateTimeField()
 
 
-class CommentRecord(ReviewRecord):
+class ReviewRecord(SignedRecord):
+    impact = ImpactRecord(required=False, help_text="Who changed when it was decided.")
+
+
+class CommentRecord(SignedRecord):
     id = serializers.IntegerField()
     text = serializers.CharField()
 
@@ -99,6 +129,8 @@ class ChangeRequestRecord(serializers.Serializer):
     createdAt = serializers.DateTimeField()
     stateTimestamps = serializers.DictField(child=serializers.DateTimeField())
     state = serializers.CharField(help_text=f"One of {', '.join(ChangeRequest.State.values)}.")
+    impact = ImpactRecord(required=False, help_text="Who changes, as last measured.")
+    moved = MovedRecord(required=False, help_text="Why approvals were withdrawn.")
 
 
 class CountRecord(serializers.Serializer):

@@ -76,8 +76,8 @@ HARMLESS = {
     "proposals, whose changes are made by the actions above": """
         releases.requests.actions.add_changes releases.requests.actions.comment
         releases.requests.actions.delete_request releases.requests.actions.edit_change
-        releases.requests.actions.remove_change releases.requests.actions.set_reviewers releases.requests.actions.set_state
-        releases.requests.actions.set_title releases.requests.impact._read_states""",
+        releases.requests.actions.remove_change releases.requests.actions.set_reviewers
+        releases.requests.actions._set_state releases.requests.actions.set_title""",
     "what is expected, which is decided by those of the project": """
         playground.saved_contexts.actions.add_expectation
         playground.saved_contexts.actions.create_saved_context

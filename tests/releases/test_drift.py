@@ -1,0 +1,111 @@
+"""What was approved is what is applied: a request that has come to change something else is reviewed again."""
+
+from typing import Any
+
+import pytest
+
+from playground.models import SavedContext
+from projects.models import Flag, FlagEnvironment, ProjectEnvironment, Segment, Strategy
+from releases.models import ChangeRequest
+from tests.support.page_text import page_text
+from tests.support.playground import live_flag
+
+SHOP = "/api/admin/projects/shop"
+REQUESTS = f"{SHOP}/change-requests"
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def approved(api: Any, shop: Any) -> str:
+    """The URL of an approved request that turns a flag of a segment on."""
+    ProjectEnvironment.objects.filter(environment="production").update(required_approvals=1)
+    segment = Segment.objects.create(name="nordic", constraints=[where("NO")])
+    live_flag("cart", enabled=False, strategies=[{"name": "default", "segments": [segment]}])
+    SavedContext.objects.create(name="Dane", context={"properties": {"country": "DK"}})
+    turn = {"feature": "cart", "action": "updateEnabled", "payload": {"enabled": True}}
+    made = api["owner"].post(f"{SHOP}/environments/production/change-requests", turn, format="json").json()
+    url = f"{REQUESTS}/{made['id']}"
+    assert enter(api["owner"], url, "In review").status_code == 200
+    assert enter(api["admin"], url, "Approved").status_code == 200
+    return url
+
+
+def where(*countries: str) -> dict[str, Any]:
+    return {"contextName": "country", "operator": "IN", "values": list(countries)}
+
+
+def enter(by: Any, url: str, state: str) -> Any:
+    return by.put(f"{url}/state", {"state": state}, format="json")
+
+
+def is_on() -> bool:
+    return FlagEnvironment.objects.get(flag__name="cart", environment="production").enabled
+
+
+def add_denmark() -> None:
+    Segment.objects.filter(name="nordic").update(constraints=[where("NO", "DK")])
+
+
+def test_it_is_applied_if_the_same_changes(api, approved):
+    answer = api["viewer"].get(approved).json()
+    assert answer["approvals"][0]["impact"] == answer["impact"]
+    assert answer["impact"]["counts"] == {"offToOn": answer["impact"]["changed"]}
+    assert not answer["impact"]["onlyTurnsOff"]
+    assert enter(api["admin"], approved, "Applied").status_code == 200
+    assert is_on()
+
+
+def test_approvals_are_withdrawn_once_something_else_changes(api, browse, approved):
+    page = approved.removeprefix("/api/admin") + "/"
+    add_denmark()
+    before = page_text(browse("viewer").get(page))
+    assert "Applying it withdraws its approvals and changes nothing." in before
+    refused = enter(api["admin"], approved, "Applied")
+    assert refused.status_code == 409
+    assert "it no longer changes what was approved." in refused.json()["message"]
+    assert "Saved contexts: none when it was approved, Dane now." in refused.json()["message"]
+    assert not is_on()
+    shown = api["viewer"].get(approved).json()
+    assert (shown["state"], shown["approvals"]) == ("In review", [])
+    assert shown["moved"]["withdrawn"] == ["admin"]
+    assert shown["moved"]["after"]["changed"] > shown["moved"]["before"]["changed"]
+    assert shown["moved"]["reasons"]
+    text = page_text(browse("viewer").get(page))
+    assert "1 approval is withdrawn." in text
+    assert "Withdrawn" in text
+    assert enter(api["admin"], approved, "Approved").json()["state"] == "Approved"
+    assert "moved" not in api["viewer"].get(approved).json()
+    assert enter(api["admin"], approved, "Applied").status_code == 200
+    assert is_on()
+
+
+def test_a_second_approval_withdraws_one_of_something_else(api, approved):
+    ProjectEnvironment.objects.filter(environment="production").update(required_approvals=2)
+    ChangeRequest.objects.update(state="In review", required_approvals=2)
+    review = ChangeRequest.objects.get().reviews.get()
+    review.author, review.author_name = None, "somebody who left"
+    review.save()
+    add_denmark()
+    answer = enter(api["admin"], approved, "Approved").json()
+    assert (answer["state"], len(answer["approvals"])) == ("In review", 1)
+    assert answer["moved"]["withdrawn"] == ["somebody who left"]
+
+
+def test_half_a_point_of_users_is_no_other_change(api, approved):
+    Strategy.objects.create(
+        flag=Flag.objects.get(name="cart"),
+        environment_id="production",
+        name="flexibleRollout",
+        parameters={"rollout": "0", "stickiness": "default", "groupId": "cart"},
+        sort_order=1,
+    )
+    assert enter(api["admin"], approved, "Applied").status_code == 200
+
+
+def test_reading_a_request_locks_nothing(browse, approved, django_assert_max_num_queries):
+    viewer, page = browse("viewer"), approved.removeprefix("/api/admin") + "/"
+    with django_assert_max_num_queries(80) as queries:
+        assert viewer.get(page).status_code == 200
+    statements = [query["sql"] for query in queries.captured_queries]
+    ours = [sql for sql in statements if "releases_" in sql or "projects_" in sql]
+    assert not [sql for sql in ours if not sql.lstrip().startswith(("SELECT", "WITH")) or " FOR " in sql]
