@@ -24,7 +24,7 @@ from projects.flags import (
 )
 from projects.flags import pages as flags
 from projects.installation import pages as installation
-from projects.members import grant_page, role_page
+from projects.members import grant_page, invite_page, role_page
 from projects.members import pages as members
 from projects.projects import all_flags_page, default_strategy_page, detail_page, settings_pages
 from projects.projects import pages as projects
@@ -62,7 +62,7 @@ urlpatterns = [
     path(f"{PROJECT}delete/", deletion.DeleteProjectPage.as_view(), name="project-delete"),
     path(f"{PROJECT}delete/backup", deletion.BackupFile.as_view(), name="project-backup"),
     path(f"{PROJECT}access/", members.ProjectAccessPage.as_view(), name="project-access"),
-    path(f"{PROJECT}access/give", members.GrantRole.as_view(), name="project-access-grant"),
+    path(f"{PROJECT}access/invite/", invite_page.InvitePage.as_view(), name="project-invite"),
     path(f"{PROJECT}access/take", members.RevokeRole.as_view(), name="project-access-revoke"),
     path(f"{PROJECT}applications/", applications.ApplicationsPage.as_view(), name="project-applications"),
     path(f"{PROJECT}connect/", connect.ConnectPage.as_view(), name="connect"),

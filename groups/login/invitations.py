@@ -1,5 +1,7 @@
 """One-time links that let a user choose a password, for the first time or after a reset."""
 
+from urllib.parse import urlencode
+
 from django.urls import reverse_lazy
 
 from flagadmin.core.audit.events import EventType
@@ -16,6 +18,11 @@ from groups.permissions import Permission
 from groups.sessions.store import delete_sessions
 
 NEXT = reverse_lazy("account-password")
+
+
+def create_first_link(user: User, *, then: str = "/") -> str:
+    """The path of a one-time link for a new person: to their first password, and on to the page ``then``."""
+    return create_login_link(user, f"{NEXT}?{urlencode({'next': then})}", lifetime=INVITE_LIFETIME)
 
 
 @transactional

@@ -70,6 +70,19 @@ def create_account(new: NewAccount, *, caller: Caller) -> User:
     Raises NoAccess, ValidationError, NameExists (a service account), InvalidOperation (passwords are off).
     """
     caller.check(Permission.ADMIN)
+    return _create(new, caller=caller)
+
+
+@transactional
+def invite_person(email: str, *, name: str, project: str, caller: Caller) -> User:
+    """Creates an account without a root role, for somebody who is about to get a role in the project.
+
+    Checks no permission: who may grant roles in the project may invite. Raises ValidationError.
+    """
+    return _create(NewAccount(username=email, email=email, name=name), project=project, caller=caller)
+
+
+def _create(new: NewAccount, *, project: str | None = None, caller: Caller) -> User:
     user = User(
         username=new.username.strip(),
         name=new.name,
@@ -90,7 +103,8 @@ def create_account(new: NewAccount, *, caller: Caller) -> User:
         user.set_password(new.password)
     user.save()
     created, _, _ = _EVENTS[user.is_service]
-    record(Event(type=created, subject=user.username, after=user.document()), actor=caller)
+    event = Event(type=created, project=project, subject=user.username, after=user.document())
+    record(event, actor=caller)
     return user
 
 

@@ -4,7 +4,6 @@ from typing import Any
 
 from django.conf import settings
 from django.db.models import Q
-from django.urls import reverse
 from django.utils.functional import cached_property
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.decorators import action
@@ -14,8 +13,8 @@ from flagadmin.core.edit_conflicts.etags import ETagMixin
 from flagadmin.core.errors import ValidationError
 from flagadmin.core.http.path_ids import path_id
 from groups.authentication import ApiRequest
-from groups.login.invitations import reset_password
-from groups.login.links import INVITE_LIFETIME, absolute_url, create_login_link
+from groups.login.invitations import create_first_link, reset_password
+from groups.login.links import absolute_url
 from groups.login.passwords import change_password
 from groups.login.rules import problems_of_password
 from groups.models import Group, Role, User
@@ -123,7 +122,7 @@ class UserViewSet(ETagMixin, ViewSet):
         user = actions.create_account(new, caller=self.caller)
         record = account_record(user) | {"emailSent": False}
         if new.password is None and settings.PASSWORD_LOGIN:
-            link = create_login_link(user, reverse("account"), lifetime=INVITE_LIFETIME)
+            link = create_first_link(user)
             record["inviteLink"] = absolute_url(request._request, link)
         return Response(record, status=201)
 

@@ -6,15 +6,14 @@ from django import forms
 from django.conf import settings
 from django.contrib import messages
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponseBase
+from django.http import HttpResponseBase
 from django.urls import reverse
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.lists.pages import curl_for
 from groups.console import ActionPage, ConfirmPage, Crumbs, EditPage, FormPage
-from groups.login.invitations import NEXT, reset_password
-from groups.login.links import INVITE_LIFETIME, absolute_url, create_login_link
+from groups.login.invitations import create_first_link, reset_password
 from groups.login.rules import PASSWORDS_OFF, can_use_password
 from groups.models import User
 from groups.models.people import AccountDocument
@@ -23,10 +22,9 @@ from groups.people import actions
 from groups.people.actions import AccountChanges, NewAccount
 from groups.people.choices import list_root_role_choices
 from groups.people.console import Kind, OneAccount
+from groups.people.first_login import LINKED_BY_EMAIL, describe_first_login, describe_link, links_by_email
 from groups.people.personal_tokens import read_personal_tokens
 from groups.permissions import Permission
-
-LINKED_BY_EMAIL = "Their first login through the identity provider is linked by it."
 
 
 class AccountForm(forms.Form):
@@ -87,7 +85,7 @@ class NewAccountPage(ShowsSecretOnce, Kind, FormPage):
         if self.is_service:
             messages.success(self.request, f"Created service account {user}. Create a token for it below.")
         elif settings.PASSWORD_LOGIN:
-            link = create_login_link(user, str(NEXT), lifetime=INVITE_LIFETIME)
+            link = create_first_link(user)
             self.created = describe_link(self.request, user, link, back=self.home)
         else:
             messages.success(self.request, f"Created {user}. {describe_first_login()}")
@@ -107,24 +105,6 @@ class NewAccountPage(ShowsSecretOnce, Kind, FormPage):
     def curl(self) -> str:
         body = {"username": "deploy-bot" if self.is_service else "ada", "rootRole": "Viewer"}
         return curl_for(self.request, "POST", self.api, body)
-
-
-def links_by_email() -> bool:
-    return bool(settings.OIDC and settings.OIDC.link_by_email)
-
-
-def describe_first_login() -> str:
-    """How somebody with a new account logs in while password login is off."""
-    if links_by_email():
-        return "The first login through the identity provider with this email address is theirs."
-    return "It has no login yet: linking by email address is off (FLAGADMIN_OIDC_LINK_BY_EMAIL)."
-
-
-def describe_link(request: HttpRequest, user: User, link: str, *, back: str) -> dict[str, str]:
-    """The template variables of the page that shows a one-time link."""
-    hours = int(INVITE_LIFETIME.total_seconds() // 3600)
-    lead = f"Send this link to {user.display_name}. It lets them set a password, once, within {hours} hours."
-    return {"title": f"Link for {user}", "secret": absolute_url(request, link), "back": back, "lead": lead}
 
 
 class EditAccountPage(EditPage, OneAccount, NewAccountPage):

@@ -7,22 +7,24 @@ from django import forms
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import logout
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, OuterRef
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.urls import reverse
 from django.utils.decorators import method_decorator
+from django.utils.functional import cached_property
 from django.views.decorators.debug import sensitive_post_parameters
 
 from flagadmin.core.errors import ValidationError
 from flagadmin.core.http.client_address import client_address
 from flagadmin.core.lists.pages import Listing, curl_for
-from groups.console import ActionPage, FormPage
+from groups.console import ActionPage, Crumbs, FormPage, read_next_page
 from groups.login.passwords import change_password, check_own_password, log_out_everywhere
 from groups.login.rules import can_use_password, check_passwords_on
 from groups.login.sign_on.linking import describe_own_link
-from groups.models import Grant, GroupMembership, User
+from groups.models import GroupMembership, User
 from groups.one_time_secrets import ShowsSecretOnce
 from groups.people.console import OwnPage
+from groups.people.own_access import describe_access, read_grants
 from groups.people.personal_tokens import create_personal_token, delete_personal_token, read_personal_tokens
 from groups.second_factor.queries import read_second_factors
 from groups.sessions.store import keep_this_session, read_sessions
@@ -67,12 +69,6 @@ def read_access_lists(user: User, parameters: QueryDict) -> dict[str, Listing[An
     }
 
 
-def read_grants(user: User) -> QuerySet[Grant]:
-    """The project roles of a user, granted directly or (``grant.group``) through a group."""
-    grants = Grant.objects.filter(Q(user=user) | Q(group__in=user.groups.values("pk")))
-    return grants.select_related("role", "group").order_by("project_id", "role__name", "id")
-
-
 class PasswordForm(forms.Form):
     currentPassword = forms.CharField(
         label="Current password",
@@ -108,8 +104,18 @@ class PasswordPage(OwnPage, FormPage):
     template_name = "people/password.html"
     form_class = PasswordForm
 
+    @cached_property
+    def then(self) -> str:
+        """The page that somebody new goes on to; "" for others."""
+        return "" if self.user.has_usable_password() else read_next_page(self.request)
+
     def get_title(self) -> str:
+        if self.then:
+            return "Welcome to flagadmin"
         return "Change your password" if self.user.has_usable_password() else "Choose a password"
+
+    def crumbs(self) -> Crumbs:
+        return () if self.then else super().crumbs()
 
     def find(self) -> None:
         check_passwords_on()
@@ -122,14 +128,27 @@ class PasswordPage(OwnPage, FormPage):
 
     def submit(self, form: Any) -> str:
         data = form.cleaned_data
-        verb = "changed" if self.user.has_usable_password() else "set"
+        then, verb = self.then, "changed" if self.user.has_usable_password() else "set"
         if "currentPassword" in data:
             address = client_address(self.request)
             check_own_password(self.user, data["currentPassword"], path="currentPassword", address=address)
         change_password(self.user, data["password"], caller=self.caller)
         keep_this_session(self.request, self.user)
+        if then:
+            messages.success(self.request, "Password set.")
+            return then
         messages.success(self.request, f"Password {verb}. You are logged out everywhere else.")
         return reverse("account")
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        has_password = self.user.has_usable_password()
+        return super().get_context_data(
+            button="Change your password" if has_password else "Choose a password",
+            then=self.then,
+            user=self.user,
+            access=describe_access(self.user) if self.then else [],
+            **kwargs,
+        )
 
     def curl(self) -> str:
         body = {"oldPassword": "…", "password": "…", "confirmPassword": "…"}

@@ -7,13 +7,20 @@ from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
-from flagadmin.core.errors import check_problems
+from flagadmin.core.errors import check_problems, choices
 from groups.access import Caller
 from groups.models import Role, RolePermission
 from groups.models.roles import HeldPermission
 from groups.permissions import Permission
-from groups.roles.queries import find_role
-from groups.roles.rules import check_not_built_in, check_role_is_unused, check_role_name, problems_of_role
+from groups.roles.queries import find_equal_role, find_role
+from groups.roles.rules import (
+    check_not_built_in,
+    check_role_is_unused,
+    check_role_name,
+    limit_permissions,
+    name_limited_role,
+    problems_of_role,
+)
 
 
 class RoleChanges(TypedDict, total=False):
@@ -44,6 +51,31 @@ def create_role(
     _replace_permissions(role, permissions)
     record(Event(type=EventType.ROLE_CREATED, subject=role.name, after=role.document()), actor=caller)
     return role
+
+
+@transactional
+def limit_role(role: Role, environments: Sequence[str], *, project: str, caller: Caller) -> Role:
+    """The project role limited to these environments: one with the same permissions, or a new one.
+
+    Checks no permission: whoever grants the result must have every permission in it. ``project`` is where it is going
+    to be granted, for the activity.
+    """
+    # Two that need the same role at the same moment come one after the other.
+    Role.objects.select_for_update(no_key=True).get(pk=role.pk)
+    permissions = limit_permissions(role.held_permissions(), environments)
+    if (equal := find_equal_role(permissions)) is not None:
+        return equal
+    limited = Role.objects.create(
+        name=name_limited_role(role, environments),
+        description=f"{role.name}, limited to {choices(environments)}.",
+        type=Role.Type.CUSTOM,
+    )
+    _replace_permissions(limited, permissions)
+    event = Event(
+        type=EventType.ROLE_CREATED, project=project, subject=limited.name, after=limited.document()
+    )
+    record(event, actor=caller)
+    return limited
 
 
 @transactional

@@ -1,13 +1,15 @@
 """Reads roles."""
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Collection, Sequence
 
 from django.db.models import QuerySet
 
 from flagadmin.core.db.matching import best_matches
 from flagadmin.core.errors import NotFound
 from groups.access import Caller
-from groups.models import Role
+from groups.models import Role, RolePermission
+from groups.models.roles import HeldPermission
 from groups.permissions import ROLE_READERS
 
 
@@ -23,6 +25,15 @@ def find_role(roles: QuerySet[Role], role_id: int) -> Role:
     if role is None:
         raise NotFound(f"Role with id {role_id} not found.")
     return role
+
+
+def find_equal_role(permissions: Collection[HeldPermission]) -> Role | None:
+    """The oldest project role with exactly these permissions. Two queries."""
+    roles = Role.objects.for_projects().order_by("id")
+    held_by_role: dict[int, set[HeldPermission]] = defaultdict(set)
+    for row in RolePermission.objects.filter(role__in=roles):
+        held_by_role[row.role_id].add(row.held)
+    return next((role for role in roles if held_by_role[role.pk] == set(permissions)), None)
 
 
 def search_roles(caller: Caller, words: Sequence[str]) -> QuerySet[Role]:

@@ -1,7 +1,8 @@
 """What a role may be, and when it may be changed or deleted."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from itertools import count
 
 from django.apps import apps
 
@@ -17,10 +18,11 @@ from flagadmin.core.errors import (
 )
 from groups.models import Role
 from groups.models.roles import HeldPermission
-from groups.permissions import Permission, Scope
+from groups.permissions import KEPT_WHEN_LIMITED, Permission, Scope
 from groups.roles.holders import count_holders
 
 CUSTOM_TYPES = (Role.Type.CUSTOM.value, Role.Type.ROOT_CUSTOM.value)
+LONGEST_LIMITED_NAME = 100  # characters
 
 
 def problems_of_role(role: Role, permissions: Sequence[HeldPermission]) -> Iterator[Problem]:
@@ -51,6 +53,30 @@ def _find_faults(role: Role, held: HeldPermission, environments: list[str]) -> I
         yield f"{held.permission} cannot be limited to one environment."
     elif held.environment not in environments:
         yield f"Environment {held.environment} not found. Available: {choices(environments)}."
+
+
+def limit_permissions(held: Iterable[HeldPermission], environments: Sequence[str]) -> list[HeldPermission]:
+    """What these permissions come to in these environments alone, without what reaches all (KEPT_WHEN_LIMITED)."""
+    limited: dict[HeldPermission, None] = {}
+    for each in held:
+        permission = Permission.__members__.get(each.permission)
+        if permission in KEPT_WHEN_LIMITED:
+            limited[each] = None
+        elif permission is not None and permission.scope is Scope.ENVIRONMENT:
+            places = environments if each.environment is None else {each.environment} & {*environments}
+            limited.update((HeldPermission(each.permission, place), None) for place in places)
+    return list(limited)
+
+
+def name_limited_role(role: Role, environments: Sequence[str]) -> str:
+    """``Member · development``. Numbered if a role with other permissions has the name."""
+    name = f"{role.name} · {', '.join(environments)}"
+    if len(name) > LONGEST_LIMITED_NAME:
+        name = f"{role.name[:LONGEST_LIMITED_NAME]} · {counted(len(environments), 'environment')}"
+    taken = set(Role.objects.filter(name__startswith=name).values_list("name", flat=True))
+    return next(
+        each for number in count(1) if (each := name if number == 1 else f"{name} ({number})") not in taken
+    )
 
 
 def check_role_name(name: str, *, but: Role | None = None) -> None:

@@ -63,7 +63,7 @@ def replace_access(
 
     Raises NotFound, NoAccess, ValidationError.
     """
-    _lock(project_id, caller)
+    lock_project(project_id, caller)
     new_roles: dict[Key, set[int]] = {}
     for role, holders in holders_by_role:
         for role_holders in holders:
@@ -90,7 +90,8 @@ def check_may_write(caller: Caller, project_id: str) -> None:
     caller.check_any(WRITE_PERMISSIONS, project=project_id)
 
 
-def _lock(project_id: str, caller: Caller) -> Project:
+def lock_project(project_id: str, caller: Caller) -> Project:
+    """The project, locked for a change of who has access. Raises NotFound, NoAccess."""
     permission = first_permission_of(caller, project_id, *WRITE_PERMISSIONS)
     return access_project_for_update(caller, project_id, permission)
 
@@ -102,7 +103,7 @@ def _change(
     new: Callable[[Key, RoleIds], RoleIds],
     caller: Caller,
 ) -> None:
-    project = _lock(project_id, caller)
+    project = lock_project(project_id, caller)
     problems: list[Problem] = []
     roles = _project_roles(role_ids, problems)
     holder_rows = [(kind, row) for holder in holders for kind, row in _rows(holder, problems)]

@@ -7,16 +7,19 @@ from typing import ClassVar
 
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
 from rest_framework import serializers
+from rest_framework.decorators import action
 from rest_framework.response import Response
 
 from flagadmin.core.errors import NotFound
-from flagadmin.core.http.fields import Body, ListOf
+from flagadmin.core.http.fields import MAX_NAME_LENGTH, Body, ListOf
 from flagadmin.core.http.path_ids import path_id
 from groups.authentication import ApiRequest
+from groups.login.links import absolute_url
 from groups.permissions import Permission
 from groups.viewsets import ViewSet
 from projects.members import actions
 from projects.members.actions import WRITE_PERMISSIONS, Holders
+from projects.members.invite import Invitation, invite
 from projects.members.queries import project_access_document
 from projects.members.role_usage import role_usage
 from projects.viewsets import InProjectViewSet
@@ -44,6 +47,40 @@ class HoldersOfRole(Body):
 
 class WholeAccessBody(Body):
     roles = HoldersOfRole(many=True)
+
+
+class Names(ListOf):
+    child = serializers.CharField(max_length=MAX_NAME_LENGTH)
+
+
+class InvitationBody(Body):
+    who = serializers.CharField(
+        max_length=MAX_NAME_LENGTH,
+        help_text="User name, email address, or `group: NAME`. An unknown email address gets an account.",
+    )
+    name = serializers.CharField(
+        max_length=MAX_NAME_LENGTH, required=False, allow_blank=True, help_text="Full name of somebody new."
+    )
+    role = serializers.IntegerField(min_value=1, max_value=2**63 - 1, help_text="Id of a project role.")
+    environments = Names(
+        required=False, help_text="To which the role is limited; without them, the whole role."
+    )
+
+
+class GrantedRole(serializers.Serializer):
+    id = serializers.IntegerField()
+    name = serializers.CharField(help_text="Of a limited role: `Member · development`.")
+
+
+class InvitedRecord(serializers.Serializer):
+    kind = serializers.ChoiceField(choices=["user", "group"])
+    id = serializers.IntegerField()
+    name = serializers.CharField(help_text="User name, or the group's name.")
+    role = GrantedRole(help_text="The role that was granted.")
+    isNew = serializers.BooleanField(help_text="Whether the account was created.")
+    inviteLink = serializers.CharField(
+        required=False, help_text="One-time link to a first password, for a new account. Valid for 24 hours."
+    )
 
 
 class IdBody(Body):
@@ -122,7 +159,7 @@ class RoleProjectAccess(serializers.Serializer):
 
 class ProjectAccessViewSet(InProjectViewSet):
     tags = ("Project access",)
-    permissions = {"create": WRITE_PERMISSIONS, "replace": WRITE_PERMISSIONS}
+    permissions = dict.fromkeys(("create", "replace", "invite"), WRITE_PERMISSIONS)
 
     @extend_schema(operation_id="getProjectAccess", responses=ProjectAccessRecord)
     def list(self, request: ApiRequest, project_id: str) -> Response:
@@ -174,6 +211,36 @@ class ProjectAccessViewSet(InProjectViewSet):
         ]
         actions.replace_access(project_id, holders_by_role, caller=self.caller)
         return Response()
+
+    @extend_schema(
+        operation_id="inviteToProject",
+        request=InvitationBody,
+        responses={201: InvitedRecord},
+        examples=[
+            OpenApiExample(
+                "A member for development only",
+                {"who": "ada@example.org", "role": 5, "environments": ["development"]},
+                request_only=True,
+            )
+        ],
+    )
+    @action(methods=["post"], detail=False)
+    def invite(self, request: ApiRequest, project_id: str) -> Response:
+        """Grant a role to a person or a group, limited to environments if any are named, and invite somebody new.
+
+        A limited role is created, or one with the same permissions is used. It has none that reach other environments.
+        """
+        invited = invite(project_id, Invitation(**self.validated(InvitationBody)), caller=self.caller)
+        record = {
+            "kind": invited.kind,
+            "id": invited.holder.pk,
+            "name": str(invited.holder),
+            "role": {"id": invited.role.pk, "name": invited.role.name},
+            "isNew": invited.is_new,
+        }
+        if invited.link:
+            record["inviteLink"] = absolute_url(request._request, invited.link)
+        return Response(record, status=201)
 
 
 class RoleAccessViewSet(InProjectViewSet):

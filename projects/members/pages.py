@@ -1,28 +1,27 @@
-"""/projects/ID/access/: lists who has which role in the project, and grants and revokes roles."""
+"""/projects/ID/access/: lists who has which role in the project, and revokes roles."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from django.db.models import Count, Q, QuerySet
 from django.db.models.functions import Coalesce
+from django.utils.functional import cached_property
 
 from flagadmin.core.errors import InvalidOperation
-from flagadmin.core.lists.pages import MAX_OPTIONS, Column, Filter, curl_for
+from flagadmin.core.lists.pages import Column, Filter, curl_for
 from groups.access import missing
 from groups.console import ActionPage, Crumbs, ListPage
-from groups.models import Grant, Group, Role, User
-from groups.people.choices import find_account_by_name, suggest_accounts
+from groups.models import Grant, Role, User
 from groups.permissions import BuiltIn
 from projects.access import access_project
 from projects.console import api_path, project_crumbs, project_url
 from projects.members.actions import (
     WRITE_PERMISSIONS,
     Holders,
-    add_roles,
     check_may_write,
-    grantable_roles,
     remove_role,
 )
+from projects.members.queries import environments_of_roles
 from projects.projects.head import project_head
 
 KINDS = (("person", "people"), ("service", "service accounts"), ("group", "groups"))
@@ -31,7 +30,6 @@ IS_KIND = {
     "service": Q(user__is_service=True),
     "group": Q(group__isnull=False),
 }
-GROUP_PREFIX = "group: "
 
 
 class ProjectAccessPage(ListPage):
@@ -41,6 +39,7 @@ class ProjectAccessPage(ListPage):
         Column("who", "Who", by=("holder", "role__name")),
         Column("kind", "Kind"),
         Column("role", "Role", by=("role__name", "holder")),
+        Column("environments", "Environments"),
         Column("since", "Since", by=("created_at",)),
     )
 
@@ -78,9 +77,15 @@ class ProjectAccessPage(ListPage):
             grants = grants.filter(role=int(values["role"]))
         return grants.filter(IS_KIND[values["kind"]]) if values["kind"] else grants
 
+    @cached_property
+    def places(self) -> dict[int, str]:
+        return environments_of_roles(
+            {*Grant.objects.filter(project=self.project).values_list("role_id", flat=True)}
+        )
+
     def csv_cells(self, row: Any) -> Sequence[Any]:
         kind = "group" if row.group_id else "service account" if row.user.is_service else "person"
-        return (row.holder, kind, row.role.name, row.created_at)
+        return (row.holder, kind, row.role.name, self.places.get(row.role_id, ""), row.created_at)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         project = self.project
@@ -91,8 +96,7 @@ class ProjectAccessPage(ListPage):
             access_url=project_url(project.pk, "project-access"),
             may_write=offered,
             why_not=self.why_not(may_write),
-            roles=grantable_roles(self.caller, project.pk) if offered else [],
-            known=known_holders() if offered else [],
+            rows=[(grant, self.places.get(grant.role_id, "")) for grant in kwargs["listing"].rows],
             root_admins=User.objects.active().filter(root_role=BuiltIn.ADMIN).count(),
             **kwargs,
         )
@@ -111,36 +115,6 @@ class ProjectAccessPage(ListPage):
         return curl_for(self.request, "GET", f"{api_path(self.project.pk)}/access")
 
 
-def known_holders() -> list[tuple[str, str]]:
-    """Options for the name field: user names, and groups as ``group: Checkout team``."""
-    groups = Group.objects.order_by("name").values_list("name", flat=True)[:MAX_OPTIONS]
-    return [(f"{GROUP_PREFIX}{name}", "") for name in groups] + suggest_accounts()
-
-
-def found_holder(text: str) -> tuple[str, User | Group]:
-    """Finds a user or group by the text typed.
-
-    A group must be prefixed with ``group:`` unless no account has that name. Raises InvalidOperation with the
-    message to show.
-    """
-    name = text.strip()
-    is_group = name.casefold().startswith(GROUP_PREFIX.strip())
-    group_name = name[len(GROUP_PREFIX) - 1 :].strip() if is_group else name
-    group = Group.objects.filter(name__iexact=group_name).order_by("id").first()
-    if is_group:
-        if group is None:
-            raise InvalidOperation(f"Group {group_name} not found.")
-        return "group", group
-    try:
-        return "user", find_account_by_name(name)
-    except InvalidOperation:
-        if group is None:
-            raise InvalidOperation(
-                f"Account or group {name} not found." if name else "Enter a user or a group."
-            ) from None
-        return "group", group
-
-
 class AccessAction(ActionPage):
     @property
     def project_id(self) -> str:
@@ -148,17 +122,6 @@ class AccessAction(ActionPage):
 
     def back(self) -> str:
         return project_url(self.project_id, "project-access")
-
-
-class GrantRole(AccessAction):
-    def act(self) -> str:
-        check_may_write(self.caller, self.project_id)
-        kind, holder = found_holder(self.request.POST.get("who", ""))
-        role = Role.objects.filter(pk=number(self.request.POST.get("role", ""))).first()
-        if role is None:
-            raise InvalidOperation("Choose a role.")
-        add_roles(self.project_id, [Holders(kind, (holder.pk,), f"{kind}s")], [role.pk], caller=self.caller)
-        return f"Granted {role.name} to {holder} in {self.project_id}."
 
 
 class RevokeRole(AccessAction):

@@ -1,9 +1,11 @@
 """Builds the document of all roles granted in a project, as returned by the API."""
 
+from collections.abc import Collection
 from typing import Any
 
 from flagadmin.core.http.timestamps import iso
-from groups.models import Grant, Group, GroupMembership, Role, User
+from groups.models import Grant, Group, GroupMembership, Role, RolePermission, User
+from groups.permissions import Permission, Scope
 from projects.models import Project
 
 Document = dict[str, Any]
@@ -30,6 +32,20 @@ def project_access_document(project: Project) -> Document:
         "groups": list(groups.values()),
         "roles": [_role(r) for r in Role.objects.for_projects()],
     }
+
+
+def environments_of_roles(roles: Collection[int]) -> dict[int, str]:
+    """Where the permissions of project roles apply that are held per environment: ``all``, or ``development, test``.
+
+    A role without such permissions is left out. One query.
+    """
+    scoped = [permission.value for permission in Permission if permission.scope is Scope.ENVIRONMENT]
+    places: dict[int, dict[str, None]] = {}
+    rows = RolePermission.objects.filter(role__in=roles, permission__in=scoped)
+    ordered = rows.order_by("environment__sort_order", "environment_id")
+    for role, environment in ordered.values_list("role_id", "environment_id"):
+        places.setdefault(role, {})[environment or ""] = None
+    return {role: "all" if "" in names else ", ".join(names) for role, names in places.items()}
 
 
 def user_document(user: User) -> Document:

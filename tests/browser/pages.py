@@ -120,6 +120,7 @@ PAGES = [
     "/access/service-accounts/{service}/delete/",
     "/access/service-accounts/{service}/tokens/new/",
     "/projects/checkout/access/",
+    "/projects/checkout/access/invite/",
     "/admin/",
     "/admin/projects/project/",
     "/admin/projects/project/legacy-portal/change/",

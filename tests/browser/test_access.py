@@ -110,14 +110,16 @@ def test_a_person_is_invited_by_a_link_that_works_once(visit):
 def test_a_role_is_given_in_a_project_and_taken_away(visit, check_accessible):
     make_user("grace")
     page = visit("admin", "/projects/checkout/access/")
-    page.get_by_label("User name, email address or group").fill("grace")
-    page.locator('form[action$="give"] select').select_option("Member")
-    page.get_by_role("button", name="Grant role").click()
-
-    expect(page.get_by_role("status")).to_contain_text("Granted Member to grace in checkout.")
+    page.get_by_role("link", name="Invite").click()
+    page.get_by_label("Email address, user name or group").fill("grace")
+    page.get_by_label("development").check()
     check_accessible(page)
-    page.get_by_role("button", name="Revoke Member from grace").click()
-    expect(page.get_by_role("status")).to_contain_text("Revoked Member from grace in checkout.")
+    page.get_by_role("button", name="Invite").click()
+
+    expect(page.get_by_role("status")).to_contain_text("Granted Member · development to grace in checkout.")
+    check_accessible(page)
+    page.get_by_role("button", name="Revoke Member · development from grace").click()
+    expect(page.get_by_role("status")).to_contain_text("Revoked Member · development from grace in checkout.")
 
 
 def test_the_pages_of_one_thing_are_accessible_and_fit_a_narrow_screen(visit, contractors, check_accessible):
@@ -152,7 +154,7 @@ def test_a_viewer_is_refused_in_words(visit, contractors, check_accessible):
     expect(page.locator("main")).to_contain_text('You need the "Admin" permission.')
     check_accessible(page)
     page.goto("/projects/checkout/access/")
-    expect(page.get_by_role("button", name="Grant role")).to_have_count(0)
+    expect(page.get_by_role("link", name="Invite")).to_have_count(0)
     expect(page.locator("main")).to_contain_text(
         "To grant and revoke roles, you need one of these permissions in Checkout"
     )

@@ -200,6 +200,7 @@ VALID: dict[str, Any] = {
     f"post {_ADMIN}/projects/validate": {"id": "other"},
     f"put {_PROJECT}/settings": PROJECT,
     f"post {_PROJECT}/access": ACCESS,
+    f"post {_PROJECT}/access/invite": {"who": "new@example.org", "role": BuiltIn.MEMBER, "environments": ["production"]},
     f"put {_PROJECT}/access": {
         "roles": [{"id": BuiltIn.MEMBER, "users": ["<person>"], "groups": ["<group>"]}],
     },

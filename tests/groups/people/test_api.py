@@ -53,7 +53,7 @@ def test_creating_a_person_without_a_password_answers_with_a_link(api):
     assert (user["username"], user["rootRole"]) == ("anna@example.org", BuiltIn.EDITOR)
     assert user["inviteLink"].startswith("http://testserver/login/link/")
     response = Client().post(user["inviteLink"].removeprefix("http://testserver"))
-    assert response["Location"] == "/account/"
+    assert response["Location"] == "/account/password/?next=%2F"
     assert LoginLink.objects.get().user.username == "anna@example.org"
 
 

@@ -71,7 +71,7 @@ def test_a_new_person_gets_a_link_that_works_once(browse, people):
     assert user.root_role_id == BuiltIn.VIEWER
     link = path_of(secret_of(answer))
     guest = Client()
-    assert guest.post(link)["Location"] == "/account/password/"
+    assert guest.post(link)["Location"] == "/account/password/?next=%2F"
     assert guest.get("/account/").status_code == 200
     assert Client().post(link).status_code == 404
 

@@ -59,6 +59,7 @@ HARMLESS = {
     "who may do what": """
         projects.members.actions.add_roles projects.members.actions.remove_role
         projects.members.actions.replace_access projects.members.actions.set_roles projects.members.grant_page.grant
+        projects.members.invite.invite
         projects.tokens.actions.create_project_token projects.tokens.actions.create_token
         projects.tokens.actions.delete_project_token projects.tokens.actions.delete_token
         projects.tokens.actions.update_token projects.tokens.automation.create_automation

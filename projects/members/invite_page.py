@@ -1,0 +1,119 @@
+"""/projects/ID/access/invite/: grants a role to a person or a group, and invites somebody new with a one-time link."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpResponseBase
+from django.utils.functional import cached_property
+
+from flagadmin.core.lists.pages import MAX_OPTIONS, curl_for
+from groups.console import Crumbs, FormPage
+from groups.models import Group
+from groups.one_time_secrets import ShowsSecretOnce
+from groups.people.choices import suggest_accounts
+from groups.people.first_login import describe_first_login, describe_link
+from groups.permissions import BuiltIn
+from projects.access import access_project
+from projects.console import api_path, project_crumbs, project_url
+from projects.flags.list_queries import environment_names
+from projects.members.actions import check_may_write, grantable_roles
+from projects.members.invite import GROUP_PREFIX, Invitation, Invited, invite
+from projects.models import Project
+
+
+class InviteForm(forms.Form):
+    who = forms.CharField(
+        label="Email address, user name or group",
+        max_length=255,
+        help_text="An unknown email address gets an account that can only see this project.",
+        widget=forms.TextInput(
+            attrs={
+                "list": "known",
+                "autocomplete": "off",
+                "autocapitalize": "none",
+                "spellcheck": "false",
+                "autofocus": True,
+            }
+        ),
+    )
+    name = forms.CharField(label="Full name", required=False, max_length=255, help_text="Of somebody new.")
+    role = forms.TypedChoiceField(coerce=int, help_text="Those whose permissions you have.")
+    environments = forms.MultipleChoiceField(
+        label="Only in these environments",
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+        help_text="None ticked: the whole role. A limited role has nothing that reaches every environment: no archiving, "
+        "dependencies, API tokens or settings.",
+    )
+
+    def __init__(
+        self, *args: Any, roles: list[tuple[int, str]], environments: list[str], **kwargs: Any
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        fields: dict[str, Any] = self.fields
+        fields["role"].choices = roles
+        fields["environments"].choices = [(name, name) for name in environments]
+
+
+class InvitePage(ShowsSecretOnce, FormPage):
+    template_name = "members/invite.html"
+    form_class = InviteForm
+    problem_fields = {"email": "who", "username": "who"}
+
+    @cached_property
+    def project(self) -> Project:
+        return access_project(self.caller, self.kwargs["project_id"])
+
+    @property
+    def url(self) -> str:
+        return project_url(self.project.pk, "project-access")
+
+    def find(self) -> None:
+        check_may_write(self.caller, self.project.pk)
+
+    def get_title(self) -> str:
+        return f"Invite to {self.project.name}"
+
+    def crumbs(self) -> Crumbs:
+        return (*project_crumbs(self.project), ("Access", self.url))
+
+    def get_form_kwargs(self) -> dict[str, Any]:
+        roles = [(role.pk, role.name) for role in grantable_roles(self.caller, self.project.pk)]
+        return super().get_form_kwargs() | {"roles": roles, "environments": environment_names(self.project)}
+
+    def get_initial(self) -> dict[str, Any]:
+        return {"role": BuiltIn.MEMBER.value}
+
+    def submit(self, form: Any) -> str:
+        invited = invite(self.project.pk, Invitation(**form.cleaned_data), caller=self.caller)
+        if invited.link:
+            self.created = self.describe(invited)
+            return self.url
+        done = f"Granted {invited.role} to {invited.holder} in {self.project.pk}."
+        messages.success(self.request, f"{done} {describe_first_login()}" if invited.is_new else done)
+        return self.url
+
+    def describe(self, invited: Invited) -> dict[str, str]:
+        assert not isinstance(invited.holder, Group)  # only people get a link
+        described = describe_link(self.request, invited.holder, invited.link, back=self.url)
+        return described | {
+            "lead": f"{described['lead']} They have the role {invited.role} in {self.project.name}."
+        }
+
+    def show_secret(self, created: dict[str, str]) -> HttpResponseBase:
+        self.template_name = "people/account_form.html"
+        return super().show_secret(created)
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(**{"url": self.url, "known": known_holders(), **kwargs})
+
+    def curl(self) -> str:
+        body = {"who": "ada@example.org", "role": BuiltIn.MEMBER.value, "environments": ["development"]}
+        return curl_for(self.request, "POST", f"{api_path(self.project.pk)}/access/invite", body)
+
+
+def known_holders() -> list[tuple[str, str]]:
+    """Options for the name field: user names, and groups as ``group: Checkout team``."""
+    groups = Group.objects.order_by("name").values_list("name", flat=True)[:MAX_OPTIONS]
+    return [(f"{GROUP_PREFIX}{name}", "") for name in groups] + suggest_accounts()
