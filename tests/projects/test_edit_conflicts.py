@@ -59,7 +59,7 @@ NO_EDIT = {
     "change-revert",  # refuses what has been changed since
     "flag-revert",  # compares the flag with what it listed, and lists anew
     # They create or add something.
-    *("flag-clone", "person-grant", "service-account-grant", "group-grant"),
+    *("flag-clone", "person-grant", "service-account-grant", "group-grant", "project-invite"),
     "import-run",  # compares the plan
     "promote",  # plans, and then it is an import-run
     *("playground", "playground-compare", "if-saved", "who-changes"),  # only evaluate
