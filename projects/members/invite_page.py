@@ -43,8 +43,8 @@ class InviteForm(forms.Form):
         label="Only in these environments",
         required=False,
         widget=forms.CheckboxSelectMultiple,
-        help_text="None ticked: the whole role. A limited role has nothing that reaches every environment: no archiving, "
-        "dependencies, API tokens or settings.",
+        help_text="None ticked: the whole role. A limited role has nothing that reaches every environment: no "
+        "archiving, dependencies, API tokens or settings.",
     )
 
     def __init__(
