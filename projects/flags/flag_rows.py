@@ -21,7 +21,7 @@ IDLE, RECENT = timedelta(days=30), timedelta(days=7)
 class Toggle:
     """The toggle of a flag in an environment.
 
-    ``locked``: the caller may not use it. ``asks``: a confirmation page comes first.
+    ``locked``: the caller may not use it. ``asks``: a confirmation comes first.
     """
 
     environment: str

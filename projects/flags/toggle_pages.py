@@ -1,4 +1,4 @@
-"""Turns a flag on or off from the console, with a confirmation page for production environments."""
+"""Turns a flag on or off from the console, with a confirmation for production environments."""
 
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -34,10 +34,12 @@ MAX_SUMMARIES = 10  # strategies listed individually
 
 
 class ToggleFlag(DraftingPage, UndoableAction):
-    """Turns a flag on or off in one environment: directly, or in production after a confirmation page."""
+    """Turns a flag on or off in one environment: directly, or in production after a confirmation.
+
+    That is a dialog, and a page without JavaScript.
+    """
 
     http_method_names = ["get", "post"]
-    template_name = "flags/toggle_confirm.html"
     shown_by = "get"
 
     def setup(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
@@ -45,6 +47,13 @@ class ToggleFlag(DraftingPage, UndoableAction):
         form = request.POST if request.method == "POST" else request.GET
         self.environment = form.get("environment", request.GET.get("environment", ""))
         self.turned = "on" if form.get("enabled") == "on" else "off"
+
+    def get_template_names(self) -> list[str]:
+        return [
+            "flags/toggle_dialog.html"
+            if "HX-Request" in self.request.headers
+            else "flags/toggle_confirm.html"
+        ]
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         if "confirmed" not in request.POST and self.in_production():

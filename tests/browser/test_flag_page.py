@@ -74,17 +74,20 @@ def test_a_flag_is_reverted_to_an_earlier_version(visit, check_accessible):
     assert clicks.count == 3
 
 
-def test_a_production_switch_by_accident_is_two_clicks(visit):
+def test_a_production_switch_by_accident_is_two_clicks(visit, check_accessible):
     page = visit("admin", FLAG)
     clicks = Clicks(page)
+    toggle, dialog = page.get_by_role("switch", name="dark-theme in production"), page.get_by_role("dialog")
 
-    clicks.on(page.get_by_role("switch", name="dark-theme in production"))
-    expect(page.get_by_role("heading", level=1)).to_have_text("Turn off dark-theme in production")
-    clicks.on(page.get_by_role("link", name="Cancel"))
+    clicks.on(toggle)
+    expect(dialog.get_by_role("heading").first).to_have_text("Turn off dark-theme in production?")
+    expect(dialog.get_by_role("button", name="Turn off dark-theme in production")).to_be_focused()
+    check_accessible(page)
+    clicks.on(dialog.get_by_role("button", name="Cancel"))
 
-    expect(page.get_by_role("switch", name="dark-theme in production")).to_have_attribute(
-        "aria-checked", "true"
-    )
+    expect(dialog).to_have_count(0)
+    expect(toggle).to_be_focused()
+    expect(toggle).to_have_attribute("aria-checked", "true")
     assert clicks.count == 2
 
 

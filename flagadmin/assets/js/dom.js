@@ -27,6 +27,7 @@ export function say(text) {
 // Calls ``behave`` with each of these elements that the page has, and with those that htmx adds later.
 export function onEach(selector, behave) {
   const all = (root) => {
+    if (root.matches?.(selector)) behave(root);
     for (const element of root.querySelectorAll(selector)) behave(element);
   };
   all(document);

@@ -1,6 +1,6 @@
-// data-open="#id": a button that opens a dialog. data-modal: a dialog that is open when the page comes.
+// data-open="#id": a button that opens a dialog. data-modal: a dialog that is open when the page comes, or when htmx adds it.
 // data-dismiss: a button that takes its message away; no message goes by itself, an Undo may be in it.
-import { find } from "./dom.js";
+import { find, onEach } from "./dom.js";
 
 // Menus and lists that unfold close as others do, and the focus stays on the one that had it.
 export function closeMenus(except) {
@@ -29,7 +29,8 @@ document.addEventListener("click", (event) => {
   }
 });
 
-for (const dialog of document.querySelectorAll("dialog[data-modal]")) {
+onEach("dialog[data-modal]", (dialog) => {
+  if (!dialog.open) dialog.addEventListener("close", () => dialog.remove()); // htmx added it, and adds it anew when asked again
   dialog.open = false;
   dialog.showModal();
-}
+});
