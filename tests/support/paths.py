@@ -5,7 +5,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = Path(os.environ.get("FLAGADMIN_SHARED") or ROOT.parent / "shared")
-APPS = ("flagadmin", "groups", "projects", "playground", "sdk", "importer")
+APPS = ("flagadmin", "groups", "projects", "playground", "releases", "sdk", "importer")
 
 
 def sources() -> list[Path]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.live_server import Client, reserved_port, wait_until_ready
+from tests.support.paths import APPS
 
 CONTEXTS = [
     {"userId": str(user), "sessionId": "s-1", "currentTime": "2026-12-01T12:00:00Z", "properties": properties}
@@ -82,8 +83,8 @@ def features(port: int, secret: str) -> Any:
 
 def pack(commit: str, target: Path) -> None:
     """The code of a version as committed, ready to run."""
-    packages = ("flagadmin", "groups", "projects", "playground", "sdk", "importer", "templates", "manage.py")
-    packed = subprocess.run(["git", "archive", commit, *packages], check=True, capture_output=True).stdout
+    command = ["git", "archive", commit, *APPS, "templates", "manage.py"]
+    packed = subprocess.run(command, check=True, capture_output=True).stdout
     target.write_bytes(lzma.compress(packed, preset=9 | lzma.PRESET_EXTREME))
 
 

@@ -3,12 +3,15 @@
 So a migration may add, and it may remove only what the version before it no longer uses (docs/operations.md).
 """
 
+from collections import defaultdict
+
 from django.db import migrations, models
 from django.db.migrations.loader import MigrationLoader
 from django.db.models.fields import NOT_PROVIDED
 
-APPS = ("audit", "groups", "importer", "playground", "projects")
-# The last migrations of version 1.2.0.
+from tests.support.paths import APPS
+
+# The last migrations of version 1.2.0. It does not have other apps with migrations.
 RELEASED = {"audit": 3, "groups": 8, "importer": 6, "playground": 4, "projects": 19}
 # Migrations that the previous version cannot work with, with the reason why that is no harm.
 ALLOWED: dict[str, str] = {}
@@ -45,11 +48,11 @@ def problems_of(migration, created):
 
 def test_the_previous_version_works_with_a_migrated_database():
     loader = MigrationLoader(None, ignore_no_migrations=True)
-    statements, created = {}, {app: set() for app in APPS}
+    statements, created = {}, defaultdict(set)
     for (app, name), migration in sorted(loader.disk_migrations.items()):
         if (
-            app in APPS
-            and int(name[:4]) > RELEASED[app]
+            migration.__module__.partition(".")[0] in APPS
+            and int(name[:4]) > RELEASED.get(app, 0)
             and (texts := list(problems_of(migration, created[app])))
         ):
             statements[f"{app}.{name}"] = texts

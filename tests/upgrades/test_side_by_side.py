@@ -1,13 +1,15 @@
 """A rolling upgrade: the previous version serves beside this one, which migrates the database that both use.
 
-Its code is packed beside its backup, and runs with the packages that are installed now.
+Its code is packed beside its backup, and runs with the packages of requirements/dev.txt.
 """
 
 import json
+import re
 import signal
 import tarfile
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from importlib.metadata import packages_distributions
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -16,10 +18,14 @@ import pytest
 
 from tests.support.live_server import PATIENCE, Client, is_ready, reserved_port, wait_until
 from tests.support.load import ADMIN, SDK, TOKENS, import_body, report_body
+from tests.support.paths import ROOT
 from tests.support.replication import Server, one_server
 from tests.support.serve import serve, wait_until_it_answers
 
 [CODE] = Path(__file__).parent.glob("*/code.tar.xz")
+# A module that is imported, or an entry of INSTALLED_APPS.
+MODULE = re.compile(r'^\s*(?:(?:import|from) |    ")(\w+)', re.MULTILINE)
+LOCKED = re.compile(r"^([\w-]+)==", re.MULTILINE)
 FLAGS = "/api/admin/projects/default/features"
 STRATEGY = {
     "name": "flexibleRollout",
@@ -142,3 +148,18 @@ def test_the_previous_version_serves_while_this_one_migrates_and_beside_it(
 def test_the_code_is_that_of_the_latest_release() -> None:
     releases = [path.parent.name for path in Path(__file__).parent.glob("*/backup")]
     assert CODE.parent.name == max(releases, key=lambda name: [int(part) for part in name.split(".")])
+
+
+def test_the_packages_of_its_code_are_locked() -> None:
+    """An environment may still have one that no longer is: the code would run nowhere else."""
+    with tarfile.open(CODE) as archive:
+        files = [archive.extractfile(member) for member in archive if member.name.endswith(".py")]
+        modules = {name for file in files if file for name in MODULE.findall(file.read().decode())}
+    locked = set(LOCKED.findall((ROOT / "requirements" / "dev.txt").read_text()))
+    installed = packages_distributions()
+    missing = {
+        module
+        for module in modules & installed.keys()
+        if locked.isdisjoint(re.sub(r"[-_.]+", "-", name).lower() for name in installed[module])
+    }
+    assert missing == set()
