@@ -42,7 +42,7 @@ def imported_names(number: int) -> set[str]:
 
 @dataclass(frozen=True)
 class Answer:
-    """``status`` is None if the connection was lost. ``then`` is on the monotonic clock."""
+    """``status`` is None if the connection was lost, and ``body`` says how. ``then`` is on the monotonic clock."""
 
     number: int
     then: float
@@ -82,10 +82,10 @@ class Load(threading.Thread):
         while not self._stopped.is_set():
             try:
                 answer = self._answer(connection, number)
-            except (OSError, http.client.HTTPException):
+            except (OSError, http.client.HTTPException) as error:
                 connection.close()
                 connection = connect(self._port)
-                answer = Answer(number, time.monotonic(), None)
+                answer = Answer(number, time.monotonic(), None, body=repr(error).encode())
             self.answers.append(answer)
             number += 1
             self._stopped.wait(PAUSE)
