@@ -120,6 +120,7 @@ def delete_group(group_id: int, *, expected: Expected = None, caller: Caller) ->
         before = {
             **current,
             "grants": list(group.grants.order_by("project_id", "role_id").values("project_id", "role_id")),
+            "ownedFlags": list(group.owned_flags.order_by("name").values_list("name", flat=True)),
         }
         group.delete()
     record(Event(type=EventType.GROUP_DELETED, subject=group.name, before=before), actor=caller)

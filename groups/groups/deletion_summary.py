@@ -3,6 +3,7 @@
 from flagadmin.core.errors import counted
 from flagadmin.core.lists.pages import MAX_NAMES
 from groups.groups.actions import GroupDeletion
+from groups.models import Group
 
 NUMBERS = ("None", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine")
 
@@ -11,9 +12,11 @@ def describe_deletion(plan: GroupDeletion) -> str:
     """For example: ``Beta has 3 members. They lose Member in shop. One of them has no other access …``"""
     group, count = plan.group, len(plan.members)
     if not count:
-        return f"{group.name} has no members. Nobody loses access."
+        return f"{group.name} has no members. Nobody loses access. {_describe_flags(group)}".rstrip()
     has = f"{group.name} has {counted(count, 'member')}."
-    return " ".join(filter(None, (has, _describe_roles(plan), _describe_losses(plan))))
+    return " ".join(
+        filter(None, (has, _describe_roles(plan), _describe_losses(plan), _describe_flags(group)))
+    )
 
 
 def list_members(plan: GroupDeletion) -> list[tuple[str, str]]:
@@ -47,6 +50,11 @@ def _describe_losses(plan: GroupDeletion) -> str:
     number = NUMBERS[count] if count < len(NUMBERS) else str(count)
     has = "has" if count == 1 else "have"
     return f"{number} of them {has} no other access and will see no project."
+
+
+def _describe_flags(group: Group) -> str:
+    owned = group.owned_flags.count()
+    return f"It owns {counted(owned, 'flag')}, which will have no owner." if owned else ""
 
 
 def _join(parts: list[str]) -> str:

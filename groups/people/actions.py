@@ -149,6 +149,7 @@ def delete_account(user_id: int, *, is_service: bool, expected: Expected = None,
             "tokens": [token.name for token in user.tokens.all()],
             "groups": list(user.groups.order_by("name").values_list("name", flat=True)),
             "grants": list(user.grants.order_by("project_id").values("project_id", "role_id")),
+            "ownedFlags": list(user.owned_flags.order_by("name").values_list("name", flat=True)),
         }
         delete_sessions(user)
         user.delete()

@@ -16,6 +16,7 @@ from groups.permissions import Permission
 from projects.access import access_flag_for_update, access_flags_for_update, access_project_for_update
 from projects.flags.limits import check_room
 from projects.flags.name_rules import name_problem, pattern_problem
+from projects.flags.owner_rules import owner_problems
 from projects.flags.queries import metadata_document
 from projects.models import (
     Flag,
@@ -30,7 +31,7 @@ from projects.models import (
 from projects.strategies.known_names import KnownNames
 from projects.tag_types.tag_rules import tag_problems
 
-CHANGEABLE = frozenset({"type", "description", "stale", "impression_data"})
+CHANGEABLE = frozenset({"type", "description", "stale", "impression_data", "owner_user_id", "owner_group_id"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +43,8 @@ class NewFlag:
     description: str | None = None
     impression_data: bool = False
     stale: bool = False
+    owner_user_id: int | None = None
+    owner_group_id: int | None = None
     tags: Sequence[tuple[str, str]] = field(default_factory=tuple)
 
 
@@ -53,7 +56,12 @@ def create_flag(project_id: str, new: NewFlag, *, caller: Caller) -> Flag:
     """
     project = access_project_for_update(caller, project_id, Permission.CREATE_FEATURE)
     check_problems(
-        [*new_name_problems(new.name, project), *type_problems(new.type), *_tags_problems(new.tags)]
+        [
+            *new_name_problems(new.name, project),
+            *type_problems(new.type),
+            *_tags_problems(new.tags),
+            *owner_problems({"owner_user_id": new.owner_user_id, "owner_group_id": new.owner_group_id}),
+        ]
     )
     check_room(project, 1)
     flag = insert_flag(project, new, caller=caller)
@@ -82,6 +90,8 @@ def insert_flag(project: Project, new: NewFlag, *, caller: Caller) -> Flag:
         description=new.description or None,
         impression_data=new.impression_data,
         stale=new.stale,
+        owner_user_id=new.owner_user_id,
+        owner_group_id=new.owner_group_id,
         created_at=now,
         created_by=caller.user,
     )
@@ -139,7 +149,7 @@ def _tags_problems(tags: Sequence[tuple[str, str]]) -> Iterable[Problem]:
 def update_flag(
     project_id: str, name: str, changes: Mapping[str, Any], *, expected: Expected = None, caller: Caller
 ) -> Flag:
-    """Updates the given fields out of ``type description stale impression_data``.
+    """Updates the given fields out of ``CHANGEABLE``.
 
     An imported flag may keep an unknown type until the type is changed. Raises NotFound, NoAccess,
     EditConflict, ValidationError.
@@ -166,7 +176,7 @@ def edit_flag(
         return flag
     if unknown := changed.keys() - CHANGEABLE:
         raise TypeError(f"these cannot be changed: {sorted(unknown)}")
-    check_problems(type_problems(changed.get("type", "")))
+    check_problems([*type_problems(changed.get("type", "")), *owner_problems(changed)])
     for key, value in changed.items():
         setattr(flag, key, value)
     flag.save(update_fields=list(changed))

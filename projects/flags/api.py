@@ -44,7 +44,7 @@ NEW_FLAG = OpenApiExample(
     },
     request_only=True,
 )
-PATCHABLE = ("type", "description", "stale", "impressionData")
+PATCHABLE = ("type", "description", "stale", "impressionData", "owner")
 
 
 class FlagViewSet(ETagMixin, OnFlagViewSet):
@@ -107,7 +107,7 @@ class FlagViewSet(ETagMixin, OnFlagViewSet):
         examples=[patch_example("/description", "The new checkout")],
     )
     def partial_update(self, request: ApiRequest, project_id: str, name: str) -> Response:
-        """Change the flag's type, description, stale or impressionData with a JSON Patch."""
+        """Change the flag's type, description, stale, impressionData or owner with a JSON Patch."""
         flag = flags.edit_flag(
             project_id,
             name,

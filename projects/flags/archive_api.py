@@ -60,5 +60,5 @@ class ArchiveViewSet(ViewSet):
 
 
 def _archived(flags: FlagQuerySet) -> Response:
-    archived_flags = flags.archived().order_by("name")
+    archived_flags = flags.archived().order_by("name").select_related("owner_user", "owner_group")
     return Response({"version": 2, "features": [metadata_document(flag) for flag in archived_flags]})

@@ -20,9 +20,9 @@ def clone_flag(
 ) -> Flag:
     """Creates a copy of a flag, off in every environment.
 
-    Metadata, strategies, variants, tags and parents are copied. With ``replace_group_id``, the ``groupId`` of
-    every copied strategy becomes the new flag's name. Raises NotFound, NoAccess, ValidationError, NameExists,
-    and InvalidOperation if the project is full.
+    Metadata, the owner, strategies, variants, tags and parents are copied. With ``replace_group_id``, the
+    ``groupId`` of every copied strategy becomes the new flag's name. Raises NotFound, NoAccess, ValidationError,
+    NameExists, and InvalidOperation if the project is full.
     """
     project = access_project_for_update(caller, project_id, Permission.CREATE_FEATURE)
     source = access_flag(caller, project_id, name, archived=False)
@@ -33,6 +33,8 @@ def clone_flag(
         type=source.type,
         description=source.description,
         impression_data=source.impression_data,
+        owner_user_id=source.owner_user_id,
+        owner_group_id=source.owner_group_id,
         tags=[(tag.tag_type_id, tag.value) for tag in source.tags.all()],
     )
     flag = insert_flag(project, new, caller=caller)

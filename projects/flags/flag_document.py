@@ -1,4 +1,4 @@
-"""The document of one flag with all its data, read in three statements."""
+"""The document of one flag with all its data, read in three statements, and one for its owner."""
 
 from collections import defaultdict
 from datetime import timedelta
@@ -84,6 +84,7 @@ def flag_document(flag: Flag, *, caller: Caller) -> Document:
             for link_id, url, title in _loaded(links)
         ],
         "createdBy": creator_document(creator),
+        "owner": flag.owner_document(),
         "collaborators": {"users": [person_document(creator)] if creator else []},
     }
     if stage[0] is None:  # it was created before lifecycle stages existed

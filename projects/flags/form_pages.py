@@ -10,16 +10,20 @@ from django.utils.functional import cached_property
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.errors import ValidationError
 from flagadmin.core.lists.pages import curl_for
 from groups.console import Crumbs, EditPage, FormPage
+from groups.models import Group, User
 from groups.permissions import Permission
 from projects.access import access_flag, access_project
 from projects.console import api_path, flag_crumbs, flag_url, project_crumbs, project_url
 from projects.flags.actions import NewFlag, update_flag
 from projects.flags.create_running import create_running_flag
 from projects.flags.links import access_link, update_link
+from projects.flags.owner_rules import owner_columns
 from projects.flags.queries import link_document, metadata_document
 from projects.history.queries import readable_events
+from projects.members.holders import find_holder, name_holder, suggest_holders_in
 from projects.models import Environment, FlagType, Project, TagType
 from projects.reverts.undo import tell_done
 
@@ -29,6 +33,14 @@ class MetadataForm(forms.Form):
 
     type = forms.ChoiceField(widget=forms.RadioSelect)
     description = forms.CharField(required=False, widget=forms.Textarea(attrs={"rows": 2}))
+    owner = forms.CharField(
+        required=False,
+        max_length=255,
+        help_text="A person or a group, as group: NAME. Who decides about the flag.",
+        widget=forms.TextInput(
+            attrs={"list": "known", "autocapitalize": "none", "spellcheck": "false", "autocomplete": "off"}
+        ),
+    )
     impression_data = forms.BooleanField(
         required=False, label="Impression data", help_text="SDKs emit an event for each evaluation."
     )
@@ -44,6 +56,23 @@ class MetadataForm(forms.Form):
             types.setdefault(here, here)
         self.fields["type"].initial = "release"
         self.fields["type"].choices = list(types.items())  # type: ignore[attr-defined]
+
+    def clean_owner(self) -> User | Group | None:
+        text = self.cleaned_data["owner"].strip()
+        if not text:
+            return None
+        try:
+            owner = find_holder(text, "")
+        except ValidationError as error:
+            raise forms.ValidationError(error.message) from error
+        if owner is None or (isinstance(owner, User) and owner.is_service):
+            raise forms.ValidationError(f"Person or group {text} not found.")
+        return owner
+
+    def owner_columns(self) -> dict[str, Any]:
+        owner = self.cleaned_data["owner"]
+        kind = None if owner is None else "group" if isinstance(owner, Group) else "user"
+        return owner_columns(kind, owner and owner.pk)
 
 
 class NewFlagForm(MetadataForm):
@@ -64,7 +93,16 @@ class NewFlagForm(MetadataForm):
     )
     tags = forms.CharField(required=False)
     stale = None  # type: ignore[assignment]
-    field_order = ["name", "type", "environment", "rollout", "description", "impression_data", "tags"]
+    field_order = [
+        "name",
+        "type",
+        "environment",
+        "rollout",
+        "description",
+        "owner",
+        "impression_data",
+        "tags",
+    ]
 
     def __init__(self, *args: Any, project: Project, environments: Sequence[str], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -93,7 +131,7 @@ def naming_help(project: Project) -> str:
 
 
 class NewFlagPage(FormPage):
-    template_name = "console/form.html"
+    template_name = "flags/form.html"
     title = "New flag"
     form_class = NewFlagForm
 
@@ -128,6 +166,7 @@ class NewFlagPage(FormPage):
             description=data["description"],
             impression_data=data["impression_data"],
             tags=form.pairs(),
+            **form.owner_columns(),
         )
         project, environment, rollout = self.project.pk, data.get("environment", ""), data.get("rollout")
         flag = create_running_flag(project, new, environment, rollout, caller=self.caller)
@@ -141,7 +180,8 @@ class NewFlagPage(FormPage):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         cancel = project_url(self.kwargs["project_id"])
-        return super().get_context_data(button="Create flag", cancel=cancel, **kwargs)
+        known = suggest_holders_in(self.kwargs["project_id"])
+        return super().get_context_data(button="Create flag", cancel=cancel, known=known, **kwargs)
 
     def curl(self) -> str:
         body = {"name": "one-click-pay", "type": "release"}
@@ -149,7 +189,7 @@ class NewFlagPage(FormPage):
 
 
 class EditFlagPage(EditPage):
-    template_name = "console/form.html"
+    template_name = "flags/form.html"
     form_class = MetadataForm
 
     def find(self) -> None:
@@ -164,13 +204,16 @@ class EditFlagPage(EditPage):
         return metadata_document(self.flag)
 
     def get_initial(self) -> dict[str, Any]:
-        return {name: getattr(self.flag, name) for name in MetadataForm.base_fields}
+        values = {name: getattr(self.flag, name) for name in MetadataForm.base_fields if name != "owner"}
+        return values | {"owner": name_holder(self.flag.owner_group or self.flag.owner_user)}
 
     def get_form_kwargs(self) -> dict[str, Any]:
         return super().get_form_kwargs() | {"here": self.flag.type}
 
     def submit(self, form: MetadataForm) -> str:
-        changes = form.cleaned_data | {"description": form.cleaned_data["description"] or None}
+        changes = form.cleaned_data | form.owner_columns()
+        changes["description"] = changes["description"] or None
+        del changes["owner"]
         place, expected = (self.kwargs["project_id"], self.kwargs["name"]), self.version.expected
         flag = update_flag(*place, changes, expected=expected, caller=self.caller)
         tell_done(self.request, f"Changed flag {flag.name}.", caller=self.caller)
@@ -184,7 +227,8 @@ class EditFlagPage(EditPage):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         cancel = flag_url(self.kwargs["project_id"], self.kwargs["name"])
-        return super().get_context_data(button="Save flag", cancel=cancel, **kwargs)
+        known = suggest_holders_in(self.kwargs["project_id"])
+        return super().get_context_data(button="Save flag", cancel=cancel, known=known, **kwargs)
 
     def curl(self) -> str:
         address = api_path(self.kwargs["project_id"], self.kwargs["name"])

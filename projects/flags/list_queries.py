@@ -21,24 +21,29 @@ from django.db.models import (
     When,
 )
 from django.db.models.expressions import RawSQL
+from django.db.models.functions import Coalesce
 from django.http import QueryDict
 from django.utils import timezone
 
-from flagadmin.core.lists.pages import Column, Filter
+from flagadmin.core.lists.pages import MAX_OPTIONS, Column, Filter
 from groups.access import Caller
+from groups.models import Group, User
 from projects.flags.flag_cells import CONDITIONAL
 from projects.flags.search import FlagFilter
 from projects.flags.search_conditions import (
     DIFFERS,
     FULL,
+    NO_OWNER,
     OFF,
     in_status,
     never_evaluated,
     overdue,
+    owned_or_created_by,
     text_query,
 )
 from projects.models import Environment, Flag, FlagLastSeen, FlagTag, FlagType, Project
 
+MINE = "mine"
 MAX_MATCHING = 900  # flags of a list that can be changed at once; a form has at most 1,000 fields
 SEEN = (
     ("1", "In the last 24 hours"),
@@ -74,13 +79,15 @@ def in_environment(environment: str) -> str:
 class FlagScope:
     """The flags of a list, before its filters, with their tags, and the environments that it has columns for.
 
-    ``projects`` are (id, name) of a list of several projects; it is empty in the list of one.
+    ``projects`` are (id, name) of a list of several projects; it is empty in the list of one. ``mine`` are those of the
+    caller, by owner.
     """
 
     flags: QuerySet[Flag]
     tags: QuerySet[FlagTag]
     environments: Sequence[str]
     projects: Sequence[tuple[str, str]] = ()
+    mine: Q = Q()  # noqa: RUF009 - not changed
 
 
 def project_scope(project: Project, *, archived: bool = False) -> FlagScope:
@@ -93,7 +100,12 @@ def readable_scope(caller: Caller) -> FlagScope:
     """The active flags of all projects in use that the caller may read, by name. Three queries."""
     projects = Project.objects.active().readable_by(caller)
     environments = Environment.objects.filter(projects__in=projects).order_by("sort_order", "name").distinct()
-    flags = Flag.objects.active().readable_by(caller).order_by("name").select_related("project")
+    flags = (
+        Flag.objects.active()
+        .readable_by(caller)
+        .order_by("name")
+        .select_related("project", "owner_user", "owner_group")
+    )
     # Joins with all tags and projects would take longer than the page.
     archived = list(Project.objects.archived().values_list("id", flat=True))
     tags = FlagTag.objects.all()
@@ -104,14 +116,16 @@ def readable_scope(caller: Caller) -> FlagScope:
         tags,
         list(environments.values_list("name", flat=True)),
         list(projects.order_by("name", "id").values_list("id", "name")),
+        owned_or_created_by(caller.id),
     )
 
 
 def list_columns(environments: Sequence[str], *, with_project: bool = False) -> tuple[Column, ...]:
-    """Name, type, one column for each environment (sorted by share), last evaluated, stale, created."""
+    """Name, project and owner (of several projects), type, one for each environment (sorted by share), and more."""
     return (
         Column("name", "Flag", by=("name",)),
         *([Column("project", "Project", by=("project__name", "name"))] if with_project else []),
+        *([Column("owner", "Owner", by=("owner", "name"))] if with_project else []),
         Column("type", "Type", by=("type", "name")),
         *(
             Column(in_environment(name), name, by=(f"share_{index}", "name"))
@@ -124,7 +138,10 @@ def list_columns(environments: Sequence[str], *, with_project: bool = False) -> 
 
 
 def list_filters(scope: FlagScope) -> tuple[Filter, ...]:
-    """Text, project, type, tag, stale, rollout, last evaluated, and the state in each environment. Three queries."""
+    """Text, project and owner (of several projects), type, tag, stale, rollout, last evaluated, state by environment.
+
+    Five queries.
+    """
     here = scope.flags.order_by().values_list("type", flat=True).distinct()
     types = {name: name for name in here} | dict(FlagType.objects.values_list("id", "name"))
     pairs = scope.tags.order_by("tag_type", "value")
@@ -132,6 +149,7 @@ def list_filters(scope: FlagScope) -> tuple[Filter, ...]:
     return (
         Filter("q", "Name, description or tag"),
         *([Filter("project", "Project", scope.projects)] if scope.projects else []),
+        *([Filter("owner", "Owner", owner_choices(scope))] if scope.projects else []),
         Filter("type", "Type", sorted(types.items())),
         Filter("tag", "Tag", [(tag, tag) for tag in tags]),
         Filter("state", "Lifetime", STALE),
@@ -141,19 +159,37 @@ def list_filters(scope: FlagScope) -> tuple[Filter, ...]:
     )
 
 
-def filter_flags(
-    flags: QuerySet[Flag], values: dict[str, str], environments: Sequence[str]
-) -> QuerySet[Flag]:
-    """The flags that match all values of ``list_filters``. Empty ones do not filter."""
+def owner_choices(scope: FlagScope) -> list[tuple[str, str]]:
+    """Mine, those without an owner, and each owner of a flag in the list. Two queries."""
+    flags = scope.flags.order_by()
+    groups = Group.objects.filter(pk__in=flags.exclude(owner_group=None).values("owner_group")).order_by(
+        "name"
+    )
+    people = User.objects.filter(pk__in=flags.exclude(owner_user=None).values("owner_user")).order_by(
+        "username"
+    )
+    return [
+        (MINE, "Mine"),
+        (NO_OWNER, "No owner"),
+        *((f"group:{group.pk}", group.name) for group in groups[:MAX_OPTIONS]),
+        *((f"user:{user.pk}", user.display_name) for user in people[:MAX_OPTIONS]),
+    ]
+
+
+def filter_flags(scope: FlagScope, values: dict[str, str]) -> QuerySet[Flag]:
+    """The flags of the list that match all values of ``list_filters``. Empty ones do not filter."""
+    flags = scope.flags
     if values.get("q"):
         flags = flags.filter(text_query(values["q"]))
-    for name in ("project", "type", "tag", "state", "rollout"):
-        if values.get(name):
+    if values.get("owner") == MINE:
+        flags = flags.filter(scope.mine)
+    for name in ("project", "owner", "type", "tag", "state", "rollout"):
+        if values.get(name, MINE) not in ("", MINE):
             operator = "INCLUDE" if name == "tag" else "IS"
             flags = flags.filter(FlagFilter.base_filters[name].condition(operator, [values[name]]))
     if values.get("seen"):
         flags = flags.filter(_seen(values["seen"]))
-    for environment in environments:
+    for environment in scope.environments:
         if state := values.get(in_environment(environment)):
             flags = flags.filter(_STATES[state](environment))
     return flags
@@ -162,7 +198,7 @@ def filter_flags(
 def matching_flags(scope: FlagScope, query: QueryDict) -> QuerySet[Flag]:
     """The flags of the list with this query string, on all its pages. Raises ValidationError."""
     values = {field.name: field.value(query) for field in list_filters(scope)}
-    return filter_flags(scope.flags, values, scope.environments)
+    return filter_flags(scope, values)
 
 
 def environment_names(project: Project) -> list[str]:
@@ -176,6 +212,8 @@ def sortable(flags: QuerySet[Any], environments: Sequence[str], sort: str) -> Qu
     In an environment that is the largest share of the flag's strategies, or -1 if it is off there.
     """
     key = sort.removeprefix("-")
+    if key == "owner":
+        return flags.annotate(owner=Coalesce("owner_group__name", "owner_user__username"))
     if key == "seen":
         last = FlagLastSeen.objects.filter(flag=OuterRef("pk")).order_by("-seen_at")
         return flags.annotate(last_evaluated=Subquery(last.values("seen_at")[:1]))

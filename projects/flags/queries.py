@@ -45,6 +45,7 @@ def metadata_document(flag: Flag) -> Document:
         "createdAt": iso(flag.created_at),
         "impressionData": flag.impression_data,
         "archived": flag.is_archived,
+        "owner": flag.owner_document(),
     }
     return document | ({"archivedAt": iso(flag.archived_at)} if flag.is_archived else {})
 
@@ -107,7 +108,7 @@ def flag_summaries(flags: Sequence[Flag], *, caller: Caller) -> list[Document]:
 def search_documents(flags: Sequence[Flag], *, caller: Caller) -> list[Document]:
     """Flags as shown in search results: summaries plus project, segments, usage and lifecycle. Ten queries.
 
-    The caller must fetch ``created_by`` with the flags.
+    The caller must fetch ``created_by`` and the owners with the flags.
     """
     ids = [flag.pk for flag in flags]
     kinds = _dependency_kinds(ids)
@@ -128,6 +129,7 @@ def search_documents(flags: Sequence[Flag], *, caller: Caller) -> list[Document]
                 for environment in summary["environments"]
             ],
             "createdBy": creator_document(flag.created_by),
+            "owner": flag.owner_document(),
         }
         | _lifecycle(flag, stages)
         for flag, summary in zip(flags, flag_summaries(flags, caller=caller), strict=True)

@@ -9,6 +9,7 @@ from flagadmin.core.edit_conflicts import Expected, check_expected, fingerprint
 from flagadmin.core.errors import Conflict, NoAccess, Problem
 from groups.access import Caller, missing
 from projects.access import access_flag_for_update
+from projects.flags.owner_rules import remaining_owner
 from projects.flags.revert_plan import (
     EVERYTHING,
     Choice,
@@ -117,7 +118,9 @@ def _write(flag: Flag, part: FlagPart) -> None:
         after = part.after
         flag.description, flag.type, flag.stale = after["description"], after["type"], after["stale"]
         flag.impression_data = after["impressionData"]
-        flag.save(update_fields=["description", "type", "stale", "impression_data"])
+        owner = remaining_owner(after["owner"])
+        flag.owner_user_id, flag.owner_group_id = owner["owner_user_id"], owner["owner_group_id"]
+        flag.save(update_fields=["description", "type", "stale", "impression_data", *owner])
     elif part.kind == DEPENDENCIES:
         _write_parents(flag, part)
     else:

@@ -40,7 +40,9 @@ from projects.flags.search_conditions import (
     is_day,
     is_one_of,
     last_seen,
+    names_owner,
     never_evaluated,
+    owned_by,
     parts,
     rolled_out,
     sort_key,
@@ -174,6 +176,7 @@ class FlagFilter(ListFilter):
         lambda text: text.isdecimal() and len(text) < 19,
         "an id",
     )
+    owner = OperatorFilter(IS, is_one_of(owned_by), names_owner, "user:ID, group:ID or none")
     createdAt = OperatorFilter(DATE, created, is_day, "a day like 2026-11-21")
     lastSeenAt = OperatorFilter(DATE, last_seen, is_day, "a day like 2026-11-21")
     evaluated = OperatorFilter(
@@ -217,7 +220,9 @@ class FlagFilter(ListFilter):
         if favorites := options["favoritesFirst"] and user_id is not None:
             mine = FavoriteFlag.objects.filter(user_id=user_id, flag=OuterRef("pk"))
             flags = flags.annotate(favorite=Exists(mine))
-        ordered = flags.order_by(*self._order(favorites)).select_related("created_by")
+        ordered = flags.order_by(*self._order(favorites)).select_related(
+            "created_by", "owner_user", "owner_group"
+        )
         return list(self.cut_page(ordered)), total
 
     def _asks_for_archived(self) -> bool:

@@ -9,7 +9,7 @@ from groups.authentication import ApiRequest
 from groups.viewsets import ViewSet
 from projects.flags.queries import search_documents
 from projects.flags.search import FlagFilter
-from projects.flags.serializers import EnvironmentSummary, FlagSummary, Person, StageRecord
+from projects.flags.serializers import EnvironmentSummary, FlagSummary, OwnerRecord, Person, StageRecord
 from projects.models import Flag
 
 
@@ -32,6 +32,7 @@ class FoundFlag(FlagSummary):
         child=serializers.CharField(), help_text="Names of the segments that its strategies use."
     )
     createdBy = Person()
+    owner = OwnerRecord(allow_null=True)
     lifecycle = StageRecord(required=False, help_text="The current stage.")
 
 

@@ -12,6 +12,7 @@ from django.db.models.functions import Coalesce, Concat, NullIf
 from django.utils import timezone
 from django.utils.dateparse import parse_date
 
+from groups.models import Group, GroupMembership, User
 from projects.flags.flag_cells import CONDITIONAL
 from projects.models import (
     FlagEnvironment,
@@ -62,6 +63,7 @@ NEGATIVE = {"IS_NOT", "IS_NONE_OF", "DO_NOT_INCLUDE", "EXCLUDE_IF_ANY_OF", "EXCL
 _ALL = {"INCLUDE_ALL_OF", "EXCLUDE_ALL"}
 LIFETIMES = ("active", "stale", "overdue")
 ROLLOUTS = OFF, FULL, DIFFERS = ("off", "full", "differs")
+NO_OWNER = "none"
 LONG_FULL = timedelta(days=30)
 
 # What a flag is in the environments that its project uses.
@@ -204,16 +206,37 @@ def is_day(text: str) -> bool:
 
 
 def text_query(text: str) -> Q:
-    """The name, the description or a tag (``type:value``) contains one of the comma-separated terms."""
+    """The name, the description, a tag (``type:value``) or the owner contains one of the comma-separated terms."""
     terms = [term.strip() for term in text.split(",") if term.strip()]
     tags = FlagTag.objects.annotate(whole=Concat("tag_type_id", Value(":"), "value"))
     matches = (
         Q(name__icontains=term)
         | Q(description__icontains=term)
         | Q(pk__in=tags.filter(whole__icontains=term).values("flag"))
+        | Q(owner_user__in=User.objects.filter(Q(username__icontains=term) | Q(name__icontains=term)))
+        | Q(owner_group__in=Group.objects.filter(name__icontains=term))
         for term in terms
     )
     return reduce(or_, matches) if terms else Q()
+
+
+def names_owner(text: str) -> bool:
+    """Whether the text is ``user:ID``, ``group:ID`` or ``none``."""
+    kind, _, number = text.partition(":")
+    return text == NO_OWNER or (kind in ("user", "group") and number.isdecimal() and len(number) < 19)
+
+
+def owned_by(text: str) -> Q:
+    if text == NO_OWNER:
+        return Q(owner_user=None, owner_group=None)
+    kind, _, number = text.partition(":")
+    return Q(**{f"owner_{kind}": int(number)})
+
+
+def owned_or_created_by(user_id: int | None) -> Q:
+    """Flags of the person or of a group of theirs, and those without an owner that they created."""
+    groups = GroupMembership.objects.filter(user=user_id).values("group")
+    return Q(owner_user=user_id) | Q(owner_group__in=groups) | Q(owned_by(NO_OWNER), created_by=user_id)
 
 
 def in_status(statuses: Sequence[str]) -> Q:

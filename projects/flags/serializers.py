@@ -3,9 +3,12 @@
 Serializers check JSON types only; validation rules are in ``name_rules``, ``link_rules`` and similar modules.
 """
 
+from typing import Any
+
 from rest_framework import serializers
 
 from flagadmin.core.http.fields import Body, ListOf
+from projects.flags.owner_rules import owner_columns
 from projects.models import LifecycleStage
 from projects.serializers import StrictSerializer, TextField
 from projects.strategies.serializers import PayloadBody, StrategyBody
@@ -73,6 +76,17 @@ class TagList(serializers.Serializer):
     tags = TagRecord(many=True)
 
 
+class OwnerBody(Body):
+    kind = serializers.ChoiceField(choices=["user", "group"])
+    id = serializers.IntegerField(min_value=1, max_value=2**63 - 1)
+
+
+class OwnerRecord(serializers.Serializer):
+    kind = serializers.CharField(help_text="user or group.")
+    id = serializers.IntegerField()
+    name = serializers.CharField(help_text="User name, or the group's name.")
+
+
 class FlagChanges(Body):
     type = serializers.CharField(
         required=False,
@@ -82,6 +96,14 @@ class FlagChanges(Body):
     description = serializers.CharField(required=False, allow_null=True, allow_blank=True)
     impressionData = serializers.BooleanField(source="impression_data", required=False)
     stale = serializers.BooleanField(required=False)
+    owner = OwnerBody(required=False, allow_null=True, help_text="A person or a group; null for none.")
+
+    def validate(self, data: dict[str, Any]) -> dict[str, Any]:
+        """The owner as columns."""
+        if "owner" in data:
+            owner = data.pop("owner")
+            data |= owner_columns(owner and owner["kind"], owner and owner["id"])
+        return data
 
 
 class FlagBody(FlagChanges):
@@ -102,6 +124,7 @@ class FlagMetadata(serializers.Serializer):
     createdAt = serializers.DateTimeField()
     impressionData = serializers.BooleanField()
     archived = serializers.BooleanField()
+    owner = OwnerRecord(allow_null=True)
     archivedAt = serializers.DateTimeField(required=False)
 
 

@@ -47,9 +47,9 @@ def summary(document: Document, segments: Mapping[int, str]) -> str:
 def diff(before: Document, after: Document, segments: Mapping[int, str]) -> list[Change]:
     """The changes, in the order of the flag page: the flag, its strategies, then tags, parents and links."""
     changes = [
-        Change(part, text(before[key]), text(after[key]))
+        Change(part, text(before.get(key)), text(after.get(key)))
         for key, part, text in _PARTS
-        if before[key] != after[key]
+        if before.get(key) != after.get(key)
     ]
     changes += _strategy_changes(before["strategies"], after["strategies"], segments)
     for key, part, describe in _LISTS:
@@ -62,6 +62,10 @@ def diff(before: Document, after: Document, segments: Mapping[int, str]) -> list
 
 def _text(value: Any) -> str:
     return "none" if value in (None, "") else str(value)
+
+
+def _owner(owner: Mapping[str, Any] | None) -> str:
+    return owner["name"] if owner else "none"
 
 
 def _yes(value: bool) -> str:
@@ -112,6 +116,7 @@ def _shorten(text: str, limit: int = 60) -> str:
 _PARTS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
     ("description", "description", _text),
     ("type", "type", _text),
+    ("owner", "owner", _owner),
     ("archived", "archived", _yes),
     ("stale", "stale", _yes),
     ("impressionData", "impression data", _yes),

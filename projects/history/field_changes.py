@@ -189,6 +189,8 @@ def _value(value: Any) -> str | None:
         return None
     if isinstance(value, bool):
         return "Yes" if value else "No"
+    if isinstance(value, dict) and value.keys() == {"kind", "id", "name"}:  # an owner
+        return str(value["name"])
     if isinstance(value, list) and all(isinstance(item, str | int) for item in value):
         return ", ".join(map(str, value))
     return value if isinstance(value, str) else orjson.dumps(value).decode()

@@ -8,7 +8,7 @@ from projects.history.diff import Change, diff
 
 Document = dict[str, Any]
 DETAILS, DEPENDENCIES, ENVIRONMENT = "details", "dependencies", "environment"
-DETAIL_MEMBERS = ("description", "type", "stale", "impressionData")
+DETAIL_MEMBERS = ("description", "type", "owner", "stale", "impressionData")
 NOTHING: Document = {"enabled": False, "variants": [], "strategies": []}
 """What a flag has in an environment in which nothing has been set."""
 _EMPTY: Document = {

@@ -18,7 +18,7 @@ from projects.history.back import IN_ONE_ENVIRONMENT, TYPES, Back, Document, Pas
 from projects.history.flag_parts import NOTHING
 from projects.models import Flag, FlagEnvironment, Strategy
 
-DETAILS = ("description", "type")
+DETAILS = ("description", "type", "owner")
 """The members that no environment evaluates. ``Back`` knows all others."""
 
 _MEMBERS = (
@@ -123,7 +123,7 @@ class FlagBack:
     def __init__(self, now: Document, events: Iterable[FlagEvent]) -> None:
         self.name = now["name"]
         self._rest = {key: now[key] for key in ("name", "createdAt")}
-        self._details = {key: now[key] for key in DETAILS}
+        self._details = {key: now.get(key) for key in DETAILS}
         places = {place["name"]: place for place in now["environments"]}
         names = dict.fromkeys([*places, *sorted(_environments(flag_event.event for flag_event in events))])
         # Flags are the same in all environments but for what is in ``environments``: one without any is asked for that.

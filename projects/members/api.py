@@ -73,7 +73,7 @@ class GrantedRole(serializers.Serializer):
 
 
 class InvitedRecord(serializers.Serializer):
-    kind = serializers.ChoiceField(choices=["user", "group"])
+    kind = serializers.CharField(help_text="user or group.")
     id = serializers.IntegerField()
     name = serializers.CharField(help_text="User name, or the group's name.")
     role = GrantedRole(help_text="The role that was granted.")

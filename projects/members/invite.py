@@ -14,9 +14,8 @@ from groups.people.actions import invite_person
 from groups.roles.actions import limit_role
 from projects.console import project_url
 from projects.members.actions import Holders, add_roles, lock_project
+from projects.members.holders import find_holder
 from projects.models import Project, ProjectEnvironment
-
-GROUP_PREFIX = "group: "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +52,14 @@ def invite(project_id: str, invitation: Invitation, *, caller: Caller) -> Invite
     Raises NotFound, NoAccess, ValidationError.
     """
     project = lock_project(project_id, caller)
-    holder = _find_holder(invitation.who.strip())
+    holder = find_holder(invitation.who, "who")
+    if isinstance(holder, User) and not holder.is_active:
+        raise ValidationError.at("who", f"{holder} is disabled. An admin can enable the account.")
+    if holder is None and "@" not in invitation.who:
+        message = (
+            f"Account or group {invitation.who.strip()} not found. Invite somebody new by email address."
+        )
+        raise ValidationError.at("who", message)
     role = _find_role(project, invitation, caller)
     is_new = holder is None
     if holder is None:
@@ -65,28 +71,6 @@ def invite(project_id: str, invitation: Invitation, *, caller: Caller) -> Invite
     if not isinstance(holder, User) or not is_new or not settings.PASSWORD_LOGIN:
         return invited
     return Invited(holder, role, is_new, create_first_link(holder, then=project_url(project.pk)))
-
-
-def _find_holder(name: str) -> User | Group | None:
-    """The account or group; None for an unknown email address. Raises ValidationError.
-
-    A group must be prefixed with ``group:`` unless no account has that name.
-    """
-    if not name:
-        raise ValidationError.at("who", "Enter an email address, a user name or a group.")
-    is_group = name.casefold().startswith(GROUP_PREFIX.strip())
-    group_name = name[len(GROUP_PREFIX) - 1 :].strip() if is_group else name
-    group = Group.objects.filter(name__iexact=group_name).order_by("id").first()
-    if is_group and group is None:
-        raise ValidationError.at("who", f"Group {group_name} not found.")
-    user = None if is_group else User.objects.known_as(name).first()
-    if user is not None and not user.is_active:
-        raise ValidationError.at("who", f"{user} is disabled. An admin can enable the account.")
-    if user is None and group is None and "@" not in name:
-        raise ValidationError.at(
-            "who", f"Account or group {name} not found. Invite somebody new by email address."
-        )
-    return user or group
 
 
 def _find_role(project: Project, invitation: Invitation, caller: Caller) -> Role:

@@ -7,18 +7,18 @@ from django.contrib import messages
 from django.http import HttpResponseBase
 from django.utils.functional import cached_property
 
-from flagadmin.core.lists.pages import MAX_OPTIONS, curl_for
+from flagadmin.core.lists.pages import curl_for
 from groups.console import Crumbs, FormPage
 from groups.models import Group
 from groups.one_time_secrets import ShowsSecretOnce
-from groups.people.choices import suggest_accounts
 from groups.people.first_login import describe_first_login, describe_link
 from groups.permissions import BuiltIn
 from projects.access import access_project
 from projects.console import api_path, project_crumbs, project_url
 from projects.flags.list_queries import environment_names
 from projects.members.actions import check_may_write, grantable_roles
-from projects.members.invite import GROUP_PREFIX, Invitation, Invited, invite
+from projects.members.holders import suggest_holders
+from projects.members.invite import Invitation, Invited, invite
 from projects.models import Project
 
 
@@ -106,14 +106,8 @@ class InvitePage(ShowsSecretOnce, FormPage):
         return super().show_secret(created)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        return super().get_context_data(**{"url": self.url, "known": known_holders(), **kwargs})
+        return super().get_context_data(**{"url": self.url, "known": suggest_holders(), **kwargs})
 
     def curl(self) -> str:
         body = {"who": "ada@example.org", "role": BuiltIn.MEMBER.value, "environments": ["development"]}
         return curl_for(self.request, "POST", f"{api_path(self.project.pk)}/access/invite", body)
-
-
-def known_holders() -> list[tuple[str, str]]:
-    """Options for the name field: user names, and groups as ``group: Checkout team``."""
-    groups = Group.objects.order_by("name").values_list("name", flat=True)[:MAX_OPTIONS]
-    return [(f"{GROUP_PREFIX}{name}", "") for name in groups] + suggest_accounts()

@@ -1,7 +1,7 @@
 """Models of flags and what belongs to one flag: environments, tags, links, dependencies, lifecycle."""
 
 import uuid
-from typing import Self
+from typing import Self, TypedDict
 
 from django.db import models
 from django.db.models import F, Q
@@ -12,6 +12,12 @@ from projects.flags.lifecycle_triggers import lifecycle_triggers
 from projects.models.projects import Environment, Project
 from projects.models.querysets import ArchivableQuerySet
 from projects.revision import OF_FLAG, OF_PROJECT, revision_triggers
+
+
+class OwnerDocument(TypedDict):
+    kind: str  # "user" or "group"
+    id: int
+    name: str
 
 
 class FlagQuerySet(ArchivableQuerySet["Flag"]):
@@ -36,12 +42,23 @@ class Flag(models.Model):
         "groups.User", null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
     )
     archived_at = models.DateTimeField(null=True, blank=True)
+    owner_user = models.ForeignKey(
+        "groups.User", null=True, blank=True, on_delete=models.SET_NULL, related_name="owned_flags"
+    )
+    owner_group = models.ForeignKey(
+        "groups.Group", null=True, blank=True, on_delete=models.SET_NULL, related_name="owned_flags"
+    )
 
     objects = FlagQuerySet.as_manager()
 
     class Meta:
         ordering = ["name"]
-        constraints = [models.CheckConstraint(condition=~Q(name=""), name="flag_name_not_empty")]
+        constraints = [
+            models.CheckConstraint(condition=~Q(name=""), name="flag_name_not_empty"),
+            models.CheckConstraint(
+                condition=Q(owner_user=None) | Q(owner_group=None), name="flag_owner_user_or_group"
+            ),
+        ]
         indexes = [models.Index(fields=["project", "name"], name="flag_project_name")]
         triggers = (
             revision_triggers(
@@ -66,6 +83,14 @@ class Flag(models.Model):
     @property
     def is_archived(self) -> bool:
         return self.archived_at is not None
+
+    def owner_document(self) -> OwnerDocument | None:
+        """The owner, None without one. A query for an owner that was not fetched with the flag."""
+        if self.owner_user is not None:
+            return {"kind": "user", "id": self.owner_user.pk, "name": self.owner_user.username}
+        if self.owner_group is not None:
+            return {"kind": "group", "id": self.owner_group.pk, "name": self.owner_group.name}
+        return None
 
 
 class FlagEnvironment(models.Model):

@@ -8,12 +8,13 @@ from django.urls import reverse
 from flagadmin.core.lists.pages import Listing, change_query, curl_for
 from groups.permissions import Permission
 from projects.flags.flag_rows import may_toggle
-from projects.flags.list_queries import FlagScope, readable_scope
+from projects.flags.list_queries import MINE, FlagScope, readable_scope
 from projects.flags.search_conditions import DIFFERS, FULL, OFF
 from projects.projects.flag_list_page import FlagListPage
 
 SAVED_FILTERS: Sequence[tuple[str, dict[str, str]]] = (
     ("All", {}),
+    ("Mine", {"owner": MINE}),
     ("Stale", {"state": "stale"}),
     ("Off everywhere", {"rollout": OFF}),
     ("100 % for 30 days", {"rollout": FULL}),
@@ -28,7 +29,7 @@ class AllFlagsPage(FlagListPage):
     template_name = "projects/all_flags.html"
     title = "All flags"
     csv_name = "flags"
-    chips = ("project", *FlagListPage.chips)
+    chips = ("project", "owner", *FlagListPage.chips)
 
     def find_scope(self) -> FlagScope:
         return readable_scope(self.caller)

@@ -56,7 +56,7 @@ class FlagListPage(ListPage):
         return list_filters(self.scope)
 
     def rows(self, values: dict[str, str]) -> QuerySet[Any]:
-        flags = filter_flags(self.scope.flags, values, self.scope.environments)
+        flags = filter_flags(self.scope, values)
         sort = self.request.GET.get("sort", "")
         if sort.removeprefix("-") in {column.key for column in self.columns}:
             return sortable(flags, self.scope.environments, sort)
@@ -69,10 +69,11 @@ class FlagListPage(ListPage):
         flags = streamed(rows, CSV_FLAGS)
         while part := list(islice(flags, CSV_FLAGS)):
             for row in flag_cells(part):
-                flag, texts = row.flag, {cell.environment: cell.text for cell in row.cells}
+                flag, owner = row.flag, row.flag.owner_document() if self.scope.projects else None
+                texts = {cell.environment: cell.text for cell in row.cells}
                 yield (
                     flag.name,
-                    *([flag.project_id] if self.scope.projects else []),
+                    *([flag.project_id, owner["name"] if owner else ""] if self.scope.projects else []),
                     flag.type,
                     *(texts.get(name, "") for name in self.scope.environments),
                     row.last_evaluated,

@@ -110,7 +110,7 @@ def flags(shop: Project) -> None:
 
 def listed(**values: str) -> str:
     named = {name.replace("in_", "in-"): value for name, value in values.items()}
-    flags = filter_flags(Flag.objects.filter(project="shop"), named, PLACES)
+    flags = filter_flags(project_scope(Project.objects.get(pk="shop")), named)
     return " ".join(flag.name[0] for flag in flags.order_by("name"))
 
 
