@@ -19,7 +19,7 @@ from projects.flags import archive as archiving
 from projects.flags import clone as cloning
 from projects.flags import move as moving
 from projects.flags.flag_document import flag_document
-from projects.flags.queries import flag_summaries, metadata_document
+from projects.flags.queries import flag_summaries, metadata_answer, metadata_document
 from projects.flags.serializers import (
     CloneBody,
     FlagBody,
@@ -76,7 +76,7 @@ class FlagViewSet(ETagMixin, OnFlagViewSet):
         values = self.validated(FlagBody)
         values["tags"] = [(tag["type"], tag["value"]) for tag in values.get("tags") or []]
         flag = flags.create_flag(project_id, flags.NewFlag(**values), caller=self.caller)
-        return Response(metadata_document(flag), status=201)
+        return Response(metadata_answer(flag), status=201)
 
     @extend_schema(
         operation_id="getFeature",
@@ -98,7 +98,7 @@ class FlagViewSet(ETagMixin, OnFlagViewSet):
         """Update a flag. Omitted properties keep their values; the name cannot be changed."""
         changes, expected = self.validated(FlagChanges), self.expected
         flag = flags.update_flag(project_id, name, changes, expected=expected, caller=self.caller)
-        return Response(metadata_document(flag))
+        return Response(metadata_answer(flag))
 
     @extend_schema(
         operation_id="patchFeature",
@@ -115,7 +115,7 @@ class FlagViewSet(ETagMixin, OnFlagViewSet):
             expected=self.expected,
             caller=self.caller,
         )
-        return Response(metadata_document(flag))
+        return Response(metadata_answer(flag))
 
     @extend_schema(operation_id="archiveFeature", responses={202: None})
     def destroy(self, request: ApiRequest, project_id: str, name: str) -> Response:
@@ -142,7 +142,7 @@ class FlagViewSet(ETagMixin, OnFlagViewSet):
             replace_group_id=values["replaceGroupId"],
             caller=self.caller,
         )
-        return Response(metadata_document(flag), status=201)
+        return Response(metadata_answer(flag), status=201)
 
 
 def _patch_changes(before: dict[str, Any], operations: Any) -> dict[str, Any]:

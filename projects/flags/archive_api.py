@@ -10,7 +10,7 @@ from groups.permissions import Permission
 from groups.viewsets import ViewSet
 from projects.access import access_project
 from projects.flags import archive as actions
-from projects.flags.queries import metadata_document
+from projects.flags.queries import metadata_answer
 from projects.flags.serializers import FlagMetadata
 from projects.flags.tags import access_named_flag
 from projects.models import Flag, FlagQuerySet
@@ -61,4 +61,4 @@ class ArchiveViewSet(ViewSet):
 
 def _archived(flags: FlagQuerySet) -> Response:
     archived_flags = flags.archived().order_by("name").select_related("owner_user", "owner_group")
-    return Response({"version": 2, "features": [metadata_document(flag) for flag in archived_flags]})
+    return Response({"version": 2, "features": [metadata_answer(flag) for flag in archived_flags]})

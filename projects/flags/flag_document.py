@@ -14,7 +14,13 @@ from groups.access import Caller
 from groups.models import User
 from playground.engine.definitions import StrategyDefinition
 from projects.flags.lifecycle_queries import ORDER, stage_document
-from projects.flags.queries import creator_document, dependency_document, link_document, person_document
+from projects.flags.queries import (
+    creator_document,
+    dependency_document,
+    link_document,
+    person_document,
+    shown_owner,
+)
 from projects.models import Flag, FlagLink, LifecycleStage
 from projects.strategies.fields import SELECTED, from_row
 
@@ -84,8 +90,8 @@ def flag_document(flag: Flag, *, caller: Caller) -> Document:
             for link_id, url, title in _loaded(links)
         ],
         "createdBy": creator_document(creator),
-        "owner": flag.owner_document(),
         "collaborators": {"users": [person_document(creator)] if creator else []},
+        **shown_owner(flag),
     }
     if stage[0] is None:  # it was created before lifecycle stages existed
         return document

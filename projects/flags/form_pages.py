@@ -36,7 +36,7 @@ class MetadataForm(forms.Form):
     owner = forms.CharField(
         required=False,
         max_length=255,
-        help_text="A person or a group, as group: NAME. Who decides about the flag.",
+        help_text="Who decides about the flag: a user name or an email address, or group: NAME.",
         widget=forms.TextInput(
             attrs={"list": "known", "autocapitalize": "none", "spellcheck": "false", "autocomplete": "off"}
         ),

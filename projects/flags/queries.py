@@ -34,8 +34,21 @@ RECENT_CHANGES = 200  # audit events; searches show the flags of these first
 MAX_RANKED = 1000  # flags that a search ranks
 
 
+def metadata_answer(flag: Flag) -> Document:
+    """The flag's own fields, as in the response to its creation."""
+    return {key: value for key, value in metadata_document(flag).items() if key != "owner"} | shown_owner(
+        flag
+    )
+
+
+def shown_owner(flag: Flag) -> Document:
+    """``owner`` of answers, which flags without one do not have: so they are those of the reference server."""
+    owner = flag.owner_document()
+    return {} if owner is None else {"owner": owner}
+
+
 def metadata_document(flag: Flag) -> Document:
-    """The flag's own fields, as in its audit events and in the response to its creation."""
+    """The flag's own fields, as in its audit events."""
     document = {
         "name": flag.name,
         "description": flag.description,
@@ -129,8 +142,8 @@ def search_documents(flags: Sequence[Flag], *, caller: Caller) -> list[Document]
                 for environment in summary["environments"]
             ],
             "createdBy": creator_document(flag.created_by),
-            "owner": flag.owner_document(),
         }
+        | shown_owner(flag)
         | _lifecycle(flag, stages)
         for flag, summary in zip(flags, flag_summaries(flags, caller=caller), strict=True)
     ]

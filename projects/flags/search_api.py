@@ -32,7 +32,7 @@ class FoundFlag(FlagSummary):
         child=serializers.CharField(), help_text="Names of the segments that its strategies use."
     )
     createdBy = Person()
-    owner = OwnerRecord(allow_null=True)
+    owner = OwnerRecord(required=False, help_text="Absent without one.")
     lifecycle = StageRecord(required=False, help_text="The current stage.")
 
 

@@ -124,7 +124,7 @@ class FlagMetadata(serializers.Serializer):
     createdAt = serializers.DateTimeField()
     impressionData = serializers.BooleanField()
     archived = serializers.BooleanField()
-    owner = OwnerRecord(allow_null=True)
+    owner = OwnerRecord(required=False, help_text="Absent without one.")
     archivedAt = serializers.DateTimeField(required=False)
 
 

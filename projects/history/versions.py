@@ -61,7 +61,7 @@ def seen_version(document: Document, environments: Iterable[str]) -> Document:
     """What is the same in a flag's version and in its `GET`, which shows the environments that its project uses."""
     places = {place["name"]: place for place in document["environments"]}
     return {
-        **{member: document[member] for member in _MEMBERS},
+        **{member: document.get(member) for member in _MEMBERS},
         "environments": [
             {"name": name} | {key: places.get(name, NOTHING)[key] for key in NOTHING}
             for name in sorted(environments)
