@@ -52,7 +52,7 @@ class AdminActions:
     formfield_overrides: ClassVar[Any] = {
         JSONField: {"form_class": PrettyJsonField},
         # Django's split date and time inputs have no labels.
-        DateTimeField: {"form_class": forms.DateTimeField, "widget": DateTimePicker},
+        DateTimeField: {"form_class": forms.DateTimeField, "widget": DateTimePicker, "help_text": "In UTC."},
     }
     form: Any = ActionModelForm
 

@@ -76,6 +76,7 @@ def test_a_tokens_expiry_is_changed_and_it_is_revoked(site, people):
     make_token("backend", projects=["shop"], environment="development")
     token = ApiToken.objects.get()
     url = f"/admin/groups/apitoken/{token.pk}/"
+    assert "In UTC." in site.get(f"{url}change/").text
     saved(send(site, f"{url}change/", expires_at="2030-01-01T00:00:00"))
     token.refresh_from_db()
     assert token.expires_at is not None
