@@ -1,7 +1,7 @@
 """Imports in two steps: a body is stored with a preview, and then confirmed by the user who uploaded it."""
 
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -31,6 +31,12 @@ MAX_CHANGES = 20
 
 
 # Finding ---------------------------------------------------------------------------------------------------
+
+
+def last_target(caller: Caller) -> Mapping[str, Any]:
+    """The project and environment of the caller's last import from a file. Empty if there is none."""
+    own = ImportRun.objects.filter(caller_id=caller.id, caller_name=caller.name, promoted_from="")
+    return own.values("project", "environment").first() or {}
 
 
 def visible_runs(caller: Caller) -> QuerySet[ImportRun]:

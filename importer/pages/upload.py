@@ -14,7 +14,7 @@ from groups.console import FormPage
 from groups.permissions import Permission
 from groups.roles.subjects import name_of_permission
 from importer.isolation import run_isolated
-from importer.runs import upload
+from importer.runs import last_target, upload
 from projects.models import Environment, Project
 
 STEPS = ("File", "Check changes", "Result")
@@ -26,7 +26,7 @@ NO_PROJECT = (
 
 
 class UploadForm(forms.Form):
-    """The file and its target. Without a default, users do not choose the wrong target by accident."""
+    """The file and its target, which the next page names beside what would change there."""
 
     file = forms.FileField(
         required=False,
@@ -71,7 +71,11 @@ class UploadPage(FormPage):
     schema_errors: Sequence[Problem] = ()
 
     def get_initial(self) -> dict[str, Any]:
-        return {name: self.request.GET.get(name) for name in ("project", "environment")}
+        """Where the address says, or where the caller imported last."""
+        named = {
+            name: self.request.GET[name] for name in ("project", "environment") if name in self.request.GET
+        }
+        return named or dict(last_target(self.caller))
 
     def get_form_kwargs(self) -> dict[str, Any]:
         return super().get_form_kwargs() | {

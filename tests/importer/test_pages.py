@@ -205,6 +205,18 @@ def test_only_targets_that_one_may_change_are_offered(browse):
     assert '<option value="shop">' not in browse("viewer").get("/import/").text
 
 
+def test_the_last_target_is_chosen_again_until_the_address_names_another(browse):
+    browser = browse("member")
+    assert browser.get("/import/").text.count("selected>Choose…") == 2
+    preview(browser, export("a"))
+    page = browser.get("/import/").text
+    assert '<option value="shop" selected>' in page
+    assert '<option value="production" selected>' in page
+    elsewhere = browser.get("/import/", {"project": "shop", "environment": "development"}).text
+    assert '<option value="development" selected>' in elsewhere
+    assert browse("admin").get("/import/").text.count("selected>Choose…") == 2
+
+
 def test_another_persons_file_stays_unseen(browse):
     address, _ = preview(browse("member"), export("a"))
     assert browse("admin").get(address).status_code == 404
