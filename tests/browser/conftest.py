@@ -45,10 +45,11 @@ AXE_RULES = {
     "resultTypes": ["violations"],
     "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
 }
-# What is behind a modal dialog is inert, and an open menu may cover a part of what it lies on: axe would call that small.
+# What is behind a modal dialog is inert, and an open menu or a message may cover a part of what it lies on: axe would call
+# that small. What a message covers can be scrolled out from below it (test_messages.py).
 RUN_AXE = """async (rules) => {
   const {violations, url} = await axe.run(document.querySelector("dialog:modal") ?? document, rules);
-  const isCovered = (node) => document.querySelector("details.more[open]") && node.failureSummary.includes("partially obscured");
+  const isCovered = (node) => document.querySelector("details.more[open], .toast") && node.failureSummary.includes("partially obscured");
   for (const violation of violations) violation.nodes = violation.nodes.filter((node) => !isCovered(node));
   return {violations: violations.filter(({nodes}) => nodes.length), url};
 }"""

@@ -1,7 +1,7 @@
 """Browser tests of what the strategy form says and where the focus goes; journeys: narrowing a rollout, and variants."""
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from projects.models import FlagEnvironment, Strategy
 from tests.browser.journeys import Clicks
@@ -20,19 +20,22 @@ def address() -> str:
     return f"{FLAG}strategies/edit?environmentId=production&strategyId={strategies()[0].pk}"
 
 
+def narrow_to_berlin(page: Page, clicks: Clicks) -> None:
+    clicks.on(page.get_by_role("button", name="Add condition"))
+    expect(page.get_by_label("Context field of condition 1")).to_be_focused()
+    expect(page.locator("#sentence")).to_contain_text("where … (choose a field).")
+    page.keyboard.type("city")
+    page.keyboard.press("Tab")
+    page.get_by_label("Values of condition 1").press_sequentially("Berlin,")
+
+
 def test_half_of_one_city_and_the_present_rule_for_everybody_else_in_five_clicks(visit):
     page = visit("admin", FLAG)
     clicks = Clicks(page)
 
     clicks.on(page.get_by_role("link", name="Edit strategy 1 in production"))
     page.get_by_label("Rollout percentage").fill("50")
-    clicks.on(page.get_by_role("button", name="Add condition"))
-    field = page.get_by_label("Context field of condition 1")
-    expect(field).to_be_focused()
-    expect(page.locator("#sentence")).to_contain_text("where … (choose a field).")
-    page.keyboard.type("city")
-    page.keyboard.press("Tab")
-    page.get_by_label("Values of condition 1").press_sequentially("Berlin,")
+    narrow_to_berlin(page, clicks)
     keep = page.get_by_role("checkbox", name="Keep the present rule for everybody else")
     clicks.on(keep)
     expect(page.locator("#preview")).to_contain_text("Added strategy")
@@ -44,6 +47,23 @@ def test_half_of_one_city_and_the_present_rule_for_everybody_else_in_five_clicks
     assert (some.parameters["rollout"], some.constraints[0]["values"]) == ("50", ["Berlin"])
     assert (others.parameters["rollout"], others.constraints) == ("10", [])
     assert clicks.count == 5
+
+
+def test_what_is_pressed_is_not_replaced_before_it_is_released(visit):
+    page = visit("admin", address())
+    narrow_to_berlin(page, Clicks(page))
+    keep = page.get_by_role("checkbox", name="Keep the present rule for everybody else")
+    keep.hover()
+    page.get_by_label("Rollout percentage").fill("50")  # asked for 400 ms later, or once the field is left
+    page.evaluate(
+        "answered = new Promise((resolve) => addEventListener('htmx:afterOnLoad', () => resolve(), {once: true})), 0"
+    )
+    page.mouse.down()
+    page.evaluate("answered")
+    page.mouse.up()
+    expect(keep).to_be_checked()
+    expect(page.locator("#preview")).to_contain_text("Added strategy")
+    expect(page.locator("#preview")).to_contain_text("50 %")
 
 
 def test_four_variants_with_payloads_get_the_shares_that_were_typed_in_seven_clicks(visit):

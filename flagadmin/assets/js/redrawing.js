@@ -9,6 +9,20 @@ document.addEventListener("htmx:confirm", (event) => {
   if (elt.matches("#editor") && find("#body .htmx-request", elt)) event.preventDefault();
 });
 
+// What the pointer is pressed on stays until it is released, for a click on what was replaced between would be lost. The
+// form is then asked about once more.
+let pressed;
+document.addEventListener("pointerdown", ({ target }) => (pressed = target), true);
+for (const type of ["pointerup", "pointercancel"]) document.addEventListener(type, () => setTimeout(() => (pressed = undefined)), true);
+
+document.addEventListener("htmx:beforeSwap", ({ detail }) => {
+  const form = detail.requestConfig.elt;
+  if (!pressed || !form.matches("#editor") || !detail.target.contains(pressed)) return;
+  detail.shouldSwap = false;
+  const askAgain = () => setTimeout(() => form.dispatchEvent(new Event("change")));
+  for (const type of ["pointerup", "pointercancel"]) addEventListener(type, askAgain, { once: true });
+});
+
 // A refusal does not replace the part of the page, mostly a form, that it has no replacement for.
 document.addEventListener("htmx:beforeSwap", (event) => {
   const { xhr, requestConfig, selectOverride } = event.detail;
