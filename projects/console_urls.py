@@ -26,7 +26,13 @@ from projects.flags import pages as flags
 from projects.installation import pages as installation
 from projects.members import grant_page, invite_page, role_page
 from projects.members import pages as members
-from projects.projects import all_flags_page, default_strategy_page, detail_page, settings_pages
+from projects.projects import (
+    all_flags_page,
+    approval_pages,
+    default_strategy_page,
+    detail_page,
+    settings_pages,
+)
 from projects.projects import pages as projects
 from projects.reverts import pages as reverts
 from projects.segments import edit_page as segment_edit
@@ -57,6 +63,7 @@ urlpatterns = [
     path(f"{PROJECT}environments", settings_pages.Environments.as_view(), name="project-environments"),
     path(f"{PROJECT}environments/", compare_pages.ComparePage.as_view(), name="environments-compare"),
     drafting_path(f"{PROJECT}environments/<str:environment>/strategy", default_strategy_page.DefaultStrategyPage, name="default-strategy"),
+    path(f"{PROJECT}environments/<str:environment>/approvals", approval_pages.ApprovalsPage.as_view(), name="environment-approvals"),
     path(f"{PROJECT}archive", settings_pages.Archive.as_view(), name="project-archive"),
     path(f"{PROJECT}revive", settings_pages.Revive.as_view(), name="project-revive"),
     path(f"{PROJECT}delete/", deletion.DeleteProjectPage.as_view(), name="project-delete"),

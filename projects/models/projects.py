@@ -113,6 +113,9 @@ class ProjectEnvironment(models.Model):
     """An environment enabled in a project, with the default strategy for flags that have none there.
 
     ``required_approvals``: a change of what it answers needs a change request with so many approvals. None: no request.
+    ``approval_rules``: how many approvals it needs instead, by what it does (`projects/approval_rules.py`).
+    ``approver_groups``: ids of the groups whose members may approve; [] for everybody with the permission. The id of a
+    deleted group stays, so that a deletion lets nobody else approve.
     """
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="environment_links")
@@ -122,6 +125,8 @@ class ProjectEnvironment(models.Model):
         default=False, db_default=False, help_text="Whether changes in it need a comment."
     )
     required_approvals = models.PositiveSmallIntegerField(null=True, blank=True)
+    approval_rules = models.JSONField(default=list, db_default=[], blank=True)
+    approver_groups = models.JSONField(default=list, db_default=[], blank=True)
 
     class Meta:
         constraints = [

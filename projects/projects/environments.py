@@ -3,28 +3,29 @@
 A flag that is turned on without a strategy gets a copy of the default strategy.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
-from flagadmin.core.errors import Conflict, NotFound, ValidationError, choices
+from flagadmin.core.errors import Conflict, NotFound, Problem, ValidationError, check_problems, choices
 from flagadmin.core.unreadable_values import check_values
 from groups.access import Caller
+from groups.models import Group
 from groups.permissions import Permission
 from playground.engine.definitions import StrategyDefinition
 from projects.access import access_environment, access_project_for_update, check_environment
 from projects.limits import Limits
 from projects.models import FlagEnvironment, Project, ProjectEnvironment
 from projects.project_scope import first_permission_of, hold_segments, name_is_free
+from projects.projects.approval_rules import MAX_APPROVALS, Rule, rule_document, rules_problems
 from projects.strategies.known_names import load_known_names
 from projects.strategies.rules import StrategyDefaults, strategy_document, strategy_problems
 
 Document = dict[str, Any]
 SETTINGS_PERMISSIONS = (Permission.UPDATE_PROJECT, Permission.PROJECT_SETTINGS_WRITE)
-MAX_APPROVALS = 10
 POLICY_PERMISSIONS = (Permission.UPDATE_PROJECT, Permission.PROJECT_CHANGE_REQUEST_WRITE)
 DEFAULT_STRATEGY_PERMISSIONS = (Permission.UPDATE_PROJECT, Permission.PROJECT_DEFAULT_STRATEGY_WRITE)
 
@@ -114,33 +115,62 @@ def require_comment(project_id: str, name: str, required: bool, *, caller: Calle
 
 
 @transactional
-def set_policy(project_id: str, environment: str, approvals: int | None, *, caller: Caller) -> None:
+def set_policy(
+    project_id: str,
+    environment: str,
+    approvals: int | None,
+    *,
+    rules: Sequence[Rule] | None = None,
+    groups: Collection[int] | None = None,
+    expected: Expected = None,
+    caller: Caller,
+) -> None:
     """Sets how many approvals a change of what the environment answers needs. None: no change request.
 
-    Raises NotFound, NoAccess, ValidationError.
+    ``rules``: by what the change does, before that number. ``groups``: ids of those whose members may approve, [] for
+    everybody with the permission. None leaves them. Raises NotFound, NoAccess, EditConflict, ValidationError.
     """
     project = access_project_for_update(caller, project_id, None)
     caller.check_any(POLICY_PERMISSIONS, project=project_id)
     link = access_link_for_update(project, environment)
+    before = policy_document(link)
+    check_expected(expected, before)
+    problems = [*rules_problems(rules or (), "approvalRules"), *_group_problems(groups or (), link)]
     if approvals is not None and not 0 <= approvals <= MAX_APPROVALS:
-        raise ValidationError.at("requiredApprovals", f"must be 0 to {MAX_APPROVALS}, not {approvals}")
-    before = link.required_approvals
-    if before == approvals:
-        return
+        problems.append(Problem("requiredApprovals", f"must be 0 to {MAX_APPROVALS}, not {approvals}"))
+    check_problems(problems)
     link.required_approvals = approvals
-    link.save(update_fields=["required_approvals"])
+    if rules is not None:
+        link.approval_rules = [rule_document(rule) for rule in rules]
+    if groups is not None:
+        link.approver_groups = sorted(set(groups))
+    if (after := policy_document(link)) == before:
+        return
+    link.save(update_fields=["required_approvals", "approval_rules", "approver_groups"])
     event = Event(
         type=EventType.CHANGE_REQUESTS_CONFIGURED,
         project=project_id,
         environment=environment,
-        before=_policy(before),
-        after=_policy(approvals),
+        before=before,
+        after=after,
     )
     record(event, actor=caller)
 
 
-def _policy(approvals: int | None) -> dict[str, Any]:
-    return {"changeRequestsEnabled": approvals is not None, "requiredApprovals": approvals}
+def policy_document(link: ProjectEnvironment) -> Document:
+    return {
+        "changeRequestsEnabled": link.required_approvals is not None,
+        "requiredApprovals": link.required_approvals,
+        "approvalRules": link.approval_rules,
+        "approverGroups": link.approver_groups,
+    }
+
+
+def _group_problems(groups: Collection[int], link: ProjectEnvironment) -> Iterator[Problem]:
+    known = {*Group.objects.filter(pk__in=groups).values_list("pk", flat=True), *link.approver_groups}
+    for index, group in enumerate(groups):
+        if group not in known:
+            yield Problem(f"approverGroups[{index}]", f"group {group} does not exist")
 
 
 def access_link_for_update(project: Project, name: str) -> ProjectEnvironment:

@@ -19,8 +19,8 @@ from projects.console import ActionPage, api_path, project_crumbs, project_url
 from projects.history.queries import readable_events
 from projects.models import Flag, Project, ProjectEnvironment, Segment
 from projects.projects.actions import archive_project, check_may_update, revive_project, update_project
+from projects.projects.approval_rules import MAX_APPROVALS
 from projects.projects.environments import (
-    MAX_APPROVALS,
     add_environment,
     remove_environment,
     require_comment,
@@ -177,7 +177,7 @@ def environment_rows(project: Project) -> list[dict[str, Any]]:
     """All environments with their settings in the project and a description of their default strategy."""
     segments = dict(Segment.objects.values_list("id", "name"))
     links = ProjectEnvironment.objects.filter(project=project).exclude(required_approvals=None)
-    policies = {link.environment_id: str(link.required_approvals) for link in links}
+    policies = {link.environment_id: link for link in links}
     defaults = StrategyDefaults(flag="", stickiness=project.default_stickiness)
     return [
         row
@@ -186,7 +186,8 @@ def environment_rows(project: Project) -> list[dict[str, Any]]:
                 default_strategy_document(row["defaultStrategy"], defaults), segments=segments
             ),
             "expected": fingerprint(row["defaultStrategy"]),
-            "policy": policies.get(row["name"], ""),
+            "policy": str(link.required_approvals) if (link := policies.get(row["name"])) else "",
+            "rules": len(link.approval_rules) if link else 0,
         }
         for row in project_environment_summaries(project)
     ]

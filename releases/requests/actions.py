@@ -15,7 +15,15 @@ from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record, transaction_moment
 from flagadmin.core.change_checks.comments import commenting
 from flagadmin.core.db.transactions import transactional
-from flagadmin.core.errors import AppError, Conflict, InvalidOperation, NoAccess, NotFound, ValidationError
+from flagadmin.core.errors import (
+    AppError,
+    Conflict,
+    InvalidOperation,
+    NoAccess,
+    NotFound,
+    ValidationError,
+    counted,
+)
 from flagadmin.core.http.timestamps import iso
 from groups.access import EVERYTHING, Caller
 from groups.models import User
@@ -26,6 +34,7 @@ from releases.applying import applying
 from releases.changes import KINDS, find_kind
 from releases.derive import ProposedChange
 from releases.models import Change, ChangeRequest, Comment, Review
+from releases.requests.approvals import check_may_approve, count_needed, may_approve
 from releases.requests.conflicts import find_conflict, sentence_of, target_of
 from releases.requests.documents import request_document
 from releases.requests.drift import find_moved
@@ -35,7 +44,7 @@ State = ChangeRequest.State
 OPEN = frozenset({State.DRAFT, State.IN_REVIEW, State.APPROVED})
 MAX_CHANGES = 250
 MAX_REVIEWERS = 10
-APPROVE, APPLY = Permission.APPROVE_CHANGE_REQUEST, Permission.APPLY_CHANGE_REQUEST
+APPLY = Permission.APPLY_CHANGE_REQUEST
 
 
 @transactional
@@ -135,9 +144,7 @@ def set_reviewers(project_id: str, request_id: int, ids: Iterable[int], *, calle
 def available_reviewers(project_id: str, environment: str) -> list[User]:
     """The people who may approve changes of the environment, by name."""
     people = User.objects.people().filter(is_active=True).order_by("username")
-    return [
-        user for user in people if Caller(user=user).can(APPROVE, project=project_id, environment=environment)
-    ]
+    return [user for user in people if may_approve(project_id, environment, Caller(user=user))]
 
 
 @transactional
@@ -194,7 +201,7 @@ def _send(request: ChangeRequest, caller: Caller) -> None:
 
 def _begin_review(request: ChangeRequest, caller: Caller) -> None:
     """It is approved at once where nobody needs to approve it."""
-    request.required_approvals = _required_approvals(request)
+    request.required_approvals = count_needed(request, request.impact)
     _enter(request, State.IN_REVIEW, EventType.CHANGE_REQUEST_SENT_TO_REVIEW, caller)
     if request.required_approvals == 0:
         _enter(request, State.APPROVED, EventType.CHANGE_REQUEST_APPROVED, caller)
@@ -205,7 +212,7 @@ def _measure(request: ChangeRequest) -> dict[str, Any] | None:
 
 
 def _approve(request: ChangeRequest, caller: Caller) -> None:
-    _check(request, caller, APPROVE)
+    check_may_approve(request.project_id, request.environment_id, caller)
     _check_state(request, "approve", State.IN_REVIEW)
     if _is_author(request, caller) and not caller.is_admin:
         raise InvalidOperation("You cannot approve your own change request.")
@@ -216,17 +223,17 @@ def _approve(request: ChangeRequest, caller: Caller) -> None:
     impact = _measure(request)
     if request.reviews.exists():
         _note_moved(request, impact)
-    request.impact = impact
+    request.impact, request.required_approvals = impact, count_needed(request, impact)
     _review(request, caller, approved=True)
     _record(EventType.CHANGE_REQUEST_APPROVAL_ADDED, request, caller)
-    request.save(update_fields=["impact", "moved"])
+    request.save(update_fields=["impact", "moved", "required_approvals"])
     if request.reviews.filter(approved=True).count() >= request.required_approvals:
         request.moved = None
         _enter(request, State.APPROVED, EventType.CHANGE_REQUEST_APPROVED, caller)
 
 
 def _reject(request: ChangeRequest, caller: Caller) -> None:
-    _check(request, caller, APPROVE)
+    check_may_approve(request.project_id, request.environment_id, caller)
     _check_state(request, "reject", State.IN_REVIEW, State.APPROVED)
     _review(request, caller, approved=False)
     _enter(request, State.REJECTED, EventType.CHANGE_REQUEST_REJECTED, caller)
@@ -247,26 +254,43 @@ def _cancel(request: ChangeRequest, caller: Caller) -> None:
 
 
 def _apply(request: ChangeRequest, caller: Caller) -> Conflict | None:
-    _check(request, caller, APPLY)
+    if not may_apply(request, caller):
+        _check(request, caller, APPLY)
     _check_state(request, "apply", State.APPROVED)
     check_conflicts(request)
     if refusal := withdraw_if_moved(request, caller):
         return refusal
-    make_changes(request, caller)
+    everything = caller.can(APPLY, project=request.project_id, environment=request.environment_id)
+    make_changes(request, caller, with_own_rights=not everything)
     _enter(request, State.APPLIED, EventType.CHANGE_REQUEST_APPLIED, caller)
     return None
 
 
 def withdraw_if_moved(request: ChangeRequest, caller: Caller) -> Conflict | None:
-    """Withdraws the approvals of a request that no longer changes what was approved. Returns why, else None."""
+    """Withdraws the approvals of a request that no longer changes what was approved, or asks for more of them.
+
+    Returns why, else None.
+    """
     impact = _measure(request)
     if not (reasons := _note_moved(request, impact)):
-        return None
+        return _ask_for_more(request, impact, caller)
     request.impact = impact
     _begin_review(request, caller)
     return Conflict(
         f"Change request {request.pk} was not applied, and its approvals are withdrawn, because it no longer changes "
         f"what was approved. {' '.join(reasons)}"
+    )
+
+
+def _ask_for_more(request: ChangeRequest, impact: dict[str, Any] | None, caller: Caller) -> Conflict | None:
+    """Has a request reviewed further that another rule holds for now. Returns why, else None."""
+    given, needed = request.reviews.filter(approved=True).count(), count_needed(request, impact)
+    if given >= needed:
+        return None
+    request.impact = impact
+    _begin_review(request, caller)
+    return Conflict(
+        f"Change request {request.pk} was not applied: it needs {counted(needed, 'approval')} now and has {given}."
     )
 
 
@@ -289,25 +313,26 @@ def _note_moved(request: ChangeRequest, impact: dict[str, Any] | None) -> list[s
 
 def possible_states(request: ChangeRequest, caller: Caller) -> list[State]:
     """The states into which the caller may take the request now."""
-    where = {"project": request.project_id, "environment": request.environment_id}
+    reviewer = may_approve(request.project_id, request.environment_id, caller)
     mine, admin = _is_author(request, caller), caller.is_admin
     approved = request.reviews.filter(author=caller.user, author_name=caller.name, approved=True).exists()
     possible = {
         State.IN_REVIEW: request.state == State.DRAFT and mine,
         State.APPROVED: request.state == State.IN_REVIEW
-        and caller.can(APPROVE, **where)
+        and reviewer
         and (admin or not mine)
         and not approved,
-        State.APPLIED: request.state == State.APPROVED and caller.can(APPLY, **where),
-        State.REJECTED: request.state in (State.IN_REVIEW, State.APPROVED) and caller.can(APPROVE, **where),
+        State.APPLIED: request.state == State.APPROVED and may_apply(request, caller),
+        State.REJECTED: request.state in (State.IN_REVIEW, State.APPROVED) and reviewer,
         State.CANCELLED: request.state in (State.IN_REVIEW, State.APPROVED) and (mine or admin),
     }
     return [state for state, is_possible in possible.items() if is_possible]
 
 
-def needed_approvals(request: ChangeRequest) -> int:
-    """How many approvals it needs: before it is sent, as many as the environment asks for now."""
-    return _required_approvals(request) if request.state == State.DRAFT else request.required_approvals
+def may_apply(request: ChangeRequest, caller: Caller) -> bool:
+    """With the permission, or the author alone if nobody needs to approve it: with their own permissions then."""
+    alone = request.required_approvals == 0 and _is_author(request, caller)
+    return alone or caller.can(APPLY, project=request.project_id, environment=request.environment_id)
 
 
 def may_edit(request: ChangeRequest, caller: Caller) -> bool:
@@ -322,15 +347,20 @@ def check_conflicts(request: ChangeRequest) -> None:
             raise Conflict(f"Change {number} ({sentence_of(request, change)}): {conflict}")
 
 
-def make_changes(request: ChangeRequest, caller: Caller) -> None:
-    """Makes all changes, or none, whatever the caller may do otherwise. Raises Conflict with the change named."""
-    everything = Caller(user=caller.user, token=caller.token, rights=EVERYTHING)
+def make_changes(request: ChangeRequest, caller: Caller, *, with_own_rights: bool = False) -> None:
+    """Makes all changes, or none, whatever the caller may do otherwise, or only what they may.
+
+    Raises Conflict with the change named, and NoAccess.
+    """
+    maker = caller if with_own_rights else Caller(user=caller.user, token=caller.token, rights=EVERYTHING)
     with applying(request.project_id, request.environment_id):
-        access_project_for_update(everything, request.project_id, None)
+        access_project_for_update(maker, request.project_id, None)
         for number, change in enumerate(request.changes.all(), 1):
             sentence = sentence_of(request, change)
             try:
-                KINDS[change.action].apply(target_of(request, change), change.payload, everything)
+                KINDS[change.action].apply(target_of(request, change), change.payload, maker)
+            except NoAccess:
+                raise
             except AppError as error:
                 raise Conflict(
                     f"Change {number} ({sentence}): {error.message}", details=error.details
@@ -408,11 +438,6 @@ def _check_takes_requests(project_id: str, environment: str) -> None:
         raise NotFound(f"Project {project_id} has no environment {environment}.")
     if link.required_approvals is None:
         raise InvalidOperation(f"Change requests are off for {environment} in project {project_id}.")
-
-
-def _required_approvals(request: ChangeRequest) -> int:
-    links = ProjectEnvironment.objects.filter(project=request.project_id, environment=request.environment_id)
-    return links.values_list("required_approvals", flat=True).first() or 0
 
 
 def _draft_for_update(project_id: str, environment: str, caller: Caller) -> ChangeRequest:

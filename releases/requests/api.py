@@ -16,6 +16,7 @@ from projects.viewsets import InProjectViewSet
 from releases.derive import ProposedChange
 from releases.models import ChangeRequest
 from releases.requests import actions
+from releases.requests.approvals import may_approve
 from releases.requests.documents import request_document
 from releases.requests.queries import MAX_LISTED, OPEN_TO_ALL, by, count_states, requests_of
 from releases.requests.serializers import (
@@ -78,11 +79,22 @@ class EnvironmentChangeRequestViewSet(InProjectViewSet):
     @extend_schema(operation_id="updateProjectChangeRequestConfig", request=PolicyBody, responses={204: None})
     @action(detail=False, methods=["put"], url_path="config")
     def configure(self, request: ApiRequest, project_id: str, environment: str) -> Response:
-        """Say whether changes of the environment need a change request, and how many approvals."""
+        """Say whether changes of the environment need a change request, and how many approvals.
+
+        `approvalRules` ask for another number by what a request does: the first rule that holds counts. Only members of
+        `approverGroups` may approve. Left out, both stay.
+        """
         policy = self.validated(PolicyBody)
         given = policy["requiredApprovals"]
         approvals = (1 if given is None else given) if policy["changeRequestsEnabled"] else None
-        set_policy(project_id, environment, approvals, caller=self.caller)
+        set_policy(
+            project_id,
+            environment,
+            approvals,
+            rules=policy["approvalRules"],
+            groups=policy["approverGroups"],
+            caller=self.caller,
+        )
         return Response(status=204)
 
 
@@ -133,15 +145,14 @@ class ChangeRequestViewSet(InProjectViewSet):
     @action(detail=False)
     def actionable(self, request: ApiRequest, project_id: str) -> Response:
         """Count the change requests that wait for you: to be approved, or to be applied."""
-        requests = requests_of(project_id, self.caller).filter(state__in=OPEN_TO_ALL)
-        mine = set(requests.filter(by(self.caller)).order_by().values_list("pk", flat=True))
-        rows = requests.order_by().values_list("pk", "state", "environment_id")
-        needed = {State.IN_REVIEW: actions.APPROVE, State.APPROVED: actions.APPLY}
-        total = sum(
-            self.caller.can(needed[State(state)], project=project_id, environment=environment)
-            and (state == State.APPROVED or self.caller.is_admin or pk not in mine)
-            for pk, state, environment in rows
-        )
+        requests = requests_of(project_id, self.caller).prefetch_related(None).order_by()
+        places = set(requests.filter(state=State.IN_REVIEW).values_list("environment_id", flat=True))
+        mine_to_review = [place for place in places if may_approve(project_id, place, self.caller)]
+        in_review = requests.filter(state=State.IN_REVIEW, environment__in=mine_to_review)
+        if not self.caller.is_admin:
+            in_review = in_review.exclude(by(self.caller))
+        approved = requests.filter(state=State.APPROVED)
+        total = in_review.count() + sum(actions.may_apply(found, self.caller) for found in approved)
         return Response({"total": total})
 
     @extend_schema(operation_id="getChangeRequestCount", responses={200: CountRecord})
@@ -162,6 +173,8 @@ class ChangeRequestViewSet(InProjectViewSet):
                     "type": link.environment.type,
                     "changeRequestEnabled": link.required_approvals is not None,
                     "requiredApprovals": link.required_approvals,
+                    "approvalRules": link.approval_rules,
+                    "approverGroups": link.approver_groups,
                 }
                 for link in links.order_by("environment__sort_order", "environment_id")
             ]

@@ -1,6 +1,6 @@
 """Measures who gets something else once a change request is applied. It only reads."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -82,7 +82,8 @@ def predict_request(request: ChangeRequest) -> tuple[Definitions, Definitions]:
     """The flags that it changes and those near them, as stored and as it would leave them. Raises ValidationError."""
     changes = list(request.changes.all())
     segments = set(_segments(changes))
-    names = _with_near(_flags_of(request, changes))
+    parents = {change.payload["feature"] for change in changes if change.action == "addDependency"}
+    names = _with_near(list_touched_flags(request) | parents)
     stored = read_definitions([request.project_id], request.environment_id, flags=names, segments=segments)
     state = Predicted(project_environment(request.project_id, request.environment_id), stored)
     for number, change in enumerate(changes, 1):
@@ -101,16 +102,15 @@ def _segments(changes: Iterable[Change]) -> Iterator[int]:
             yield from change.payload.get("segments") or ()
 
 
-def _flags_of(request: ChangeRequest, changes: Sequence[Change]) -> set[str]:
-    """The flags that it changes, those of the project that use a segment it changes, and parents to be."""
+def list_touched_flags(request: ChangeRequest) -> set[str]:
+    """The flags that it changes, and those of the project that use a segment it changes."""
+    changes = list(request.changes.all())
     segments = [change.payload["id"] for change in changes if KINDS[change.action].of_segment]
     using = Strategy.objects.filter(
         segments__in=segments, environment=request.environment_id, flag__project=request.project_id
     )
-    parents = (change.payload["feature"] for change in changes if change.action == "addDependency")
-    return {change.feature for change in changes if change.feature}.union(
-        parents, using.values_list("flag__name", flat=True)
-    )
+    named = {change.feature for change in changes if change.feature}
+    return named.union(using.values_list("flag__name", flat=True))
 
 
 def _with_near(names: Iterable[str]) -> set[str]:

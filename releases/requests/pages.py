@@ -16,10 +16,12 @@ from playground.pages.lines import explain_in
 from projects.access import access_project
 from projects.console import ActionPage, api_path, project_crumbs, project_url
 from projects.models import Segment
+from projects.projects.environments import POLICY_PERMISSIONS
 from projects.projects.head import project_head
 from projects.strategies.sentences import strategy_summary
 from releases.models import Change, ChangeRequest
 from releases.requests import actions
+from releases.requests.approvals import approver_group_names, judge
 from releases.requests.conflicts import find_conflict, sentence_of
 from releases.requests.impact import measure_request
 from releases.requests.impact_view import FlagImpact, RequestImpact
@@ -114,10 +116,17 @@ class RequestPage(ConsolePage):
         reviews = list(request.reviews.all())
         views = [_change_view(request, change, segments, is_open=is_open) for change in changes]
         found = self.impact(request) if is_open and changes else {}
+        impact = found.get("impact")
+        verdicts = judge(request, impact.document if impact else None) if is_open else []
         return super().get_context_data(
             change_request=request,
             change_count=len(views),
-            needed=actions.needed_approvals(request),
+            needed=next((v.approvals for v in verdicts if v.holds), request.required_approvals),
+            verdicts=verdicts,
+            approver_groups=approver_group_names(project_id, request.environment_id),
+            may_configure=any(
+                self.caller.can(permission, project=project_id) for permission in POLICY_PERMISSIONS
+            ),
             conflicts=sum(bool(view.conflict) for view in views),
             reviews=reviews,
             approvals=sum(review.approved for review in reviews),
@@ -128,7 +137,7 @@ class RequestPage(ConsolePage):
             may_edit=actions.may_edit(request, self.caller),
             is_open=is_open,
             stations=_stations(request),
-            groups=_groups(views, found.get("impact")),
+            groups=_groups(views, impact),
             **found,
             **kwargs,
         )

@@ -3,6 +3,7 @@
 from rest_framework import serializers
 
 from flagadmin.core.http.fields import Body, ListOf
+from projects.projects.approval_rules import CONDITIONS, MAX_RULES
 from releases.changes import KINDS
 from releases.models import ChangeRequest
 
@@ -19,10 +20,31 @@ class ChangeBody(Body):
     )
 
 
+class RuleBody(Body):
+    condition = serializers.CharField(max_length=40, help_text=f"One of {', '.join(CONDITIONS)}.")
+    percent = serializers.FloatField(required=False, help_text="Of `changesUsers`: more than so many.")
+    tag = serializers.CharField(max_length=255, required=False, help_text="Of `touchesTag`, as type:value.")
+    requiredApprovals = serializers.IntegerField(help_text="0 to 10.")
+
+
 class PolicyBody(Body):
     changeRequestsEnabled = serializers.BooleanField()
     requiredApprovals = serializers.IntegerField(
         required=False, allow_null=True, default=None, help_text="0 to 10. Default 1."
+    )
+    approvalRules = ListOf(
+        child=RuleBody(),
+        required=False,
+        allow_null=True,
+        default=None,
+        help_text=f"At most {MAX_RULES}. The first that holds counts; without any, `requiredApprovals`.",
+    )
+    approverGroups = ListOf(
+        child=serializers.IntegerField(min_value=1, max_value=2**63 - 1),
+        required=False,
+        allow_null=True,
+        default=None,
+        help_text="Ids of the groups whose members may approve. []: everybody with the permission.",
     )
 
 
@@ -31,6 +53,8 @@ class PolicyRecord(serializers.Serializer):
     type = serializers.CharField()
     changeRequestEnabled = serializers.BooleanField()
     requiredApprovals = serializers.IntegerField(allow_null=True)
+    approvalRules = RuleBody(many=True)
+    approverGroups = serializers.ListField(child=serializers.IntegerField())
 
 
 class NewStateBody(Body):

@@ -76,6 +76,7 @@ PAGES = [
     "/projects/checkout/environments/",
     "/projects/checkout/environments/?show=all&from=production&to=development",
     "/projects/checkout/change-requests/",
+    "/projects/checkout/environments/production/approvals",
     "/projects/checkout/applications/",
     "/projects/checkout/connect/",
     "/projects/checkout/connect/?language=react&flag=gift-cards",

@@ -115,6 +115,24 @@ class DefaultStrategy(Row):
         return self.row.default_strategy["title"]
 
 
+class Approvals(Row):
+    who, field = "owner", "value_1"
+    given = {"condition_1": "changesUsers", "needs_1": "2", "approvals": "1"}
+    told = "admin changed who must approve changes of production in project shop"
+    url = "/projects/shop/environments/production/approvals"
+
+    def make(self):
+        self.says = "Stored now: Rule 1: percent, or tag as type:value: 10."
+        rules = [{"condition": "changesUsers", "percent": 5.0, "requiredApprovals": 2}]
+        links = ProjectEnvironment.objects.filter(project="shop", environment="production")
+        links.update(required_approvals=1, approval_rules=rules)
+        return links.get()
+
+    def stored(self):
+        self.row.refresh_from_db()
+        return f"{self.row.approval_rules[0]['percent']:g}"
+
+
 class OfRole(Row):
     given = {"permissions": ["UPDATE_FEATURE", "UPDATE_FEATURE_ENVIRONMENT development"]}
     told = "admin changed role 10"
@@ -215,6 +233,17 @@ class OfSavedContext(Row):
 
 
 FORMS = [
-    *(Strategy, Variants, OfSegment, Settings, DefaultStrategy, OfRole, OfGroup, Account, ServiceAccount),
+    *(
+        Strategy,
+        Variants,
+        OfSegment,
+        Settings,
+        DefaultStrategy,
+        Approvals,
+        OfRole,
+        OfGroup,
+        Account,
+        ServiceAccount,
+    ),
     *(OfContextField, OfStrategyType, OfEnvironment, OfTagType, Metadata, OfLink, OfSavedContext),
 ]

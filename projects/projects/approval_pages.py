@@ -1,0 +1,177 @@
+"""/projects/ID/environments/ENVIRONMENT/approvals: how many approvals changes of it need, by what they do."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.db.models import QuerySet
+
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.errors import ValidationError, counted
+from flagadmin.core.lists.pages import curl_for
+from groups.console import Crumbs, EditPage
+from groups.models import Group
+from projects.access import access_project
+from projects.console import api_path, project_crumbs, project_url
+from projects.flags.toggle import project_environment
+from projects.history.queries import readable_events
+from projects.projects.approval_rules import CONDITIONS, MAX_APPROVALS, MAX_RULES, TAKES, Rule
+from projects.projects.environments import POLICY_PERMISSIONS, policy_document, set_policy
+from projects.projects.head import project_head
+
+NUMBERS = range(1, MAX_RULES + 1)
+BLANK = 2
+"""Lines for further rules."""
+APPROVALS = [(n, counted(n, "approval")) for n in range(MAX_APPROVALS + 1)]
+
+
+class ApprovalsForm(forms.Form):
+    """A line for each rule, in order, and blank ones; a line without a condition is no rule."""
+
+    approvals = forms.TypedChoiceField(choices=APPROVALS, coerce=int, label="Everything else")
+    groups = forms.TypedMultipleChoiceField(
+        coerce=int,
+        required=False,
+        label="Who may approve",
+        help_text="Only members of these groups. None: everybody with the permission.",
+        widget=forms.CheckboxSelectMultiple,
+    )
+
+    def __init__(self, *args: Any, groups: Sequence[int], **kwargs: Any) -> None:
+        """``groups``: ids of those that may approve now, of which some may be deleted."""
+        super().__init__(*args, **kwargs)
+        deleted = {group: f"Deleted group {group}" for group in groups}
+        known = deleted | dict(Group.objects.order_by("name").values_list("pk", "name"))
+        self.fields["groups"].choices = list(known.items())  # type: ignore[attr-defined]
+        for number in NUMBERS:
+            conditions = [("", "No rule"), *CONDITIONS.items()]
+            self.fields[f"condition_{number}"] = forms.ChoiceField(
+                choices=conditions, required=False, label=f"Rule {number}: a request that"
+            )
+            self.fields[f"value_{number}"] = forms.CharField(
+                required=False,
+                label=f"Rule {number}: percent, or tag as type:value",
+                widget=forms.TextInput(attrs={"placeholder": "% or type:value"}),
+            )
+            self.fields[f"needs_{number}"] = forms.TypedChoiceField(
+                choices=APPROVALS,
+                coerce=int,
+                required=False,
+                initial=1,
+                empty_value=1,  # type: ignore[arg-type]
+                label=f"Rule {number}: needs",
+            )
+
+    def lines(self) -> list[tuple[int, list[forms.BoundField]]]:
+        """The fields of each rule, and of blank ones."""
+        used = max((number for number in NUMBERS if self[f"condition_{number}"].value()), default=0)
+        return [
+            (number, [self[f"{name}_{number}"] for name in ("condition", "value", "needs")])
+            for number in NUMBERS[: used + BLANK]
+        ]
+
+    def rules(self) -> list[tuple[int, Rule]]:
+        """With the numbers of their lines. Raises ValidationError for a percentage that is no number."""
+        data = self.cleaned_data
+        return [
+            (
+                number,
+                _rule(data[f"condition_{number}"], data[f"value_{number}"], data[f"needs_{number}"], number),
+            )
+            for number in NUMBERS
+            if data.get(f"condition_{number}")
+        ]
+
+
+def _rule(condition: str, value: str, approvals: int, number: int) -> Rule:
+    rule: dict[str, Any] = {"condition": condition, "requiredApprovals": approvals}
+    taken = TAKES.get(condition)
+    if taken == "percent" and value:
+        try:
+            rule[taken] = float(value.replace(",", ".").removesuffix("%"))
+        except ValueError:
+            raise ValidationError.at(f"value_{number}", "must be a number of percent") from None
+    elif taken and value:
+        rule[taken] = value
+    return rule
+
+
+class ApprovalsPage(EditPage):
+    template_name = "projects/approvals.html"
+    form_class = ApprovalsForm
+
+    def get_title(self) -> str:
+        return f"Approvals in {self.kwargs['environment']}"
+
+    def find(self) -> None:
+        project_id = self.kwargs["project_id"]
+        self.project = access_project(self.caller, project_id)
+        self.caller.check_any(POLICY_PERMISSIONS, project=project_id)
+        self.link = project_environment(project_id, self.kwargs["environment"])
+
+    def events(self) -> QuerySet[AuditEvent]:
+        events = readable_events(self.caller).filter(type=EventType.CHANGE_REQUESTS_CONFIGURED)
+        return events.filter(project=self.project.pk, environment=self.link.environment_id)
+
+    def current_document(self) -> dict[str, Any]:
+        return policy_document(self.link)
+
+    def get_initial(self) -> dict[str, Any]:
+        approvals = self.link.required_approvals
+        initial: dict[str, Any] = {"approvals": 1 if approvals is None else approvals}
+        initial["groups"] = self.link.approver_groups
+        for number, rule in enumerate(self.link.approval_rules, 1):
+            taken = rule.get(TAKES.get(rule["condition"], ""), "")
+            initial |= {
+                f"condition_{number}": rule["condition"],
+                f"value_{number}": f"{taken:g}" if isinstance(taken, int | float) else taken,
+                f"needs_{number}": rule["requiredApprovals"],
+            }
+        return initial
+
+    def get_form_kwargs(self) -> dict[str, Any]:
+        return super().get_form_kwargs() | {"groups": self.link.approver_groups}
+
+    def submit(self, form: ApprovalsForm) -> str:
+        numbered = form.rules()
+        self.problem_fields = {
+            f"approvalRules[{index}].{member}": field.format(number)
+            for index, (number, _) in enumerate(numbered)
+            for member, field in _FIELDS.items()
+        }
+        set_policy(
+            self.project.pk,
+            self.link.environment_id,
+            form.cleaned_data["approvals"],
+            rules=[rule for _, rule in numbered],
+            groups=form.cleaned_data["groups"],
+            expected=self.version.expected,
+            caller=self.caller,
+        )
+        messages.success(self.request, f"Changed who must approve changes of {self.link.environment_id}.")
+        return project_url(self.project.pk, "project-settings")
+
+    def crumbs(self) -> Crumbs:
+        return (*project_crumbs(self.project), ("Settings", project_url(self.project.pk, "project-settings")))
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(
+            **project_head(self.project, "project-settings", caller=self.caller),
+            is_off=self.link.required_approvals is None,
+            cancel=project_url(self.project.pk, "project-settings"),
+            **kwargs,
+        )
+
+    def curl(self) -> str:
+        path = f"{api_path(self.project.pk)}/environments/{self.link.environment_id}/change-requests/config"
+        return curl_for(self.request, "PUT", path, policy_document(self.link))
+
+
+_FIELDS = {
+    "condition": "condition_{}",
+    "percent": "value_{}",
+    "tag": "value_{}",
+    "requiredApprovals": "needs_{}",
+}
