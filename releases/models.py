@@ -20,6 +20,7 @@ class ChangeRequest(models.Model):
         DRAFT = "Draft"
         IN_REVIEW = "In review"
         APPROVED = "Approved"
+        SCHEDULED = "Scheduled"
         APPLIED = "Applied"
         CANCELLED = "Cancelled"
         REJECTED = "Rejected"
@@ -92,6 +93,36 @@ class Review(models.Model):
 
     def __str__(self) -> str:
         return f"{self.author_name}: {'approved' if self.approved else 'rejected'}"
+
+
+class Schedule(models.Model):
+    """When a request is applied by itself, and what has become of that.
+
+    ``comment`` is kept in the events of its changes. ``reason`` says why it is suspended, or why applying it failed.
+    """
+
+    class Status(models.TextChoices):
+        PENDING = "pending"
+        SUSPENDED = "suspended"
+        FAILED = "failed"
+        DONE = "done"
+
+    request = models.OneToOneField(ChangeRequest, models.CASCADE, related_name="schedule")
+    at = models.DateTimeField()
+    by = models.ForeignKey(User, models.SET_NULL, null=True, blank=True, related_name="schedules")
+    by_name = models.CharField(max_length=255)
+    comment = models.TextField(blank=True)
+    status = models.CharField(max_length=16, choices=Status.choices, default=Status.PENDING)
+    reason = models.TextField(blank=True)
+
+    class Meta:
+        ordering = ("at", "id")
+        indexes = (
+            models.Index(fields=("at", "id"), condition=models.Q(status="pending"), name="pending_schedules"),
+        )
+
+    def __str__(self) -> str:
+        return f"#{self.request_id} at {self.at:%Y-%m-%d %H:%M} UTC"
 
 
 class Comment(models.Model):

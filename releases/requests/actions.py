@@ -33,7 +33,7 @@ from projects.models import Environment, Project, ProjectEnvironment
 from releases.applying import applying
 from releases.changes import KINDS, find_kind
 from releases.derive import ProposedChange
-from releases.models import Change, ChangeRequest, Comment, Review
+from releases.models import Change, ChangeRequest, Comment, Review, Schedule
 from releases.requests.approvals import check_may_approve, count_needed, may_approve
 from releases.requests.conflicts import find_conflict, sentence_of, target_of
 from releases.requests.documents import request_document
@@ -42,6 +42,7 @@ from releases.requests.impact import try_measure
 
 State = ChangeRequest.State
 OPEN = frozenset({State.DRAFT, State.IN_REVIEW, State.APPROVED})
+SENT = (State.IN_REVIEW, State.APPROVED, State.SCHEDULED)
 MAX_CHANGES = 250
 MAX_REVIEWERS = 10
 APPLY = Permission.APPLY_CHANGE_REQUEST
@@ -57,7 +58,7 @@ def add_changes(
     changes would raise: they are tried in a transaction that is rolled back.
     """
     access_project(caller, project_id)
-    _lock_project(project_id)
+    lock_project(project_id)
     _check_takes_requests(project_id, environment)
     request = _draft_for_update(project_id, environment, caller)
     for index, change in enumerate(changes):
@@ -83,7 +84,7 @@ def edit_change(
     change.payload = _plain(kind.checked(proposed.payload, "payload"))
     change.made_from = _read(change, request)
     change.save()
-    _record(EventType.CHANGE_EDITED, request, caller, before=before, after=change_event_document(change))
+    record_event(EventType.CHANGE_EDITED, request, caller, before=before, after=change_event_document(change))
     _review_again(request, caller)
     try_changes(request)
     return request
@@ -96,13 +97,13 @@ def remove_change(project_id: str, request_id: int, change_id: int, *, caller: C
     change = _find_change(request, change_id)
     before = change_event_document(change)
     change.delete()
-    _record(EventType.CHANGE_DISCARDED, request, caller, before=before)
+    record_event(EventType.CHANGE_DISCARDED, request, caller, before=before)
     if request.changes.exists():
         _review_again(request, caller)
     elif request.state == State.DRAFT:
         _discard(request, caller)
     else:
-        _enter(request, State.CANCELLED, EventType.CHANGE_REQUEST_CANCELLED, caller)
+        enter(request, State.CANCELLED, EventType.CHANGE_REQUEST_CANCELLED, caller)
 
 
 @transactional
@@ -115,7 +116,7 @@ def delete_request(project_id: str, request_id: int, *, caller: Caller) -> None:
 
 
 def _discard(request: ChangeRequest, caller: Caller) -> None:
-    _record(EventType.CHANGE_REQUEST_DISCARDED, request, caller, before=request_document(request))
+    record_event(EventType.CHANGE_REQUEST_DISCARDED, request, caller, before=request_document(request))
     request.delete()
 
 
@@ -151,10 +152,10 @@ def available_reviewers(project_id: str, environment: str) -> list[User]:
 def comment(project_id: str, request_id: int, text: str, *, caller: Caller) -> Comment:
     """Raises NotFound."""
     request = access_request_for_update(project_id, request_id, caller)
-    return _comment(request, text, caller)
+    return add_comment(request, text, caller)
 
 
-def _comment(request: ChangeRequest, text: str, caller: Caller) -> Comment:
+def add_comment(request: ChangeRequest, text: str, caller: Caller) -> Comment:
     return Comment.objects.create(request=request, text=text, author=caller.user, author_name=caller.name)
 
 
@@ -188,13 +189,13 @@ def _set_state(
     if state not in steps:
         raise ValidationError.at("state", f"must be one of {', '.join(steps)}, not {state}")
     if text:
-        _comment(request, text, caller)
+        add_comment(request, text, caller)
     return request, steps[State(state)](request, caller)
 
 
 def _send(request: ChangeRequest, caller: Caller) -> None:
     _check_author(request, caller)
-    _check_state(request, "send", State.DRAFT)
+    check_state(request, "send", State.DRAFT)
     request.impact = _measure(request)
     _begin_review(request, caller)
 
@@ -202,9 +203,9 @@ def _send(request: ChangeRequest, caller: Caller) -> None:
 def _begin_review(request: ChangeRequest, caller: Caller) -> None:
     """It is approved at once where nobody needs to approve it."""
     request.required_approvals = count_needed(request, request.impact)
-    _enter(request, State.IN_REVIEW, EventType.CHANGE_REQUEST_SENT_TO_REVIEW, caller)
+    enter(request, State.IN_REVIEW, EventType.CHANGE_REQUEST_SENT_TO_REVIEW, caller)
     if request.required_approvals == 0:
-        _enter(request, State.APPROVED, EventType.CHANGE_REQUEST_APPROVED, caller)
+        enter(request, State.APPROVED, EventType.CHANGE_REQUEST_APPROVED, caller)
 
 
 def _measure(request: ChangeRequest) -> dict[str, Any] | None:
@@ -213,7 +214,7 @@ def _measure(request: ChangeRequest) -> dict[str, Any] | None:
 
 def _approve(request: ChangeRequest, caller: Caller) -> None:
     check_may_approve(request.project_id, request.environment_id, caller)
-    _check_state(request, "approve", State.IN_REVIEW)
+    check_state(request, "approve", State.IN_REVIEW)
     if _is_author(request, caller) and not caller.is_admin:
         raise InvalidOperation("You cannot approve your own change request.")
     if not caller.is_admin and caller.user is None:
@@ -225,18 +226,22 @@ def _approve(request: ChangeRequest, caller: Caller) -> None:
         _note_moved(request, impact)
     request.impact, request.required_approvals = impact, count_needed(request, impact)
     _review(request, caller, approved=True)
-    _record(EventType.CHANGE_REQUEST_APPROVAL_ADDED, request, caller)
+    record_event(EventType.CHANGE_REQUEST_APPROVAL_ADDED, request, caller)
     request.save(update_fields=["impact", "moved", "required_approvals"])
-    if request.reviews.filter(approved=True).count() >= request.required_approvals:
+    if _count_approvals(request) >= request.required_approvals:
         request.moved = None
-        _enter(request, State.APPROVED, EventType.CHANGE_REQUEST_APPROVED, caller)
+        enter(request, State.APPROVED, EventType.CHANGE_REQUEST_APPROVED, caller)
+
+
+def _count_approvals(request: ChangeRequest) -> int:
+    return request.reviews.filter(approved=True).count()
 
 
 def _reject(request: ChangeRequest, caller: Caller) -> None:
     check_may_approve(request.project_id, request.environment_id, caller)
-    _check_state(request, "reject", State.IN_REVIEW, State.APPROVED)
+    check_state(request, "reject", *SENT)
     _review(request, caller, approved=False)
-    _enter(request, State.REJECTED, EventType.CHANGE_REQUEST_REJECTED, caller)
+    enter(request, State.REJECTED, EventType.CHANGE_REQUEST_REJECTED, caller)
 
 
 def _review(request: ChangeRequest, caller: Caller, *, approved: bool) -> None:
@@ -249,48 +254,63 @@ def _review(request: ChangeRequest, caller: Caller, *, approved: bool) -> None:
 def _cancel(request: ChangeRequest, caller: Caller) -> None:
     if not caller.is_admin:
         _check_author(request, caller)
-    _check_state(request, "cancel", *OPEN)
-    _enter(request, State.CANCELLED, EventType.CHANGE_REQUEST_CANCELLED, caller)
+    check_state(request, "cancel", *OPEN, State.SCHEDULED)
+    enter(request, State.CANCELLED, EventType.CHANGE_REQUEST_CANCELLED, caller)
 
 
 def _apply(request: ChangeRequest, caller: Caller) -> Conflict | None:
-    if not may_apply(request, caller):
-        _check(request, caller, APPLY)
-    _check_state(request, "apply", State.APPROVED)
+    check_may_apply(request, caller)
+    check_state(request, "apply", State.APPROVED, State.SCHEDULED)
     check_conflicts(request)
     if refusal := withdraw_if_moved(request, caller):
         return refusal
-    everything = caller.can(APPLY, project=request.project_id, environment=request.environment_id)
-    make_changes(request, caller, with_own_rights=not everything)
-    _enter(request, State.APPLIED, EventType.CHANGE_REQUEST_APPLIED, caller)
+    make_changes_as(caller, request)
+    enter(request, State.APPLIED, EventType.CHANGE_REQUEST_APPLIED, caller)
     return None
 
 
-def withdraw_if_moved(request: ChangeRequest, caller: Caller) -> Conflict | None:
+def make_changes_as(caller: Caller, request: ChangeRequest) -> None:
+    """`make_changes`, with the caller's own permissions unless they may apply whatever is approved."""
+    everything = caller.can(APPLY, project=request.project_id, environment=request.environment_id)
+    make_changes(request, caller, with_own_rights=not everything)
+
+
+def withdraw_if_moved(request: ChangeRequest, caller: Caller, *, done: str = "applied") -> Conflict | None:
     """Withdraws the approvals of a request that no longer changes what was approved, or asks for more of them.
 
     Returns why, else None.
     """
     impact = _measure(request)
     if not (reasons := _note_moved(request, impact)):
-        return _ask_for_more(request, impact, caller)
+        return _ask_for_more(request, impact, caller, done)
     request.impact = impact
     _begin_review(request, caller)
     return Conflict(
-        f"Change request {request.pk} was not applied, and its approvals are withdrawn, because it no longer changes "
+        f"Change request {request.pk} was not {done}, and its approvals are withdrawn, because it no longer changes "
         f"what was approved. {' '.join(reasons)}"
     )
 
 
-def _ask_for_more(request: ChangeRequest, impact: dict[str, Any] | None, caller: Caller) -> Conflict | None:
+def find_refusal(request: ChangeRequest) -> str:
+    """Why `withdraw_if_moved` would withdraw its approvals, "" if it would not."""
+    impact = _measure(request)
+    if reasons := find_moved(request, impact)[1]:
+        return f"It no longer changes what was approved. {' '.join(reasons)}"
+    given, needed = _count_approvals(request), count_needed(request, impact)
+    return "" if given >= needed else f"It needs {counted(needed, 'approval')} now and has {given}."
+
+
+def _ask_for_more(
+    request: ChangeRequest, impact: dict[str, Any] | None, caller: Caller, done: str
+) -> Conflict | None:
     """Has a request reviewed further that another rule holds for now. Returns why, else None."""
-    given, needed = request.reviews.filter(approved=True).count(), count_needed(request, impact)
+    given, needed = _count_approvals(request), count_needed(request, impact)
     if given >= needed:
         return None
     request.impact = impact
     _begin_review(request, caller)
     return Conflict(
-        f"Change request {request.pk} was not applied: it needs {counted(needed, 'approval')} now and has {given}."
+        f"Change request {request.pk} was not {done}: it needs {counted(needed, 'approval')} now and has {given}."
     )
 
 
@@ -322,9 +342,9 @@ def possible_states(request: ChangeRequest, caller: Caller) -> list[State]:
         and reviewer
         and (admin or not mine)
         and not approved,
-        State.APPLIED: request.state == State.APPROVED and may_apply(request, caller),
-        State.REJECTED: request.state in (State.IN_REVIEW, State.APPROVED) and reviewer,
-        State.CANCELLED: request.state in (State.IN_REVIEW, State.APPROVED) and (mine or admin),
+        State.APPLIED: request.state in (State.APPROVED, State.SCHEDULED) and may_apply(request, caller),
+        State.REJECTED: request.state in SENT and reviewer,
+        State.CANCELLED: request.state in SENT and (mine or admin),
     }
     return [state for state, is_possible in possible.items() if is_possible]
 
@@ -333,6 +353,12 @@ def may_apply(request: ChangeRequest, caller: Caller) -> bool:
     """With the permission, or the author alone if nobody needs to approve it: with their own permissions then."""
     alone = request.required_approvals == 0 and _is_author(request, caller)
     return alone or caller.can(APPLY, project=request.project_id, environment=request.environment_id)
+
+
+def check_may_apply(request: ChangeRequest, caller: Caller) -> None:
+    """Raises NoAccess."""
+    if not may_apply(request, caller):
+        _check(request, caller, APPLY)
 
 
 def may_edit(request: ChangeRequest, caller: Caller) -> bool:
@@ -388,14 +414,14 @@ def access_request(project_id: str, request_id: int, caller: Caller) -> ChangeRe
 
 def access_request_for_update(project_id: str, request_id: int, caller: Caller) -> ChangeRequest:
     access_request(project_id, request_id, caller)
-    _lock_project(project_id)
+    lock_project(project_id)
     request = ChangeRequest.objects.select_for_update(of=("self",)).filter(pk=request_id).first()
     if request is None:
         raise NotFound(f"Change request {request_id} not found in project {project_id}.")
     return request
 
 
-def _lock_project(project_id: str) -> None:
+def lock_project(project_id: str) -> None:
     """Projects are locked before what belongs to them. The checks of the project begin with the changes themselves."""
     list(Project.objects.select_for_update(no_key=True).filter(id=project_id).order_by("id"))
 
@@ -405,7 +431,7 @@ def _access_own_for_update(project_id: str, request_id: int, caller: Caller) -> 
     request = access_request_for_update(project_id, request_id, caller)
     if not caller.is_admin:
         _check_author(request, caller)
-    _check_state(request, "change", *OPEN)
+    check_state(request, "change", *OPEN)
     return request
 
 
@@ -424,7 +450,7 @@ def _check(request: ChangeRequest, caller: Caller, permission: Permission) -> No
     caller.check(permission, project=request.project_id, environment=request.environment_id)
 
 
-def _check_state(request: ChangeRequest, verb: str, *states: State) -> None:
+def check_state(request: ChangeRequest, verb: str, *states: State) -> None:
     if request.state not in states:
         needed = " or ".join(states)
         raise InvalidOperation(
@@ -455,7 +481,7 @@ def _draft_for_update(project_id: str, environment: str, caller: Caller) -> Chan
         state_times={State.DRAFT: iso(transaction_moment())},
     )
     request.save(force_insert=True)
-    _record(EventType.CHANGE_REQUEST_CREATED, request, caller)
+    record_event(EventType.CHANGE_REQUEST_CREATED, request, caller)
     return request
 
 
@@ -476,7 +502,7 @@ def _add(request: ChangeRequest, proposed: ProposedChange, path: str, caller: Ca
                 other.delete()
     change.made_from = _read(change, request)
     change.save()
-    _record(EventType.CHANGE_ADDED, request, caller, after=change_event_document(change))
+    record_event(EventType.CHANGE_ADDED, request, caller, after=change_event_document(change))
 
 
 def _read(change: Change, request: ChangeRequest) -> Any:
@@ -510,18 +536,20 @@ def _review_again(request: ChangeRequest, caller: Caller) -> None:
     _begin_review(request, caller)
 
 
-def _enter(request: ChangeRequest, state: State, event: EventType, caller: Caller) -> None:
+def enter(request: ChangeRequest, state: State, event: EventType, caller: Caller) -> None:
+    if request.state == State.SCHEDULED and state != State.SCHEDULED:
+        Schedule.objects.filter(request=request).exclude(status=Schedule.Status.DONE).delete()
     request.state = state
     request.state_times = request.state_times | {state: iso(transaction_moment())}
     request.save(update_fields=["state", "state_times", "required_approvals", "impact", "moved"])
-    _record(event, request, caller, after=request_document(request))
+    record_event(event, request, caller, after=request_document(request))
 
 
 def change_event_document(change: Change) -> dict[str, Any]:
     return {"id": change.pk, "feature": change.feature, "action": change.action, "payload": change.payload}
 
 
-def _record(
+def record_event(
     kind: EventType, request: ChangeRequest, caller: Caller, *, before: Any = None, after: Any = None
 ) -> None:
     event = Event(

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from drf_spectacular.utils import OpenApiExample, extend_schema
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
@@ -18,7 +18,7 @@ from releases.models import ChangeRequest
 from releases.requests import actions
 from releases.requests.approvals import may_approve
 from releases.requests.documents import request_document
-from releases.requests.queries import MAX_LISTED, OPEN_TO_ALL, by, count_states, requests_of
+from releases.requests.queries import MAX_LISTED, UNDECIDED, by, count_states, requests_of
 from releases.requests.serializers import (
     ChangeBody,
     ChangeRequestRecord,
@@ -30,9 +30,11 @@ from releases.requests.serializers import (
     PolicyRecord,
     ReviewersBody,
     ReviewersRecord,
+    ScheduledRecord,
     TitleBody,
     TotalRecord,
 )
+from releases.schedules.actions import set_any_state
 
 TAGS = ("Change Requests",)
 State = ChangeRequest.State
@@ -123,14 +125,15 @@ class ChangeRequestViewSet(InProjectViewSet):
     @extend_schema(operation_id="getOpenChangeRequests", responses={200: ChangeRequestRecord(many=True)})
     @action(detail=False)
     def open(self, request: ApiRequest, project_id: str) -> Response:
-        """List the change requests that are in review or approved."""
-        return Response(self.documents(requests_of(project_id, self.caller).filter(state__in=OPEN_TO_ALL)))
+        """List the change requests that are in review, approved or scheduled."""
+        return Response(self.documents(requests_of(project_id, self.caller).filter(state__in=UNDECIDED)))
 
     @extend_schema(operation_id="getPendingChangeRequests", responses={200: ChangeRequestRecord(many=True)})
     @action(detail=False)
     def pending(self, request: ApiRequest, project_id: str) -> Response:
-        """List the change requests that are not decided: those in review or approved, and your drafts."""
-        return Response(self.documents(requests_of(project_id, self.caller).filter(state__in=actions.OPEN)))
+        """List the change requests that are not applied or ended yet, and your drafts."""
+        requests = requests_of(project_id, self.caller).filter(state__in=(State.DRAFT, *UNDECIDED))
+        return Response(self.documents(requests))
 
     @extend_schema(
         operation_id="getPendingChangeRequestsForFeature", responses={200: ChangeRequestRecord(many=True)}
@@ -138,8 +141,41 @@ class ChangeRequestViewSet(InProjectViewSet):
     @action(detail=False, url_path="pending/<str:name>")
     def pending_for_flag(self, request: ApiRequest, project_id: str, name: str) -> Response:
         """List the undecided change requests with a change of this flag."""
-        requests = requests_of(project_id, self.caller).filter(state__in=actions.OPEN)
+        requests = requests_of(project_id, self.caller).filter(state__in=(State.DRAFT, *UNDECIDED))
         return Response(self.documents(requests.filter(changes__feature=name).distinct()))
+
+    @extend_schema(
+        operation_id="getScheduledChangeRequests",
+        parameters=[
+            OpenApiParameter("feature", description="Only those with a change of this flag."),
+            OpenApiParameter("strategyId", description="Only those with a change of this strategy."),
+            OpenApiParameter(
+                "variantForFlag", description="Only those that change the variants of this flag."
+            ),
+        ],
+        responses={200: ScheduledRecord(many=True)},
+    )
+    @action(detail=False)
+    def scheduled(self, request: ApiRequest, project_id: str) -> Response:
+        """List the scheduled change requests, the next one first."""
+        requests = requests_of(project_id, self.caller).prefetch_related(None).filter(state=State.SCHEDULED)
+        if feature := request.GET.get("feature"):
+            requests = requests.filter(changes__feature=feature)
+        if strategy := request.GET.get("strategyId"):
+            requests = requests.filter(changes__payload__id=strategy)
+        if flag := request.GET.get("variantForFlag"):
+            requests = requests.filter(changes__feature=flag, changes__action="patchVariant")
+        rows = requests.order_by("schedule__at", "id").distinct()
+        return Response(
+            [
+                {
+                    "id": row.pk,
+                    "environment": row.environment_id,
+                    **({"title": row.title} if row.title else {}),
+                }
+                for row in rows
+            ]
+        )
 
     @extend_schema(operation_id="getActionableChangeRequests", responses={200: TotalRecord})
     @action(detail=False)
@@ -203,14 +239,19 @@ class ChangeRequestViewSet(InProjectViewSet):
     )
     @action(detail=True, methods=["put"], url_path="state")
     def set_state(self, request: ApiRequest, project_id: str, request_id: str) -> Response:
-        """Send, approve, reject, apply or cancel a change request.
+        """Send, approve, schedule, reject, apply or cancel a change request.
 
         Applying makes all its changes in one transaction, or none. It is refused if what a change was made from has
-        been changed since.
+        been changed since. `Scheduled` has it applied at `scheduledAt`; `Approved` then cancels the schedule.
         """
         body = self.validated(NewStateBody)
-        changed = actions.set_state(
-            project_id, path_id(request_id), body["state"], text=body["comment"], caller=self.caller
+        changed = set_any_state(
+            project_id,
+            path_id(request_id),
+            body["state"],
+            text=body["comment"],
+            at=body.get("scheduledAt"),
+            caller=self.caller,
         )
         return Response(request_document(changed))
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from flagadmin.core.http.timestamps import iso
 from releases.changes import KINDS
-from releases.models import ChangeRequest
+from releases.models import ChangeRequest, Schedule
 from releases.requests.conflicts import find_conflict
 
 Document = dict[str, Any]
@@ -55,7 +55,17 @@ def request_document(request: ChangeRequest) -> Document:
         "state": request.state,
         **({"impact": request.impact} if request.impact else {}),
         **({"moved": request.moved} if request.moved else {}),
+        **(
+            {"schedule": _schedule(request.schedule)}
+            if request.state == ChangeRequest.State.SCHEDULED
+            else {}
+        ),
     }
+
+
+def _schedule(schedule: Schedule) -> Document:
+    document = {"scheduledAt": iso(schedule.at), "status": schedule.status}
+    return document | ({"reason": schedule.reason} if schedule.reason else {})
 
 
 def _review(review: Any) -> Document:

@@ -1,12 +1,13 @@
 """/projects/ID/change-requests/: lists and shows change requests, and takes them through their states."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from django.db.models import Count, QuerySet
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.dateparse import parse_datetime
 
 from flagadmin.core.errors import ValidationError
 from flagadmin.core.http.path_ids import path_id
@@ -26,6 +27,7 @@ from releases.requests.conflicts import find_conflict, sentence_of
 from releases.requests.impact import measure_request
 from releases.requests.impact_view import FlagImpact, RequestImpact
 from releases.requests.queries import requests_of
+from releases.schedules.actions import MIN_AHEAD, may_schedule, set_any_state
 
 State = ChangeRequest.State
 
@@ -112,7 +114,7 @@ class RequestPage(ConsolePage):
         )
         changes = list(request.changes.all())
         segments = dict(Segment.objects.values_list("id", "name"))
-        is_open = request.state in actions.OPEN
+        is_open = request.state in (*actions.OPEN, State.SCHEDULED)
         reviews = list(request.reviews.all())
         views = [_change_view(request, change, segments, is_open=is_open) for change in changes]
         found = self.impact(request) if is_open and changes else {}
@@ -136,6 +138,8 @@ class RequestPage(ConsolePage):
             main_step=State.APPLIED if State.APPLIED in steps else next(iter(steps), None),
             may_edit=actions.may_edit(request, self.caller),
             is_open=is_open,
+            schedule=getattr(request, "schedule", None),
+            schedule_at=self.schedule_at(request),
             stations=_stations(request),
             groups=_groups(views, impact),
             **found,
@@ -151,6 +155,16 @@ class RequestPage(ConsolePage):
         view = RequestImpact(measured, explain_in([request.environment_id]))
         return {"impact": view, "moved": view.moved_since_approval(request)}
 
+    def schedule_at(self, request: ChangeRequest) -> str:
+        """The time in UTC to begin with: that of its schedule, else the next full hour. "" without the permission."""
+        if not may_schedule(request, self.caller):
+            return ""
+        now = timezone.now()
+        begin = request.schedule.at if request.state == State.SCHEDULED else now
+        if begin <= now:
+            begin = (now + MIN_AHEAD).replace(minute=0, second=0) + timedelta(hours=1)
+        return f"{begin:%Y-%m-%dT%H:%M:%S}"
+
     def curl(self) -> str:
         path = f"{api_path(self.found.project_id)}/change-requests/{self.found.pk}"
         return curl_for(self.request, "GET", path)
@@ -159,6 +173,8 @@ class RequestPage(ConsolePage):
 def _stations(request: ChangeRequest) -> list[tuple[str, datetime | None, bool]]:
     """The states on its way: name, when it came there, and whether it is there now."""
     way = [State.DRAFT, State.IN_REVIEW, State.APPROVED, State.APPLIED]
+    if State.SCHEDULED in (request.state, *request.state_times) and hasattr(request, "schedule"):
+        way.insert(3, State.SCHEDULED)
     if request.state in (State.REJECTED, State.CANCELLED):
         way = [state for state in way if state in request.state_times] + [State(request.state)]
     reached = way.index(State(request.state))
@@ -213,17 +229,32 @@ DONE = {
     State.REJECTED: "Rejected change request {}.",
     State.APPLIED: "Applied change request {}.",
     State.CANCELLED: "Cancelled change request {}.",
+    State.SCHEDULED: "Scheduled change request {}.",
 }
 
 
 class SetState(RequestAction):
     def act(self) -> str:
         project_id, number = self.target
-        text = self.request.POST.get("comment", "").strip()
-        request = actions.set_state(
-            project_id, number, self.request.POST.get("state", ""), text=text, caller=self.caller
+        post = self.request.POST
+        text, at = post.get("comment", "").strip(), parse_utc(post.get("at", ""))
+        request = set_any_state(
+            project_id, number, post.get("state", ""), text=text, at=at, caller=self.caller
         )
         return DONE[State(self.request.POST["state"])].format(request.pk)
+
+
+def parse_utc(text: str) -> datetime | None:
+    """A time without a zone is UTC, which browsers without JavaScript send. Raises ValidationError."""
+    if not text:
+        return None
+    try:
+        parsed = parse_datetime(text)
+    except ValueError:
+        parsed = None
+    if parsed is None:
+        raise ValidationError.at("scheduledAt", "must be a time")
+    return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
 
 
 class AddComment(RequestAction):

@@ -6,7 +6,8 @@ from groups.access import Caller
 from releases.models import ChangeRequest
 
 State = ChangeRequest.State
-OPEN_TO_ALL = (State.IN_REVIEW, State.APPROVED)
+UNDECIDED = (State.IN_REVIEW, State.APPROVED, State.SCHEDULED)
+"""Sent, and neither applied nor ended."""
 CLOSED = (State.APPLIED, State.CANCELLED, State.REJECTED)
 MAX_LISTED = 300
 
@@ -22,7 +23,7 @@ def visible_requests(caller: Caller) -> QuerySet[ChangeRequest]:
     readable = caller.readable_projects
     if readable is not None:
         requests = requests.filter(project__in=readable)
-    return requests.prefetch_related("changes", "reviews", "comments")
+    return requests.select_related("schedule").prefetch_related("changes", "reviews", "comments")
 
 
 def by(caller: Caller) -> Q:
@@ -42,5 +43,5 @@ def count_states(project_id: str, caller: Caller) -> dict[str, int]:
         "rejected": counts.get(State.REJECTED, 0),
         "reviewRequired": counts.get(State.IN_REVIEW, 0),
         "approved": counts.get(State.APPROVED, 0),
-        "scheduled": 0,
+        "scheduled": counts.get(State.SCHEDULED, 0),
     }

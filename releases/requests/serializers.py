@@ -58,7 +58,10 @@ class PolicyRecord(serializers.Serializer):
 
 
 class NewStateBody(Body):
-    state = serializers.CharField(help_text="In review, Approved, Rejected, Applied or Cancelled.")
+    state = serializers.CharField(help_text="In review, Approved, Scheduled, Rejected, Applied or Cancelled.")
+    scheduledAt = serializers.DateTimeField(
+        required=False, help_text="With `Scheduled`: at least a minute ahead."
+    )
     comment = serializers.CharField(required=False, allow_blank=True, default="")
 
 
@@ -138,6 +141,18 @@ class CommentRecord(SignedRecord):
     text = serializers.CharField()
 
 
+class ScheduleRecord(serializers.Serializer):
+    scheduledAt = serializers.DateTimeField()
+    status = serializers.CharField(help_text="`pending`, `suspended` or `failed`.")
+    reason = serializers.CharField(required=False, help_text="Why it is suspended or failed.")
+
+
+class ScheduledRecord(serializers.Serializer):
+    id = serializers.IntegerField()
+    environment = serializers.CharField()
+    title = serializers.CharField(required=False)
+
+
 class ChangeRequestRecord(serializers.Serializer):
     id = serializers.IntegerField()
     title = serializers.CharField(required=False)
@@ -155,6 +170,7 @@ class ChangeRequestRecord(serializers.Serializer):
     state = serializers.CharField(help_text=f"One of {', '.join(ChangeRequest.State.values)}.")
     impact = ImpactRecord(required=False, help_text="Who changes, as last measured.")
     moved = MovedRecord(required=False, help_text="Why approvals were withdrawn.")
+    schedule = ScheduleRecord(required=False, help_text="In state `Scheduled`.")
 
 
 class CountRecord(serializers.Serializer):

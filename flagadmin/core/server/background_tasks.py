@@ -36,10 +36,11 @@ MAX_PAUSE = 60.0  # seconds
 
 @dataclass
 class PeriodicTask:
-    """``due`` is the next time to run, in seconds of the monotonic clock."""
+    """``due`` is the next time to run, in seconds of the monotonic clock. For ``everywhere``: `run_every`."""
 
     interval: timedelta
     task: Task
+    everywhere: bool = False
     due: float = 0.0
 
 
@@ -56,10 +57,14 @@ def run_on_startup(task: Task) -> None:
         _startup_tasks.append(task)
 
 
-def run_every(interval: timedelta, task: Task) -> None:
-    """Registers a task to run periodically, in one maintenance thread, on one server at a time."""
+def run_every(interval: timedelta, task: Task, *, everywhere: bool = False) -> None:
+    """Registers a task to run periodically, in one maintenance thread, on one server at a time.
+
+    With ``everywhere``, it runs on all servers, in a thread that does not wait for the other tasks: for what is due to
+    the second. Its own locks keep two servers from doing the same.
+    """
     if all(periodic.task != task for periodic in _periodic):
-        _periodic.append(PeriodicTask(interval, task))
+        _periodic.append(PeriodicTask(interval, task, everywhere))
 
 
 def run_startup_tasks() -> None:
@@ -67,39 +72,48 @@ def run_startup_tasks() -> None:
         task()
 
 
-def start_maintenance(stop: threading.Event) -> threading.Thread:
-    """Starts the thread that runs due tasks until `stop` is set."""
-    thread = threading.Thread(target=_maintain, args=(stop,), name="maintenance", daemon=True)
-    thread.start()
-    return thread
+def start_maintenance(stop: threading.Event) -> list[threading.Thread]:
+    """Starts the threads that run due tasks until `stop` is set."""
+    threads = [
+        threading.Thread(target=_maintain, args=(stop, everywhere), name=name, daemon=True)
+        for everywhere, name in ((False, "maintenance"), (True, "due"))
+    ]
+    for thread in threads:
+        thread.start()
+    return threads
 
 
-def _maintain(stop: threading.Event) -> None:
-    while not stop.wait(_pause()):
-        run_due_tasks(time.monotonic())
+def _maintain(stop: threading.Event, everywhere: bool) -> None:
+    while not stop.wait(_pause(everywhere)):
+        run_due_tasks(time.monotonic(), everywhere=everywhere)
 
 
-def _pause() -> float:
+def _pause(everywhere: bool) -> float:
     now = time.monotonic()
-    return max(0.0, min([periodic.due - now for periodic in _periodic] + [MAX_PAUSE]))
+    waits = [periodic.due - now for periodic in _periodic if periodic.everywhere == everywhere]
+    return max(0.0, min([*waits, MAX_PAUSE]))
 
 
-def run_due_tasks(now: float) -> None:
+def run_due_tasks(now: float, *, everywhere: bool = False) -> None:
     """Runs the due tasks. A failure is logged, and the task runs again after its interval."""
     close_old_connections()
     for periodic in _periodic:
-        if periodic.due <= now:
+        if periodic.everywhere == everywhere and periodic.due <= now:
             periodic.due = now + periodic.interval.total_seconds()
             name = _name(periodic.task)
             begun = time.perf_counter()
             try:
-                _run_alone(periodic.task)
+                if everywhere:
+                    periodic.task()
+                else:
+                    _run_alone(periodic.task)
                 LAST_SUCCESS.labels(name, process_name()).set_to_current_time()
             except Exception:
                 log.exception("Periodic task failed: %s", name)
                 FAILURES.labels(name).inc()
             SECONDS.labels(name).observe(time.perf_counter() - begun)
-    sample()
+    if not everywhere:
+        sample()
     close_old_connections()
 
 

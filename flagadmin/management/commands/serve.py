@@ -100,7 +100,8 @@ class Command(BaseCommand):
                 raise
         finally:
             stop.set()
-            maintenance.join(timeout=5)
+            for thread in maintenance:
+                thread.join(timeout=5)
             close_connections()
 
     def started(self) -> None:

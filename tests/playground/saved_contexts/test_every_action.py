@@ -78,7 +78,9 @@ HARMLESS = {
         releases.requests.actions.add_changes releases.requests.actions.comment
         releases.requests.actions.delete_request releases.requests.actions.edit_change
         releases.requests.actions.remove_change releases.requests.actions.set_reviewers
-        releases.requests.actions._set_state releases.requests.actions.set_title""",
+        releases.requests.actions._set_state releases.requests.actions.set_title
+        releases.schedules.actions._schedule releases.schedules.actions.cancel_schedule
+        releases.schedules.due.apply_scheduled releases.schedules.due.note_failure""",
     "what is expected, which is decided by those of the project": """
         playground.saved_contexts.actions.add_expectation
         playground.saved_contexts.actions.create_saved_context

@@ -1,0 +1,95 @@
+"""Schedules requests, reschedules them and cancels their schedules."""
+
+from datetime import datetime, timedelta
+
+from django.utils import timezone
+
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.change_checks.comments import current_comment
+from flagadmin.core.db.transactions import transactional
+from flagadmin.core.errors import Conflict, InvalidOperation, ValidationError
+from groups.access import Caller
+from releases.models import ChangeRequest, Schedule
+from releases.requests import actions
+
+State = ChangeRequest.State
+MIN_AHEAD = timedelta(minutes=1)
+
+
+def schedule_request(
+    project_id: str, request_id: int, at: datetime, *, text: str = "", caller: Caller
+) -> ChangeRequest:
+    """Has an approved request applied at a time, or at another time than before. A comment is kept until then.
+
+    Raises NotFound, NoAccess, InvalidOperation, Conflict, ValidationError. If it would change something else than what
+    was approved, its approvals are withdrawn, and Conflict says why.
+    """
+    request, refusal = _schedule(project_id, request_id, at, text, caller)
+    if refusal is not None:
+        raise refusal
+    return request
+
+
+@transactional
+def _schedule(
+    project_id: str, request_id: int, at: datetime, text: str, caller: Caller
+) -> tuple[ChangeRequest, Conflict | None]:
+    request = actions.access_request_for_update(project_id, request_id, caller)
+    actions.check_may_apply(request, caller)
+    actions.check_state(request, "schedule", State.APPROVED, State.SCHEDULED)
+    if caller.user is None:
+        raise InvalidOperation("Only people and service accounts can schedule change requests.")
+    if at < timezone.now() + MIN_AHEAD:
+        raise ValidationError.at("scheduledAt", "must be at least a minute from now")
+    actions.check_conflicts(request)
+    if refusal := actions.withdraw_if_moved(request, caller, done="scheduled"):
+        return request, refusal
+    if text:
+        actions.add_comment(request, text, caller)
+    Schedule.objects.filter(request=request).delete()
+    request.schedule = Schedule.objects.create(
+        request=request, at=at, by=caller.user, by_name=caller.name, comment=current_comment()
+    )
+    actions.enter(request, State.SCHEDULED, EventType.CHANGE_REQUEST_SCHEDULED, caller)
+    return request, None
+
+
+@transactional
+def cancel_schedule(project_id: str, request_id: int, *, text: str = "", caller: Caller) -> ChangeRequest:
+    """The request is approved again. Raises NotFound, NoAccess, InvalidOperation."""
+    request = actions.access_request_for_update(project_id, request_id, caller)
+    actions.check_may_apply(request, caller)
+    actions.check_state(request, "cancel the schedule of", State.SCHEDULED)
+    if text:
+        actions.add_comment(request, text, caller)
+    actions.enter(request, State.APPROVED, EventType.CHANGE_REQUEST_UNSCHEDULED, caller)
+    return request
+
+
+def may_schedule(request: ChangeRequest, caller: Caller) -> bool:
+    """Whether the caller may schedule the request now, or change its schedule."""
+    is_time = request.state in (State.APPROVED, State.SCHEDULED) and caller.user is not None
+    return is_time and actions.may_apply(request, caller)
+
+
+def set_any_state(
+    project_id: str,
+    request_id: int,
+    state: str,
+    *,
+    text: str = "",
+    at: datetime | None = None,
+    caller: Caller,
+) -> ChangeRequest:
+    """`releases.requests.actions.set_state`, and ``Scheduled`` too, with its time; ``Approved`` cancels the schedule.
+
+    Raises as the functions above.
+    """
+    if state == State.SCHEDULED:
+        if at is None:
+            raise ValidationError.at("scheduledAt", "is missing")
+        return schedule_request(project_id, request_id, at, text=text, caller=caller)
+    request = actions.access_request(project_id, request_id, caller)
+    if state == State.APPROVED and request.state == State.SCHEDULED:
+        return cancel_schedule(project_id, request_id, text=text, caller=caller)
+    return actions.set_state(project_id, request_id, state, text=text, caller=caller)

@@ -1,0 +1,174 @@
+"""Applies scheduled requests when they are due, on whichever server comes first.
+
+Every server looks every second. Whoever has locked the project takes the schedule's row, unless somebody else has it
+(SKIP LOCKED), and applies the request in the same transaction: a server that dies in between has changed nothing.
+"""
+
+import logging
+import threading
+from datetime import UTC, datetime, timedelta
+
+from django.db import InterfaceError, OperationalError, connection, transaction
+from django.utils import timezone
+
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.change_checks import Refusal
+from flagadmin.core.change_checks.comments import MAX_LENGTH, CommentRefused, commenting
+from flagadmin.core.db.transactions import LOCK_NOT_AVAILABLE, sqlstate, transactional
+from flagadmin.core.errors import AppError, MaintenanceMode, NoAccess, counted
+from flagadmin.core.installation.maintenance import check_writable
+from groups.access import Caller, missing
+from projects.models import Flag
+from releases.models import ChangeRequest, Schedule
+from releases.requests import actions
+from releases.requests.conflicts import find_conflict, sentence_of
+
+log = logging.getLogger("flagadmin.releases")
+
+State, Status = ChangeRequest.State, Schedule.Status
+INTERVAL = timedelta(seconds=1)
+LATE = timedelta(seconds=30)
+"""What is applied later than this says so."""
+MISSED = timedelta(hours=1)
+"""What is due for longer is not applied any more: nobody expects it then."""
+AT_ONCE = 100
+LOCK_WAIT = "1s"
+_outage = threading.Event()
+"""Set while the database is away, which is logged once."""
+
+
+def apply_due() -> None:
+    """Applies what is due. One that another change holds up is left for the next time."""
+    try:
+        due = Schedule.objects.filter(status=Status.PENDING, at__lte=timezone.now())
+        for key in due.order_by("at", "id").values_list("pk", flat=True)[:AT_ONCE]:
+            _apply_or_say_why(key)
+    except MaintenanceMode:
+        pass  # they are applied, or suspended, once it is over
+    except (OperationalError, InterfaceError) as error:
+        if not _outage.is_set():
+            log.warning("Scheduled change requests wait for the database: %s", error)
+        _outage.set()
+    else:
+        _outage.clear()
+
+
+def _apply_or_say_why(key: int) -> None:
+    try:
+        try:
+            apply_scheduled(key)
+        except MaintenanceMode:
+            raise
+        except (AppError, CommentRefused) as error:
+            note_failure(key, error.message)
+        except Refusal as error:
+            note_failure(key, error.as_app_error().message)
+        except (OperationalError, InterfaceError):
+            raise
+        except Exception:
+            log.exception("Applying a scheduled change request failed")
+            note_failure(key, "An error that is described in the server's log.")
+    except OperationalError as error:
+        if sqlstate(error) != LOCK_NOT_AVAILABLE:
+            raise
+
+
+@transactional
+def apply_scheduled(key: int) -> None:
+    """Applies the request of a schedule that is due, or suspends it. Neither if somebody else has done so.
+
+    Raises what applying it raises.
+    """
+    check_writable()
+    if (schedule := _take(key)) is None:
+        return
+    request, now = schedule.request, timezone.now()
+    if reason := find_obstacle(schedule, now):
+        _end(schedule, Status.SUSPENDED, reason)
+        return
+    caller, schedule.status = Caller(user=schedule.by), Status.DONE
+    try:
+        with transaction.atomic(), commenting(_comment(schedule, now)):
+            schedule.save(update_fields=["status"])
+            actions.make_changes_as(caller, request)
+            actions.enter(request, State.APPLIED, EventType.CHANGE_REQUEST_APPLIED_AS_SCHEDULED, caller)
+    except NoAccess as error:
+        _end(schedule, Status.SUSPENDED, f"{_who(schedule)} may not do this any more. {error.message}")
+
+
+@transactional
+def note_failure(key: int, reason: str) -> None:
+    """The request stays scheduled, and is not tried again before somebody reschedules it."""
+    if (schedule := _take(key)) is not None:
+        _end(schedule, Status.FAILED, reason)
+
+
+def _take(key: int) -> Schedule | None:
+    """The schedule, locked with its project and request, if it is still to be applied."""
+    project_id = Schedule.objects.filter(pk=key).values_list("request__project_id", flat=True).first()
+    if project_id is None:
+        return None
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT set_config('lock_timeout', %s, true)", [LOCK_WAIT])
+    actions.lock_project(project_id)
+    rows = Schedule.objects.select_for_update(of=("self", "request"), skip_locked=True)
+    rows = rows.filter(pk=key, status=Status.PENDING, at__lte=timezone.now(), request__state=State.SCHEDULED)
+    return rows.select_related("request", "request__project", "by").first()
+
+
+def _end(schedule: Schedule, status: Schedule.Status, reason: str) -> None:
+    schedule.status, schedule.reason = status, reason
+    schedule.save(update_fields=["status", "reason"])
+    event = {
+        Status.SUSPENDED: EventType.CHANGE_REQUEST_SCHEDULE_SUSPENDED,
+        Status.FAILED: EventType.CHANGE_REQUEST_SCHEDULE_FAILED,
+    }[status]
+    with commenting(reason[:MAX_LENGTH]):
+        actions.record_event(event, schedule.request, Caller.system())
+
+
+def find_obstacle(schedule: Schedule, now: datetime) -> str:
+    """Why the request is not applied, "" if nothing is in its way."""
+    request, by = schedule.request, schedule.by
+    if now - schedule.at > MISSED:
+        due = schedule.at.astimezone(UTC)
+        return f"It was due on {due.day} {due:%b %Y at %H:%M} UTC and could not be applied within an hour."
+    if by is None:
+        return f"{_who(schedule)} has been deleted."
+    if not by.is_active:
+        return f"{_who(schedule)} can no longer log in."
+    place = {"project": request.project_id, "environment": request.environment_id}
+    if not actions.may_apply(request, Caller(user=by)):
+        return f"{_who(schedule)} may not apply it any more. {missing([actions.APPLY], **place).message}"
+    return _find_changed(request) or actions.find_refusal(request)
+
+
+def _who(schedule: Schedule) -> str:
+    return f"{schedule.by_name}, who scheduled it,"
+
+
+def _find_changed(request: ChangeRequest) -> str:
+    changes = list(request.changes.all())
+    names = {change.feature for change in changes if change.feature}
+    archived = Flag.objects.archived().filter(project=request.project_id, name__in=names)
+    if name := archived.order_by("name").values_list("name", flat=True).first():
+        return f"{name} has been archived."
+    for number, change in enumerate(changes, 1):
+        if conflict := find_conflict(request, change):
+            return f"Change {number} ({sentence_of(request, change)}): {conflict}"
+    return ""
+
+
+def _comment(schedule: Schedule, now: datetime) -> str:
+    """What is kept with its events, so that none of them is without the comment that a project requires."""
+    text = schedule.comment or schedule.request.title or f"Change request {schedule.request.pk}"
+    late = say_lateness(schedule.at, now)
+    return f"{text[: MAX_LENGTH - 100]} (scheduled{f', {late}' if late else ''})"
+
+
+def say_lateness(at: datetime, applied: datetime) -> str:
+    """``12 minutes late``, or "" for what is applied in time."""
+    if applied - at < LATE:
+        return ""
+    minutes = max(1, round((applied - at).total_seconds() / 60))
+    return f"{counted(minutes, 'minute')} late"
