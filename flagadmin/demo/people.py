@@ -37,6 +37,16 @@ GROUPS = [
     ),
 ]
 
+OWNERS = [
+    ("checkout", "checkout-redesign", "group", "Checkout team"),
+    ("checkout", "one-click-pay", "group", "Checkout team"),
+    ("platform", "api-rate-limits", "user", "lukas"),
+    ("storefront", "search-v2", "group", "Storefront team"),
+    ("storefront", "dark-theme", "user", "maria"),
+    ("default", "maintenance-banner", "user", ADMIN),
+]
+"""Owners of flags: project, flag, kind and name of the owner."""
+
 
 @dataclass(frozen=True, slots=True)
 class DemoUsage:

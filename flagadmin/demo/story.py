@@ -17,11 +17,14 @@ from flagadmin.demo.definitions import (
     when,
 )
 from flagadmin.demo.flags import FLAGS
+from flagadmin.demo.people import OWNERS
 from groups.access import EVERYTHING, Caller
-from groups.models import User
+from groups.models import Group, User
+from projects.flags.actions import update_flag
 from projects.flags.archive import archive_flags
 from projects.flags.dependencies import add_dependency
 from projects.flags.environments import disable_flag, enable_flag
+from projects.flags.owner_rules import owner_columns
 from projects.flags.tags import change_tags
 from projects.models import Strategy
 from projects.strategies.actions import update_strategy
@@ -120,6 +123,8 @@ def _steps(import_storefront: Callable[[Caller], object]) -> Iterator[Step]:
     yield Step(
         14 * day, "maria", lambda caller: change_tags("api-rate-limits", [("simple", "quota")], caller=caller)
     )
+    for project, flag, kind, name in OWNERS:
+        yield Step(10 * day, "maria", _own(project, flag, kind, name))
     yield Step(9 * day, "lukas", _ramp(shop, "one-click-pay", "75"))
     yield Step(3 * day, "maria", _switch("maintenance-banner", enable_flag))
     yield Step(3 * day - 25 * minute, "maria", _switch("maintenance-banner", disable_flag))
@@ -141,6 +146,14 @@ def _ramp(project: str, flag: str, percentage: str) -> Callable[[Caller], object
         return update_strategy(
             project, flag, "production", str(strategy.pk), {"parameters": parameters}, caller=caller
         )
+
+    return act
+
+
+def _own(project: str, flag: str, kind: str, name: str) -> Callable[[Caller], object]:
+    def act(caller: Caller) -> object:
+        owner = Group.objects.get(name=name) if kind == "group" else User.objects.get(username=name)
+        return update_flag(project, flag, owner_columns(kind, owner.pk), caller=caller)
 
     return act
 
