@@ -4,6 +4,17 @@ import django.db.models.deletion
 from django.conf import settings
 from django.db import migrations, models
 
+# The version before this one deletes people and groups without knowing of owners.
+CLEARED_BY_DATABASE = """
+ALTER TABLE projects_flag
+    DROP CONSTRAINT projects_flag_owner_group_id_a10fa9cd_fk_groups_group_id,
+    DROP CONSTRAINT projects_flag_owner_user_id_60dfc542_fk_groups_user_id,
+    ADD CONSTRAINT projects_flag_owner_group_id_a10fa9cd_fk_groups_group_id
+        FOREIGN KEY (owner_group_id) REFERENCES groups_group ON DELETE SET NULL DEFERRABLE INITIALLY DEFERRED,
+    ADD CONSTRAINT projects_flag_owner_user_id_60dfc542_fk_groups_user_id
+        FOREIGN KEY (owner_user_id) REFERENCES groups_user ON DELETE SET NULL DEFERRABLE INITIALLY DEFERRED
+"""
+
 
 class Migration(migrations.Migration):
 
@@ -28,4 +39,5 @@ class Migration(migrations.Migration):
             model_name='flag',
             constraint=models.CheckConstraint(condition=models.Q(('owner_user', None), ('owner_group', None), _connector='OR'), name='flag_owner_user_or_group'),
         ),
+        migrations.RunSQL(CLEARED_BY_DATABASE, migrations.RunSQL.noop),
     ]

@@ -1,6 +1,7 @@
 """The owner of a flag: a person or a group."""
 
 import pytest
+from django.db import connection
 
 from groups.models import Group, GroupMembership
 from projects.models import Flag
@@ -161,3 +162,12 @@ def test_archived_flags_are_listed_with_their_owners_in_a_fixed_number_of_querie
     with django_assert_max_num_queries(6):
         features = api["viewer"].get("/api/admin/archive/features").json()["features"]
     assert {flag["owner"]["name"] for flag in features} == {"Crew"}
+
+
+def test_versions_that_know_no_owners_can_delete_them(people, crew, cart):
+    Flag.objects.update(owner_group=crew)
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM groups_groupmembership")
+        cursor.execute("DELETE FROM groups_group WHERE id = %s", [crew.pk])
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+    assert Flag.objects.get().owner_group_id is None
