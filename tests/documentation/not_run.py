@@ -141,10 +141,14 @@ ELSEWHERE = {
         "docs/operations.md",
         "DATABASE_URL=postgresql://flagadmin@db1:5432,db2:5432/flagadmin?target_session_attrs=read-write",
     ): "tests/flagadmin/deploy/test_failover.py",
-    (
-        "docs/migrating.md",
-        "INIT_CLIENT_API_TOKENS='default:production.8f2c…,default:development.11ab…' \\",
-    ): "tests/projects/tokens/test_start_up.py",
+    ("docs/migrating.md", "export UNLEASH_TOKEN='*:*.…'"): "tests/importer/test_move.py",
+    **{
+        (
+            "docs/migrating.md",
+            f".venv/bin/python manage.py move {step} --from https://unleash.example.com",
+        ): "tests/importer/test_move.py"
+        for step in ("apply", "prove")
+    },
 }
 
 _INSTALLS = "installs, or starts a server of its own"
@@ -162,10 +166,6 @@ NOT_RUN = {
         "docs/operations.md",
         "sudo cp deploy/flagadmin-backup.service deploy/flagadmin-backup.timer /etc/systemd/system/",
     ): _SYSTEMD,
-    (
-        "docs/migrating.md",
-        """list_tokens() { curl -sH "Authorization: $UNLEASH_TOKEN" $UNLEASH_URL/api/admin/api-tokens | jq -c "[.tokens[] | select($1)]"; }""",
-    ): _INSTALLS,
     ("docs/start.md", "make demo"): _INSTALLS,
     (
         "deploy/README.md",

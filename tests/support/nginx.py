@@ -76,9 +76,7 @@ def configure(
     """
     folder.mkdir()
     certificate, key = folder / "certificate.pem", folder / "key.pem"
-    options = ["-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=test"]
-    command = [program("openssl"), "req", *options, "-keyout", str(key), "-out", str(certificate)]
-    subprocess.run(command, check=True, capture_output=True)
+    make_certificate(key, certificate)
     text = (ROOT / "deploy" / "nginx.conf").read_text()
     changes = {
         "listen 443 ": f"listen 127.0.0.1:{port} ",
@@ -117,3 +115,10 @@ def running_nginx(
             yield Nginx(folder, port)
         finally:
             process.terminate()
+
+
+def make_certificate(key: Path, certificate: Path) -> None:
+    """Writes a certificate that nobody has signed, and its key."""
+    options = ["-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=test"]
+    command = [program("openssl"), "req", *options, "-keyout", str(key), "-out", str(certificate)]
+    subprocess.run(command, check=True, capture_output=True)

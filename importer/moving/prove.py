@@ -1,0 +1,392 @@
+"""Compares what each SDK token gets from another installation with what it gets here, for many contexts."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from hashlib import sha256
+from typing import Any
+
+import orjson
+from django.utils import timezone
+from pydantic import Field
+
+from groups.models import ApiToken
+from groups.tokens import hash_secret
+from importer.moving.reading import Constraint, Shape, SourceToken, read_shape, read_tokens, read_version
+from importer.moving.source import Source, UnexpectedStatus
+from importer.moving.tokens import Malformed, read_secrets
+from playground.comparison.budget import Budget
+from playground.comparison.compare import Change
+from playground.comparison.contexts import generate_contexts
+from playground.comparison.given_contexts import MAX_CONTEXTS, read_explicit
+from playground.comparison.states import compile_definitions
+from playground.comparison.users import make_users
+from playground.comparison.who_changes import COUNTED, Contexts, FlagChanges, WhoChanges
+from playground.engine.context import Context
+from playground.engine.operators import OPERATORS
+from playground.models import SavedContext
+from projects.definitions import Definitions
+from projects.tokens.actions import scope_of
+from sdk.features.cache import FeaturesQuery, get_answer
+from sdk.spec_header import HEADER
+
+PATH = "/api/client/features"
+SPEC = {HEADER: "5.2.0"}
+MADE = 2_000
+"""Edge cases of the flags that are not written alike."""
+BUDGET = Budget(seconds=3_600)
+Flags = dict[str, dict[str, Any]]
+WORDS = {
+    Change.OFF_TO_ON: "off there, on here",
+    Change.ON_TO_OFF: "on there, off here",
+    Change.VARIANT: "another variant",
+    Change.PAYLOAD: "another payload",
+    Change.SHARE: "another share of random results",
+    Change.UNKNOWN: "only an SDK can tell",
+}
+
+
+class Client(Shape):
+    """An answer for SDKs. What flags are is checked as they are read."""
+
+    features: list[dict[str, Any]]
+    segments: list[dict[str, Any]] = []
+
+
+@dataclass(slots=True)
+class Difference:
+    """A flag that is not the same. ``users`` are those of ``of`` contexts who get something else."""
+
+    flag: str
+    reason: str
+    users: int = 0
+    of: int = 0
+    example: str = ""
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "flag": self.flag,
+            "reason": self.reason,
+            "users": self.users,
+            "of": self.of,
+            "example": self.example,
+        }
+
+
+@dataclass(slots=True)
+class TokenProof:
+    """What one token gets. ``differences`` change a result, ``spellings`` none of those compared.
+
+    ``problem`` says why nothing could be compared.
+    """
+
+    name: str
+    environment: str
+    flags: int = 0
+    differences: list[Difference] = field(default_factory=list)
+    spellings: list[Difference] = field(default_factory=list)
+    problem: str = ""
+    note: str = ""
+
+    @property
+    def is_equal(self) -> bool:
+        return not self.problem and not self.differences
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "token": self.name,
+            "environment": self.environment,
+            "flags": self.flags,
+            "problem": self.problem,
+            "note": self.note,
+            "differences": [each.document() for each in self.differences],
+            "writtenOtherwise": [each.document() for each in self.spellings],
+        }
+
+
+def prove(source: Source, *, users: int, projects: Sequence[str] = ()) -> Iterator[TokenProof]:
+    """A proof for each SDK token there, or for those of some projects only. Raises SourceError."""
+    read_version(source)
+    seen: dict[bytes, TokenProof] = {}
+    now = timezone.now()
+    saved = [each.context for each in SavedContext.objects.all()[:MAX_CONTEXTS]]
+    people = People(read_explicit(saved, now), users, now)
+    tokens = read_tokens(source)
+    backends = [token for token in tokens if _is_backend(token)]
+    for token, (_, _, new) in zip(tokens, read_secrets(tokens), strict=True):
+        if projects and not set(token.projects) <= {*projects}:
+            continue
+        if isinstance(new, Malformed):
+            continue
+        proof = TokenProof(token.name, new.environment or "")
+        here = ApiToken.objects.filter(secret_hash=hash_secret(token.secret)).first()
+        if here is None or here.is_pending:
+            proof.problem = "is not here: its applications would be refused"
+        elif (here.kind, here.environment_id) != (new.kind, new.environment):
+            proof.problem = f"is a {here.kind} token for {here.environment_id} here"
+        elif scope_of(here) != sorted(set(new.projects or ())):
+            proof.problem = f"is for {', '.join(scope_of(here)) or 'all projects'} here"
+        elif new.kind == ApiToken.Kind.FRONTEND:
+            proof.note = _note_on_frontend(token, backends)
+        else:
+            _prove_token(source, token, here, proof, people, seen)
+        yield proof
+
+
+def _is_backend(token: SourceToken) -> bool:
+    return token.type in ("client", "backend")
+
+
+def _answer_here(token: ApiToken) -> bytes:
+    return get_answer(token, FeaturesQuery(knows_segments=True), using="default").body
+
+
+def _note_on_frontend(token: SourceToken, backends: Iterable[SourceToken]) -> str:
+    """The servers evaluate for it: its flags are proven by a token that may read them."""
+    for other in backends:
+        covers = other.projects == ["*"] or set(token.projects) <= set(other.projects)
+        if other.environment == token.environment and covers:
+            return f"its flags are compared with token {other.name}"
+    return "no backend token reads its flags, so they are not compared"
+
+
+@dataclass(slots=True)
+class People:
+    """Those who are compared: saved contexts and generated users."""
+
+    saved: list[Context]
+    users: int
+    now: datetime
+
+    @property
+    def count(self) -> int:
+        return len(self.saved) + self.users
+
+
+def _prove_token(
+    source: Source,
+    token: SourceToken,
+    here: ApiToken,
+    proof: TokenProof,
+    people: People,
+    seen: dict[bytes, TokenProof],
+) -> None:
+    """Two answers that were compared before, for another token, are not compared again."""
+    try:
+        raw = source.get(PATH, token=token.secret, headers=SPEC)
+    except UnexpectedStatus as error:
+        proof.problem = str(error)
+        return
+    theirs = read_flags(source.address, read_shape(source.address, PATH, raw, Client))
+    ours = read_flags("", Client.model_validate_json(_answer_here(here)))
+    key = sha256(orjson.dumps([proof.environment, theirs, ours], option=orjson.OPT_SORT_KEYS)).digest()
+    if known := seen.get(key):
+        proof.flags, proof.differences, proof.spellings = known.flags, known.differences, known.spellings
+    else:
+        compare(proof, theirs, ours, people)
+        seen[key] = proof
+
+
+def compare(proof: TokenProof, there: Flags, here: Flags, people: People) -> None:
+    """Adds all flags that are not written alike to the proof."""
+    proof.flags = len(there.keys() | here.keys())
+    names = sorted(_find_unlike(there, here))
+    if not names:
+        return
+    found = _evaluate(proof.environment, there, here, names, people)
+    for name in names:
+        difference = Difference(name, _reason(there.get(name), here.get(name)))
+        changed = found.get(name)
+        if changed is None:
+            proof.spellings.append(difference)
+        else:
+            flag, who = changed
+            difference.users, difference.of = flag.users, people.count
+            difference.reason += f" ({_count_changes(flag)})"
+            difference.example = _example(who, flag)
+            proof.differences.append(difference)
+
+
+def _count_changes(flag: FlagChanges) -> str:
+    """By change how many users, or edge cases, get something else. Of what only an SDK can tell, nothing is known."""
+    everyone = {change: flag.for_everyone.count(change) for change in COUNTED}
+    return ", ".join(f"{number:,} {WORDS[change]}" for change, number in everyone.items() if number)
+
+
+def _find_unlike(there: Flags, here: Flags) -> set[str]:
+    """Flags that are not written alike, and those that depend on one. All others are the same for everybody."""
+    unlike = {name for name in there.keys() | here.keys() if there.get(name) != here.get(name)}
+    children = {
+        name
+        for side in (there, here)
+        for name, flag in side.items()
+        if any(parent["feature"] in unlike for parent in flag["dependencies"])
+    }
+    return unlike | children
+
+
+def _evaluate(
+    environment: str, there: Flags, here: Flags, names: Sequence[str], people: People
+) -> Mapping[str, tuple[FlagChanges, WhoChanges]]:
+    """Those of the flags that somebody gets something else of."""
+    definitions = [_definitions(side) for side in (there, here)]
+    before, after = compile_definitions(environment, *definitions)
+    wanted = {
+        *names,
+        *(p["feature"] for side in (there, here) for name in names for p in _parents(side, name)),
+    }
+    few = [
+        Definitions.of([flag for flag in side.flags if flag["name"] in wanted], side.segments)
+        for side in definitions
+    ]
+    # The same users for all flags: what is computed of them is computed once.
+    users = make_users(few, now=people.now, count=people.users)
+    made = generate_contexts(few, now=people.now, limit=MADE)
+    contexts = Contexts([*people.saved, *users], made=made)
+    who = WhoChanges(before, after, contexts, names, budget=BUDGET)
+    return {flag.name: (flag, who) for flag in who.flags}
+
+
+def _parents(side: Flags, name: str) -> list[Any]:
+    return side[name]["dependencies"] if name in side else []
+
+
+def _example(who: WhoChanges, flag: FlagChanges) -> str:
+    for example in who.examples(flag, limit=1):
+        given = flag.source.table.contexts[example.position].given
+        return f"{orjson.dumps(given).decode()}: there {example.before.reason}; here {example.after.reason}"
+    return ""
+
+
+# Reading answers -------------------------------------------------------------------------------------------
+
+
+class _Parent(Shape):
+    feature: str
+    enabled: bool = True
+    variants: list[str] = []
+
+
+class _Variant(Shape):
+    name: str
+    weight: int
+    stickiness: str = "default"
+    payload: dict[str, Any] | None = None
+    overrides: list[dict[str, Any]] = []
+
+
+class _Strategy(Shape):
+    name: str
+    parameters: dict[str, str] = {}
+    constraints: list[Constraint] = []
+    segments: list[int] = []
+    variants: list[_Variant] = []
+
+
+class _ClientFlag(Shape):
+    """What SDKs evaluate of a flag."""
+
+    name: str
+    project: str
+    enabled: bool
+    impression_data: bool = Field(False, alias="impressionData")
+    strategies: list[_Strategy] = []
+    variants: list[_Variant] = []
+    dependencies: list[_Parent] = []
+
+
+class _Segment(Shape):
+    id: int
+    name: str
+    constraints: list[Constraint]
+
+
+def read_flags(address: str, answer: Client) -> Flags:
+    """The flags by name, written in one way, with their segments in place of ids, which differ between servers."""
+    segments = {each.id: each for each in read_shape(address, PATH, answer.segments, list[_Segment])}
+    written = {
+        key: {"name": each.name, "constraints": _constraints(each.constraints)}
+        for key, each in segments.items()
+    }
+    flags: Flags = {}
+    for flag in read_shape(address, PATH, answer.features, list[_ClientFlag]):
+        document = flag.model_dump(exclude={"strategies", "dependencies"})
+        document["strategies"] = [
+            {
+                **strategy.model_dump(exclude={"constraints", "segments"}),
+                "constraints": _constraints(strategy.constraints),
+                "segments": [
+                    written.get(key, {"name": "", "constraints": []})
+                    for key in sorted_by_name(strategy, written)
+                ],
+            }
+            for strategy in flag.strategies
+        ]
+        # The reference repeats a parent for each environment that it is in.
+        parents = {orjson.dumps(parent.model_dump()): parent.model_dump() for parent in flag.dependencies}
+        document["dependencies"] = [parents[key] for key in sorted(parents)]
+        flags[flag.name] = document
+    return flags
+
+
+def sorted_by_name(strategy: _Strategy, written: Mapping[int, Mapping[str, Any]]) -> list[int]:
+    """All of a strategy's segments must hold, in whichever order."""
+    return sorted(strategy.segments, key=lambda key: str(written.get(key, {}).get("name", "")))
+
+
+def _constraints(constraints: Iterable[Constraint]) -> list[dict[str, Any]]:
+    """Without what the operator does not read."""
+    documents = []
+    for constraint in constraints:
+        document = constraint.model_dump()
+        unread = "value" if _takes_list(constraint.operator) else "values"
+        document[unread] = None if unread == "value" else []
+        documents.append(document)
+    return documents
+
+
+def _takes_list(operator: str) -> bool:
+    known = OPERATORS.get(operator)
+    return known is None or known.takes == "values"
+
+
+def _definitions(flags: Flags) -> Definitions:
+    """As the engine takes them. Segments get ids by what they are, the same in both installations."""
+    segments: dict[bytes, tuple[int, Any]] = {}
+    listed: list[Any] = []
+    for name in sorted(flags):
+        flag = flags[name]
+        strategies = []
+        for place, strategy in enumerate(flag["strategies"]):
+            ids = []
+            for segment in strategy["segments"]:
+                key = orjson.dumps(segment)
+                number = int.from_bytes(sha256(key).digest()[:6])
+                segments[key] = number, segment | {"id": number}
+                ids.append(number)
+            strategies.append(
+                strategy | {"segments": ids, "sortOrder": place, "title": None, "disabled": False}
+            )
+        listed.append(flag | {"strategies": strategies, "stale": False})
+    return Definitions(listed, dict(segments.values()))
+
+
+def _reason(there: Mapping[str, Any] | None, here: Mapping[str, Any] | None) -> str:
+    """What is not the same, in words: ``strategies[0].parameters.rollout is 50 there and 25 here``"""
+    if there is None or here is None:
+        return "is not there" if there is None else "is not here"
+    found = list(_unlike(there, here, ""))
+    more = f" and {len(found) - 3} more" if len(found) > 3 else ""
+    return "; ".join(found[:3]) + more if found else "depends on a flag that differs"
+
+
+def _unlike(there: Any, here: Any, path: str) -> Iterator[str]:
+    if isinstance(there, Mapping) and isinstance(here, Mapping):
+        for key in dict.fromkeys((*there, *here)):
+            yield from _unlike(there.get(key), here.get(key), f"{path}.{key}" if path else key)
+    elif isinstance(there, list) and isinstance(here, list) and len(there) == len(here):
+        for place, (old, new) in enumerate(zip(there, here, strict=True)):
+            yield from _unlike(old, new, f"{path}[{place}]")
+    elif there != here:
+        old, new = (orjson.dumps(each).decode()[:120] for each in (there, here))
+        yield f"{path} is {old} there and {new} here"

@@ -1,0 +1,91 @@
+"""What a move does, line by line, in words."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from itertools import islice
+from typing import Any
+
+
+class Kind(StrEnum):
+    CREATE = "create"
+    CHANGE = "change"
+    REFUSE = "refuse"
+    """Prevents all of its project, or of what projects share."""
+    CANNOT = "cannot"
+    """Does not move; somebody has to see to it."""
+    NOTE = "note"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One thing that a move does, or cannot do. ``project`` is "" for what projects share."""
+
+    kind: Kind
+    subject: str
+    detail: str = ""
+    project: str = ""
+    flag: str = ""
+
+    def document(self) -> dict[str, str]:
+        return {
+            "kind": self.kind.value,
+            "project": self.project,
+            "subject": self.subject,
+            "detail": self.detail,
+        }
+
+
+@dataclass(slots=True)
+class Report:
+    """What was done, or would be. ``same`` flags need nothing."""
+
+    lines: list[Line] = field(default_factory=list)
+    same: int = 0
+
+    @property
+    def counts(self) -> dict[str, int]:
+        counted = Counter(line.kind for line in self.lines)
+        return {kind.value: counted[kind] for kind in Kind}
+
+    @property
+    def is_refused(self) -> bool:
+        return any(line.kind is Kind.REFUSE for line in self.lines)
+
+    @property
+    def has_work(self) -> bool:
+        """Whether there is anything to do, or would be if it were not refused."""
+        return any(line.kind in (Kind.CREATE, Kind.CHANGE, Kind.REFUSE) for line in self.lines)
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "counts": self.counts | {"same": self.same},
+            "lines": [each.document() for each in self.lines],
+        }
+
+    def texts(self) -> Iterator[str]:
+        """A sentence for each line. New flags of a project are one line."""
+        new: dict[str, list[str]] = {}
+        for line in self.lines:
+            if line.kind is Kind.CREATE and line.flag:
+                new.setdefault(line.project, []).append(line.flag)
+        for line in self.lines:
+            if line.kind is Kind.CREATE and line.flag:
+                if names := new.pop(line.project, []):
+                    yield plain(f"create  {name_some('flag', names)} of {line.project}")
+                continue
+            yield plain(f"{line.kind:8}{line.subject}{': ' if line.detail else ''}{line.detail}")
+
+
+def plain(text: str) -> str:
+    """Without line ends and what controls a terminal: the words may be those of another server."""
+    return "".join(character if character.isprintable() else " " for character in text)
+
+
+def name_some(noun: str, names: Iterable[str], limit: int = 5) -> str:
+    """``1 flag: a``, ``7 flags: a, b, c, d, e and 2 more``"""
+    listed = list(names)
+    some = ", ".join(islice(listed, limit))
+    more = f" and {len(listed) - limit:,} more" if len(listed) > limit else ""
+    return f"{len(listed):,} {noun}{'' if len(listed) == 1 else 's'}: {some}{more}"

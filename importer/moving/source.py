@@ -1,0 +1,209 @@
+"""Asks the server that flags are moved from. It may be slow, broken or hostile: time, size and number are bounded."""
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import requests
+from requests.auth import AuthBase
+from urllib3.exceptions import HTTPError, ProtocolError
+
+from flagadmin.core.errors import AppError
+from flagadmin.core.http.request_bodies import parse_json
+
+T = TypeVar("T")
+R = TypeVar("R")
+AT_ONCE = 4  # requests
+ATTEMPTS = 5
+WAIT = 0.5  # seconds before the second attempt if the server names none; doubled each time
+MAX_WAIT = 120  # seconds that the server may ask to wait for
+MAX_SECONDS = 120.0  # for one answer
+SILENCE = 30.0  # seconds without a byte
+MAX_BYTES = 64_000_000  # of one answer, unpacked
+TOO_MANY = 429
+
+
+class SourceError(Exception):
+    """The server cannot be read. The message names the address, and never the token."""
+
+
+class UnexpectedStatus(SourceError):
+    """The server has answered, but not with what was asked for."""
+
+
+class _Token(AuthBase):
+    """Replaces what requests would find in ``~/.netrc``."""
+
+    def __init__(self, token: str) -> None:
+        self.token = token
+
+    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        request.headers["Authorization"] = self.token
+        return request
+
+
+class Source:
+    """A server that speaks Unleash's API. Proxies and certificates are those of the environment, redirects are refused.
+
+    Its methods raise SourceError. Thread-safe.
+    """
+
+    def __init__(self, address: str, token: str) -> None:
+        self.address = check_address(address)
+        if not token or not token.isascii() or not token.isprintable():
+            raise SourceError("Give an admin token of that server with --token, or in UNLEASH_TOKEN.")
+        self._token = token
+        self._local = threading.local()
+
+    def get(self, path: str, *, token: str = "", headers: Mapping[str, str] | None = None) -> Any:
+        """The JSON at a path."""
+        return self._ask("GET", path, token=token, headers=headers)
+
+    def find(self, path: str) -> Any:
+        """The JSON at a path, or None if the server has no such path, or not for this token."""
+        return self._ask("GET", path, absent=(403, 404))
+
+    def post(self, path: str, body: Any) -> Any:
+        return self._ask("POST", path, body=body)
+
+    def for_each(self, ask: Callable[[T], R], items: Iterable[T]) -> list[R]:
+        """What ``ask`` returns for each item, a few at once. The first error ends it."""
+        with ThreadPoolExecutor(AT_ONCE) as threads:
+            waiting = [threads.submit(ask, item) for item in items]
+            try:
+                return [each.result() for each in waiting]
+            except BaseException:
+                threads.shutdown(wait=False, cancel_futures=True)
+                raise
+
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Any = None,
+        token: str = "",
+        headers: Mapping[str, str] | None = None,
+        absent: tuple[int, ...] = (),
+    ) -> Any:
+        url = self.address + path
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                answer = self._once(method, url, body, token or self._token, headers)
+                if answer.status_code != TOO_MANY and answer.status_code < 500:
+                    return _read_answer(url, answer, absent)
+                reason, wait = f"status {answer.status_code}", _asked_wait(url, answer)
+            except requests.exceptions.SSLError as error:
+                raise SourceError(f"{url}: its certificate is not accepted: {_cause(error)}") from None
+            except (requests.ConnectionError, requests.Timeout) as error:
+                reason, wait = _cause(error), None
+            except requests.RequestException as error:
+                raise SourceError(f"{url}: {_cause(error)}") from None
+            if attempt < ATTEMPTS:
+                time.sleep(WAIT * 2 ** (attempt - 1) if wait is None else wait)
+        raise SourceError(f"{url}: {reason}, {ATTEMPTS} times in a row.")
+
+    def _once(
+        self, method: str, url: str, body: Any, token: str, headers: Mapping[str, str] | None
+    ) -> requests.Response:
+        if not hasattr(self._local, "session"):
+            self._local.session = requests.Session()
+        until = time.monotonic() + MAX_SECONDS
+        response: requests.Response = self._local.session.request(
+            method,
+            url,
+            json=body,
+            headers={"Accept": "application/json", **(headers or {})},
+            auth=_Token(token),
+            timeout=SILENCE,
+            stream=True,
+            allow_redirects=False,
+        )
+        with response:
+            response._content = _read_body(url, response, until)
+        return response
+
+
+def check_address(address: str) -> str:
+    """The address without a slash at its end. Raises SourceError."""
+    try:
+        parts = urlsplit(address)
+        known = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        known = False
+    if not known or parts.username or parts.query or parts.fragment:
+        raise SourceError(f"{address[:200]} is no address like https://unleash.example.com.")
+    return address.rstrip("/").removesuffix("/admin").removesuffix("/api")
+
+
+def _read_body(url: str, response: requests.Response, until: float) -> bytes:
+    body = bytearray()
+    try:
+        while chunk := response.raw.read1(65_536, decode_content=True):
+            body += chunk
+            if len(body) > MAX_BYTES:
+                raise SourceError(f"{url}: its answer has more than {MAX_BYTES:,} bytes.")
+            if time.monotonic() > until:
+                raise requests.Timeout(f"no complete answer in {MAX_SECONDS:.0f} seconds")
+    except ProtocolError:
+        raise requests.ConnectionError("the answer was cut off") from None
+    except HTTPError as error:
+        raise requests.ConnectionError(error) from error
+    return bytes(body)
+
+
+def _read_answer(url: str, answer: requests.Response, absent: tuple[int, ...]) -> Any:
+    status = answer.status_code
+    if 300 <= status < 400:
+        where = answer.headers.get("Location", "")[:200]
+        raise SourceError(f"{url}: answers with a redirect to {where}. Redirects are not followed.")
+    if status in absent:
+        return None
+    if status in (401, 403):
+        raise UnexpectedStatus(f"{url}: does not accept the token (status {status}).")
+    if status != 200:
+        raise UnexpectedStatus(f"{url}: answers with status {status}.")
+    try:
+        return parse_json(answer.content)
+    except AppError as error:
+        details = [f"{problem.path}: {problem.message}" for problem in error.details]
+        raise SourceError(
+            f"{url}: its answer cannot be read: {'; '.join(details) or error.message}"
+        ) from None
+
+
+def _asked_wait(url: str, answer: requests.Response) -> float | None:
+    """Seconds that the server asks to wait for. None: it does not say."""
+    given = answer.headers.get("Retry-After", "").strip()
+    if not given:
+        return None
+    if given.isdecimal() and len(given) < 10:
+        seconds = float(given)
+    else:
+        try:
+            moment = parsedate_to_datetime(given)
+        except ValueError:
+            return None
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        seconds = max(0.0, (moment - datetime.now(UTC)).total_seconds())
+    if seconds > MAX_WAIT:
+        raise SourceError(f"{url}: status {answer.status_code}; asks to wait for {seconds:.0f} seconds.")
+    return seconds
+
+
+def _cause(error: Exception) -> str:
+    """The innermost reason, which requests wraps several times."""
+    cause: BaseException = error
+    while inner := getattr(cause, "reason", None) or next(
+        (arg for arg in cause.args if isinstance(arg, BaseException)), None
+    ):
+        if not isinstance(inner, BaseException):
+            break
+        cause = inner
+    return str(cause)[:300]

@@ -1,0 +1,299 @@
+"""`manage.py move`: from a recorded Unleash, from a made-up one, and from servers that lie."""
+
+import gzip
+import json
+from copy import deepcopy
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+
+from flagadmin.core.audit.models import AuditEvent
+from groups.access import Caller
+from groups.models import ApiToken
+from importer.models import ImportRun
+from importer.moving import move, reading, source
+from importer.moving.source import Source, SourceError
+from projects.flags.archive import archive_flags
+from projects.models import Environment, Flag, Project, ProjectEnvironment, Segment, Strategy
+from projects.segments.actions import update_segment
+from tests.support.generated_unleash import make_recording
+from tests.support.nginx import make_certificate
+from tests.support.paths import ROOT
+from tests.support.recorded_unleash import ADMIN, EXPORT, path_of, replayed, secured, send
+
+pytestmark = pytest.mark.django_db
+FILE = ROOT / "tests" / "vectors" / "moving.json.gz"
+
+
+@pytest.fixture(scope="module")
+def made_up():
+    return make_recording(60)
+
+
+@pytest.fixture
+def unleash(made_up):
+    with replayed(made_up) as replay:
+        yield replay
+
+
+@pytest.fixture
+def run(capsys, monkeypatch, tmp_path):
+    """Runs a step. Returns its exit status, what it printed, and its report."""
+    monkeypatch.setattr(source, "WAIT", 0)
+    monkeypatch.delenv("UNLEASH_TOKEN", raising=False)
+
+    def run(step, replay, *options):
+        report, message = tmp_path / "report.json", ""
+        status: object = 0
+        report.unlink(missing_ok=True)
+        try:
+            call_command(
+                "move", step, "--from", replay.address, "--token", ADMIN, "--report", str(report), *options
+            )
+        except CommandError as error:
+            status, message = error.returncode, str(error)
+        except SystemExit as end:
+            status = end.code
+        text = capsys.readouterr().out + message
+        return status, text, json.loads(report.read_bytes()) if report.exists() else None
+
+    return run
+
+
+def rows():
+    """What a move may write."""
+    tables = (Flag, Strategy, Project, Segment, Environment, ApiToken, ImportRun, AuditEvent)
+    return [table.objects.count() for table in tables]
+
+
+@pytest.mark.parametrize("which", ["recorded", "made up"])
+def test_moves_everything_once_and_proves_it(which, run, made_up):
+    recording = json.loads(gzip.decompress(FILE.read_bytes())) if which == "recorded" else made_up
+    with replayed(recording) as replay:
+        before = rows()
+        status, text, _ = run("plan", replay)
+        assert (status, rows()) == (2, before), text
+        assert "Nothing was written." in text
+        assert "segment big-carts: of project" in text
+        planned = text.replace("Nothing was written.\n", "")
+
+        status, text, _ = run("apply", replay)
+        assert (status, text) == (0, planned)
+        assert Flag.objects.count() == 60
+        assert Flag.objects.exclude(archived_at=None).count() == (8 if which == "recorded" else 2)
+        moved = rows()
+        for step in ("plan", "apply"):
+            status, text, report = run(step, replay)
+            assert (status, report["counts"]["same"], rows()) == (0, 60, moved), text
+
+        status, text, report = run("prove", replay, "--users", "300")
+        assert status == 0, text
+        assert len(report["tokens"]) == (8 if which == "recorded" else 9)
+        assert not any(token["writtenOtherwise"] for token in report["tokens"])
+        assert replay.asked.count(("GET", "/api/client/features")) == (7 if which == "recorded" else 8)
+
+
+def test_a_proof_names_each_flag_that_differs_and_why(unleash, run):
+    run("apply", unleash)
+    strategies = Strategy.objects.filter(environment="production")
+    strategies.filter(flag__name="p0.flag-00028").update(
+        parameters={"rollout": "99", "stickiness": "userId", "groupId": "g"}
+    )
+    archive_flags("p0", ["p0.flag-00004"], caller=Caller.system())
+    ApiToken.objects.get(name="several").delete()
+    segment = Segment.objects.get(name="nordics")
+    update_segment(segment.pk, {"constraints": []}, caller=Caller.system())
+    status, text, report = run("prove", unleash, "--users", "300")
+    tokens = {token["token"]: token for token in report["tokens"]}
+    reasons = {each["flag"]: each["reason"] for each in tokens["all"]["differences"]}
+    assert status == 2
+    assert tokens["several"]["problem"] == "is not here: its applications would be refused"
+    assert "is not here (" in reasons["p0.flag-00004"]
+    assert "segments[1].constraints is [{" in reasons["p1.flag-00025"]
+    assert 'strategies[0].parameters.rollout is "28" there and "99" here' in reasons["p0.flag-00028"]
+    assert "tokens get something else here." in text
+    status, text, _ = run("plan", unleash)
+    assert status == 2
+    assert "change  segment nordics: constraints none → [{" in text
+    assert "cannot  flag p0.flag-00004 in development: p0.flag-00004 is archived and will be skipped." in text
+
+
+def test_a_project_moves_as_a_whole_or_not_at_all(unleash, run):
+    Project.objects.create(id="mine", name="mine")
+    Flag.objects.create(name="p1.flag-00003", project_id="mine", created_at=timezone.now())
+    for step in ("plan", "apply"):
+        status, text, _ = run(step, unleash)
+        assert status == 2
+        assert (
+            "refuse  flag p1.flag-00003 in p1 / development: p1.flag-00003 already exists in project mine"
+            in text
+        )
+        assert "cannot  token p1-staging: needs project p1" in text
+        assert not Project.objects.filter(id="p1").exists()
+    assert Flag.objects.filter(project="p0").count() == 30
+    status, text, _ = run("plan", unleash, "--project", "p0")
+    assert (status, "0 of" in text) == (0, False), text
+
+
+def cut(handler):
+    handler.send_response(200)
+    handler.send_header("Content-Length", "100000")
+    handler.end_headers()
+    handler.wfile.write(b'{"segments": [')
+
+
+def endless(handler):
+    handler.send_response(200)
+    handler.end_headers()
+    try:
+        while True:
+            handler.wfile.write(b"[" * 65_536)
+    except OSError:
+        return
+
+
+LIES = {
+    "500": (lambda h: send(h, 500, b"{}"), "segments: status 500, 5 times in a row"),
+    "429": (lambda h: send(h, 429, b"{}", Retry_After="0"), "segments: status 429, 5 times in a row"),
+    "wait": (lambda h: send(h, 429, b"{}", Retry_After="86400"), "asks to wait for 86400 seconds"),
+    "redirect": (
+        lambda h: send(h, 302, b"", Location="https://elsewhere.example/"),
+        "redirect to https://elsewhere",
+    ),
+    "token": (lambda h: send(h, 401, b"{}"), "does not accept the token (status 401)"),
+    "page": (lambda h: send(h, 200, b"<html>"), "is not valid JSON"),
+    "shape": (
+        lambda h: send(h, 200, b'{"segments": [{"id": 1, "name": 7}]}'),
+        "0.name: Input should be a valid string",
+    ),
+    "nul": (
+        lambda h: send(h, 200, b'{"segments": [{"id": 1, "name": "a\\u0000"}]}'),
+        "segments[0].name: a NUL character",
+    ),
+    "cut": (cut, "cut off, 5 times in a row"),
+    "endless": (endless, "has more than 1,000,000 bytes"),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_lies_are_named_and_nothing_is_written(lie, unleash, run, monkeypatch):
+    monkeypatch.setattr(source, "MAX_BYTES", 1_000_000)
+    answer, message = LIES[lie]
+    unleash.lie = lambda handler: path_of(handler) == "/api/admin/segments" and (answer(handler), True)[1]
+    before = rows()
+    status, text, _ = run("apply", unleash)
+    assert (status, rows()) == (1, before)
+    assert message in text
+    assert f"{unleash.address}/api/admin/segments" in text
+    assert ADMIN not in text
+
+
+def test_environments_that_ask_for_change_requests_are_not_written(unleash, run):
+    run("apply", unleash)
+    strategy = Strategy.objects.filter(flag__name="p0.flag-00028", environment="production")
+    edited = {"rollout": "99", "stickiness": "userId", "groupId": "g"}
+    strategy.update(parameters=edited)
+    ProjectEnvironment.objects.filter(environment="production").update(required_approvals=1)
+    for step in ("plan", "apply"):
+        status, text, _ = run(step, unleash)
+        assert status == 2
+        assert "refuse  project p0: Changes of production in project p0 need a change request." in text
+        assert strategy.get().parameters == edited
+
+
+def cycle(export):
+    first, second = (flag["name"] for flag in export["features"][:2])
+    export["dependencies"] = [
+        {"feature": child, "dependencies": [{"feature": parent, "enabled": True}]}
+        for child, parent in ((first, second), (second, first))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "message"),
+    [
+        (cycle, 2, "flags cannot depend on each other"),
+        (lambda e: e["features"][0].update(name="a name"), 2, "refuse  flag a name in p0 / development: "),
+        (lambda e: e["featureStrategies"][0].update(id=["1"]), 1, "featureStrategies.0.id: Input should be"),
+        (lambda e: e["features"][0].update(project="p1"), 1, "of another project than p0"),
+        (lambda e: e.pop("features"), 1, "features: Field required. Unleash 8 answers otherwise."),
+    ],
+)
+def test_exports_that_cannot_be_taken_leave_nothing_of_the_project(change, status, message, unleash, run):
+    def lie(handler):
+        if path_of(handler) != EXPORT:
+            return False
+        export = deepcopy(unleash.answer("POST", EXPORT, ADMIN, handler.body)[1])
+        if export["features"][0]["project"] == "p0" and export["featureStrategies"]:
+            change(export)
+        return send(handler, 200, json.dumps(export).encode())
+
+    unleash.lie = lie
+    found, text, _ = run("apply", unleash)
+    assert found == status, text
+    assert message in text
+    assert not Project.objects.filter(id="p0").exists()
+
+
+def test_a_list_without_an_end_is_given_up(unleash, run, monkeypatch):
+    monkeypatch.setattr(reading, "MAX_ARCHIVED", 5)
+    page = b'{"features": [{"name": "a"}, {"name": "b"}], "total": 1000000000}'
+    unleash.lie = lambda h: path_of(h) == "/api/admin/search/features" and send(h, 200, page)
+    status, text, _ = run("plan", unleash)
+    assert (status, "has more than 5 archived flags" in text) == (1, True)
+
+
+def test_a_certificate_that_is_not_trusted_is_named(unleash, run, tmp_path):
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    make_certificate(key, certificate)
+    unleash.server.socket = secured(unleash.server.socket, key, certificate)
+    unleash.address = unleash.address.replace("http:", "https:")
+    before = rows()
+    status, text, _ = run("apply", unleash)
+    assert (status, rows()) == (1, before)
+    assert "its certificate is not accepted: " in text
+
+
+def test_a_move_that_was_interrupted_is_finished_by_the_next(unleash, run, monkeypatch):
+    taken = move.import_body
+
+    def interrupted(body, **options):
+        taken(body, **options)
+        if body.project == "p1":
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(move, "import_body", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            run("apply", unleash)
+    assert [Flag.objects.filter(project=project).count() for project in ("p0", "p1")] == [30, 0]
+    assert not Project.objects.filter(id="p1").exists()
+    assert run("apply", unleash)[0] == 0
+    status, text, report = run("plan", unleash)
+    assert (status, report["counts"]["same"]) == (0, 60), text
+
+
+def test_an_outage_is_waited_for_and_another_version_refused(unleash, run):
+    statuses = iter([503, 429])
+    unleash.lie = lambda handler: bool(status := next(statuses, 0)) and send(handler, status, b"{}")
+    assert run("plan", unleash)[0] == 2
+    assert unleash.asked[:3] == [("GET", "/api/admin/ui-config")] * 3
+    wrong = b'{"version": "5.1.0"}'
+    unleash.lie = lambda handler: path_of(handler) == "/api/admin/ui-config" and send(handler, 200, wrong)
+    status, text, _ = run("apply", unleash)
+    assert (status, "names version 5.1.0. Only Unleash 8 can be moved from." in text) == (1, True)
+
+
+@pytest.mark.parametrize(
+    "address", ["unleash.example.com", "ftp://a.example", "https://u:p@a.example", "https://[x"]
+)
+def test_addresses_that_are_none(address):
+    with pytest.raises(SourceError, match="is no address like"):
+        Source(address, ADMIN)
+
+
+def test_a_token_is_needed():
+    for token in ("", "a\nb", "ü"):
+        with pytest.raises(SourceError, match="Give an admin token"):
+            Source("https://unleash.example.com/api", token)
