@@ -63,6 +63,34 @@ def request_document(request: ChangeRequest) -> Document:
     }
 
 
+def found_document(request: ChangeRequest) -> Document:
+    """As a search lists it: by what it is about, without its changes."""
+    changes = list(request.changes.all())
+    who: Document = {"username": request.author_name, "imageUrl": ""}
+    if request.author_id is not None:
+        who["id"] = request.author_id
+    return {
+        "id": request.pk,
+        **({"title": request.title} if request.title else {}),
+        "environment": request.environment_id,
+        "project": request.project_id,
+        "features": list(dict.fromkeys(change.feature for change in changes if change.feature)),
+        "segments": [
+            _segment_name(change.payload, change.made_from)
+            for change in changes
+            if KINDS[change.action].of_segment
+        ],
+        "createdBy": who,
+        "createdAt": iso(request.created_at),
+        "state": request.state,
+        **(
+            {"schedule": _schedule(request.schedule)}
+            if request.state == ChangeRequest.State.SCHEDULED
+            else {}
+        ),
+    }
+
+
 def _schedule(schedule: Schedule) -> Document:
     document = {"scheduledAt": iso(schedule.at), "status": schedule.status}
     return document | ({"reason": schedule.reason} if schedule.reason else {})
