@@ -17,7 +17,7 @@ class FoundEnvironment(EnvironmentSummary):
     yes = serializers.IntegerField()
     no = serializers.IntegerField()
     changeRequestIds = serializers.ListField(
-        child=serializers.IntegerField(), help_text="Always empty: change requests are not supported."
+        child=serializers.IntegerField(), help_text="Always empty: open change requests are not listed here."
     )
 
 
