@@ -1,6 +1,6 @@
 """Compares what each SDK token gets from another installation with what it gets here, for many contexts."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
@@ -34,6 +34,8 @@ PATH = "/api/client/features"
 SPEC = {HEADER: "5.2.0"}
 MADE = 2_000
 """Edge cases of the flags that are not written alike."""
+AT_ONCE = 100
+"""Flags whose results are kept in memory together."""
 BUDGET = Budget(seconds=3_600)
 Flags = dict[str, dict[str, Any]]
 WORDS = {
@@ -193,18 +195,21 @@ def compare(proof: TokenProof, there: Flags, here: Flags, people: People) -> Non
     names = sorted(_find_unlike(there, here))
     if not names:
         return
-    found = _evaluate(proof.environment, there, here, names, people)
-    for name in names:
-        difference = Difference(name, _reason(there.get(name), here.get(name)))
-        changed = found.get(name)
-        if changed is None:
-            proof.spellings.append(difference)
-        else:
-            flag, who = changed
-            difference.users, difference.of = flag.users, people.count
-            difference.reason += f" ({_count_changes(flag)})"
-            difference.example = _example(who, flag)
-            proof.differences.append(difference)
+    evaluate = _prepare(proof.environment, there, here, names, people)
+    for start in range(0, len(names), AT_ONCE):
+        part = names[start : start + AT_ONCE]
+        found = evaluate(part)
+        for name in part:
+            difference = Difference(name, _reason(there.get(name), here.get(name)))
+            changed = found.get(name)
+            if changed is None:
+                proof.spellings.append(difference)
+            else:
+                flag, who = changed
+                difference.users, difference.of = flag.users, people.count
+                difference.reason += f" ({_count_changes(flag)})"
+                difference.example = _example(who, flag)
+                proof.differences.append(difference)
 
 
 def _count_changes(flag: FlagChanges) -> str:
@@ -225,10 +230,10 @@ def _find_unlike(there: Flags, here: Flags) -> set[str]:
     return unlike | children
 
 
-def _evaluate(
+def _prepare(
     environment: str, there: Flags, here: Flags, names: Sequence[str], people: People
-) -> Mapping[str, tuple[FlagChanges, WhoChanges]]:
-    """Those of the flags that somebody gets something else of."""
+) -> Callable[[Sequence[str]], Mapping[str, tuple[FlagChanges, WhoChanges]]]:
+    """Returns a function that evaluates some of the flags, and returns those that somebody gets something else of."""
     definitions = [_definitions(side) for side in (there, here)]
     before, after = compile_definitions(environment, *definitions)
     wanted = {
@@ -243,8 +248,12 @@ def _evaluate(
     users = make_users(few, now=people.now, count=people.users)
     made = generate_contexts(few, now=people.now, limit=MADE)
     contexts = Contexts([*people.saved, *users], made=made)
-    who = WhoChanges(before, after, contexts, names, budget=BUDGET)
-    return {flag.name: (flag, who) for flag in who.flags}
+
+    def evaluate(part: Sequence[str]) -> Mapping[str, tuple[FlagChanges, WhoChanges]]:
+        who = WhoChanges(before, after, contexts, part, budget=BUDGET)
+        return {flag.name: (flag, who) for flag in who.flags}
+
+    return evaluate
 
 
 def _parents(side: Flags, name: str) -> list[Any]:
