@@ -115,6 +115,9 @@ APPLICATION_INSTANCE_WINDOW = timedelta(
 )
 APPLICATION_INSTANCES_LISTED = environment.integer("FLAGADMIN_APPLICATION_INSTANCES", 100, at_least=1)
 
+# Networks without public addresses that integrations may send to, for example 10.0.0.0/8. Only there without TLS.
+INTEGRATION_NETWORKS = environment.networks("FLAGADMIN_INTEGRATION_NETWORKS")
+
 # Serving ------------------------------------------------------------------------------------------------
 
 # For each worker. Many, because most wait: SDK reports for the commit of their batch.
@@ -229,6 +232,7 @@ INSTALLED_APPS = [
     "releases",
     "sdk",
     "importer",
+    "integrations",
     "flagadmin.console",
 ]
 

@@ -22,6 +22,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/admin/", include("playground.api_urls")),
     path("api/admin/", include("projects.api_urls")),
     path("api/admin/", include("groups.api_urls")),
+    path("api/admin/", include("integrations.api_urls")),
     path("", include("sdk.urls")),
     path("auth/", include("groups.login.api")),
     path("invite/", include("groups.sign_up.open_api")),
@@ -31,6 +32,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("releases.console_urls")),
     path("", include("playground.console_urls")),
     path("", include("importer.console_urls")),
+    path("", include("integrations.console_urls")),
     path("", include("flagadmin.console.urls")),
     path("admin/", admin.site.urls),
 ]

@@ -50,6 +50,7 @@ class Section:
 @cache
 def all_sections() -> tuple[Section, ...]:
     of_roles = (Permission.ADMIN, Permission.READ_ROLE)
+    of_integrations = (Permission.CREATE_ADDON, Permission.UPDATE_ADDON, Permission.DELETE_ADDON)
     of_installation = (Permission.ADMIN, Permission.UPDATE_MAINTENANCE_MODE, Permission.UPDATE_CORS)
     return (
         Section(
@@ -88,6 +89,7 @@ def all_sections() -> tuple[Section, ...]:
                 Page("Invite links", reverse("invite-links"), (Permission.ADMIN,)),
                 Page("Service accounts", reverse("service-accounts"), (Permission.ADMIN,)),
                 Page("API tokens", reverse("tokens")),
+                Page("Integrations", reverse("integrations"), of_integrations),
                 Page("Installation", reverse("installation"), of_installation),
             ),
         ),

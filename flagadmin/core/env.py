@@ -2,6 +2,7 @@
 
 import os
 import re
+from ipaddress import IPv4Network, IPv6Network, ip_network
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -54,6 +55,14 @@ def choice(name: str, default: str, *others: str) -> str:
 def names(name: str, default: str = "") -> list[str]:
     """A comma-separated list."""
     return [part.strip() for part in text(name, default).split(",") if part.strip()]
+
+
+def networks(name: str) -> list[IPv4Network | IPv6Network]:
+    """A comma-separated list of networks, such as 10.0.0.0/8."""
+    try:
+        return [ip_network(part) for part in names(name)]
+    except ValueError as error:
+        raise ImproperlyConfigured(f"{name} must be networks like 10.0.0.0/8: {error}.") from None
 
 
 def secret(name: str) -> str:

@@ -156,6 +156,13 @@ PAGES = [
     "/strategy-types/",
     "/strategy-types/new",
     "/strategy-types/hostGroup/",
+    "/integrations/",
+    "/integrations/new/webhook",
+    "/integrations/new/datadog",
+    "/integrations/{integration}/",
+    "/integrations/{integration}/deliveries/",
+    "/integrations/{integration}/signing-key",
+    "/integrations/{integration}/delete",
     "/tag-types/",
     "/tag-types/new",
     "/tag-types/simple/",
@@ -179,6 +186,7 @@ def filled(address: str) -> str:
     from flagadmin.core.audit.models import AuditEvent
     from groups.models import ApiToken, Group, User
     from groups.permissions import BuiltIn
+    from integrations.models import Integration
     from playground.models import SavedContext
     from projects.models import FlagLink, Segment, Strategy
 
@@ -190,6 +198,7 @@ def filled(address: str) -> str:
         "token": ApiToken.objects.filter(user=None),
         "segment": Segment.objects,
         "saved": SavedContext.objects,
+        "integration": Integration.objects,
         "link": FlagLink.objects.filter(flag__name="checkout-redesign"),
         "change": AuditEvent.objects.filter(type="feature-environment-enabled"),
         "version": AuditEvent.objects.filter(feature="checkout-redesign"),

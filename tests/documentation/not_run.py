@@ -98,6 +98,10 @@ ELSEWHERE = {
         ("docs/releases.md", block.first_line): "tests/releases/test_guide.py"
         for block in blocks("docs/releases.md")
     },
+    **{
+        ("docs/integrations.md", block.first_line): "tests/integrations/test_guide.py"
+        for block in blocks("docs/integrations.md")
+    },
     ("deploy/README.md", "./rolling-restart.sh \\"): "tests/flagadmin/deploy/test_rolling_restart.py",
     (
         "deploy/README.md",

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.paths import ROOT
 
-PACKAGES = ("flagadmin", "groups", "projects", "playground", "releases", "sdk", "importer")
+PACKAGES = ("flagadmin", "groups", "projects", "playground", "releases", "sdk", "importer", "integrations")
 MAY_SKIP = {
     "flagadmin/deploy/test_container.py": "root, buildah and debootstrap, and podman-compose for one of them",
     "browser/conftest.py": "Chromium, which FLAGADMIN_BROWSER_TESTS=required asks for",

@@ -13,7 +13,7 @@ from flagadmin.settings import INSTALLED_APPS
 from tests.support.paths import ROOT
 from tests.support.serve import environment
 
-OURS = ("flagadmin", "groups", "projects", "playground", "releases", "sdk", "importer")
+OURS = ("flagadmin", "groups", "projects", "playground", "releases", "sdk", "importer", "integrations")
 
 
 def run(data_dir: Path, *arguments: str, given: str = "", **more: str) -> subprocess.CompletedProcess[str]:

@@ -15,6 +15,7 @@ from projects.models import (
 )
 from tests.support.cast import make_user
 from tests.support.flags import add_strategy
+from tests.support.receiver import make_integration
 from tests.support.scenery import make_vocabulary
 
 FLAG = "/projects/shop/features/cart/"
@@ -204,6 +205,15 @@ class OfTagType(Row):
         return TagType.objects.create(name="team")
 
 
+class OfIntegration(Row):
+    field, given = "description", {"enabled": "on", "parameter_url": "*****"}
+
+    def make(self):
+        made = make_integration("https://receiver.example.org/hook")
+        self.url, self.told = f"/integrations/{made.pk}/", f"admin changed integration Webhook {made.pk}"
+        return made
+
+
 class Metadata(Row):
     who, field, given = "member", "description", {"type": "kill-switch", "stale": "on"}
     told, url = "admin changed the description of flag cart", f"{FLAG}edit"
@@ -245,5 +255,14 @@ FORMS = [
         Account,
         ServiceAccount,
     ),
-    *(OfContextField, OfStrategyType, OfEnvironment, OfTagType, Metadata, OfLink, OfSavedContext),
+    *(
+        OfContextField,
+        OfStrategyType,
+        OfEnvironment,
+        OfTagType,
+        OfIntegration,
+        Metadata,
+        OfLink,
+        OfSavedContext,
+    ),
 ]

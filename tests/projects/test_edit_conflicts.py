@@ -66,6 +66,7 @@ NO_EDIT = {
     "users",  # creates a run
     "application",  # shows what was reported
     *("invite-link-new", "connect"),  # create one
+    *("integration-new", "integration-signing-key"),  # create one
     "installation",  # sets single values, and shows at once what they are
 }
 

@@ -7,6 +7,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.audit.record import Event, record_all
 from groups.access import Caller
 from groups.models import Grant, Group, GroupMembership
@@ -26,6 +27,7 @@ from projects.models import (
 )
 from tests.support.cast import make_project, make_token, make_user
 from tests.support.flags import add_strategy, make_flag
+from tests.support.receiver import make_integration
 
 PAYMENT = [
     {"name": "blue", "weight": 500, "weightType": "variable", "stickiness": "default"},
@@ -95,6 +97,7 @@ def make_scenery() -> None:
     record_all(events, actor=Caller.system())
     make_applications()
     make_access(checkout)
+    make_deliveries()
 
 
 def make_applications() -> None:
@@ -123,6 +126,30 @@ def make_access(project: Project) -> None:
     Grant.objects.create(role_id=BuiltIn.MEMBER, project=project, user=robot)
     make_token("personal", user=robot, name="nightly builds")
     make_token("backend", projects=[project.pk], environment="production", name="checkout in production")
+
+
+def make_deliveries() -> None:
+    """A webhook with an event that was sent, and one that failed."""
+    webhook = make_integration("https://receiver.example.org/hook", description="Deployments channel")
+    created, switched = (
+        AuditEvent.objects.filter(type=kind).earliest("id")
+        for kind in (EventType.FEATURE_CREATED, EventType.FEATURE_ENVIRONMENT_ENABLED)
+    )
+    details = {"url": "*****", "contentType": "application/json", "body": {"type": created.type}}
+    said = "Webhook request was successful with status code: 200."
+    for event, state, text in (
+        (created, "success", said),
+        (switched, "failed", "Webhook request failed with status code: 404."),
+    ):
+        webhook.deliveries.create(
+            event_id=event.pk,
+            state=state,
+            attempts=1,
+            sent_at=event.created_at,
+            milliseconds=12,
+            state_details=text,
+            details=details,
+        )
 
 
 def make_vocabulary() -> None:

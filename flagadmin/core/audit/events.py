@@ -93,6 +93,9 @@ class EventType(StrEnum):
     CHANGE_REQUEST_SCHEDULE_FAILED = "change-request-scheduled-application-failure"
     CHANGE_REQUEST_APPLIED_AS_SCHEDULED = "change-request-scheduled-application-success"
     CHANGE_REQUEST_SKIPPED = "change-request-skipped"
+    ADDON_CREATED = "addon-config-created"
+    ADDON_UPDATED = "addon-config-updated"
+    ADDON_DELETED = "addon-config-deleted"
     APPLICATION_UPDATED = "application-updated"
     APPLICATION_DELETED = "application-deleted"
 

@@ -94,13 +94,14 @@ class AuditEvent(models.Model):
                 func="IF current_database() NOT LIKE 'test%' THEN "
                 "RAISE EXCEPTION 'audit events are append-only'; END IF; RETURN NULL;",
             ),
-            # projects.revision notes changes of transactions that record no event.
+            # projects.revision notes changes of transactions that record no event. The transaction gets its id before
+            # its events get theirs: whoever reads them in the order of commits relies on it (integrations.relay).
             pgtrigger.Trigger(
                 name="audited",
                 level=pgtrigger.Statement,
-                when=pgtrigger.After,
+                when=pgtrigger.Before,
                 operation=pgtrigger.Insert,
-                func=f"PERFORM set_config('{AUDITED}', 'on', true); RETURN NULL;",
+                func=f"PERFORM pg_current_xact_id(), set_config('{AUDITED}', 'on', true); RETURN NULL;",
             ),
         ]
 

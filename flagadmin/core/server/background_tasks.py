@@ -2,6 +2,7 @@
 
 background_tasks.run_on_startup(create_init_tokens)
 background_tasks.run_every(timedelta(minutes=10), clean_usage)
+background_tasks.run_throughout(deliver)
 """
 
 import logging
@@ -22,6 +23,7 @@ from flagadmin.core.metrics.sampling import sample
 log = logging.getLogger("flagadmin.runtime")
 
 Task = Callable[[], object]
+Loop = Callable[[threading.Event], None]
 
 SECONDS = Histogram("flagadmin_background_task_seconds", "Runs of periodic tasks.", ["task"])
 FAILURES = Counter("flagadmin_background_task_failures_total", "Periodic tasks that failed.", ["task"])
@@ -49,6 +51,7 @@ public_url = settings.PUBLIC_URL
 
 _startup_tasks: list[Task] = []
 _periodic: list[PeriodicTask] = []
+_loops: list[Loop] = []
 
 
 def run_on_startup(task: Task) -> None:
@@ -67,16 +70,25 @@ def run_every(interval: timedelta, task: Task, *, everywhere: bool = False) -> N
         _periodic.append(PeriodicTask(interval, task, everywhere))
 
 
+def run_throughout(loop: Loop) -> None:
+    """Registers a loop that a thread of its own runs, on every server, until the event is set."""
+    if loop not in _loops:
+        _loops.append(loop)
+
+
 def run_startup_tasks() -> None:
     for task in _startup_tasks:
         task()
 
 
 def start_maintenance(stop: threading.Event) -> list[threading.Thread]:
-    """Starts the threads that run due tasks until `stop` is set."""
+    """Starts the threads that run due tasks until `stop` is set, and those of the loops."""
     threads = [
         threading.Thread(target=_maintain, args=(stop, everywhere), name=name, daemon=True)
         for everywhere, name in ((False, "maintenance"), (True, "due"))
+    ]
+    threads += [
+        threading.Thread(target=loop, args=(stop,), name=loop.__module__, daemon=True) for loop in _loops
     ]
     for thread in threads:
         thread.start()

@@ -14,7 +14,7 @@ import pytest
 from tests.support.live_server import Client, reserved_port, wait_until_ready
 
 ROOT = Path(__file__).resolve().parents[3]
-PACKAGES = ("flagadmin", "groups", "importer", "playground", "projects", "releases", "sdk")
+PACKAGES = ("flagadmin", "groups", "importer", "integrations", "playground", "projects", "releases", "sdk")
 
 pytestmark = pytest.mark.processes
 

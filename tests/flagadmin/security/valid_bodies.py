@@ -78,6 +78,15 @@ STRATEGY_TYPE = {
     "description": "d",
     "parameters": [{"name": "hosts", "type": "list", "description": "d", "required": True}],
 }
+INTEGRATION = {
+    "provider": "webhook",
+    "description": "Ours",
+    "enabled": True,
+    "parameters": {"url": "https://receiver.example.org/hook"},
+    "events": ["feature-created"],
+    "projects": ["shop"],
+    "environments": ["production"],
+}
 TAG_TYPE = {"description": "d", "icon": "i", "color": "#00AAFF"}
 GROUP = {
     "name": "Checkout", "description": "d", "rootRole": BuiltIn.VIEWER, "mappingsSSO": ["elsewhere"],
@@ -276,6 +285,8 @@ VALID: dict[str, Any] = {
     f"post {_ADMIN}/strategies": STRATEGY_TYPE | {"name": "byHost"},
     f"put {_ADMIN}/strategies/<str:name>": STRATEGY_TYPE,
     f"post {_ADMIN}/tags": {"type": "team", "value": "blue"},
+    f"post {_ADMIN}/addons": INTEGRATION,
+    f"put {_ADMIN}/addons/<str:addon_id>": INTEGRATION,
     f"post {_ADMIN}/tag-types": TAG_TYPE | {"name": "area"},
     f"put {_ADMIN}/tag-types/<str:name>": TAG_TYPE,
     f"post {_ADMIN}/tag-types/validate": TAG_TYPE | {"name": "area"},

@@ -14,6 +14,7 @@ from flagadmin.core.audit.models import AuditEvent
 from groups.models import ApiToken, Group, InviteLink, Role, User
 from groups.permissions import BuiltIn
 from importer.models import ImportRun
+from integrations.models import Delivery
 from playground.models import SavedContext, UserRun
 from projects.models import (
     Application,
@@ -31,6 +32,7 @@ from projects.models import (
 from releases.models import Change, ChangeRequest
 from tests.flagadmin.security.routes import Route
 from tests.support.cast import make_token, make_user
+from tests.support.receiver import make_integration
 
 # What stands for a placeholder, by what stands before it in the address. The first that fits counts.
 PLACES: tuple[tuple[str, str], ...] = (
@@ -38,6 +40,11 @@ PLACES: tuple[tuple[str, str], ...] = (
     (r"projects/<\w+>/context/$", "project context field"),
     (r"context/$", "context field"),
     (r"if-saved/$", "form"),
+    (r"addons/<\w+>/events/$", "delivery"),
+    (r"addons/$", "integration"),
+    (r"deliveries/$", "delivery"),
+    (r"integrations/new/$", "provider"),
+    (r"integrations/$", "integration"),
     (r"context-fields/$", "context field"),
     (r"import/$", "import"),
     (r"legal-values/$", "legal value"),
@@ -165,6 +172,7 @@ def body_for(method: str, route: Route, world: dict[str, Any]) -> Any:
 def build(shop: Any) -> dict[str, Any]:
     """Kind of thing → what names it in an address."""
     now = timezone.now()
+    integration = make_integration("https://receiver.example.org/hook")
     flag, parent = (
         Flag.objects.create(name=name, project=shop, created_at=now) for name in ("cart", "checkout")
     )
@@ -206,6 +214,9 @@ def build(shop: Any) -> dict[str, Any]:
         "invite link": invite.key,
         "invite token": "invite-token",
         "project": shop.id,
+        "integration": integration.pk,
+        "delivery": Delivery.objects.create(integration=integration, sent_at=now).pk,
+        "provider": "webhook",
         "flag": flag.name,
         "form": f"projects/{shop.id}/features/{flag.name}/switch",
         "archived flag": "gone",

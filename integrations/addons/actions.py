@@ -1,0 +1,169 @@
+"""Creates, changes and deletes integrations, and has deliveries sent."""
+
+import base64
+import secrets
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from django.utils import timezone
+
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.record import Event, record
+from flagadmin.core.db.transactions import transactional
+from flagadmin.core.edit_conflicts import Expected, check_expected
+from flagadmin.core.errors import NotFound, Problem, ValidationError
+from groups.access import Caller
+from groups.permissions import Permission
+from integrations.addons.documents import Document, integration_document, name_of
+from integrations.addons.queries import find_integration
+from integrations.addons.rules import leads_elsewhere, parameter_problems, provider_problems
+from integrations.models import Delivery, Integration, SecretKeyChanged
+from integrations.providers import MASK, PROVIDERS
+
+OLD_KEY_SECONDS = 24 * 3600
+"""For how long requests are signed with the replaced key too."""
+_KEY_BYTES = 32
+
+
+@transactional
+def create_integration(values: Mapping[str, Any], *, caller: Caller) -> Integration:
+    """``values``: the members of the API's body. Raises NoAccess, ValidationError."""
+    caller.check(Permission.CREATE_ADDON)
+    integration = Integration()
+    _assign(integration, values)
+    integration.save(force_insert=True)
+    integration.refresh_from_db()  # the database says when
+    event = Event(
+        type=EventType.ADDON_CREATED, subject=name_of(integration), after=integration_document(integration)
+    )
+    record(event, actor=caller)
+    return integration
+
+
+@transactional
+def update_integration(
+    integration_id: int, values: Mapping[str, Any], *, expected: Expected = None, caller: Caller
+) -> Integration:
+    """Replaces everything except for masked secrets. Raises NotFound, NoAccess, EditConflict, ValidationError."""
+    integration = access_for_update(caller, integration_id, Permission.UPDATE_ADDON)
+    before = integration_document(integration)
+    check_expected(expected, before)
+    _assign(integration, values)
+    integration.save()
+    _record_update(integration, before, integration_document(integration), caller)
+    return integration
+
+
+@transactional
+def delete_integration(integration_id: int, *, expected: Expected = None, caller: Caller) -> None:
+    """With its deliveries. Raises NotFound, NoAccess, EditConflict."""
+    integration = access_for_update(caller, integration_id, Permission.DELETE_ADDON)
+    before = integration_document(integration)
+    check_expected(expected, before)
+    record(Event(type=EventType.ADDON_DELETED, subject=name_of(integration), before=before), actor=caller)
+    integration.delete()
+
+
+@transactional
+def make_signing_key(integration_id: int, *, caller: Caller) -> str:
+    """Returns the key, which cannot be read later. The one before stays valid for a day. Raises NotFound, NoAccess."""
+    integration = access_for_update(caller, integration_id, Permission.UPDATE_ADDON)
+    stored = _secrets_of(integration)
+    key = f"whsec_{base64.b64encode(secrets.token_bytes(_KEY_BYTES)).decode()}"
+    until = time.time() + OLD_KEY_SECONDS
+    earlier = [{"key": old["key"], "until": until} for old in stored["keys"][:1]]
+    integration.set_secrets(stored["parameters"], [{"key": key, "until": None}, *earlier])
+    integration.save(update_fields=["encrypted"])
+    document = integration_document(integration)
+    _record_update(integration, document, document | {"signingKey": MASK}, caller)
+    return key
+
+
+@transactional
+def send_test(integration_id: int, *, caller: Caller) -> Delivery:
+    """Puts a test before what waits. Raises NotFound, NoAccess, ValidationError."""
+    integration = access_for_update(caller, integration_id, Permission.UPDATE_ADDON)
+    if not integration.enabled:
+        raise ValidationError.at("enabled", "Enable the integration before you send a test.")
+    _send_now(integration)
+    return Delivery.objects.create(integration=integration)
+
+
+@transactional
+def send_again(integration_id: int, delivery_id: int, *, caller: Caller) -> Delivery:
+    """Has a delivery sent once more, with the same id. Raises NotFound, NoAccess."""
+    integration = access_for_update(caller, integration_id, Permission.UPDATE_ADDON)
+    delivery = Delivery.objects.select_for_update().filter(integration=integration, pk=delivery_id).first()
+    if delivery is None:
+        raise NotFound("Delivery not found.")
+    delivery.state, delivery.attempts, delivery.first_sent_at = Delivery.State.PENDING, 0, None
+    delivery.save(update_fields=["state", "attempts", "first_sent_at"])
+    _send_now(integration)
+    return delivery
+
+
+def access_for_update(caller: Caller, integration_id: int, permission: Permission) -> Integration:
+    """The integration, locked. Raises NotFound, NoAccess."""
+    find_integration(integration_id)
+    caller.check(permission)
+    integration = Integration.objects.select_for_update().filter(pk=integration_id).first()
+    if integration is None:
+        raise NotFound("Could not find addon")
+    return integration
+
+
+def _send_now(integration: Integration) -> None:
+    integration.send_after = timezone.now()
+    integration.save(update_fields=["send_after"])
+
+
+def _assign(integration: Integration, values: Mapping[str, Any]) -> None:
+    """Raises ValidationError with every problem."""
+    _check(provider_problems(values["provider"]))
+    stored = _secrets_of(integration)
+    kept = stored["parameters"] if integration.provider == values["provider"] else {}
+    sent = {name: value for name, value in values["parameters"].items() if value not in ("", None)}
+    masked = {name for name, value in sent.items() if value == MASK}
+    parameters = {name: kept.get(name, "") if name in masked else value for name, value in sent.items()}
+    problems = list(parameter_problems(values["provider"], parameters))
+    if masked and leads_elsewhere(_url(integration.parameters | kept), _url(parameters)):
+        problems += [
+            Problem(f"parameters.{name}", "Enter it again: the URL leads to another server.")
+            for name in sorted(masked)
+        ]
+    _check(problems)
+    sensitive = PROVIDERS[values["provider"]].sensitive
+    integration.provider = values["provider"]
+    integration.enabled = values["enabled"]
+    integration.description = values["description"]
+    for name in ("events", "projects", "environments"):
+        setattr(integration, name, list(dict.fromkeys(values[name])))
+    integration.parameters = {name: value for name, value in parameters.items() if name not in sensitive}
+    integration.set_secrets(
+        {name: value for name, value in parameters.items() if name in sensitive}, stored["keys"]
+    )
+
+
+def _url(parameters: Mapping[str, Any]) -> str:
+    return str(parameters.get("url") or "")
+
+
+def _check(problems: Any) -> None:
+    if problems := list(problems):
+        raise ValidationError.of(problems)
+
+
+def _secrets_of(integration: Integration) -> dict[str, Any]:
+    """None of them if SECRET_KEY has changed: all that is required must be entered again."""
+    try:
+        return integration.secrets()
+    except SecretKeyChanged:
+        return {"parameters": {}, "keys": []}
+
+
+def _record_update(integration: Integration, before: Document, after: Document, caller: Caller) -> None:
+    record(
+        Event(type=EventType.ADDON_UPDATED, subject=name_of(integration), before=before, after=after),
+        actor=caller,
+    )

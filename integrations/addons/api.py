@@ -1,0 +1,121 @@
+"""/api/admin/addons: other systems that are told of events."""
+
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.decorators import action
+from rest_framework.response import Response
+
+from flagadmin.core.edit_conflicts.etags import ETagMixin
+from flagadmin.core.http.path_ids import path_id
+from groups.authentication import ApiRequest
+from groups.permissions import Permission
+from groups.viewsets import ViewSet
+from integrations.addons import actions
+from integrations.addons.documents import Document, delivery_document, integration_document
+from integrations.addons.queries import attempted_deliveries, find_integration, with_events
+from integrations.addons.serializers import (
+    AddonBody,
+    AddonList,
+    AddonRecord,
+    IntegrationEventList,
+    SigningKeyRecord,
+)
+from integrations.models import Integration
+from integrations.providers import PROVIDERS
+
+MAX_EVENTS, DEFAULT_EVENTS = 100, 50
+_PAGE = [OpenApiParameter("limit", int, description="At most 100."), OpenApiParameter("offset", int)]
+
+
+class AddonViewSet(ETagMixin, ViewSet):
+    tags = ("Integrations",)
+    lookup_url_kwarg = "addon_id"
+    permissions = {
+        "create": Permission.CREATE_ADDON,
+        "update": Permission.UPDATE_ADDON,
+        "destroy": Permission.DELETE_ADDON,
+        "events": Permission.ADMIN,
+        "test": Permission.UPDATE_ADDON,
+        "signing_key": Permission.UPDATE_ADDON,
+        "send_again": Permission.UPDATE_ADDON,
+    }
+    integration: Integration
+
+    def authorize(self, addon_id: str | None = None, delivery_id: str | None = None) -> None:
+        if addon_id is not None and self.action != "events":
+            self.integration = find_integration(path_id(addon_id))
+        self.check_permission()
+
+    def current_document(self) -> Document:
+        return integration_document(self.integration)
+
+    @extend_schema(operation_id="getAddons", responses={200: AddonList})
+    def list(self, request: ApiRequest) -> Response:
+        """List the integrations, and what can be integrated."""
+        addons = [integration_document(integration) for integration in Integration.objects.all()]
+        return Response(
+            {"addons": addons, "providers": [provider.document() for provider in PROVIDERS.values()]}
+        )
+
+    @extend_schema(operation_id="createAddon", request=AddonBody, responses={201: AddonRecord})
+    def create(self, request: ApiRequest) -> Response:
+        """Create an integration. It gets the events from now on."""
+        created = actions.create_integration(self.validated(AddonBody), caller=self.caller)
+        return Response(integration_document(created), status=201)
+
+    @extend_schema(operation_id="getAddon", responses={200: AddonRecord})
+    def retrieve(self, request: ApiRequest, addon_id: str) -> Response:
+        """Get an integration."""
+        return Response(integration_document(self.integration))
+
+    @extend_schema(operation_id="updateAddon", request=AddonBody, responses={200: AddonRecord})
+    def update(self, request: ApiRequest, addon_id: str) -> Response:
+        """Replace an integration. A secret that is sent as `*****` stays, unless the URL leads to another server."""
+        changed = actions.update_integration(
+            self.integration.pk, self.validated(AddonBody), expected=self.expected, caller=self.caller
+        )
+        return Response(integration_document(changed))
+
+    @extend_schema(operation_id="deleteAddon", responses={200: None})
+    def destroy(self, request: ApiRequest, addon_id: str) -> Response:
+        """Delete an integration and its deliveries."""
+        actions.delete_integration(self.integration.pk, expected=self.expected, caller=self.caller)
+        return Response()
+
+    @extend_schema(
+        operation_id="getIntegrationEvents", parameters=_PAGE, responses={200: IntegrationEventList}
+    )
+    @action(detail=True)
+    def events(self, request: ApiRequest, addon_id: str) -> Response:
+        """List what was sent to an integration, newest first."""
+        limit = min(_number(request, "limit", DEFAULT_EVENTS), MAX_EVENTS)
+        offset = _number(request, "offset", 0)
+        deliveries = list(attempted_deliveries(path_id(addon_id))[offset : offset + limit])
+        records = [delivery_document(delivery, event) for delivery, event in with_events(deliveries)]
+        return Response({"integrationEvents": records})
+
+    @extend_schema(operation_id="testAddon", request=None, responses={202: None})
+    @action(detail=True, methods=["post"])
+    def test(self, request: ApiRequest, addon_id: str) -> Response:
+        """Send a test. Its outcome is in the list of what was sent."""
+        actions.send_test(self.integration.pk, caller=self.caller)
+        return Response(status=202)
+
+    @extend_schema(operation_id="resendIntegrationEvent", request=None, responses={202: None})
+    @action(detail=True, methods=["post"], url_path="events/<str:delivery_id>/resend")
+    def send_again(self, request: ApiRequest, addon_id: str, delivery_id: str) -> Response:
+        """Send an event again, with the same `webhook-id`."""
+        actions.send_again(self.integration.pk, path_id(delivery_id), caller=self.caller)
+        return Response(status=202)
+
+    @extend_schema(operation_id="createAddonSigningKey", request=None, responses={201: SigningKeyRecord})
+    @action(detail=True, methods=["post"], url_path="signing-key")
+    def signing_key(self, request: ApiRequest, addon_id: str) -> Response:
+        """Create a key that signs requests as Standard Webhooks. The one before signs them too, for a day."""
+        secret = actions.make_signing_key(self.integration.pk, caller=self.caller)
+        return Response({"secret": secret}, status=201)
+
+
+def _number(request: ApiRequest, name: str, default: int) -> int:
+    """As the reference reads it: what is not a number is the default."""
+    text = request.query_params.get(name, "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else default

@@ -1,0 +1,94 @@
+"""The form of an integration, made from the parameters of its provider."""
+
+from typing import Any
+
+from django import forms
+
+from flagadmin.core.audit.events import EventType
+from integrations.providers import MASK, Parameter, Provider
+
+_RECORDED = frozenset(kind.value for kind in EventType)
+PARAMETER = "parameter_"
+"""Before the names of parameters, so that none is that of another field."""
+
+
+class NamesField(forms.CharField):
+    """Names separated by commas."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(required=False, max_length=10_000, **kwargs)
+
+    def clean(self, value: Any) -> list[str]:
+        return [name.strip() for name in super().clean(value).split(",") if name.strip()]
+
+
+class IntegrationForm(forms.Form):
+    description = forms.CharField(required=False, max_length=1000)
+    enabled = forms.BooleanField(required=False, initial=True)
+    projects = NamesField(help_text="Ids separated by commas. Empty: all projects.")
+    environments = NamesField(
+        help_text="Names separated by commas. Empty: all. Events without an environment are always sent."
+    )
+    events = forms.MultipleChoiceField(required=False, widget=forms.CheckboxSelectMultiple)
+    other_events = NamesField(
+        label="Other events",
+        help_text="Types of any events in the audit log, separated by commas: user-created, role-updated.",
+    )
+
+    def __init__(self, provider: Provider, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.provider = provider
+        offered = offered_events(provider)
+        events = self.fields["events"]
+        assert isinstance(events, forms.MultipleChoiceField)
+        events.choices = [(name, name) for name in offered]
+        events.initial = offered
+        parameters = {f"{PARAMETER}{one.name}": _field(one) for one in provider.parameters}
+        self.fields = {"description": self.fields.pop("description"), **parameters, **self.fields}
+
+    def values(self) -> dict[str, Any]:
+        """As the API's body."""
+        data = self.cleaned_data
+        names = [parameter.name for parameter in self.provider.parameters]
+        return {
+            "provider": self.provider.name,
+            "description": data["description"] or None,
+            "enabled": data["enabled"],
+            "parameters": {name: data[f"{PARAMETER}{name}"] for name in names},
+            "events": [*data["events"], *data["other_events"]],
+            "projects": data["projects"],
+            "environments": data["environments"],
+        }
+
+
+def offered_events(provider: Provider) -> list[str]:
+    """Those of the provider that happen here."""
+    return sorted(_RECORDED.intersection(provider.events))
+
+
+def initial_values(provider: Provider, document: dict[str, Any]) -> dict[str, Any]:
+    """``document``: that of the stored integration."""
+    offered = offered_events(provider)
+    return {
+        "description": document["description"] or "",
+        "enabled": document["enabled"],
+        "projects": ", ".join(document["projects"]),
+        "environments": ", ".join(document["environments"]),
+        "events": [name for name in document["events"] if name in offered],
+        "other_events": ", ".join(name for name in document["events"] if name not in offered),
+        **{f"{PARAMETER}{name}": value for name, value in document["parameters"].items()},
+    }
+
+
+def _field(parameter: Parameter) -> forms.CharField:
+    is_long = parameter.type == "textfield"
+    attributes = {"spellcheck": "false", "autocomplete": "off", "placeholder": parameter.placeholder}
+    widget = forms.Textarea({**attributes, "rows": 3}) if is_long else forms.TextInput(attributes)
+    note = f" Kept secret: {MASK} stands for what is stored." if parameter.sensitive else ""
+    return forms.CharField(
+        label=parameter.displayName,
+        help_text=f"{parameter.description}{note}",
+        required=parameter.required,
+        strip=not is_long,
+        widget=widget,
+    )

@@ -1,0 +1,275 @@
+"""/integrations/: the list of integrations, their forms, and what was sent to each."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.db.models import Q, QuerySet
+from django.urls import reverse, reverse_lazy
+
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.audit.sentences import sentence
+from flagadmin.core.errors import NotFound
+from flagadmin.core.lists.pages import Column, Filter, curl_for
+from groups.console import ActionPage, ConfirmPage, Crumbs, EditPage, FormPage, ListPage
+from groups.one_time_secrets import ShowsSecretOnce
+from groups.permissions import Permission
+from integrations.addons import actions
+from integrations.addons.documents import Document, integration_document, name_of
+from integrations.addons.forms import PARAMETER, IntegrationForm, initial_values
+from integrations.addons.queries import find_integration, list_integrations, with_events
+from integrations.models import Delivery, Integration
+from integrations.providers import PROVIDERS, Provider
+
+INTEGRATIONS = ("Integrations", reverse_lazy("integrations"))
+API = "/api/admin/addons"
+STATES = {
+    Delivery.State.SUCCESS: ("on", "Delivered"),
+    Delivery.State.WITH_ERRORS: ("warn", "Delivered with errors"),
+    Delivery.State.FAILED: ("warn", "Failed"),
+    Delivery.State.PENDING: ("info", "Waiting"),
+}
+
+
+class IntegrationsPage(ListPage):
+    template_name = "integrations/integrations.html"
+    title = "Integrations"
+    csv_name = "integrations"
+    default_sort = "name"
+    columns = (
+        Column("name", "Integration", by=("provider", "id")),
+        Column("description", "Description", by=("description",)),
+        Column("state", "State", by=("enabled",)),
+        Column("last_sent", "Last sent", by=("last_sent",)),
+    )
+
+    def get_filters(self) -> Sequence[Filter]:
+        return (Filter("q", "Provider or description"),)
+
+    def rows(self, values: dict[str, str]) -> QuerySet[Integration]:
+        text = values["q"]
+        return list_integrations().filter(Q(provider__icontains=text) | Q(description__icontains=text))
+
+    def csv_cells(self, row: Any) -> Sequence[Any]:
+        return [name_of(row), row.description or "", "enabled" if row.enabled else "disabled", row.last_sent]
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        context = super().get_context_data(
+            providers=PROVIDERS.values(),
+            may_create=self.caller.can(Permission.CREATE_ADDON),
+            may_edit=self.caller.can(Permission.UPDATE_ADDON),
+            **kwargs,
+        )
+        if listing := context.get("listing"):
+            context["rows"] = [(row, name_of(row)) for row in listing.rows]
+        return context
+
+    def curl(self) -> str:
+        return curl_for(self.request, "GET", API)
+
+
+class NewIntegration(FormPage):
+    template_name = "integrations/integration.html"
+    form_class: Any = IntegrationForm
+    problem_fields = {
+        f"parameters.{parameter.name}": f"{PARAMETER}{parameter.name}"
+        for provider in PROVIDERS.values()
+        for parameter in provider.parameters
+    }
+    provider: Provider
+
+    def find(self) -> None:
+        self.caller.check(Permission.CREATE_ADDON)
+        provider = PROVIDERS.get(self.kwargs["provider"])
+        if provider is None:
+            raise NotFound("There is no such provider.")
+        self.provider = provider
+
+    def get_form_kwargs(self) -> dict[str, Any]:
+        return super().get_form_kwargs() | {"provider": self.provider}
+
+    def submit(self, form: Any) -> str:
+        created = actions.create_integration(form.values(), caller=self.caller)
+        messages.success(self.request, f"Created {name_of(created)}. Send a test to try it.")
+        return reverse("integration", args=[created.pk])
+
+    def crumbs(self) -> Crumbs:
+        return (INTEGRATIONS,)
+
+    def get_title(self) -> str:
+        return f"New integration: {self.provider.display_name}"
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        extra = {"button": "Create integration", "cancel": INTEGRATIONS[1], "provider": self.provider}
+        return super().get_context_data(**kwargs | extra)
+
+    def curl(self) -> str:
+        parameters = {one.name: one.placeholder or "…" for one in self.provider.parameters if one.required}
+        body = {"provider": self.provider.name, "parameters": parameters, "events": ["feature-created"]}
+        return curl_for(self.request, "POST", API, body)
+
+
+class EditIntegration(EditPage, NewIntegration):
+    integration: Integration
+
+    def find(self) -> None:
+        self.caller.check(Permission.UPDATE_ADDON)
+        self.integration = find_integration(self.kwargs["integration_id"])
+        self.provider = PROVIDERS[self.integration.provider]
+
+    def events(self) -> QuerySet[AuditEvent]:
+        return AuditEvent.objects.filter(type=EventType.ADDON_UPDATED, subject=name_of(self.integration))
+
+    def current_document(self) -> Document:
+        return integration_document(self.integration)
+
+    def get_initial(self) -> dict[str, Any]:
+        return initial_values(self.provider, integration_document(self.integration))
+
+    def submit(self, form: Any) -> str:
+        changed = actions.update_integration(
+            self.integration.pk, form.values(), expected=self.version.expected, caller=self.caller
+        )
+        messages.success(self.request, f"Changed {name_of(changed)}.")
+        return reverse("integrations")
+
+    def get_title(self) -> str:
+        return name_of(self.integration)
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        context = super().get_context_data(**kwargs)
+        may = {
+            "may_delete": self.caller.can(Permission.DELETE_ADDON),
+            "may_see_deliveries": self.caller.can(Permission.ADMIN),
+        }
+        return context | may | {"button": "Save integration", "integration": self.integration}
+
+    def curl(self) -> str:
+        return curl_for(self.request, "PUT", f"{API}/{self.integration.pk}", self.current_document())
+
+
+class OneIntegration(ActionPage):
+    """A button on the pages of an integration."""
+
+    def back(self) -> str:
+        return reverse("integration", args=[self.kwargs["integration_id"]])
+
+
+class SendTest(OneIntegration):
+    def act(self) -> str:
+        actions.send_test(self.kwargs["integration_id"], caller=self.caller)
+        return "A test is being sent. Its outcome is in the deliveries in a few seconds."
+
+
+class SendAgain(OneIntegration):
+    def act(self) -> str:
+        actions.send_again(self.kwargs["integration_id"], self.kwargs["delivery_id"], caller=self.caller)
+        return "It is being sent again. Its outcome is here in a few seconds."
+
+    def back(self) -> str:
+        return reverse("deliveries", args=[self.kwargs["integration_id"]])
+
+
+class NewSigningKey(ShowsSecretOnce, FormPage):
+    template_name = "integrations/signing_key.html"
+    title = "New signing key"
+    form_class = forms.Form
+
+    def find(self) -> None:
+        self.caller.check(Permission.UPDATE_ADDON)
+        self.integration = find_integration(self.kwargs["integration_id"])
+
+    def submit(self, form: Any) -> str:
+        key = actions.make_signing_key(self.kwargs["integration_id"], caller=self.caller)
+        self.created = {"secret": key, "back": self.url()}
+        return self.url()
+
+    def url(self) -> str:
+        return reverse("integration", args=[self.kwargs["integration_id"]])
+
+    def crumbs(self) -> Crumbs:
+        return (INTEGRATIONS, (f"Integration {self.kwargs['integration_id']}", self.url()))
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(button="Create signing key", cancel=self.url(), **kwargs)
+
+    def curl(self) -> str:
+        return curl_for(self.request, "POST", f"{API}/{self.kwargs['integration_id']}/signing-key")
+
+
+class DeleteIntegration(ConfirmPage):
+    def plan(self) -> dict[str, Any]:
+        self.caller.check(Permission.DELETE_ADDON)
+        integration = find_integration(self.kwargs["integration_id"])
+        waiting = integration.deliveries.filter(state=Delivery.State.PENDING).count()
+        return {
+            "title": f"Delete {name_of(integration)}",
+            "lead": integration.description or "",
+            "removed_items": ["the integration with its secrets", "the list of what was sent"]
+            + ([f"{waiting:,} deliveries that wait to be sent"] if waiting else []),
+            "button": f"Delete {name_of(integration)}",
+            "cancel": reverse("integration", args=[integration.pk]),
+        }
+
+    def crumbs(self) -> Crumbs:
+        return (INTEGRATIONS,)
+
+    def act(self) -> tuple[str, str]:
+        actions.delete_integration(self.kwargs["integration_id"], caller=self.caller)
+        return "Deleted the integration.", str(INTEGRATIONS[1])
+
+    def curl(self) -> str:
+        return curl_for(self.request, "DELETE", f"{API}/{self.kwargs['integration_id']}")
+
+
+class DeliveriesPage(ListPage):
+    template_name = "integrations/deliveries.html"
+    csv_name = "deliveries"
+    default_sort = "-id"
+    columns = (
+        Column("id", "Delivery", by=("id",)),
+        Column("event", "Event"),
+        Column("state", "State", by=("state",)),
+        Column("attempts", "Attempts", by=("attempts",), numeric=True),
+        Column("sent_at", "Sent", by=("sent_at",)),
+    )
+    integration: Integration
+
+    def get(self, request: Any, *args: Any, **kwargs: Any) -> Any:
+        self.caller.check(Permission.ADMIN)
+        self.integration = find_integration(self.kwargs["integration_id"])
+        return super().get(request, *args, **kwargs)
+
+    def get_filters(self) -> Sequence[Filter]:
+        return (Filter("state", "State", [(state.value, label) for state, (_, label) in STATES.items()]),)
+
+    def rows(self, values: dict[str, str]) -> QuerySet[Delivery]:
+        deliveries = self.integration.deliveries.all()
+        return deliveries.filter(state=values["state"]) if values["state"] else deliveries
+
+    def csv_cells(self, row: Delivery) -> Sequence[Any]:
+        return [f"msg_{row.pk}", row.event_id or "test", row.state, row.attempts, row.sent_at]
+
+    def crumbs(self) -> Crumbs:
+        name = name_of(self.integration)
+        return (INTEGRATIONS, (name, reverse("integration", args=[self.integration.pk])))
+
+    def get_title(self) -> str:
+        return f"Deliveries of {name_of(self.integration)}"
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        context = super().get_context_data(integration=self.integration, **kwargs)
+        return context | {
+            "rows": [shown_delivery(*pair) for pair in with_events(list(context["listing"].rows))]
+        }
+
+    def curl(self) -> str:
+        return curl_for(self.request, "GET", f"{API}/{self.kwargs['integration_id']}/events")
+
+
+def shown_delivery(delivery: Delivery, event: AuditEvent | None) -> dict[str, Any]:
+    pill, label = STATES[Delivery.State(delivery.state)]
+    text = f"{event.actor_name} {sentence(event)}" if event else "Test"
+    return {"delivery": delivery, "event": event, "text": text, "pill": pill, "label": label}

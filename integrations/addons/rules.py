@@ -1,0 +1,77 @@
+"""What must be true of an integration."""
+
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import SplitResult, urlsplit
+
+from flagadmin.core.errors import Problem
+from integrations.mustache import TemplateError, parse
+from integrations.providers import DEPRECATED, PROVIDERS, Parameter
+
+_IN_HEADERS = frozenset({"contentType", "authorization", "apiKey", "licenseKey"})
+MAX_LENGTH = 10_000  # characters of a value
+
+
+def provider_problems(name: str) -> Iterator[Problem]:
+    if name in DEPRECATED:
+        yield Problem("provider", DEPRECATED[name])
+    elif name not in PROVIDERS:
+        yield Problem("provider", f"Unknown addon provider {name[:100]}. Available: {', '.join(PROVIDERS)}.")
+
+
+def parameter_problems(provider: str, values: dict[str, Any]) -> Iterator[Problem]:
+    """``values``: all parameters, with the secrets that are kept."""
+    known = PROVIDERS[provider].parameters
+    missing = [parameter.name for parameter in known if parameter.required and not values.get(parameter.name)]
+    if missing:
+        yield Problem("parameters", f"Missing required parameters: {','.join(missing)}")
+    for parameter in known:
+        if value := values.get(parameter.name):
+            for message in _value_problems(parameter, str(value)):
+                yield Problem(f"parameters.{parameter.name}", message)
+    for name in values.keys() - {parameter.name for parameter in known}:
+        yield Problem(f"parameters.{name}", f"is not a parameter of {provider}")
+
+
+def _value_problems(parameter: Parameter, value: str) -> Iterator[str]:
+    if len(value) > MAX_LENGTH:
+        yield f"must have at most {MAX_LENGTH:,} characters"
+    elif parameter.type == "url" and not _is_url(value):
+        yield "must be a URL like https://example.com/path"
+    elif parameter.name in _IN_HEADERS and not (value.isascii() and value.isprintable()):
+        yield "must only have printable ASCII characters, because it is sent in a header"
+    elif parameter.name == "bodyTemplate":
+        try:
+            parse(value)
+        except TemplateError as error:
+            yield str(error)
+
+
+def _is_url(text: str) -> bool:
+    parts = split_url(text)
+    return (
+        parts is not None
+        and parts.scheme in ("http", "https")
+        and bool(parts.hostname)
+        and "@" not in parts.netloc
+        and text.isascii()
+        and text.isprintable()
+        and " " not in text
+    )
+
+
+def split_url(text: str) -> SplitResult | None:
+    try:
+        parts = urlsplit(text)
+        _ = parts.port
+    except ValueError:
+        return None
+    return parts
+
+
+def leads_elsewhere(url: str, other: str) -> bool:
+    """Whether these are URLs of different servers. A stored secret must not go to another one unseen."""
+    first, second = split_url(url), split_url(other)
+    if first is None or second is None:
+        return True
+    return (first.scheme, first.netloc) != (second.scheme, second.netloc)

@@ -1,0 +1,178 @@
+"""HTTP connections to receivers: to addresses that are checked, in bounded time, without following redirects."""
+
+import http.client
+import ipaddress
+import socket
+import ssl
+import threading
+import time
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from django.conf import settings
+
+from flagadmin import __version__
+
+TIMEOUT = 10.0  # seconds, for a whole request
+MAX_ANSWER = 2_000  # bytes of an answer that are read
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+
+
+class Refused(Exception):
+    """The URL must not be sent to. It will not be different at the next attempt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    status: int
+    text: str
+    retry_after: str
+
+
+class Connection:
+    """To one receiver, kept open between requests."""
+
+    def __init__(self) -> None:
+        self._place: tuple[str, str, int] | None = None
+        self._http: http.client.HTTPConnection | None = None
+
+    def post(self, url: str, body: bytes, headers: dict[str, str]) -> Answer:
+        """Raises Refused, OSError, ValueError, http.client.HTTPException."""
+        place, path = _split(url)
+        was_open = place == self._place and self._http is not None and self._http.sock is not None
+        try:
+            return self._post(place, path, body, headers)
+        except (ConnectionError, http.client.BadStatusLine):
+            if not was_open:
+                raise
+        return self._post(place, path, body, headers)  # the receiver had closed the connection meanwhile
+
+    def _post(self, place: tuple[str, str, int], path: str, body: bytes, headers: dict[str, str]) -> Answer:
+        if place != self._place or self._http is None or self._http.sock is None:
+            self.close()
+            self._http, self._place = _open(place), place
+        try:
+            with overdue.watch(self._http.sock):
+                self._http.request("POST", path, body, {"User-Agent": f"flagadmin/{__version__}", **headers})
+                response = self._http.getresponse()
+                text = response.read(MAX_ANSWER).decode(errors="replace").replace("\0", "")
+            answer = Answer(response.status, text, response.headers.get("Retry-After", ""))
+        except BaseException:
+            self.close()
+            raise
+        if not response.isclosed():  # there is more, which nobody reads
+            self.close()
+        return answer
+
+    def close(self) -> None:
+        if self._http is not None:
+            self._http.close()
+            self._http = None
+
+
+class Overdue:
+    """Ends requests that take too long as a whole: a timeout of the socket begins anew with each byte."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._deadlines: dict[socket.socket, float] = {}
+
+    def watch(self, open_socket: socket.socket) -> "Watched":
+        return Watched(self, open_socket)
+
+    def add(self, open_socket: socket.socket) -> None:
+        with self._lock:
+            self._deadlines[open_socket] = time.monotonic() + TIMEOUT
+
+    def remove(self, open_socket: socket.socket) -> None:
+        with self._lock:
+            self._deadlines.pop(open_socket, None)
+
+    def end(self, now: float) -> None:
+        with self._lock:
+            late = [one for one, deadline in self._deadlines.items() if deadline <= now]
+        for one in late:
+            try:
+                one.shutdown(socket.SHUT_RDWR)
+            except OSError:  # it has just ended by itself
+                continue
+
+
+class Watched:
+    def __init__(self, owner: Overdue, open_socket: socket.socket) -> None:
+        self._owner, self._socket = owner, open_socket
+
+    def __enter__(self) -> None:
+        self._owner.add(self._socket)
+
+    def __exit__(self, *error: object) -> None:
+        self._owner.remove(self._socket)
+
+
+overdue = Overdue()
+
+
+def is_allowed(address: Address, *, encrypted: bool) -> bool:
+    """Public addresses with TLS, and the networks of FLAGADMIN_INTEGRATION_NETWORKS."""
+    address = _embedded(address)
+    if any(address in network for network in settings.INTEGRATION_NETWORKS):
+        return True
+    return encrypted and address.is_global and not address.is_multicast and not address.is_reserved
+
+
+def _embedded(address: Address) -> Address:
+    """The IPv4 address that an IPv6 address leads to, if it does."""
+    if isinstance(address, ipaddress.IPv6Address):
+        if address in _NAT64:
+            return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+        return address.ipv4_mapped or address.sixtofour or address
+    return address
+
+
+def _split(url: str) -> tuple[tuple[str, str, int], str]:
+    parts = urlsplit(url)
+    host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
+    return (parts.scheme, host, port), f"{parts.path or '/'}{'?' if parts.query else ''}{parts.query}"
+
+
+def _open(place: tuple[str, str, int]) -> http.client.HTTPConnection:
+    """Connects to an address that was checked itself, so that a second look-up of the name cannot lead elsewhere."""
+    scheme, host, port = place
+    encrypted = scheme == "https"
+    opened = http.client.HTTPConnection(host, port, timeout=TIMEOUT)
+    opened.auto_open = 0
+    sock = _connect(host, port, encrypted=encrypted)
+    try:
+        if encrypted:
+            opened.default_port = 443
+            context = ssl.create_default_context()
+            sock = context.wrap_socket(sock, server_hostname=host, do_handshake_on_connect=False)
+            with overdue.watch(sock):
+                sock.do_handshake()
+    except BaseException:
+        sock.close()
+        raise
+    opened.sock = sock
+    return opened
+
+
+def _connect(host: str, port: int, *, encrypted: bool) -> socket.socket:
+    failure: OSError | None = None
+    for family, kind, protocol, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+        if not is_allowed(ipaddress.ip_address(str(address[0]).partition("%")[0]), encrypted=encrypted):
+            raise Refused(
+                f"{host} has the address {address[0]}, which {'is not public' if encrypted else 'needs https'}."
+                " FLAGADMIN_INTEGRATION_NETWORKS can allow it."
+            )
+        sock = socket.socket(family, kind, protocol)
+        try:
+            sock.settimeout(TIMEOUT)
+            sock.connect(address)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return sock
+        except OSError as error:
+            sock.close()
+            failure = error
+    raise failure or OSError(f"{host} has no address.")

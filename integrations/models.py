@@ -1,0 +1,108 @@
+"""Integrations, and what was sent to each."""
+
+from typing import Any
+
+import orjson
+from cryptography.fernet import InvalidToken
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models.functions import Now
+
+from flagadmin.core.encryption import make_fernet
+
+_PURPOSE = "integrations"
+
+
+class SecretKeyChanged(Exception):
+    """The secrets were encrypted with another SECRET_KEY."""
+
+
+class Integration(models.Model):
+    """Where events are sent to, and which. Without projects or environments (or with "*"): those of all.
+
+    ``send_after`` is claimed by the server that sends: no other one sends until then.
+    """
+
+    provider = models.CharField(max_length=40)
+    description = models.TextField(null=True, blank=True)
+    enabled = models.BooleanField(default=True)
+    parameters = models.JSONField(default=dict, help_text="Without the sensitive ones.")
+    encrypted = models.TextField(blank=True, help_text="The sensitive parameters and signing keys.")
+    events = ArrayField(models.TextField(), default=list)
+    projects = ArrayField(models.TextField(), default=list)
+    environments = ArrayField(models.TextField(), default=list)
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+    send_after = models.DateTimeField(db_default=Now(), editable=False)
+
+    class Meta:
+        ordering = ("id",)
+
+    def __str__(self) -> str:
+        return f"{self.provider} {self.pk}"
+
+    def secrets(self) -> dict[str, Any]:
+        """``parameters``: the sensitive ones; ``keys``: signing keys, the newest first. Raises SecretKeyChanged."""
+        if not self.encrypted:
+            return {"parameters": {}, "keys": []}
+        try:
+            return orjson.loads(make_fernet(_PURPOSE).decrypt(self.encrypted))
+        except InvalidToken as error:
+            raise SecretKeyChanged from error
+
+    def set_secrets(self, parameters: dict[str, Any], keys: list[dict[str, Any]]) -> None:
+        document = orjson.dumps({"parameters": parameters, "keys": keys})
+        self.encrypted = make_fernet(_PURPOSE).encrypt(document).decode()
+
+
+class Delivery(models.Model):
+    """One event for one integration, sent at least once. Without an event it is a test."""
+
+    class State(models.TextChoices):
+        PENDING = "pending"
+        SUCCESS = "success"
+        WITH_ERRORS = "successWithErrors"
+        FAILED = "failed"
+
+    integration = models.ForeignKey(Integration, models.CASCADE, related_name="deliveries")
+    event_id = models.BigIntegerField(null=True, blank=True)
+    state = models.CharField(max_length=20, choices=State.choices, db_default=State.PENDING)
+    attempts = models.PositiveIntegerField(db_default=0)
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+    first_sent_at = models.DateTimeField(null=True, blank=True)
+    sent_at = models.DateTimeField(null=True, blank=True)
+    milliseconds = models.PositiveIntegerField(null=True, blank=True)
+    state_details = models.TextField(db_default="")
+    details = models.JSONField(null=True, blank=True, help_text="What was sent, without secrets.")
+
+    class Meta:
+        verbose_name_plural = "deliveries"
+        ordering = ("-id",)
+        constraints = (
+            models.UniqueConstraint(fields=("integration", "event_id"), name="one_delivery_of_an_event"),
+        )
+        indexes = (
+            models.Index(
+                fields=("integration", "id"),
+                name="pending_deliveries",
+                condition=models.Q(state="pending"),
+            ),
+            models.Index(fields=("integration", "-id"), name="deliveries_newest_first"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.integration_id} / {self.event_id}"
+
+
+class Relay(models.Model):
+    """How far the audit log has been read. One row. See `integrations.relay`.
+
+    All events up to ``settled_id`` have been read. So will be those up to ``mark_id``, once all transactions before
+    ``mark_xid`` have ended.
+    """
+
+    settled_id = models.BigIntegerField()
+    mark_id = models.BigIntegerField()
+    mark_xid = models.BigIntegerField()
+
+    def __str__(self) -> str:
+        return str(self.settled_id)

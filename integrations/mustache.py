@@ -1,0 +1,89 @@
+"""Mustache templates without partials, lambdas and other delimiters: variables, sections, inverted sections, comments.
+
+The specification is at https://mustache.github.io/mustache.5.html. The libraries in the registry are no longer kept.
+"""
+
+import html
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+_TAG = re.compile(r"\{\{\{([^{}]*)\}\}\}|\{\{([#^/!&]?)([^{}]*)\}\}")
+
+Node = str | tuple[str, str, Any]  # text, or (kind, name, nodes of a section)
+
+
+class TemplateError(Exception):
+    """A section that is not closed, or closed without having been opened."""
+
+
+def parse(template: str) -> list[Node]:
+    """Raises TemplateError."""
+    nodes: list[Node] = []
+    stack: list[tuple[str, str, list[Node]]] = [("", "", nodes)]
+    for kind, name in _tokens(template):
+        if kind == "text":
+            stack[-1][2].append(name)
+        elif kind in "#^" and kind:
+            stack.append((kind, name, []))
+        elif kind == "/":
+            if len(stack) == 1 or stack[-1][1] != name:
+                raise TemplateError(f"{{{{/{name}}}}} closes no open section.")
+            section = stack.pop()
+            stack[-1][2].append(section)
+        elif kind != "!":
+            stack[-1][2].append((kind, name, None))
+    if len(stack) > 1:
+        raise TemplateError(f"{{{{#{stack[-1][1]}}}}} is not closed.")
+    return nodes
+
+
+def _tokens(template: str) -> Iterator[tuple[str, str]]:
+    end = 0
+    for tag in _TAG.finditer(template):
+        yield "text", template[end : tag.start()]
+        raw, kind, name = tag.groups()
+        yield ("&", raw.strip()) if raw is not None else (kind, name.strip())
+        end = tag.end()
+    yield "text", template[end:]
+
+
+def render(template: str, context: dict[str, Any]) -> str:
+    """``{{name}}`` is escaped for HTML, ``{{{name}}}`` and ``{{&name}}`` are not. Raises TemplateError."""
+    return "".join(_render(parse(template), [context]))
+
+
+def _render(nodes: list[Node], scopes: list[Any]) -> Iterator[str]:
+    for node in nodes:
+        if isinstance(node, str):
+            yield node
+            continue
+        kind, name, inner = node
+        value = _look_up(name, scopes)
+        if kind == "#" and value not in (None, False, "", []):
+            for item in value if isinstance(value, list) else [value]:
+                yield from _render(inner, [*scopes, item])
+        elif kind == "^" and value in (None, False, "", []):
+            yield from _render(inner, scopes)
+        elif kind in ("", "&"):
+            text = _as_text(value)
+            yield text if kind else html.escape(text)
+
+
+def _look_up(name: str, scopes: list[Any]) -> Any:
+    if name == ".":
+        return scopes[-1]
+    first, *rest = name.split(".")
+    value = next(
+        (scope[first] for scope in reversed(scopes) if isinstance(scope, dict) and first in scope), None
+    )
+    for part in rest:
+        value = value.get(part) if isinstance(value, dict) else None
+    return value
+
+
+def _as_text(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"), ensure_ascii=False)

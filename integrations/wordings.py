@@ -1,0 +1,117 @@
+"""An event as a sentence in Markdown, in the reference's words, with links to this installation."""
+
+from typing import Any
+
+from django.urls import reverse
+
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.audit.sentences import sentence
+from flagadmin.core.server import background_tasks
+from projects.console import flag_url, project_url
+
+_IN_PROJECT = " in project *{project}*"
+_IN_ENVIRONMENT = " for the *{environment}* environment"
+
+SENTENCES = {
+    "feature-created": "*{user}* created *{flag}*",
+    "feature-archived": "*{user}* archived *{name}*",
+    "feature-revived": "*{user}* revived *{flag}*",
+    "feature-completed": "*{flag}* was marked as completed",
+    "feature-stale-on": "*{user}* marked *{flag}* as stale",
+    "feature-stale-off": "*{user}* removed the stale marking on *{flag}*",
+    "feature-metadata-updated": "*{user}* updated *{flag}* metadata",
+    "feature-tagged": "*{user}* tagged *{flag}* with *{tag}*",
+    "feature-untagged": "*{user}* untagged *{flag}* with *{tag}*",
+    "feature-environment-enabled": "*{user}* enabled *{flag}*" + _IN_ENVIRONMENT,
+    "feature-environment-disabled": "*{user}* disabled *{flag}*" + _IN_ENVIRONMENT,
+    "feature-strategy-add": "*{user}* added strategy *{strategy}* to *{flag}*" + _IN_ENVIRONMENT,
+    "feature-strategy-remove": "*{user}* removed strategy *{strategy}* from *{flag}*" + _IN_ENVIRONMENT,
+}
+"""Each is followed by its project."""
+
+_STRATEGY_UPDATE = (
+    "*{user}* updated *{flag}* in project *{project}* by updating strategy *{strategy}* in *{environment}*"
+)
+
+OPERATORS = {
+    "IN": "is one of",
+    "NOT_IN": "is not one of",
+    "STR_CONTAINS": "is a string that contains",
+    "STR_STARTS_WITH": "is a string that starts with",
+    "STR_ENDS_WITH": "is a string that ends with",
+    "NUM_EQ": "is a number equal to",
+    "NUM_GT": "is a number greater than",
+    "NUM_GTE": "is a number greater than or equal to",
+    "NUM_LT": "is a number less than",
+    "NUM_LTE": "is a number less than or equal to",
+    "DATE_AFTER": "is a date after",
+    "DATE_BEFORE": "is a date before",
+    "SEMVER_EQ": "is a SemVer equal to",
+    "SEMVER_GT": "is a SemVer greater than",
+    "SEMVER_LT": "is a SemVer less than",
+}
+
+
+def markdown(event: AuditEvent) -> str:
+    names = _names(event)
+    if event.type == "feature-strategy-update":
+        changes = "; ".join(_strategy_changes(event.before or {}, event.after or {}))
+        return f"{_STRATEGY_UPDATE.format(**names)} {changes}".rstrip()
+    if event.type in SENTENCES:
+        return (SENTENCES[event.type] + _IN_PROJECT).format(**names)
+    return f"*{event.actor_name}* {sentence(event)}"
+
+
+def link(event: AuditEvent) -> str:
+    """The page of what the event is about."""
+    if event.project and event.feature and event.type not in ("feature-archived", "feature-deleted"):
+        return absolute(flag_url(event.project, event.feature))
+    if event.project:
+        return absolute(project_url(event.project))
+    return absolute(reverse("activity"))
+
+
+def absolute(path: str) -> str:
+    return f"{background_tasks.public_url}{path}"
+
+
+def _names(event: AuditEvent) -> dict[str, str]:
+    after = event.after if isinstance(event.after, dict) else {}
+    before = event.before if isinstance(event.before, dict) else {}
+    document = after or before
+    name, project = event.feature or "", event.project or ""
+    return {
+        "user": event.actor_name,
+        "name": name,
+        "flag": f"[{name}]({absolute(flag_url(project, name))})" if name and project else name,
+        "project": f"[{project}]({absolute(project_url(project))})" if project else "",
+        "environment": event.environment or "",
+        "strategy": str(before.get("title") or document.get("title") or document.get("name") or ""),
+        "tag": f"{document.get('type', '')}:{document.get('value', '')}",
+    }
+
+
+def _strategy_changes(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
+    parts = []
+    old, new = ((document.get("parameters") or {}).get("rollout") for document in (before, after))
+    if old != new:
+        parts.append(f"rollout from {old}% to {new}%")
+    for key, opening, closing, write in (("constraints", "[", "]", _constraint), ("segments", "(", ")", str)):
+        old, new = (document.get(key) or [] for document in (before, after))
+        if old != new:
+            texts = [
+                f"{opening}{(', ' if write is _constraint else ',').join(map(write, values))}{closing}"
+                if values
+                else f"empty set of {key}"
+                for values in (old, new)
+            ]
+            parts.append(f"{key} from {texts[0]} to {texts[1]}")
+    return parts
+
+
+def _constraint(constraint: dict[str, Any]) -> str:
+    negated = "not " if constraint.get("inverted") else ""
+    operator = OPERATORS.get(constraint["operator"], constraint["operator"])
+    values = constraint.get("values") or []
+    value = f"({','.join(values)})" if values else constraint.get("value", "")
+    return f"{constraint['contextName']} {negated}{operator} {value}"

@@ -1,0 +1,72 @@
+"""The pages of integrations: add one, change it, look at what was sent, send it again."""
+
+import re
+
+import pytest
+
+from integrations.models import Delivery, Integration
+from integrations.providers import MASK
+from tests.support.page_text import page_text
+from tests.support.receiver import deliver, receiver
+
+__all__ = ["receiver"]
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_from_nothing_to_a_delivery_that_is_sent_again(browse, receiver, api, shop):
+    admin = browse("admin")
+    assert "No integrations yet." in page_text(admin.get("/integrations/"))
+    form = {
+        "description": "Channel",
+        "enabled": "on",
+        "parameter_url": f"{receiver.url}/hook",
+        "events": ["feature-created"],
+        "other_events": "segment-created, feature-tagged",
+    }
+    created = admin.post("/integrations/new/webhook", form)
+    integration = Integration.objects.get()
+    assert (created.status_code, created.url) == (302, f"/integrations/{integration.pk}/")
+    assert integration.events == ["feature-created", "segment-created", "feature-tagged"]
+    api["admin"].post("/api/admin/projects/shop/features", {"name": "cart"}, format="json")
+    deliver()
+    log = f"/integrations/{integration.pk}/deliveries/"
+    text = page_text(admin.get(log))
+    assert "admin created flag cart" in text
+    assert "Webhook request was successful with status code: 200." in text
+    again = admin.post(f"{log}{Delivery.objects.get().pk}/again")
+    assert (again.status_code, again.url) == (302, log)
+    deliver()
+    assert [request.json()["featureName"] for request in receiver.got] == ["cart", "cart"]
+    admin.post(f"/integrations/{integration.pk}/test")
+    deliver()
+    assert receiver.got[-1].json()["type"] == "integration-test"
+    assert "Test" in page_text(admin.get(log))
+
+
+def test_the_form_keeps_secrets_and_shows_problems(browse, receiver):
+    admin = browse("admin")
+    admin.post("/integrations/new/datadog", {"enabled": "on", "parameter_apiKey": "dd-key"})
+    page = f"/integrations/{Integration.objects.get().pk}/"
+    shown = admin.get(page).text
+    assert MASK in shown
+    assert "dd-key" not in shown
+    version = re.search(r'name="expected" value="([^"]+)"', shown)[1]
+    sent = {"parameter_apiKey": MASK, "parameter_url": "nowhere", "expected": version}
+    refused = admin.post(page, sent)
+    assert refused.status_code == 400
+    assert "must be a URL like" in page_text(refused)
+    admin.post(page, sent | {"parameter_url": "", "description": "Ours"})
+    stored = Integration.objects.get()
+    assert (stored.description, stored.enabled) == ("Ours", False)
+    assert stored.secrets()["parameters"] == {"apiKey": "dd-key"}
+    made = admin.post(f"{page}signing-key", follow=True)
+    assert "whsec_" in made.text
+    assert admin.post(f"{page}delete").status_code == 302
+    assert not Integration.objects.exists()
+
+
+def test_who_may(browse, receiver):
+    viewer = browse("viewer")
+    assert "Add an integration" not in viewer.get("/integrations/").text
+    assert viewer.get("/integrations/new/webhook").status_code == 403
+    assert browse("admin").get("/integrations/new/nope").status_code == 404
