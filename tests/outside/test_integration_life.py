@@ -27,7 +27,7 @@ UNLEASH = "https://flags.example.com"
 IDS = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
 
 
-@pytest.mark.django_db(transaction=True, reset_sequences=True)
+@pytest.mark.django_db(transaction=True)
 def test_a_life_differs_in_nothing_but_what_is_listed(
     receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
