@@ -12,6 +12,8 @@ import time
 from multiprocessing import get_context
 from typing import Any
 
+import django
+
 from tests.support.live_server import data_directory
 
 ROUNDS, CHANGES, BARE = 10, 400, 2000
@@ -25,6 +27,7 @@ TRIGGERS = {
 
 
 def receive(pipe: Any) -> None:
+    django.setup()
     from tests.support.receiver import receiving
 
     with receiving() as receiver:

@@ -81,7 +81,8 @@ HARMLESS = {
         releases.requests.actions._set_state releases.requests.actions.set_title
         releases.schedules.actions._schedule releases.schedules.actions.cancel_schedule
         releases.schedules.due.apply_scheduled releases.schedules.due.note_failure""",
-    "imports, each of which is checked as above": "importer.moving.move._move_project",
+    "imports, each of which is checked as above": """
+        importer.moving.move._move_project importer.moving.move._move_shared importer.moving.move._move_tokens""",
     "what is expected, which is decided by those of the project": """
         playground.saved_contexts.actions.add_expectation
         playground.saved_contexts.actions.create_saved_context
