@@ -18,7 +18,7 @@ from projects.models import Flag, ProjectEnvironment
 from projects.revision import revisions
 from releases.applying import is_applied_to
 from releases.derive import ProposedChange, derive_changes, find_differing
-from releases.requests.actions import add_changes
+from releases.requests.propose import add_changes
 
 SKIP = Permission.SKIP_CHANGE_REQUEST
 

@@ -15,7 +15,9 @@ from projects.projects.environments import POLICY_PERMISSIONS, set_policy
 from projects.viewsets import InProjectViewSet
 from releases.derive import ProposedChange
 from releases.models import ChangeRequest
-from releases.requests import actions
+from releases.requests import details, propose
+from releases.requests.access import access_request
+from releases.requests.apply import may_apply
 from releases.requests.approvals import may_approve
 from releases.requests.documents import request_document
 from releases.requests.queries import MAX_LISTED, UNDECIDED, by, count_states, requests_of
@@ -75,7 +77,7 @@ class EnvironmentChangeRequestViewSet(InProjectViewSet):
         body = ChangeBody(data=given, many=True)
         body.is_valid(raise_exception=True)
         changes = [ProposedChange(**change) for change in body.validated_data]
-        made = actions.add_changes(project_id, environment, changes, caller=self.caller)
+        made = propose.add_changes(project_id, environment, changes, caller=self.caller)
         return Response(request_document(made))
 
     @extend_schema(operation_id="updateProjectChangeRequestConfig", request=PolicyBody, responses={204: None})
@@ -112,7 +114,7 @@ class ChangeRequestViewSet(InProjectViewSet):
     }
 
     def found(self, project_id: str, request_id: str) -> ChangeRequest:
-        return actions.access_request(project_id, path_id(request_id), self.caller)
+        return access_request(project_id, path_id(request_id), self.caller)
 
     def documents(self, requests: Any) -> list[dict[str, Any]]:
         return [request_document(found) for found in requests[:MAX_LISTED]]
@@ -188,7 +190,7 @@ class ChangeRequestViewSet(InProjectViewSet):
         if not self.caller.is_admin:
             in_review = in_review.exclude(by(self.caller))
         approved = requests.filter(state=State.APPROVED)
-        total = in_review.count() + sum(actions.may_apply(found, self.caller) for found in approved)
+        total = in_review.count() + sum(may_apply(found, self.caller) for found in approved)
         return Response({"total": total})
 
     @extend_schema(operation_id="getChangeRequestCount", responses={200: CountRecord})
@@ -221,7 +223,7 @@ class ChangeRequestViewSet(InProjectViewSet):
     def available_reviewers(self, request: ApiRequest, project_id: str, environment: str) -> Response:
         """List the people who may approve changes of the environment."""
         project_environment(project_id, environment)
-        return _reviewers(actions.available_reviewers(project_id, environment))
+        return _reviewers(details.available_reviewers(project_id, environment))
 
     @extend_schema(operation_id="getChangeRequest", responses={200: ChangeRequestRecord})
     def retrieve(self, request: ApiRequest, project_id: str, request_id: str) -> Response:
@@ -231,7 +233,7 @@ class ChangeRequestViewSet(InProjectViewSet):
     @extend_schema(operation_id="deleteChangeRequest", responses={200: None})
     def destroy(self, request: ApiRequest, project_id: str, request_id: str) -> Response:
         """Discard your draft."""
-        actions.delete_request(project_id, path_id(request_id), caller=self.caller)
+        propose.delete_request(project_id, path_id(request_id), caller=self.caller)
         return Response()
 
     @extend_schema(
@@ -260,7 +262,7 @@ class ChangeRequestViewSet(InProjectViewSet):
     def set_title(self, request: ApiRequest, project_id: str, request_id: str) -> Response:
         """Set the title of your change request."""
         title = self.validated(TitleBody)["title"]
-        actions.set_title(project_id, path_id(request_id), title, caller=self.caller)
+        details.set_title(project_id, path_id(request_id), title, caller=self.caller)
         return Response(status=204)
 
     @extend_schema(operation_id="getRequestedApprovers", responses={200: ReviewersRecord})
@@ -276,7 +278,7 @@ class ChangeRequestViewSet(InProjectViewSet):
     def set_approvers(self, request: ApiRequest, project_id: str, request_id: str) -> Response:
         """Ask people for a review of your change request, instead of those asked before."""
         ids = self.validated(ReviewersBody)["reviewers"]
-        asked = actions.set_reviewers(project_id, path_id(request_id), ids, caller=self.caller)
+        asked = details.set_reviewers(project_id, path_id(request_id), ids, caller=self.caller)
         return _reviewers(asked)
 
     @extend_schema(
@@ -286,7 +288,7 @@ class ChangeRequestViewSet(InProjectViewSet):
     def comment(self, request: ApiRequest, project_id: str, request_id: str) -> Response:
         """Comment on a change request."""
         text = self.validated(CommentBody)["text"]
-        actions.comment(project_id, path_id(request_id), text, caller=self.caller)
+        details.comment(project_id, path_id(request_id), text, caller=self.caller)
         return Response(request_document(self.found(project_id, request_id))["comments"][-1], status=201)
 
 
@@ -301,7 +303,7 @@ class ChangeViewSet(InProjectViewSet):
     def update(self, request: ApiRequest, project_id: str, request_id: str, change_id: str) -> Response:
         """Replace a change of your request. Approvals are withdrawn."""
         proposed = ProposedChange(**self.validated(ChangeBody))
-        changed = actions.edit_change(
+        changed = propose.edit_change(
             project_id, path_id(request_id), path_id(change_id), proposed, caller=self.caller
         )
         return Response(request_document(changed))
@@ -309,7 +311,7 @@ class ChangeViewSet(InProjectViewSet):
     @extend_schema(operation_id="discardChange", responses={200: None})
     def destroy(self, request: ApiRequest, project_id: str, request_id: str, change_id: str) -> Response:
         """Remove a change from your request. Approvals are withdrawn; a draft without changes is discarded."""
-        actions.remove_change(project_id, path_id(request_id), path_id(change_id), caller=self.caller)
+        propose.remove_change(project_id, path_id(request_id), path_id(change_id), caller=self.caller)
         return Response()
 
 

@@ -21,12 +21,14 @@ from projects.projects.environments import POLICY_PERMISSIONS
 from projects.projects.head import project_head
 from projects.strategies.sentences import strategy_summary
 from releases.models import Change, ChangeRequest
-from releases.requests import actions
+from releases.requests import details, propose
+from releases.requests.access import OPEN, access_request, may_edit
 from releases.requests.approvals import approver_group_names, judge
 from releases.requests.conflicts import find_conflict, sentence_of
 from releases.requests.impact import measure_request
 from releases.requests.impact_view import FlagImpact, RequestImpact
 from releases.requests.queries import requests_of
+from releases.requests.states import possible_states
 from releases.schedules.actions import MIN_AHEAD, may_schedule, set_any_state
 
 State = ChangeRequest.State
@@ -109,12 +111,10 @@ class RequestPage(ConsolePage):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         project_id = self.kwargs["project_id"]
-        self.found = request = actions.access_request(
-            project_id, path_id(self.kwargs["request_id"]), self.caller
-        )
+        self.found = request = access_request(project_id, path_id(self.kwargs["request_id"]), self.caller)
         changes = list(request.changes.all())
         segments = dict(Segment.objects.values_list("id", "name"))
-        is_open = request.state in (*actions.OPEN, State.SCHEDULED)
+        is_open = request.state in (*OPEN, State.SCHEDULED)
         reviews = list(request.reviews.all())
         views = [_change_view(request, change, segments, is_open=is_open) for change in changes]
         found = self.impact(request) if is_open and changes else {}
@@ -134,9 +134,9 @@ class RequestPage(ConsolePage):
             approvals=sum(review.approved for review in reviews),
             comments=list(request.comments.all()),
             reviewers=list(request.reviewers.order_by("username")),
-            steps=(steps := actions.possible_states(request, self.caller)),
+            steps=(steps := possible_states(request, self.caller)),
             main_step=State.APPLIED if State.APPLIED in steps else next(iter(steps), None),
-            may_edit=actions.may_edit(request, self.caller),
+            may_edit=may_edit(request, self.caller),
             is_open=is_open,
             schedule=getattr(request, "schedule", None),
             schedule_at=self.schedule_at(request),
@@ -261,25 +261,25 @@ class AddComment(RequestAction):
     def act(self) -> str:
         if not (text := self.request.POST.get("comment", "").strip()):
             raise ValidationError.at("comment", "Write something first.")
-        actions.comment(*self.target, text, caller=self.caller)
+        details.comment(*self.target, text, caller=self.caller)
         return "Commented."
 
 
 class SetTitle(RequestAction):
     def act(self) -> str:
         title = self.request.POST.get("title", "").strip()[:255]
-        actions.set_title(*self.target, title, caller=self.caller)
+        details.set_title(*self.target, title, caller=self.caller)
         return "Changed the title."
 
 
 class RemoveChange(RequestAction):
     def act(self) -> str:
         change = path_id(self.request.POST.get("change", ""))
-        actions.remove_change(*self.target, change, caller=self.caller)
+        propose.remove_change(*self.target, change, caller=self.caller)
         return "Removed the change."
 
 
 class Discard(RequestAction):
     def act(self) -> str:
-        actions.delete_request(*self.target, caller=self.caller)
+        propose.delete_request(*self.target, caller=self.caller)
         return "Discarded the draft."

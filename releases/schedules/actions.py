@@ -10,7 +10,12 @@ from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import Conflict, InvalidOperation, ValidationError
 from groups.access import Caller
 from releases.models import ChangeRequest, Schedule
-from releases.requests import actions
+from releases.requests.access import access_request, access_request_for_update, check_state
+from releases.requests.apply import check_conflicts, check_may_apply, may_apply
+from releases.requests.details import add_comment
+from releases.requests.events import enter
+from releases.requests.review import withdraw_if_moved
+from releases.requests.states import set_state
 
 State = ChangeRequest.State
 MIN_AHEAD = timedelta(minutes=1)
@@ -34,42 +39,42 @@ def schedule_request(
 def _schedule(
     project_id: str, request_id: int, at: datetime, text: str, caller: Caller
 ) -> tuple[ChangeRequest, Conflict | None]:
-    request = actions.access_request_for_update(project_id, request_id, caller)
-    actions.check_may_apply(request, caller)
-    actions.check_state(request, "schedule", State.APPROVED, State.SCHEDULED)
+    request = access_request_for_update(project_id, request_id, caller)
+    check_may_apply(request, caller)
+    check_state(request, "schedule", State.APPROVED, State.SCHEDULED)
     if caller.user is None:
         raise InvalidOperation("Only people and service accounts can schedule change requests.")
     if at < timezone.now() + MIN_AHEAD:
         raise ValidationError.at("scheduledAt", "must be at least a minute from now")
-    actions.check_conflicts(request)
-    if refusal := actions.withdraw_if_moved(request, caller, done="scheduled"):
+    check_conflicts(request)
+    if refusal := withdraw_if_moved(request, caller, done="scheduled"):
         return request, refusal
     if text:
-        actions.add_comment(request, text, caller)
+        add_comment(request, text, caller)
     Schedule.objects.filter(request=request).delete()
     request.schedule = Schedule.objects.create(
         request=request, at=at, by=caller.user, by_name=caller.name, comment=current_comment()
     )
-    actions.enter(request, State.SCHEDULED, EventType.CHANGE_REQUEST_SCHEDULED, caller)
+    enter(request, State.SCHEDULED, EventType.CHANGE_REQUEST_SCHEDULED, caller)
     return request, None
 
 
 @transactional
 def cancel_schedule(project_id: str, request_id: int, *, text: str = "", caller: Caller) -> ChangeRequest:
     """The request is approved again. Raises NotFound, NoAccess, InvalidOperation."""
-    request = actions.access_request_for_update(project_id, request_id, caller)
-    actions.check_may_apply(request, caller)
-    actions.check_state(request, "cancel the schedule of", State.SCHEDULED)
+    request = access_request_for_update(project_id, request_id, caller)
+    check_may_apply(request, caller)
+    check_state(request, "cancel the schedule of", State.SCHEDULED)
     if text:
-        actions.add_comment(request, text, caller)
-    actions.enter(request, State.APPROVED, EventType.CHANGE_REQUEST_UNSCHEDULED, caller)
+        add_comment(request, text, caller)
+    enter(request, State.APPROVED, EventType.CHANGE_REQUEST_UNSCHEDULED, caller)
     return request
 
 
 def may_schedule(request: ChangeRequest, caller: Caller) -> bool:
     """Whether the caller may schedule the request now, or change its schedule."""
     is_time = request.state in (State.APPROVED, State.SCHEDULED) and caller.user is not None
-    return is_time and actions.may_apply(request, caller)
+    return is_time and may_apply(request, caller)
 
 
 def set_any_state(
@@ -81,7 +86,7 @@ def set_any_state(
     at: datetime | None = None,
     caller: Caller,
 ) -> ChangeRequest:
-    """`releases.requests.actions.set_state`, and ``Scheduled`` too, with its time; ``Approved`` cancels the schedule.
+    """`releases.requests.states.set_state`, and ``Scheduled`` too, with its time; ``Approved`` cancels the schedule.
 
     Raises as the functions above.
     """
@@ -89,7 +94,7 @@ def set_any_state(
         if at is None:
             raise ValidationError.at("scheduledAt", "is missing")
         return schedule_request(project_id, request_id, at, text=text, caller=caller)
-    request = actions.access_request(project_id, request_id, caller)
+    request = access_request(project_id, request_id, caller)
     if state == State.APPROVED and request.state == State.SCHEDULED:
         return cancel_schedule(project_id, request_id, text=text, caller=caller)
-    return actions.set_state(project_id, request_id, state, text=text, caller=caller)
+    return set_state(project_id, request_id, state, text=text, caller=caller)

@@ -20,8 +20,11 @@ from flagadmin.core.installation.maintenance import check_writable
 from groups.access import Caller, missing
 from projects.models import Flag
 from releases.models import ChangeRequest, Schedule
-from releases.requests import actions
+from releases.requests.access import lock_project
+from releases.requests.apply import APPLY, make_changes_as, may_apply
 from releases.requests.conflicts import find_conflict, sentence_of
+from releases.requests.events import enter, record_event
+from releases.requests.review import find_refusal
 
 log = logging.getLogger("flagadmin.releases")
 
@@ -90,8 +93,8 @@ def apply_scheduled(key: int) -> None:
     try:
         with transaction.atomic(), commenting(_comment(schedule, now)):
             schedule.save(update_fields=["status"])
-            actions.make_changes_as(caller, request)
-            actions.enter(request, State.APPLIED, EventType.CHANGE_REQUEST_APPLIED_AS_SCHEDULED, caller)
+            make_changes_as(caller, request)
+            enter(request, State.APPLIED, EventType.CHANGE_REQUEST_APPLIED_AS_SCHEDULED, caller)
     except NoAccess as error:
         _end(schedule, Status.SUSPENDED, f"{_who(schedule)} may not do this any more. {error.message}")
 
@@ -110,7 +113,7 @@ def _take(key: int) -> Schedule | None:
         return None
     with connection.cursor() as cursor:
         cursor.execute("SELECT set_config('lock_timeout', %s, true)", [LOCK_WAIT])
-    actions.lock_project(project_id)
+    lock_project(project_id)
     rows = Schedule.objects.select_for_update(of=("self", "request"), skip_locked=True)
     rows = rows.filter(pk=key, status=Status.PENDING, at__lte=timezone.now(), request__state=State.SCHEDULED)
     return rows.select_related("request", "request__project", "by").first()
@@ -124,7 +127,7 @@ def _end(schedule: Schedule, status: Schedule.Status, reason: str) -> None:
         Status.FAILED: EventType.CHANGE_REQUEST_SCHEDULE_FAILED,
     }[status]
     with commenting(reason[:MAX_LENGTH]):
-        actions.record_event(event, schedule.request, Caller.system())
+        record_event(event, schedule.request, Caller.system())
 
 
 def find_obstacle(schedule: Schedule, now: datetime) -> str:
@@ -138,9 +141,9 @@ def find_obstacle(schedule: Schedule, now: datetime) -> str:
     if not by.is_active:
         return f"{_who(schedule)} can no longer log in."
     place = {"project": request.project_id, "environment": request.environment_id}
-    if not actions.may_apply(request, Caller(user=by)):
-        return f"{_who(schedule)} may not apply it any more. {missing([actions.APPLY], **place).message}"
-    return _find_changed(request) or actions.find_refusal(request)
+    if not may_apply(request, Caller(user=by)):
+        return f"{_who(schedule)} may not apply it any more. {missing([APPLY], **place).message}"
+    return _find_changed(request) or find_refusal(request)
 
 
 def _who(schedule: Schedule) -> str:

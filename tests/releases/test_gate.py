@@ -13,7 +13,8 @@ from projects.definitions import Definitions, read_definitions
 from projects.models import Environment, Project, ProjectEnvironment, Segment
 from releases.derive import find_differing
 from releases.gate import NeedsChangeRequest
-from releases.requests.actions import add_changes, set_state
+from releases.requests.propose import add_changes
+from releases.requests.states import set_state
 from tests.support.cast import make_project, make_user
 from tests.support.examples import examples
 from tests.support.playground import live_flag

@@ -13,8 +13,9 @@ from projects.models import Dependency, Flag, ProjectEnvironment, Segment, Strat
 from releases.changes import KINDS
 from releases.derive import ProposedChange, find_differing
 from releases.models import ChangeRequest
-from releases.requests.actions import add_changes, set_state
 from releases.requests.impact import measure_request, predict_request
+from releases.requests.propose import add_changes
+from releases.requests.states import set_state
 from tests.support.cast import make_user
 from tests.support.examples import examples
 from tests.support.playground import live_flag

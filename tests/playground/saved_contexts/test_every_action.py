@@ -75,10 +75,10 @@ HARMLESS = {
         importer.runs.check_run playground.user_runs.runs.create_run
         playground.user_runs.own_users.keep_own_users playground.user_runs.own_users.forget_own_users""",
     "proposals, whose changes are made by the actions above": """
-        releases.requests.actions.add_changes releases.requests.actions.comment
-        releases.requests.actions.delete_request releases.requests.actions.edit_change
-        releases.requests.actions.remove_change releases.requests.actions.set_reviewers
-        releases.requests.actions._set_state releases.requests.actions.set_title
+        releases.requests.details.comment releases.requests.details.set_reviewers
+        releases.requests.details.set_title releases.requests.propose.add_changes
+        releases.requests.propose.delete_request releases.requests.propose.edit_change
+        releases.requests.propose.remove_change releases.requests.states._set_state
         releases.schedules.actions._schedule releases.schedules.actions.cancel_schedule
         releases.schedules.due.apply_scheduled releases.schedules.due.note_failure""",
     "imports, each of which is checked as above": """

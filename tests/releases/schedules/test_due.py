@@ -16,7 +16,8 @@ from groups.models import Grant, Role, RolePermission, User
 from projects.models import Flag, FlagEnvironment, Project, ProjectEnvironment, Strategy
 from releases.derive import ProposedChange
 from releases.models import ChangeRequest, Schedule
-from releases.requests.actions import add_changes, set_state
+from releases.requests.propose import add_changes
+from releases.requests.states import set_state
 from releases.schedules.actions import cancel_schedule, schedule_request
 from releases.schedules.due import apply_due
 from tests.support.cast import make_user

@@ -1,0 +1,67 @@
+"""Finds change requests, and locks those that are changed."""
+
+from flagadmin.core.errors import InvalidOperation, NoAccess, NotFound
+from groups.access import Caller
+from projects.access import access_project
+from projects.models import Project
+from releases.models import ChangeRequest
+
+State = ChangeRequest.State
+OPEN = frozenset({State.DRAFT, State.IN_REVIEW, State.APPROVED})
+SENT = (State.IN_REVIEW, State.APPROVED, State.SCHEDULED)
+
+
+def access_request(project_id: str, request_id: int, caller: Caller) -> ChangeRequest:
+    """A request that the caller may read: in a readable project, and no draft of somebody else. Raises NotFound."""
+    access_project(caller, project_id)
+    request = ChangeRequest.objects.filter(project=project_id, pk=request_id).first()
+    if request is None or (request.state == State.DRAFT and not is_author(request, caller)):
+        raise NotFound(f"Change request {request_id} not found in project {project_id}.")
+    return request
+
+
+def access_request_for_update(project_id: str, request_id: int, caller: Caller) -> ChangeRequest:
+    access_request(project_id, request_id, caller)
+    lock_project(project_id)
+    request = ChangeRequest.objects.select_for_update(of=("self",)).filter(pk=request_id).first()
+    if request is None:
+        raise NotFound(f"Change request {request_id} not found in project {project_id}.")
+    return request
+
+
+def access_own_for_update(project_id: str, request_id: int, caller: Caller) -> ChangeRequest:
+    """An open request of the caller's."""
+    request = access_request_for_update(project_id, request_id, caller)
+    if not caller.is_admin:
+        check_author(request, caller)
+    check_state(request, "change", *OPEN)
+    return request
+
+
+def lock_project(project_id: str) -> None:
+    """Projects are locked before what belongs to them. The checks of the project begin with the changes themselves."""
+    list(Project.objects.select_for_update(no_key=True).filter(id=project_id).order_by("id"))
+
+
+def check_author(request: ChangeRequest, caller: Caller) -> None:
+    if not is_author(request, caller):
+        raise NoAccess(f"Change request {request.pk} is {request.author_name}'s: only they can do that.")
+
+
+def is_author(request: ChangeRequest, caller: Caller) -> bool:
+    if request.author_id is not None:
+        return request.author_id == caller.id
+    return caller.id is None and request.author_name == caller.name
+
+
+def may_edit(request: ChangeRequest, caller: Caller) -> bool:
+    """Whether the caller may edit its changes and its title."""
+    return request.state in OPEN and (caller.is_admin or is_author(request, caller))
+
+
+def check_state(request: ChangeRequest, verb: str, *states: State) -> None:
+    if request.state not in states:
+        needed = " or ".join(states)
+        raise InvalidOperation(
+            f"Change request {request.pk} is in state {request.state}: to {verb} it, it must be in state {needed}."
+        )

@@ -1,0 +1,52 @@
+"""Title, requested reviewers and comments of a request."""
+
+from collections.abc import Iterable
+
+from flagadmin.core.db.transactions import transactional
+from flagadmin.core.errors import ValidationError
+from groups.access import Caller
+from groups.models import User
+from releases.models import ChangeRequest, Comment
+from releases.requests.access import access_own_for_update, access_request_for_update
+from releases.requests.approvals import may_approve
+
+MAX_REVIEWERS = 10
+
+
+@transactional
+def set_title(project_id: str, request_id: int, title: str, *, caller: Caller) -> None:
+    """Raises NotFound, NoAccess, InvalidOperation."""
+    request = access_own_for_update(project_id, request_id, caller)
+    request.title = title
+    request.save(update_fields=["title"])
+
+
+@transactional
+def set_reviewers(project_id: str, request_id: int, ids: Iterable[int], *, caller: Caller) -> list[User]:
+    """Names who is asked for a review. Raises NotFound, NoAccess, ValidationError."""
+    request = access_own_for_update(project_id, request_id, caller)
+    wanted = sorted(set(ids))
+    if len(wanted) > MAX_REVIEWERS:
+        raise ValidationError.at("reviewers", f"must be at most {MAX_REVIEWERS}, not {len(wanted)}")
+    known = {user.pk: user for user in available_reviewers(project_id, request.environment_id)}
+    if unknown := [pk for pk in wanted if pk not in known]:
+        raise ValidationError.at("reviewers", f"{unknown[0]} is nobody who may approve changes there.")
+    request.reviewers.set(wanted)
+    return [known[pk] for pk in wanted]
+
+
+def available_reviewers(project_id: str, environment: str) -> list[User]:
+    """The people who may approve changes of the environment, by name."""
+    people = User.objects.people().filter(is_active=True).order_by("username")
+    return [user for user in people if may_approve(project_id, environment, Caller(user=user))]
+
+
+@transactional
+def comment(project_id: str, request_id: int, text: str, *, caller: Caller) -> Comment:
+    """Raises NotFound."""
+    request = access_request_for_update(project_id, request_id, caller)
+    return add_comment(request, text, caller)
+
+
+def add_comment(request: ChangeRequest, text: str, caller: Caller) -> Comment:
+    return Comment.objects.create(request=request, text=text, author=caller.user, author_name=caller.name)

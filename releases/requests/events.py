@@ -1,0 +1,39 @@
+"""Records what happens to change requests."""
+
+from typing import Any
+
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.record import Event, record, transaction_moment
+from flagadmin.core.http.timestamps import iso
+from groups.access import Caller
+from releases.models import Change, ChangeRequest, Schedule
+from releases.requests.documents import request_document
+
+State = ChangeRequest.State
+
+
+def enter(request: ChangeRequest, state: State, event: EventType, caller: Caller) -> None:
+    if request.state == State.SCHEDULED and state != State.SCHEDULED:
+        Schedule.objects.filter(request=request).exclude(status=Schedule.Status.DONE).delete()
+    request.state = state
+    request.state_times = request.state_times | {state: iso(transaction_moment())}
+    request.save(update_fields=["state", "state_times", "required_approvals", "impact", "moved"])
+    record_event(event, request, caller, after=request_document(request))
+
+
+def record_event(
+    kind: EventType, request: ChangeRequest, caller: Caller, *, before: Any = None, after: Any = None
+) -> None:
+    event = Event(
+        type=kind,
+        project=request.project_id,
+        environment=request.environment_id,
+        subject=f"{request.pk}",
+        before=before,
+        after=after,
+    )
+    record(event, actor=caller)
+
+
+def change_event_document(change: Change) -> dict[str, Any]:
+    return {"id": change.pk, "feature": change.feature, "action": change.action, "payload": change.payload}

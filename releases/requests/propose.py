@@ -1,0 +1,169 @@
+"""Adds changes to drafts, and edits those of requests."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from rest_framework.utils.encoders import JSONEncoder
+
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.record import transaction_moment
+from flagadmin.core.db.transactions import transactional
+from flagadmin.core.errors import InvalidOperation, NotFound, ValidationError
+from flagadmin.core.http.timestamps import iso
+from groups.access import Caller
+from projects.access import access_project
+from projects.models import Environment, ProjectEnvironment
+from releases.changes import KINDS, find_kind
+from releases.derive import ProposedChange
+from releases.models import Change, ChangeRequest
+from releases.requests.access import access_own_for_update, lock_project
+from releases.requests.apply import try_changes
+from releases.requests.conflicts import target_of
+from releases.requests.documents import request_document
+from releases.requests.events import change_event_document, enter, record_event
+from releases.requests.review import review_again
+
+State = ChangeRequest.State
+MAX_CHANGES = 250
+
+
+@transactional
+def add_changes(
+    project_id: str, environment: str, changes: Sequence[ProposedChange], *, caller: Caller
+) -> ChangeRequest:
+    """Adds changes to the caller's draft for the environment, which is created if there is none.
+
+    A second change of the same thing replaces the first. Raises NotFound, ValidationError, and whatever making the
+    changes would raise: they are tried in a transaction that is rolled back.
+    """
+    access_project(caller, project_id)
+    lock_project(project_id)
+    _check_takes_requests(project_id, environment)
+    request = _draft_for_update(project_id, environment, caller)
+    for index, change in enumerate(changes):
+        _add(request, change, f"[{index}]", caller)
+    _check_size(request)
+    try_changes(request)
+    return request
+
+
+@transactional
+def edit_change(
+    project_id: str, request_id: int, change_id: int, proposed: ProposedChange, *, caller: Caller
+) -> ChangeRequest:
+    """Replaces a change, which withdraws the approvals.
+
+    Raises NotFound, NoAccess, InvalidOperation, ValidationError.
+    """
+    request = access_own_for_update(project_id, request_id, caller)
+    change = _find_change(request, change_id)
+    before = change_event_document(change)
+    kind = find_kind(proposed.action, "action")
+    change.action, change.feature = proposed.action, proposed.feature
+    change.payload = _plain(kind.checked(proposed.payload, "payload"))
+    change.made_from = _read(change, request)
+    change.save()
+    record_event(EventType.CHANGE_EDITED, request, caller, before=before, after=change_event_document(change))
+    review_again(request, caller)
+    try_changes(request)
+    return request
+
+
+@transactional
+def remove_change(project_id: str, request_id: int, change_id: int, *, caller: Caller) -> None:
+    """Removes a change, and with the last one the draft. Raises NotFound, NoAccess, InvalidOperation."""
+    request = access_own_for_update(project_id, request_id, caller)
+    change = _find_change(request, change_id)
+    before = change_event_document(change)
+    change.delete()
+    record_event(EventType.CHANGE_DISCARDED, request, caller, before=before)
+    if request.changes.exists():
+        review_again(request, caller)
+    elif request.state == State.DRAFT:
+        _discard(request, caller)
+    else:
+        enter(request, State.CANCELLED, EventType.CHANGE_REQUEST_CANCELLED, caller)
+
+
+@transactional
+def delete_request(project_id: str, request_id: int, *, caller: Caller) -> None:
+    """Discards a draft. Raises NotFound, NoAccess, InvalidOperation if it has been sent."""
+    request = access_own_for_update(project_id, request_id, caller)
+    if request.state != State.DRAFT:
+        raise InvalidOperation(f"Change request {request_id} has been sent. Cancel it instead.")
+    _discard(request, caller)
+
+
+def _discard(request: ChangeRequest, caller: Caller) -> None:
+    record_event(EventType.CHANGE_REQUEST_DISCARDED, request, caller, before=request_document(request))
+    request.delete()
+
+
+def _check_takes_requests(project_id: str, environment: str) -> None:
+    link = ProjectEnvironment.objects.filter(project=project_id, environment=environment).first()
+    if link is None:
+        raise NotFound(f"Project {project_id} has no environment {environment}.")
+    if link.required_approvals is None:
+        raise InvalidOperation(f"Change requests are off for {environment} in project {project_id}.")
+
+
+def _draft_for_update(project_id: str, environment: str, caller: Caller) -> ChangeRequest:
+    mine = ChangeRequest.objects.select_for_update(of=("self",)).filter(
+        project=project_id, environment=environment, state=State.DRAFT
+    )
+    found = mine.filter(author=caller.user, author_name=caller.name).first()
+    if found is not None:
+        return found
+    request = ChangeRequest(
+        project_id=project_id,
+        environment=Environment(name=environment),
+        author=caller.user,
+        author_name=caller.name,
+        state_times={State.DRAFT: iso(transaction_moment())},
+    )
+    request.save(force_insert=True)
+    record_event(EventType.CHANGE_REQUEST_CREATED, request, caller)
+    return request
+
+
+def _add(request: ChangeRequest, proposed: ProposedChange, path: str, caller: Caller) -> None:
+    kind = find_kind(proposed.action, f"{path}.action")
+    if kind.of_segment == bool(proposed.feature):
+        needs = "must not be given for segments" if kind.of_segment else "is missing"
+        raise ValidationError.at(f"{path}.feature", needs)
+    change = Change(
+        request=request, feature=proposed.feature, action=proposed.action, author_name=caller.name
+    )
+    change.payload = _plain(kind.checked(proposed.payload, f"{path}.payload"))
+    if kind.about is not None:
+        about = kind.about(change.payload)
+        for other in request.changes.filter(feature=change.feature):
+            other_about = KINDS[other.action].about
+            if other_about is not None and other_about(other.payload) == about:
+                other.delete()
+    change.made_from = _read(change, request)
+    change.save()
+    record_event(EventType.CHANGE_ADDED, request, caller, after=change_event_document(change))
+
+
+def _read(change: Change, request: ChangeRequest) -> Any:
+    return _plain(KINDS[change.action].read(target_of(request, change), change.payload))
+
+
+def _plain(value: Any) -> Any:
+    """As PostgreSQL gives it back."""
+    return json.loads(json.dumps(value, cls=JSONEncoder))
+
+
+def _check_size(request: ChangeRequest) -> None:
+    number = request.changes.count()
+    if number > MAX_CHANGES:
+        raise ValidationError(f"A change request has at most {MAX_CHANGES} changes, not {number}.")
+
+
+def _find_change(request: ChangeRequest, change_id: int) -> Change:
+    change = request.changes.filter(pk=change_id).first()
+    if change is None:
+        raise NotFound(f"Change request {request.pk} has no change {change_id}.")
+    return change

@@ -1,0 +1,137 @@
+"""Takes requests through their states.
+
+A request is locked by its row for every step, so that two people who apply it apply it once.
+"""
+
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.db.transactions import transactional
+from flagadmin.core.errors import Conflict, InvalidOperation, ValidationError
+from groups.access import Caller
+from releases.models import ChangeRequest, Review
+from releases.requests.access import (
+    OPEN,
+    SENT,
+    access_request_for_update,
+    check_author,
+    check_state,
+    is_author,
+)
+from releases.requests.apply import check_conflicts, check_may_apply, make_changes_as, may_apply
+from releases.requests.approvals import check_may_approve, count_needed, may_approve
+from releases.requests.details import add_comment
+from releases.requests.events import enter, record_event
+from releases.requests.review import begin_review, count_approvals, measure, note_moved, withdraw_if_moved
+
+State = ChangeRequest.State
+
+
+def set_state(
+    project_id: str, request_id: int, state: str, *, text: str = "", caller: Caller
+) -> ChangeRequest:
+    """Sends, approves, rejects, applies or cancels a request.
+
+    Raises NotFound, NoAccess, InvalidOperation, Conflict, ValidationError, and what applying a change raises. If it
+    would change something else than what was approved, its approvals are withdrawn, and Conflict says why.
+    """
+    request, refusal = _set_state(project_id, request_id, state, text, caller)
+    if refusal is not None:
+        raise refusal
+    return request
+
+
+@transactional
+def _set_state(
+    project_id: str, request_id: int, state: str, text: str, caller: Caller
+) -> tuple[ChangeRequest, Conflict | None]:
+    """A refusal that is returned rather than raised leaves what was written: withdrawn approvals."""
+    request = access_request_for_update(project_id, request_id, caller)
+    steps = {
+        State.IN_REVIEW: _send,
+        State.APPROVED: _approve,
+        State.REJECTED: _reject,
+        State.APPLIED: _apply,
+        State.CANCELLED: _cancel,
+    }
+    if state not in steps:
+        raise ValidationError.at("state", f"must be one of {', '.join(steps)}, not {state}")
+    if text:
+        add_comment(request, text, caller)
+    return request, steps[State(state)](request, caller)
+
+
+def _send(request: ChangeRequest, caller: Caller) -> None:
+    check_author(request, caller)
+    check_state(request, "send", State.DRAFT)
+    request.impact = measure(request)
+    begin_review(request, caller)
+
+
+def _approve(request: ChangeRequest, caller: Caller) -> None:
+    check_may_approve(request.project_id, request.environment_id, caller)
+    check_state(request, "approve", State.IN_REVIEW)
+    if is_author(request, caller) and not caller.is_admin:
+        raise InvalidOperation("You cannot approve your own change request.")
+    if not caller.is_admin and caller.user is None:
+        raise InvalidOperation("Only people can approve change requests.")
+    if request.reviews.filter(author=caller.user, author_name=caller.name, approved=True).exists():
+        raise Conflict(f"You have already approved change request {request.pk}.")
+    impact = measure(request)
+    if request.reviews.exists():
+        note_moved(request, impact)
+    request.impact, request.required_approvals = impact, count_needed(request, impact)
+    _review(request, caller, approved=True)
+    record_event(EventType.CHANGE_REQUEST_APPROVAL_ADDED, request, caller)
+    request.save(update_fields=["impact", "moved", "required_approvals"])
+    if count_approvals(request) >= request.required_approvals:
+        request.moved = None
+        enter(request, State.APPROVED, EventType.CHANGE_REQUEST_APPROVED, caller)
+
+
+def _reject(request: ChangeRequest, caller: Caller) -> None:
+    check_may_approve(request.project_id, request.environment_id, caller)
+    check_state(request, "reject", *SENT)
+    _review(request, caller, approved=False)
+    enter(request, State.REJECTED, EventType.CHANGE_REQUEST_REJECTED, caller)
+
+
+def _review(request: ChangeRequest, caller: Caller, *, approved: bool) -> None:
+    decided = {"approved": approved, "impact": request.impact}
+    Review.objects.update_or_create(
+        request=request, author=caller.user, author_name=caller.name, defaults=decided
+    )
+
+
+def _cancel(request: ChangeRequest, caller: Caller) -> None:
+    if not caller.is_admin:
+        check_author(request, caller)
+    check_state(request, "cancel", *OPEN, State.SCHEDULED)
+    enter(request, State.CANCELLED, EventType.CHANGE_REQUEST_CANCELLED, caller)
+
+
+def _apply(request: ChangeRequest, caller: Caller) -> Conflict | None:
+    check_may_apply(request, caller)
+    check_state(request, "apply", State.APPROVED, State.SCHEDULED)
+    check_conflicts(request)
+    if refusal := withdraw_if_moved(request, caller):
+        return refusal
+    make_changes_as(caller, request)
+    enter(request, State.APPLIED, EventType.CHANGE_REQUEST_APPLIED, caller)
+    return None
+
+
+def possible_states(request: ChangeRequest, caller: Caller) -> list[State]:
+    """The states into which the caller may take the request now."""
+    reviewer = may_approve(request.project_id, request.environment_id, caller)
+    mine, admin = is_author(request, caller), caller.is_admin
+    approved = request.reviews.filter(author=caller.user, author_name=caller.name, approved=True).exists()
+    possible = {
+        State.IN_REVIEW: request.state == State.DRAFT and mine,
+        State.APPROVED: request.state == State.IN_REVIEW
+        and reviewer
+        and (admin or not mine)
+        and not approved,
+        State.APPLIED: request.state in (State.APPROVED, State.SCHEDULED) and may_apply(request, caller),
+        State.REJECTED: request.state in SENT and reviewer,
+        State.CANCELLED: request.state in SENT and (mine or admin),
+    }
+    return [state for state, is_possible in possible.items() if is_possible]
