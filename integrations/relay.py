@@ -52,14 +52,15 @@ def relay() -> int:
             return 0
         cursor.execute(_DELIVER, [position.settled_id])
         oldest_running, next_xid, made = cursor.fetchone()
-    _settle(position, last_id, oldest_running, next_xid)
+    settle(position, last_id, oldest_running, next_xid)
+    position.save()
     return made
 
 
-def _settle(position: Relay, last_id: int, oldest_running: int, next_xid: int) -> None:
+def settle(position: Relay, last_id: int, oldest_running: int, next_xid: int) -> None:
+    """Moves the position to where no event can appear before it. Any transaction of the whole server delays it."""
     is_restored = next_xid < position.mark_xid  # into another server, whose transactions are numbered anew
     if position.mark_id > position.settled_id and not is_restored and oldest_running >= position.mark_xid:
         position.settled_id = position.mark_id
     if position.mark_id <= position.settled_id or is_restored:
         position.mark_id, position.mark_xid = last_id, next_xid
-    position.save()

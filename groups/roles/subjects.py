@@ -77,6 +77,11 @@ SUBJECTS: dict[str, dict[Permission, tuple[str, str]]] = {
         Permission.UPDATE_FRONTEND_API_TOKEN: ("Edit frontend tokens", "Change when they expire."),
         Permission.DELETE_FRONTEND_API_TOKEN: ("Revoke frontend tokens", "SDKs that use them get 401 immediately."),
     },
+    "Integrations": {
+        Permission.CREATE_ADDON: ("Create integrations", "They get the chosen events of all projects."),
+        Permission.UPDATE_ADDON: ("Edit integrations", "Also send tests, send again, and make signing keys."),
+        Permission.DELETE_ADDON: ("Delete integrations", "With the list of what was sent."),
+    },
     "Access and activity": {
         Permission.READ_ROLE: ("View roles and groups", "Their permissions, members and where they are used."),
         Permission.READ_LOGS: ("View account events", "Logins and changes to accounts and tokens, in the activity."),
@@ -90,9 +95,6 @@ SUBJECTS: dict[str, dict[Permission, tuple[str, str]]] = {
 # Permissions of features that do not exist here. Stored roles keep them, for clients of the reference server.
 NOT_USED = frozenset(
     {
-        Permission.CREATE_ADDON,
-        Permission.UPDATE_ADDON,
-        Permission.DELETE_ADDON,
         Permission.RELEASE_PLAN_TEMPLATE_CREATE,
         Permission.RELEASE_PLAN_TEMPLATE_UPDATE,
         Permission.RELEASE_PLAN_TEMPLATE_DELETE,

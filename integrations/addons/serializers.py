@@ -8,13 +8,13 @@ from flagadmin.core.http.fields import Body, ListOf, MapOf
 
 
 class ParameterValue(serializers.CharField):
-    """A string, a number or a boolean."""
+    """A string, a number or a boolean, kept as a string."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(allow_blank=True, trim_whitespace=False, **kwargs)
 
     def to_internal_value(self, data: Any) -> Any:
-        return data if isinstance(data, bool) else super().to_internal_value(data)
+        return str(data).lower() if isinstance(data, bool) else super().to_internal_value(data)
 
 
 def _names(**options: Any) -> ListOf:
