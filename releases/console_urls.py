@@ -14,5 +14,6 @@ urlpatterns = [
     path(f"{REQUEST}comment", pages.AddComment.as_view(), name="change-request-comment"),
     path(f"{REQUEST}title", pages.SetTitle.as_view(), name="change-request-title"),
     path(f"{REQUEST}remove", pages.RemoveChange.as_view(), name="change-request-remove"),
+    path(f"{REQUEST}keep", pages.KeepChange.as_view(), name="change-request-keep"),
     path(f"{REQUEST}discard", pages.Discard.as_view(), name="change-request-discard"),
 ]

@@ -1,9 +1,12 @@
-"""Tells whether what a change was made from has changed since."""
+"""Tells whether what a change was made from has changed since, and what is different now."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
+from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.errors import NotFound
+from projects.history.field_changes import FieldChange, strategy_changes
 from releases.changes import KINDS, Target
 from releases.models import Change, ChangeRequest
 
@@ -17,16 +20,71 @@ def sentence_of(request: ChangeRequest, change: Change) -> str:
     return KINDS[change.action].say(target_of(request, change), change.payload)
 
 
+def read_now(request: ChangeRequest, change: Change) -> Any:
+    """What the change changes, as it is kept in ``made_from``. Raises NotFound."""
+    now = KINDS[change.action].read(target_of(request, change), change.payload)
+    return json.loads(json.dumps(now, default=str))
+
+
 def find_conflict(request: ChangeRequest, change: Change) -> str:
     """Why the change no longer fits what is stored, "" if it does. A few queries."""
     try:
-        now = KINDS[change.action].read(target_of(request, change), change.payload)
+        if read_now(request, change) == change.made_from:
+            return ""
     except NotFound as error:
         return error.message
-    if _plain(now) == change.made_from:
-        return ""
-    return "it has been changed since this was proposed."
+    event = _latest_event(request, change)
+    if event is None:
+        return "it has been changed since this was proposed."
+    at = event.created_at
+    return f"{event.actor_name} changed it at {at:%H:%M} UTC on {at.day} {at:%b}, after it was added here."
 
 
-def _plain(value: Any) -> Any:
-    return json.loads(json.dumps(value))
+def _latest_event(request: ChangeRequest, change: Change) -> AuditEvent | None:
+    if not change.feature:
+        return None
+    events = AuditEvent.objects.filter(feature=change.feature, created_at__gt=change.created_at)
+    events = events.exclude(type__startswith="change-")
+    here = events.filter(environment=request.environment_id) | events.filter(environment=None)
+    return here.newest_first().first()
+
+
+def describe_conflict(change: Change, now: Any) -> list[str]:
+    """What it was made from, what is there ``now``, and what it sets: a sentence for each field of a strategy."""
+    then = change.made_from
+    if change.action == "updateEnabled":
+        return [f"It was {_on(then)} then and is {_on(now)} now. This request turns it {_on(not now)}."]
+    if not _is_strategy(then) or not _is_strategy(now):
+        return []
+    wanted = {**now, **narrow_payload(change, then)} if change.action == "updateStrategy" else now
+    sets = {field.field: field.after for field in strategy_changes(now, wanted)}
+    return [_sentence(field, sets) for field in strategy_changes(then, now)]
+
+
+def _sentence(field: FieldChange, sets: dict[str, str | None]) -> str:
+    was = f"{field.field} was {field.before or 'none'} then and is {field.after or 'none'} now."
+    return f"{was} This request sets {sets[field.field] or 'none'}." if field.field in sets else was
+
+
+def _on(enabled: Any) -> str:
+    return "on" if enabled else "off"
+
+
+def _is_strategy(document: Any) -> bool:
+    return isinstance(document, dict) and "parameters" in document
+
+
+def narrow_payload(change: Change, made_from: Any) -> Any:
+    """What the change really changes of what it was made from: without the members that were the same.
+
+    On top of what somebody else has changed since, it leaves theirs.
+    """
+    if not isinstance(made_from, dict) or not isinstance(change.payload, dict):
+        return change.payload
+    return dict(_changed_members(change.payload, made_from))
+
+
+def _changed_members(payload: dict[str, Any], made_from: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    for key, value in payload.items():
+        if key == "id" or key not in made_from or made_from[key] != value:
+            yield key, value

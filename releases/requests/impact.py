@@ -1,6 +1,6 @@
 """Measures who gets something else once a change request is applied. It only reads."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -80,10 +80,20 @@ def try_measure(request: ChangeRequest, *, now: datetime) -> Document | None:
 
 def predict_request(request: ChangeRequest) -> tuple[Definitions, Definitions]:
     """The flags that it changes and those near them, as stored and as it would leave them. Raises ValidationError."""
-    changes = list(request.changes.all())
+    return predict_changes(request, list(request.changes.all()))
+
+
+def changes_nothing(request: ChangeRequest, change: Change) -> bool:
+    """Whether making this change alone would leave everything as it is stored."""
+    stored, predicted = predict_changes(request, [change])
+    return stored == predicted
+
+
+def predict_changes(request: ChangeRequest, changes: Sequence[Change]) -> tuple[Definitions, Definitions]:
+    """As `predict_request`, for these changes of the request."""
     segments = set(_segments(changes))
     parents = {change.payload["feature"] for change in changes if change.action == "addDependency"}
-    names = _with_near(list_touched_flags(request) | parents)
+    names = _with_near(list_touched_flags(request, changes) | parents)
     stored = read_definitions([request.project_id], request.environment_id, flags=names, segments=segments)
     state = Predicted(project_environment(request.project_id, request.environment_id), stored)
     for number, change in enumerate(changes, 1):
@@ -102,9 +112,9 @@ def _segments(changes: Iterable[Change]) -> Iterator[int]:
             yield from change.payload.get("segments") or ()
 
 
-def list_touched_flags(request: ChangeRequest) -> set[str]:
+def list_touched_flags(request: ChangeRequest, changes: Sequence[Change] | None = None) -> set[str]:
     """The flags that it changes, and those of the project that use a segment it changes."""
-    changes = list(request.changes.all())
+    changes = list(request.changes.all()) if changes is None else changes
     segments = [change.payload["id"] for change in changes if KINDS[change.action].of_segment]
     using = Strategy.objects.filter(
         segments__in=segments, environment=request.environment_id, flag__project=request.project_id

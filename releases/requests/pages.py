@@ -1,6 +1,7 @@
 """/projects/ID/change-requests/: lists and shows change requests, and takes them through their states."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -9,7 +10,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
-from flagadmin.core.errors import ValidationError
+from flagadmin.core.errors import NotFound, ValidationError
 from flagadmin.core.http.path_ids import path_id
 from flagadmin.core.lists.pages import Column, Filter, curl_for
 from groups.console import ConsolePage, Crumbs, ListPage
@@ -24,7 +25,13 @@ from releases.models import Change, ChangeRequest
 from releases.requests import details, propose
 from releases.requests.access import OPEN, access_request, may_edit
 from releases.requests.approvals import approver_group_names, judge
-from releases.requests.conflicts import find_conflict, sentence_of
+from releases.requests.conflicts import (
+    describe_conflict,
+    find_conflict,
+    narrow_payload,
+    read_now,
+    sentence_of,
+)
 from releases.requests.impact import measure_request
 from releases.requests.impact_view import FlagImpact, RequestImpact
 from releases.requests.queries import requests_of
@@ -81,7 +88,10 @@ class RequestsPage(ListPage):
 
 
 class ChangeView(NamedTuple):
-    """A change as the page shows it: what it does, and a strategy before and after."""
+    """A change as the page shows it: what it does, and a strategy before and after.
+
+    ``differences`` says what its conflict is about; None if what it changes is gone, so that it cannot be kept.
+    """
 
     pk: int
     feature: str
@@ -89,6 +99,7 @@ class ChangeView(NamedTuple):
     conflict: str
     before: Any
     after: Any
+    differences: Sequence[str] | None
 
 
 class Group(NamedTuple):
@@ -200,15 +211,29 @@ def _groups(views: Sequence[ChangeView], impact: RequestImpact | None) -> list[G
 def _change_view(
     request: ChangeRequest, change: Change, segments: dict[int, str], *, is_open: bool
 ) -> ChangeView:
-    before, after = None, None
-    if "Strategy" in change.action and change.action != "reorderStrategy":
-        stored = change.made_from if isinstance(change.made_from, dict) else None
-        before = strategy_summary(stored, segments=segments) if stored else None
-        if change.action != "deleteStrategy":
-            given = {key: value for key, value in change.payload.items() if value is not None}
-            after = strategy_summary((stored or {}) | given, segments=segments)
     conflict = find_conflict(request, change) if is_open else ""
-    return ChangeView(change.pk, change.feature, sentence_of(request, change), conflict, before, after)
+    now, differences = change.made_from, None
+    if conflict:
+        with suppress(NotFound):
+            now = read_now(request, change)
+            differences = describe_conflict(change, now)
+    before, after = _sides(change, now, segments)
+    return ChangeView(
+        change.pk, change.feature, sentence_of(request, change), conflict, before, after, differences
+    )
+
+
+def _sides(change: Change, now: Any, segments: dict[int, str]) -> tuple[Any, Any]:
+    """The strategy as it is and as the change would leave it; None where there is none."""
+    if "Strategy" not in change.action or change.action == "reorderStrategy":
+        return None, None
+    stored = now if isinstance(now, dict) else None
+    before = strategy_summary(stored, segments=segments) if stored else None
+    if change.action == "deleteStrategy":
+        return before, None
+    payload = narrow_payload(change, change.made_from)
+    wanted = (stored or {}) | {key: value for key, value in payload.items() if value is not None}
+    return before, strategy_summary(wanted, segments=segments)
 
 
 class RequestAction(ActionPage):
@@ -277,6 +302,13 @@ class RemoveChange(RequestAction):
         change = path_id(self.request.POST.get("change", ""))
         propose.remove_change(*self.target, change, caller=self.caller)
         return "Removed the change."
+
+
+class KeepChange(RequestAction):
+    def act(self) -> str:
+        change = path_id(self.request.POST.get("change", ""))
+        propose.keep_change(*self.target, change, caller=self.caller)
+        return "Kept the change on top of what is there now."
 
 
 class Discard(RequestAction):

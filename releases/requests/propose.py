@@ -19,9 +19,10 @@ from releases.derive import ProposedChange
 from releases.models import Change, ChangeRequest
 from releases.requests.access import access_own_for_update, lock_project
 from releases.requests.apply import try_changes
-from releases.requests.conflicts import target_of
+from releases.requests.conflicts import narrow_payload, read_now
 from releases.requests.documents import request_document
 from releases.requests.events import change_event_document, enter, record_event
+from releases.requests.impact import changes_nothing
 from releases.requests.review import review_again
 
 State = ChangeRequest.State
@@ -34,8 +35,8 @@ def add_changes(
 ) -> ChangeRequest:
     """Adds changes to the caller's draft for the environment, which is created if there is none.
 
-    A second change of the same thing replaces the first. Raises NotFound, ValidationError, and whatever making the
-    changes would raise: they are tried in a transaction that is rolled back.
+    A second change of the same thing replaces the first, and one back to the start removes it. Raises NotFound,
+    ValidationError, and whatever making the changes would raise: they are tried in a transaction that is rolled back.
     """
     access_project(caller, project_id)
     lock_project(project_id)
@@ -62,12 +63,32 @@ def edit_change(
     kind = find_kind(proposed.action, "action")
     change.action, change.feature = proposed.action, proposed.feature
     change.payload = _plain(kind.checked(proposed.payload, "payload"))
-    change.made_from = _read(change, request)
+    change.made_from = read_now(request, change)
+    _save_edited(request, change, before, caller)
+    return request
+
+
+@transactional
+def keep_change(project_id: str, request_id: int, change_id: int, *, caller: Caller) -> ChangeRequest:
+    """Makes a change that is in conflict on top of what is stored now, which withdraws the approvals.
+
+    What others have changed since, and the change does not, stays theirs. Raises NotFound, also if there is nothing
+    left to change, NoAccess, InvalidOperation, ValidationError.
+    """
+    request = access_own_for_update(project_id, request_id, caller)
+    change = _find_change(request, change_id)
+    before = change_event_document(change)
+    change.payload = narrow_payload(change, change.made_from)
+    change.made_from = read_now(request, change)
+    _save_edited(request, change, before, caller)
+    return request
+
+
+def _save_edited(request: ChangeRequest, change: Change, before: Any, caller: Caller) -> None:
     change.save()
     record_event(EventType.CHANGE_EDITED, request, caller, before=before, after=change_event_document(change))
     review_again(request, caller)
     try_changes(request)
-    return request
 
 
 @transactional
@@ -136,19 +157,32 @@ def _add(request: ChangeRequest, proposed: ProposedChange, path: str, caller: Ca
         request=request, feature=proposed.feature, action=proposed.action, author_name=caller.name
     )
     change.payload = _plain(kind.checked(proposed.payload, f"{path}.payload"))
-    if kind.about is not None:
-        about = kind.about(change.payload)
-        for other in request.changes.filter(feature=change.feature):
-            other_about = KINDS[other.action].about
-            if other_about is not None and other_about(other.payload) == about:
-                other.delete()
-    change.made_from = _read(change, request)
+    change.made_from = read_now(request, change)
+    replaced = _replaced_by(request, change)
+    for other in replaced:
+        other.delete()
+    if replaced and _is_back_at_start(request, change):
+        record_event(EventType.CHANGE_DISCARDED, request, caller, before=change_event_document(change))
+        return
     change.save()
     record_event(EventType.CHANGE_ADDED, request, caller, after=change_event_document(change))
 
 
-def _read(change: Change, request: ChangeRequest) -> Any:
-    return _plain(KINDS[change.action].read(target_of(request, change), change.payload))
+def _is_back_at_start(request: ChangeRequest, change: Change) -> bool:
+    if KINDS[change.action].of_segment:
+        return change.action == "updateSegment" and not narrow_payload(change, change.made_from).keys() - {
+            "id"
+        }
+    return changes_nothing(request, change)
+
+
+def _replaced_by(request: ChangeRequest, change: Change) -> list[Change]:
+    """The request's changes of what this one changes."""
+    if (about := KINDS[change.action].about) is None:
+        return []
+    mine, others = about(change.payload), request.changes.filter(feature=change.feature)
+    abouts = ((other, KINDS[other.action].about) for other in others)
+    return [other for other, is_about in abouts if is_about and is_about(other.payload) == mine]
 
 
 def _plain(value: Any) -> Any:

@@ -62,6 +62,8 @@ def _set_state(
 def _send(request: ChangeRequest, caller: Caller) -> None:
     check_author(request, caller)
     check_state(request, "send", State.DRAFT)
+    if not request.changes.exists():
+        raise InvalidOperation(f"Change request {request.pk} has no changes.")
     request.impact = measure(request)
     begin_review(request, caller)
 

@@ -132,10 +132,11 @@ def test_a_draft_is_its_authors(api, cart):
 
 def test_a_second_change_of_the_same_replaces_the_first(api, cart):
     made = propose(api["member"], turn(False), {"feature": "cart", "action": "deleteDependency"})
-    changes = propose(api["member"], turn(True))["features"][0]["changes"]
+    second = {"enabled": False, "shouldActivateDisabledStrategies": True}
+    changes = propose(api["member"], turn(False) | {"payload": second})["features"][0]["changes"]
     assert {change["action"]: change["payload"] for change in changes} == {
         "deleteDependency": None,
-        "updateEnabled": {"enabled": True},
+        "updateEnabled": second,
     }
     assert ChangeRequest.objects.get().pk == made["id"]
 

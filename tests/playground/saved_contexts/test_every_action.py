@@ -78,7 +78,8 @@ HARMLESS = {
         releases.requests.details.comment releases.requests.details.set_reviewers
         releases.requests.details.set_title releases.requests.propose.add_changes
         releases.requests.propose.delete_request releases.requests.propose.edit_change
-        releases.requests.propose.remove_change releases.requests.states._set_state
+        releases.requests.propose.keep_change releases.requests.propose.remove_change
+        releases.requests.states._set_state
         releases.schedules.actions._schedule releases.schedules.actions.cancel_schedule
         releases.schedules.due.apply_scheduled releases.schedules.due.note_failure""",
     "imports, each of which is checked as above": """

@@ -1,0 +1,120 @@
+"""What others have changed since: kept on top of theirs, removed, and never applied twice."""
+
+from typing import Any
+
+import pytest
+
+from flagadmin.core.errors import AppError
+from groups.access import Caller
+from projects.models import ProjectEnvironment, Strategy
+from projects.strategies.actions import remove_strategy, update_strategy
+from releases.derive import ProposedChange
+from releases.models import ChangeRequest
+from releases.requests.propose import add_changes, keep_change
+from releases.requests.states import set_state
+from tests.releases.test_requests import REQUESTS, enter, propose, sent, turn
+from tests.support.cast import make_user
+from tests.support.page_text import page_text
+from tests.support.playground import live_flag
+from tests.support.racing import together
+
+pytestmark = pytest.mark.django_db(transaction=True)
+THEIRS = {"parameters": {"rollout": "66", "stickiness": "default", "groupId": "cart"}}
+
+
+@pytest.fixture
+def strategy(shop: Any) -> Strategy:
+    """70 % of cart, where changes need one approval."""
+    ProjectEnvironment.objects.filter(project="shop", environment="production").update(required_approvals=1)
+    parameters = {"rollout": "70", "stickiness": "default", "groupId": "cart"}
+    flag = live_flag("cart", strategies=[{"name": "flexibleRollout", "parameters": parameters}])
+    return Strategy.objects.get(flag=flag, environment="production")
+
+
+def edit(strategy: Strategy, **members: Any) -> dict[str, Any]:
+    return {"feature": "cart", "action": "updateStrategy", "payload": {"id": str(strategy.pk), **members}}
+
+
+def change_theirs(strategy: Strategy, **members: Any) -> None:
+    """As Lukas, before the environment took requests."""
+    lukas = Caller(user=make_user("lukas", root_role=1))
+    ProjectEnvironment.objects.update(required_approvals=None)
+    update_strategy("shop", "cart", "production", str(strategy.pk), members, caller=lukas)
+    ProjectEnvironment.objects.filter(project="shop", environment="production").update(required_approvals=1)
+
+
+def conflicts(api: Any, made: Any) -> str | None:
+    [feature] = api["admin"].get(f"{REQUESTS}/{made['id']}").json()["features"]
+    return feature["changes"][0].get("conflict")
+
+
+def test_the_page_says_who_changed_what_and_keeps_mine_on_top(api, browse, strategy):
+    mine = {"name": "flexibleRollout", "title": "Mine", "constraints": [], "parameters": THEIRS["parameters"]}
+    sixty = {**mine, "parameters": {**THEIRS["parameters"], "rollout": "60"}}
+    made = sent(api["owner"], edit(strategy, **sixty))
+    assert enter(api["admin"], made, "Approved").status_code == 200
+    country = {"contextName": "country", "operator": "IN", "values": ["NO"]}
+    change_theirs(strategy, constraints=[country], **THEIRS)
+    assert (conflicts(api, made) or "").startswith("lukas changed it at ")
+    page = page_text(browse("owner").get(f"/projects/shop/change-requests/{made['id']}/"))
+    assert "Rollout was 70 % then and is 66 % now. This request sets 60 %." in page
+    assert "Keep this on top of theirs" in page
+
+    [change] = ChangeRequest.objects.get().changes.all()
+    browse("owner").post(f"/projects/shop/change-requests/{made['id']}/keep", {"change": change.pk})
+    assert conflicts(api, made) is None
+    assert ChangeRequest.objects.get().state == "In review"
+    assert not ChangeRequest.objects.get().reviews.exists()
+    for state in ("Approved", "Applied"):
+        assert enter(api["admin"], made, state).status_code == 200
+    strategy.refresh_from_db()
+    assert (strategy.parameters["rollout"], strategy.title) == ("60", "Mine")
+    assert [each["contextName"] for each in strategy.constraints] == ["country"]
+
+
+def test_what_is_gone_cannot_be_kept(api, browse, strategy):
+    made = sent(api["owner"], edit(strategy, title="Mine"))
+    ProjectEnvironment.objects.update(required_approvals=None)
+    remove_strategy("shop", "cart", "production", str(strategy.pk), caller=Caller.system())
+    page = page_text(browse("owner").get(f"/projects/shop/change-requests/{made['id']}/"))
+    assert "Remove this change" in page
+    assert "Keep this on top of theirs" not in page
+    [change] = ChangeRequest.objects.get().changes.all()
+    with pytest.raises(AppError):
+        keep_change("shop", made["id"], change.pk, caller=Caller.system())
+
+
+@pytest.mark.parametrize("who", ["member", "viewer"])
+def test_only_its_author_keeps_a_change(api, browse, strategy, who):
+    made = sent(api["owner"], edit(strategy, title="Mine"))
+    [change] = ChangeRequest.objects.get().changes.all()
+    change_theirs(strategy, **THEIRS)
+    browse(who).post(f"/projects/shop/change-requests/{made['id']}/keep", {"change": change.pk})
+    assert conflicts(api, made)
+
+
+def test_a_change_back_to_the_start_removes_it(api, strategy):
+    propose(api["owner"], edit(strategy, disabled=True), turn(False))
+    propose(api["owner"], edit(strategy, disabled=False))
+    made = propose(api["owner"], turn(True))
+    assert (made["features"], ChangeRequest.objects.get().changes.count()) == ([], 0)
+    assert enter(api["owner"], made, "In review").status_code == 403
+
+
+def test_two_who_apply_at_once_apply_it_once(strategy):
+    admins = [Caller(user=make_user(name, root_role=1)) for name in ("ada", "bob")]
+    second = ProposedChange("cart", "addStrategy", {"name": "default", "title": "Second"})
+    request = add_changes("shop", "production", [second], caller=admins[0])
+    for state, caller in (("In review", admins[0]), ("Approved", admins[1])):
+        set_state("shop", request.pk, state, caller=caller)
+    outcomes: list[str] = []
+
+    def apply(caller: Caller) -> None:
+        try:
+            outcomes.append(set_state("shop", request.pk, "Applied", caller=caller).state)
+        except AppError as error:
+            outcomes.append(error.name)
+
+    together(*[lambda caller=caller: apply(caller) for caller in admins * 2])
+    assert sorted(outcomes) == ["Applied", *["InvalidOperationError"] * 3]
+    assert Strategy.objects.filter(title="Second").count() == 1
