@@ -25,6 +25,11 @@ REGISTRATION = {
 }
 
 
+@pytest.fixture(autouse=True)
+def no_refusals_of_other_tests(monkeypatch):
+    monkeypatch.setattr(refusals, "_noted", {})
+
+
 @pytest.fixture
 def flag(shop):
     return make_flag("instant-refunds", shop)
