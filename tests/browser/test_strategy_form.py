@@ -66,6 +66,21 @@ def test_what_is_pressed_is_not_replaced_before_it_is_released(visit):
     expect(page.locator("#preview")).to_contain_text("50 %")
 
 
+def test_what_is_ticked_while_the_form_is_redrawn_stays(visit):
+    page = visit("admin", address())
+    narrow_to_berlin(page, Clicks(page))
+    keep = page.get_by_role("checkbox", name="Keep the present rule for everybody else")
+    expect(keep).to_be_visible()
+    held = []
+    page.route("**/strategies/edit?*", lambda route: held.append(route), times=1)
+    with page.expect_request("**/strategies/edit?*"):
+        page.get_by_label("Operator of condition 1").select_option("NOT_IN")
+    keep.check()
+    held[0].continue_()
+    expect(page.locator("#preview")).to_contain_text("Added strategy")
+    expect(keep).to_be_checked()
+
+
 def test_four_variants_with_payloads_get_the_shares_that_were_typed_in_seven_clicks(visit):
     page = visit("admin", FLAG)
     clicks = Clicks(page)

@@ -35,30 +35,32 @@ document.addEventListener("htmx:beforeSwap", (event) => {
 });
 document.addEventListener("htmx:sendError", () => say("The server cannot be reached. What you entered is still here."));
 
-// What is typed while a form is being redrawn stays: the answer knows only what was there when it was asked for.
-const TYPED = "textarea, select, input:not([type=checkbox], [type=hidden])";
+// What is typed or ticked while a form is being redrawn stays: the answer knows only what was there when it was asked for.
+const TYPED = "#body :is(textarea, select, input:not([type=checkbox], [type=hidden])), #preview [type=checkbox]";
 let whenAsked, typedSince;
 
-function typedFields(form) {
-  const fields = [...form.querySelectorAll(TYPED)].filter((field) => field.name);
-  return new Map(fields.map((field) => [field.name, field.value]));
+const valueOf = (field) => (field.type === "checkbox" ? field.checked : field.value);
+
+function typedFields() {
+  const fields = [...document.querySelectorAll(TYPED)].filter((field) => field.name);
+  return new Map(fields.map((field) => [field.name, valueOf(field)]));
 }
 
 document.addEventListener("htmx:beforeRequest", ({ detail: { target, requestConfig } }) => {
   if (target.id !== "body") return;
-  whenAsked = requestConfig.parameters.do?.startsWith("remove-") ? undefined : typedFields(target);
+  whenAsked = requestConfig.parameters.do?.startsWith("remove-") ? undefined : typedFields();
 });
 
 document.addEventListener("htmx:beforeSwap", ({ detail: { target } }) => {
   if (!whenAsked || target.id !== "body") return;
   keepUnfinished(target);
-  typedSince = [...typedFields(target)].filter(([name, value]) => whenAsked.get(name) !== value);
+  typedSince = [...typedFields()].filter(([name, value]) => value !== (whenAsked.get(name) ?? false));
 });
 
 document.addEventListener("htmx:afterSwap", () => {
   for (const [name, value] of typedSince ?? []) {
-    const field = find(`#body [name="${CSS.escape(name)}"]`);
-    if (field?.matches(TYPED)) field.value = value;
+    const field = find(`:is(#body, #preview) [name="${CSS.escape(name)}"]`);
+    if (field?.matches(TYPED)) field[field.type === "checkbox" ? "checked" : "value"] = value;
   }
   if (typedSince?.length) find("#editor")?.dispatchEvent(new Event("input")); // what it says is said of the answer
   typedSince = undefined;
