@@ -12,7 +12,8 @@ from pydantic import Field
 
 from groups.models import ApiToken
 from groups.tokens import hash_secret
-from importer.moving.reading import Constraint, Shape, SourceToken, read_shape, read_tokens, read_version
+from importer.moving.reading import read_tokens, read_version
+from importer.moving.shapes import Constraint, Shape, SourceToken, read_shape
 from importer.moving.source import Source, UnexpectedStatus
 from importer.moving.tokens import Malformed, read_secrets
 from playground.comparison.budget import Budget

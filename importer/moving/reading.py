@@ -1,209 +1,37 @@
 """Reads a whole installation of Unleash 8 over its admin API. Nothing is written anywhere before all of it is read."""
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
-
-from importer.moving.report import Kind, Line, name_some
+from importer.moving.installation import Installation, SourceProject
+from importer.moving.report import Kind, Line
+from importer.moving.shapes import (
+    MAJOR,
+    Export,
+    FlagDetails,
+    FlagList,
+    FlagPage,
+    ListedProject,
+    Overview,
+    SourceAddon,
+    SourceEnvironment,
+    SourceField,
+    SourceFlag,
+    SourceFlagType,
+    SourcePerson,
+    SourceSegment,
+    SourceStrategyType,
+    SourceTagType,
+    SourceToken,
+    read_shape,
+)
 from importer.moving.source import Source, SourceError
 
 V = TypeVar("V")
-MAJOR = "8"
 NAMES_AT_ONCE = 1_000  # flags of one export
 PAGE = 100  # flags of one page of a search, which may be asked for only 15 times a minute
 MAX_ARCHIVED = 100_000  # flags of one project
-
-
-class Shape(BaseModel):
-    """What an answer must have. Other members are ignored."""
-
-    model_config = ConfigDict(extra="ignore", populate_by_name=True)
-
-
-class SourceEnvironment(Shape):
-    name: str
-    type: str = "production"
-    enabled: bool = True
-    sort_order: int = Field(9999, alias="sortOrder")
-    approvals: int | None = Field(None, alias="requiredApprovals")
-
-
-class SourceField(Shape):
-    name: str
-    description: str | None = None
-    stickiness: bool = False
-    sort_order: int = Field(10, alias="sortOrder")
-    legal_values: list[dict[str, Any]] = Field([], alias="legalValues")
-
-
-class Constraint(Shape):
-    contextName: str
-    operator: str
-    values: list[str] = []
-    value: str | None = None
-    inverted: bool = False
-    caseInsensitive: bool = False
-
-
-class SourceSegment(Shape):
-    id: int
-    name: str
-    description: str | None = None
-    project: str | None = None
-    constraints: list[Constraint]
-
-
-class SourceStrategyType(Shape):
-    name: str
-    title: str | None = None
-    description: str | None = None
-    editable: bool
-    deprecated: bool = False
-    parameters: list[dict[str, Any]]
-
-
-class SourceTagType(Shape):
-    name: str
-    description: str | None = None
-    icon: str | None = None
-    color: str | None = None
-
-
-class _Naming(Shape):
-    pattern: str | None = None
-    example: str | None = None
-    description: str | None = None
-
-
-class DefaultStrategy(Shape):
-    model_config = ConfigDict(extra="allow")
-
-    name: str
-    parameters: dict[str, Any] = {}
-    constraints: list[Constraint] = []
-    segments: list[int] = []
-    variants: list[dict[str, Any]] = []
-
-
-class _Used(Shape):
-    environment: str
-    default_strategy: DefaultStrategy | None = Field(None, alias="defaultStrategy")
-
-
-class Overview(Shape):
-    name: str
-    description: str | None = None
-    mode: str = "open"
-    default_stickiness: str = Field("default", alias="defaultStickiness")
-    flag_limit: int | None = Field(None, alias="featureLimit")
-    naming: _Naming | None = Field(None, alias="featureNaming")
-    link_templates: list[Any] = Field([], alias="linkTemplates")
-    environments: list[_Used]
-
-
-class _FlagEnvironment(SourceEnvironment):
-    """A flag in an environment: ``enabled`` is its switch there."""
-
-    variants: int = Field(0, alias="variantCount")
-
-
-class _Flag(Shape):
-    name: str
-    environments: list[_FlagEnvironment] = []
-
-
-class _Flags(Shape):
-    features: list[_Flag]
-
-
-class _Found(_Flags):
-    total: int
-
-
-class _Project(Shape):
-    id: str
-
-
-class SourceToken(Shape):
-    secret: str
-    name: str = Field("", alias="tokenName")
-    type: str
-    environment: str | None = None
-    projects: list[str] = []
-    expires_at: str | None = Field(None, alias="expiresAt")
-    alias: str | None = None
-    secure: bool = False
-
-
-class _Ordered(Shape):
-    id: str
-    sort_order: int | None = Field(None, alias="sortOrder")
-
-
-class _Configured(Shape):
-    name: str
-    strategies: list[_Ordered] = []
-
-
-class _Details(Shape):
-    environments: list[_Configured]
-
-
-class _ExportedFlag(Shape):
-    name: str
-    project: str
-    archived: bool = False
-
-
-class _Exported(Shape):
-    id: str = ""
-    feature: str = Field(alias="featureName")
-
-
-class _ExportedSegment(Shape):
-    id: int
-    name: str
-
-
-class _Export(Shape):
-    """What is read of an export here. Imports check the rest of it."""
-
-    features: list[_ExportedFlag]
-    strategies: list[_Exported] = Field(alias="featureStrategies")
-    environments: list[_Exported] = Field([], alias="featureEnvironments")
-    segments: list[_ExportedSegment] = []
-
-
-@dataclass(slots=True)
-class SourceProject:
-    """A project: ``flags`` are the data of its exports, by environment."""
-
-    id: str
-    overview: Overview
-    fields: list[SourceField]
-    flags: dict[str, dict[str, Any]]
-
-
-@dataclass(slots=True)
-class Installation:
-    """All that can be read. ``left`` is what cannot, in words."""
-
-    address: str
-    version: str
-    environments: list[SourceEnvironment]
-    fields: list[SourceField]
-    segments: list[SourceSegment]
-    strategy_types: list[SourceStrategyType]
-    tag_types: list[SourceTagType]
-    tokens: list[SourceToken]
-    projects: list[SourceProject] = field(default_factory=list)
-    left: list[Line] = field(default_factory=list)
-
-    def cannot(self, subject: str, detail: str, project: str = "") -> None:
-        self.left.append(Line(Kind.CANNOT, subject, detail, project))
 
 
 def read_tokens(source: Source) -> list[SourceToken]:
@@ -232,7 +60,9 @@ def read_installation(source: Source, only: Collection[str] = ()) -> Installatio
         segments=_list(source, "/api/admin/segments", "segments", SourceSegment),
         strategy_types=_list(source, "/api/admin/strategies", "strategies", SourceStrategyType),
         tag_types=_list(source, "/api/admin/tag-types", "tagTypes", SourceTagType),
+        flag_types=_list(source, "/api/admin/feature-types", "types", SourceFlagType, optional=True),
         tokens=read_tokens(source),
+        people=_list(source, "/api/admin/user-admin", "users", SourcePerson, optional=True),
     )
     known = {each.name: each for each in installation.environments}
     for project_id in _find_projects(source, installation, only):
@@ -252,7 +82,7 @@ def _find_projects(source: Source, installation: Installation, only: Collection[
     """Their ids. Unleash's list leaves out projects that its edition does not have, but still serves to SDKs."""
     if only:
         return dict.fromkeys(only)
-    listed = _list(source, "/api/admin/projects", "projects", _Project)
+    listed = _list(source, "/api/admin/projects", "projects", ListedProject)
     named = [project for token in installation.tokens for project in token.projects if project != "*"]
     named += [segment.project for segment in installation.segments if segment.project]
     return dict.fromkeys([*(project.id for project in listed), *sorted(named)])
@@ -269,7 +99,7 @@ def _read_project(
         )
         return None
     overview = read_shape(source.address, f"{path}/overview", raw, Overview)
-    active = read_shape(source.address, f"{path}/features", source.get(f"{path}/features"), _Flags).features
+    active = read_shape(source.address, f"{path}/features", source.get(f"{path}/features"), FlagList).features
     archived = list(_search_archived(source, project_id))
     for environment in (each for flag in (*active, *archived) for each in flag.environments):
         # Environments that the list leaves out.
@@ -294,13 +124,13 @@ def _read_project(
     )
 
 
-def _search_archived(source: Source, project_id: str) -> Iterator[_Flag]:
+def _search_archived(source: Source, project_id: str) -> Iterator[SourceFlag]:
     found, total = 0, 1
     while found < total:
         offset = f"&offset={found}" if found else ""
         query = f"project=IS:{quote(project_id, safe='')}&archived=IS:true&limit={PAGE}{offset}"
         path = f"/api/admin/search/features?{query}"
-        page = read_shape(source.address, path, source.get(path), _Found)
+        page = read_shape(source.address, path, source.get(path), FlagPage)
         yield from page.features
         if not page.features:
             return
@@ -319,7 +149,7 @@ def _read_flags(
     def read(asked: tuple[str, list[str]]) -> Any:
         body = {"environment": asked[0], "features": asked[1], "downloadFile": False}
         raw = source.post(path, body)
-        export = read_shape(source.address, path, raw, _Export)
+        export = read_shape(source.address, path, raw, Export)
         if other := next((flag for flag in export.features if flag.project != project_id), None):
             raise SourceError(
                 f"{source.address}{path}: exports {other.name} of another project than {project_id}."
@@ -339,7 +169,7 @@ def _read_flags(
 
 
 def _add_missing_switches(
-    project_id: str, environment: str, data: dict[str, Any], flags: Iterable[_Flag]
+    project_id: str, environment: str, data: dict[str, Any], flags: Iterable[SourceFlag]
 ) -> Iterator[Line]:
     """Exports leave out whether flags are on in environments that Unleash's edition does not have."""
     exported = {entry.get("featureName") for entry in data["featureEnvironments"]}
@@ -390,7 +220,7 @@ def _order_strategies(source: Source, project_id: str, flags: dict[str, dict[str
 
     def read(name: str) -> dict[str, int]:
         path = f"/api/admin/projects/{quote(project_id, safe='')}/features/{quote(name, safe='')}"
-        details = read_shape(source.address, path, source.get(path), _Details)
+        details = read_shape(source.address, path, source.get(path), FlagDetails)
         listed = [strategies for each in details.environments if (strategies := each.strategies)]
         return {
             strategy.id: place
@@ -422,28 +252,12 @@ def _share_segments(installation: Installation) -> None:
 
 
 def _note_left(source: Source, installation: Installation) -> None:
-    """Counts what does not move."""
-    for path, member, noun, advice in (
-        (
-            "/api/admin/user-admin",
-            "users",
-            "person",
-            "invite them here: passwords and groups are not readable",
-        ),
-        (
-            "/api/admin/addons",
-            "addons",
-            "integration",
-            "set them up again where something here replaces them",
-        ),
-    ):
-        raw = source.find(path)
-        entries = raw.get(member) if isinstance(raw, dict) else None
-        if isinstance(entries, list) and entries:
-            names = [
-                str(each.get("email") or each.get("username") or each.get("provider")) for each in entries
-            ]
-            installation.cannot(name_some(noun, names).replace("persons", "people"), advice)
+    """Says what does not move."""
+    for addon in _list(source, "/api/admin/addons", "addons", SourceAddon, optional=True):
+        named = f"{addon.provider}{f', {addon.description}' if addon.description else ''}"
+        installation.cannot(
+            f"integration {addon.id} ({named})", "set it up again here: its secrets are not readable"
+        )
     for project in installation.projects:
         overview = project.overview
         if overview.link_templates:
@@ -459,19 +273,13 @@ def _note_left(source: Source, installation: Installation) -> None:
     )
 
 
-def _list(source: Source, path: str, member: str | None, shape: type[V]) -> list[V]:
-    raw = source.get(path)
+def _list(
+    source: Source, path: str, member: str | None, shape: type[V], *, optional: bool = False
+) -> list[V]:
+    """What is ``optional`` is empty if the server does not have it, or not for this token."""
+    raw = source.find(path) if optional else source.get(path)
+    if optional and raw is None:
+        return []
     if member is not None:
         raw = raw.get(member) if isinstance(raw, dict) else None
     return read_shape(source.address, path, raw, list[shape])  # type: ignore[valid-type]
-
-
-def read_shape(address: str, path: str, raw: Any, shape: type[V]) -> V:
-    try:
-        return TypeAdapter(shape).validate_python(raw)
-    except ValidationError as error:
-        first = error.errors(include_input=False, include_context=False, include_url=False)[0]
-        where = ".".join(map(str, first["loc"])) or "its answer"
-        raise SourceError(
-            f"{address}{path}: {where}: {first['msg']}. Unleash {MAJOR} answers otherwise."
-        ) from None

@@ -11,8 +11,10 @@ from typing import Any
 class Kind(StrEnum):
     CREATE = "create"
     CHANGE = "change"
+    CONFLICT = "conflict"
+    """Was edited here since the last move. It is left alone, unless it is to be overwritten."""
     REFUSE = "refuse"
-    """Prevents all of its project, or of what projects share."""
+    """Prevents the whole move."""
     CANNOT = "cannot"
     """Does not move; somebody has to see to it."""
     NOTE = "note"
@@ -54,6 +56,10 @@ class Report:
         return any(line.kind is Kind.REFUSE for line in self.lines)
 
     @property
+    def has_conflicts(self) -> bool:
+        return any(line.kind is Kind.CONFLICT for line in self.lines)
+
+    @property
     def has_work(self) -> bool:
         """Whether there is anything to do, or would be if it were not refused."""
         return any(line.kind in (Kind.CREATE, Kind.CHANGE, Kind.REFUSE) for line in self.lines)
@@ -73,9 +79,9 @@ class Report:
         for line in self.lines:
             if line.kind is Kind.CREATE and line.flag:
                 if names := new.pop(line.project, []):
-                    yield plain(f"create  {name_some('flag', names)} of {line.project}")
+                    yield plain(f"create   {name_some('flag', names)} of {line.project}")
                 continue
-            yield plain(f"{line.kind:8}{line.subject}{': ' if line.detail else ''}{line.detail}")
+            yield plain(f"{line.kind:9}{line.subject}{': ' if line.detail else ''}{line.detail}")
 
 
 def plain(text: str) -> str:

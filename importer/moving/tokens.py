@@ -6,10 +6,37 @@ from datetime import datetime
 
 from django.utils import timezone
 
-from groups.models import ApiToken
-from importer.moving.reading import SourceToken
-from projects.tokens.actions import NewToken
+from groups.models import ApiToken, StartUpKey
+from groups.tokens import hash_secret
+from importer.moving.installation import Installation
+from importer.moving.keeping import SYSTEM
+from importer.moving.report import Kind, Line
+from importer.moving.shapes import SourceToken
+from projects.tokens.actions import NewToken, declared_scope, store_token
+from projects.tokens.pending import Places
 from projects.tokens.start_up_values import KINDS, Malformed, read_tokens
+
+
+def move_tokens(installation: Installation) -> Iterator[Line]:
+    """Takes SDK tokens with their secrets, so that applications keep theirs. Admin tokens are for people to renew."""
+    places = Places.read()
+    for name, secret, new in read_secrets(installation.tokens):
+        subject = f"token {name}"
+        if isinstance(new, Malformed):
+            yield Line(Kind.CANNOT, subject, str(new))
+            continue
+        digest = hash_secret(secret)
+        if ApiToken.objects.filter(secret_hash=digest).exists():
+            continue
+        if StartUpKey.objects.filter(secret_hash=digest).exists():
+            yield Line(Kind.CANNOT, subject, "was revoked here")
+        elif missing := places.missing(declared_scope(new)):
+            yield Line(Kind.CANNOT, subject, f"needs {missing}")
+        else:
+            store_token(new, caller=SYSTEM, secret=secret)
+            # As for tokens of environment variables: one that is revoked here stays revoked.
+            StartUpKey.objects.create(secret_hash=digest)
+            yield Line(Kind.CREATE, subject, f"{new.kind}, {new.environment}, with its secret")
 
 
 def read_secrets(tokens: Iterable[SourceToken]) -> Iterator[tuple[str, str, NewToken | Malformed]]:
@@ -23,7 +50,7 @@ def _read(token: SourceToken) -> NewToken | Malformed:
     if kind is None or kind == ApiToken.Kind.ADMIN:
         return Malformed(f"is of type {token.type}: create one here for each script that needs it")
     if token.secure:
-        return Malformed("its secret is not readable there: create a new one")
+        return Malformed("its secret is not readable there: create a new one, or move with --database")
     if token.expires_at is not None and _is_past(token.expires_at):
         return Malformed("has expired")
     document = json.dumps([token.model_dump(by_alias=True, exclude={"secure"})])

@@ -10,13 +10,16 @@ from django.utils import timezone
 
 from flagadmin.core.audit.models import AuditEvent
 from groups.access import Caller
-from groups.models import ApiToken
+from groups.models import ApiToken, User
+from groups.permissions import BuiltIn
 from importer.models import ImportRun
 from importer.moving import move, reading, source
 from importer.moving.source import Source, SourceError
-from projects.flags.archive import archive_flags
+from projects.flags.archive import archive_flags, delete_flags
 from projects.models import Environment, Flag, Project, ProjectEnvironment, Segment, Strategy
+from projects.projects.actions import update_project
 from projects.segments.actions import update_segment
+from projects.strategies.actions import update_strategy
 from tests.support.generated_unleash import make_recording
 from tests.support.nginx import make_certificate
 from tests.support.paths import ROOT
@@ -63,7 +66,7 @@ def run(capsys, monkeypatch, tmp_path):
 
 def rows():
     """What a move may write."""
-    tables = (Flag, Strategy, Project, Segment, Environment, ApiToken, ImportRun, AuditEvent)
+    tables = (Flag, Strategy, Project, Segment, Environment, ApiToken, ImportRun, User, AuditEvent)
     return [table.objects.count() for table in tables]
 
 
@@ -113,24 +116,27 @@ def test_a_proof_names_each_flag_that_differs_and_why(unleash, run):
     assert "segments[1].constraints is [{" in reasons["p1.flag-00025"]
     assert 'strategies[0].parameters.rollout is "28" there and "99" here' in reasons["p0.flag-00028"]
     assert "tokens get something else here." in text
-    status, text, _ = run("plan", unleash)
+    status, text, _ = run("plan", unleash, "--overwrite")
     assert status == 2
-    assert "change  segment nordics: constraints none → [{" in text
-    assert "cannot  flag p0.flag-00004 in development: p0.flag-00004 is archived and will be skipped." in text
+    assert "change   segment nordics: constraints none → [{" in text
+    assert (
+        "cannot   flag p0.flag-00004 in development: p0.flag-00004 is archived and will be skipped." in text
+    )
 
 
-def test_a_project_moves_as_a_whole_or_not_at_all(unleash, run):
+def test_what_is_refused_keeps_everything_from_being_written(unleash, run):
     Project.objects.create(id="mine", name="mine")
     Flag.objects.create(name="p1.flag-00003", project_id="mine", created_at=timezone.now())
+    before = rows()
     for step in ("plan", "apply"):
         status, text, _ = run(step, unleash)
-        assert status == 2
+        assert (status, rows()) == (2, before)
         assert (
-            "refuse  flag p1.flag-00003 in p1 / development: p1.flag-00003 already exists in project mine"
+            "refuse   flag p1.flag-00003 in p1 / development: p1.flag-00003 already exists in project mine"
             in text
         )
-        assert "cannot  token p1-staging: needs project p1" in text
-        assert not Project.objects.filter(id="p1").exists()
+    assert "Nothing was written." in text
+    assert run("apply", unleash, "--project", "p0")[0] == 0
     assert Flag.objects.filter(project="p0").count() == 30
     status, text, _ = run("plan", unleash, "--project", "p0")
     assert (status, "0 of" in text) == (0, False), text
@@ -198,7 +204,7 @@ def test_environments_that_ask_for_change_requests_are_not_written(unleash, run)
     for step in ("plan", "apply"):
         status, text, _ = run(step, unleash)
         assert status == 2
-        assert "refuse  project p0: Changes of production in project p0 need a change request." in text
+        assert "refuse   project p0: Changes of production in project p0 need a change request." in text
         assert strategy.get().parameters == edited
 
 
@@ -214,7 +220,7 @@ def cycle(export):
     ("change", "status", "message"),
     [
         (cycle, 2, "flags cannot depend on each other"),
-        (lambda e: e["features"][0].update(name="a name"), 2, "refuse  flag a name in p0 / development: "),
+        (lambda e: e["features"][0].update(name="a name"), 2, "refuse   flag a name in p0 / development: "),
         (lambda e: e["featureStrategies"][0].update(id=["1"]), 1, "featureStrategies.0.id: Input should be"),
         (lambda e: e["features"][0].update(project="p1"), 1, "of another project than p0"),
         (lambda e: e.pop("features"), 1, "features: Field required. Unleash 8 answers otherwise."),
@@ -255,23 +261,59 @@ def test_a_certificate_that_is_not_trusted_is_named(unleash, run, tmp_path):
     assert "its certificate is not accepted: " in text
 
 
-def test_a_move_that_was_interrupted_is_finished_by_the_next(unleash, run, monkeypatch):
-    taken = move.import_body
+def test_a_move_that_is_interrupted_leaves_nothing(unleash, run, monkeypatch):
+    before = rows()
+    for step in ("move_shared", "move_people", "ProjectMove", "record"):
+        work = getattr(move, step)
 
-    def interrupted(body, **options):
-        taken(body, **options)
-        if body.project == "p1":
+        def interrupted(*args, step=step, work=work, **options):
+            result = work(*args, **options)
+            list(result) if step.startswith("move_") else None
             raise KeyboardInterrupt
 
-    with monkeypatch.context() as patch:
-        patch.setattr(move, "import_body", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            run("apply", unleash)
-    assert [Flag.objects.filter(project=project).count() for project in ("p0", "p1")] == [30, 0]
-    assert not Project.objects.filter(id="p1").exists()
-    assert run("apply", unleash)[0] == 0
-    status, text, report = run("plan", unleash)
-    assert (status, report["counts"]["same"]) == (0, 60), text
+        with monkeypatch.context() as patch:
+            patch.setattr(move, step, interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                run("apply", unleash, "--project", "p0")
+        assert rows() == before
+    assert run("apply", unleash, "--project", "p0")[0] == 0
+
+
+def test_what_was_edited_here_since_is_named_and_stays(unleash, run):
+    run("apply", unleash)
+    strategy = Strategy.objects.get(flag__name="p0.flag-00028", environment="production")
+    edited = {"rollout": "99", "stickiness": "userId", "groupId": "g"}
+    change = {"parameters": edited}
+    update_strategy("p0", "p0.flag-00028", "production", str(strategy.pk), change, caller=Caller.system())
+    segment = Segment.objects.get(name="nordics")
+    update_segment(segment.pk, {"description": "ours"}, caller=Caller.system())
+    update_project("p1", {"description": "ours"}, caller=Caller.system())
+    archive_flags("p1", ["p1.flag-00003"], caller=Caller.system())
+    delete_flags("p1", ["p1.flag-00003"], caller=Caller.system())
+    for step in ("plan", "apply"):
+        status, text, report = run(step, unleash)
+        assert (status, report["counts"]["conflict"], report["counts"]["change"]) == (2, 4, 0), text
+        assert "conflict flag p0.flag-00028 in production: was edited here since the last move" in text
+        assert "conflict segment nordics: was edited here" in text
+        assert "conflict project p1: was edited here" in text
+        assert "conflict flag p1.flag-00003: was deleted here" in text
+    assert Strategy.objects.get(pk=strategy.pk).parameters == edited
+    assert run("apply", unleash, "--overwrite")[0] == 0
+    assert run("plan", unleash)[0] == 0
+
+
+def test_people_come_with_their_root_roles_and_those_here_stay(unleash, run):
+    User.objects.create(username="Person1@example.com", root_role_id=BuiltIn.VIEWER)
+    _, text, _ = run("apply", unleash)
+    assert "note     person person1@example.com: has Viewer here and Editor there, and stays" in text
+    person = User.objects.get(email="person3@example.com")
+    assert (person.root_role_id, person.has_usable_password()) == (BuiltIn.ADMIN, False)
+    assert User.objects.filter(email__startswith="person").count() == 59
+
+
+def test_a_report_can_be_printed_as_json(unleash, run):
+    status, text, report = run("plan", unleash, "--json")
+    assert (status, json.loads(text)) == (2, report)
 
 
 def test_an_outage_is_waited_for_and_another_version_refused(unleash, run):

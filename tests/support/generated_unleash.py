@@ -60,7 +60,7 @@ def make_recording(flags: int, projects: int = 2) -> Document:
         ("GET", "/api/admin/tag-types", None, {"tagTypes": TAG_TYPES}),
         ("GET", "/api/admin/api-tokens", None, {"tokens": tokens}),
         ("GET", "/api/admin/projects", None, {"projects": [{"id": ids[0]}]}),
-        ("GET", "/api/admin/user-admin", None, {"users": [{"email": "aisha@example.com"}]}),
+        ("GET", "/api/admin/user-admin", None, {"users": list(_people())}),
     ]
     for project, names in owned.items():
         answers += _project_answers(project, names)
@@ -105,6 +105,16 @@ def _environment(name: str) -> Document:
         "protected": False,
         "requiredApprovals": None,
     }
+
+
+def _people() -> Iterator[Document]:
+    for number in range(1, 61):
+        yield {
+            "id": number,
+            "name": f"Person {number}",
+            "email": f"person{number}@example.com",
+            "rootRole": 1 + number % 3,
+        }
 
 
 def _tokens(projects: list[str]) -> Iterator[Document]:

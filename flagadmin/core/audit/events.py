@@ -49,6 +49,7 @@ class EventType(StrEnum):
     FEATURES_EXPORTED = "features-exported"
     FEATURE_IMPORTED = "feature-imported"
     IMPORT_UNDONE = "import-undone"
+    INSTALLATION_MOVED = "installation-moved"
     FEATURES_PROMOTED = "features-promoted"
     FEATURE_PROMOTED = "feature-promoted"
     PROMOTION_UNDONE = "promotion-undone"

@@ -48,6 +48,7 @@ _SENTENCES: dict[str, str] = {
     E.FEATURES_EXPORTED: "exported flags from {environment}",
     E.FEATURE_IMPORTED: "imported flag {feature} into {environment}",
     E.IMPORT_UNDONE: "undid an import into {project} / {environment}",
+    E.INSTALLATION_MOVED: "moved an installation here from {subject}",
     E.FEATURES_PROMOTED: "promoted flags to {project} / {environment}",
     E.FEATURE_PROMOTED: "promoted flag {feature} to {environment}",
     E.PROMOTION_UNDONE: "undid a promotion to {project} / {environment}",

@@ -57,24 +57,32 @@ def transactional(action: Callable[P, R]) -> Callable[P, R]:
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
         if connection.in_atomic_block:
             return _to_its_end(action, *args, **kwargs)
-        for attempt in range(1, ATTEMPTS + 1):
-            try:
-                with transaction.atomic():
-                    return _to_its_end(action, *args, **kwargs)
-            except OperationalError as exc:
-                if sqlstate(exc) not in (DEADLOCK, SERIALIZATION_FAILURE) or attempt == ATTEMPTS:
-                    raise
-                time.sleep(random.uniform(0.005, 0.02) * 2**attempt)
-            except IntegrityError as exc:
-                if sqlstate(exc) == FOREIGN_KEY_VIOLATION:
-                    raise NotFound("Something that this request refers to has just been deleted.") from exc
-                if sqlstate(exc) != UNIQUE_VIOLATION:
-                    raise
-                if attempt == ATTEMPTS:
-                    raise Conflict("Another request has just created the same. Try again.") from exc
-        raise AssertionError("unreachable")
+        return retrying(lambda: _to_its_end(action, *args, **kwargs))
 
     return run
+
+
+def retrying(work: Callable[[], R]) -> R:
+    """Does the work in one transaction, again after a deadlock or a serialization failure.
+
+    Actions within it end one by one, each with its checks.
+    """
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            with transaction.atomic():
+                return work()
+        except OperationalError as exc:
+            if sqlstate(exc) not in (DEADLOCK, SERIALIZATION_FAILURE) or attempt == ATTEMPTS:
+                raise
+            time.sleep(random.uniform(0.005, 0.02) * 2**attempt)
+        except IntegrityError as exc:
+            if sqlstate(exc) == FOREIGN_KEY_VIOLATION:
+                raise NotFound("Something that this request refers to has just been deleted.") from exc
+            if sqlstate(exc) != UNIQUE_VIOLATION:
+                raise
+            if attempt == ATTEMPTS:
+                raise Conflict("Another request has just created the same. Try again.") from exc
+    raise AssertionError("unreachable")
 
 
 def _to_its_end(action: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:

@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 from django.core.management.base import BaseCommand, CommandError
 
+from importer.moving.installation import Installation
 from importer.moving.move import move
 from importer.moving.prove import TokenProof, prove
 from importer.moving.reading import read_installation
@@ -15,7 +16,7 @@ from importer.moving.report import Report, plain
 from importer.moving.source import Source, SourceError
 
 NOT_DONE = 2
-"""The exit status of a plan with something to do, a move that refuses something, and a proof of differences."""
+"""The exit status of a plan with something to do, a move that leaves something out, and a proof of differences."""
 SHOWN = 50
 """Flags of one token whose differences are printed. A report has all."""
 
@@ -48,7 +49,13 @@ class Command(BaseCommand):
             default=10_000,
             help="generated users of a proof, up to 100,000; default: 10,000",
         )
+        parser.add_argument(
+            "--overwrite",
+            action="store_true",
+            help="also change what was edited here since the last move; without it, that stays and is named",
+        )
         parser.add_argument("--report", type=Path, help="write everything to this file, as JSON")
+        parser.add_argument("--json", action="store_true", help="print the report as JSON instead of text")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not 1 <= options["users"] <= 100_000:
@@ -65,35 +72,40 @@ class Command(BaseCommand):
     def _move(self, source: Source, options: dict[str, Any]) -> None:
         installation = read_installation(source, options["project"])
         writes = options["step"] == "apply"
-        report = move(installation, write=writes)
-        self._write_report(options["report"], report.document())
+        report = move(installation, write=writes, overwrite=options["overwrite"])
+        self._write_report(options, report.document())
+        if not options["json"]:
+            self._print(installation, report, writes=writes)
+        if report.is_refused:
+            written = "Nothing was written." if writes else "Apply would refuse this, and write nothing."
+            raise CommandError(written, returncode=NOT_DONE)
+        if report.has_conflicts or (report.has_work and not writes):
+            raise SystemExit(NOT_DONE)
+
+    def _print(self, installation: Installation, report: Report, *, writes: bool) -> None:
         self.stdout.write(f"{installation.address}: Unleash {installation.version}")
         for text in report.texts():
             self.stdout.write(text)
         self.stdout.write(_count(report))
         if not writes:
             self.stdout.write("Nothing was written.")
-        if report.is_refused:
-            written = "Nothing of a refused project was written." if writes else "Apply would refuse this."
-            raise CommandError(written, returncode=NOT_DONE)
-        if not writes and report.has_work:
-            raise SystemExit(NOT_DONE)
 
     def _prove(self, source: Source, options: dict[str, Any]) -> None:
         proofs = []
         for proof in prove(source, users=options["users"], projects=options["project"]):
             proofs.append(proof)
-            self._print_proof(proof, options["users"])
-        self._write_report(
-            options["report"], {"users": options["users"], "tokens": [p.document() for p in proofs]}
-        )
+            if not options["json"]:
+                self._print_proof(proof, options["users"])
+        tokens = [proof.document() for proof in proofs]
+        self._write_report(options, {"users": options["users"], "tokens": tokens})
         if not proofs:
             raise CommandError("There is no SDK token to compare with.", returncode=NOT_DONE)
         if unequal := sum(not proof.is_equal for proof in proofs):
             raise CommandError(
                 f"{unequal} of {len(proofs)} tokens get something else here.", returncode=NOT_DONE
             )
-        self.stdout.write(f"All {len(proofs)} tokens get the same here.")
+        if not options["json"]:
+            self.stdout.write(f"All {len(proofs)} tokens get the same here.")
 
     def _print_proof(self, proof: TokenProof, users: int) -> None:
         said = f"{len(proof.differences):,} of {proof.flags:,} flags differ for {users:,} users"
@@ -107,10 +119,13 @@ class Command(BaseCommand):
         for line in lines:
             self.stdout.write(plain(line))
 
-    def _write_report(self, path: Path | None, document: Any) -> None:
-        if path is not None:
+    def _write_report(self, options: dict[str, Any], document: Any) -> None:
+        content = orjson.dumps(document, option=orjson.OPT_INDENT_2)
+        if options["json"]:
+            self.stdout.write(content.decode())
+        if (path := options["report"]) is not None:
             try:
-                path.write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2))
+                path.write_bytes(content)
             except OSError as error:
                 raise CommandError(f"Cannot write {path}: {error.strerror}") from None
 

@@ -1,0 +1,48 @@
+"""What was read of another installation."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from importer.moving.report import Kind, Line
+from importer.moving.shapes import (
+    Overview,
+    SourceEnvironment,
+    SourceField,
+    SourceFlagType,
+    SourcePerson,
+    SourceSegment,
+    SourceStrategyType,
+    SourceTagType,
+    SourceToken,
+)
+
+
+@dataclass(slots=True)
+class SourceProject:
+    """A project: ``flags`` are the data of its exports, by environment."""
+
+    id: str
+    overview: Overview
+    fields: list[SourceField]
+    flags: dict[str, dict[str, Any]]
+
+
+@dataclass(slots=True)
+class Installation:
+    """All that can be read. ``left`` is what cannot, in words."""
+
+    address: str
+    version: str
+    environments: list[SourceEnvironment]
+    fields: list[SourceField]
+    segments: list[SourceSegment]
+    strategy_types: list[SourceStrategyType]
+    tag_types: list[SourceTagType]
+    flag_types: list[SourceFlagType]
+    tokens: list[SourceToken]
+    people: list[SourcePerson]
+    projects: list[SourceProject] = field(default_factory=list)
+    left: list[Line] = field(default_factory=list)
+
+    def cannot(self, subject: str, detail: str, project: str = "") -> None:
+        self.left.append(Line(Kind.CANNOT, subject, detail, project))

@@ -1,0 +1,225 @@
+"""Writes a project: its settings, context fields, segments and environments, and its flags through imports."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from importer.apply.execute import import_body
+from importer.body.schemas import Body, read_body
+from importer.models import ImportRun
+from importer.moving.edits import Edits
+from importer.moving.installation import Installation, SourceProject
+from importer.moving.keeping import (
+    DELETED,
+    SYSTEM,
+    Refused,
+    change_line,
+    describe_changes,
+    shown,
+    undone,
+)
+from importer.moving.report import Kind, Line
+from importer.moving.shapes import Overview
+from importer.moving.shared import move_field, move_segment
+from importer.plan.build import plan_import
+from importer.plan.exclude import exclude_flags
+from importer.plan.import_plan import Action, FlagPlan, Plan
+from importer.report.document import plan_document
+from projects.models import Flag, Project, ProjectEnvironment, Segment
+from projects.projects.actions import create_project, update_project
+from projects.projects.environments import add_environment, checked_strategy, set_default_strategy
+from projects.projects.queries import settings_document
+
+MAX_PROBLEMS = 100
+
+
+class ProjectMove:
+    """Moves one project. Afterwards, ``same`` is the number of flags that are the same in all environments."""
+
+    def __init__(self, installation: Installation, project: SourceProject, edits: Edits) -> None:
+        self.installation, self.project, self.edits = installation, project, edits
+        self.id, self.overview = project.id, project.overview
+        self.is_edited = edits.has("project-", project.id)
+        self.same = 0
+
+    def move(self) -> list[Line]:
+        present = Project.objects.filter(id=self.id).first()
+        before = settings_document(present) if present is not None else None
+        lines = [] if before is not None else [self._create()]
+        for field in self.project.fields:
+            lines += move_field(field, self.id, self.edits)
+        basics = _read_basics(self.overview)
+        if not self.is_edited:  # flags take the default stickiness, which can be one of the context fields
+            update_project(self.id, basics, caller=SYSTEM)
+        for segment in self.installation.segments:
+            if segment.project == self.id:
+                lines += move_segment(segment, self.edits)
+        lines += self._move_environments()
+        with self._without_rules_for_new_flags():
+            lines += self._move_flags()
+        values = basics | _read_rules(self.overview)
+        after = undone(lambda: self._settle(values)) if self.is_edited else self._settle(values)
+        if before is not None and (changes := describe_changes(before, after)):
+            line = change_line(f"project {self.id}", changes, self.id, is_edited=self.is_edited)
+            lines.insert(0, line)
+        return lines
+
+    @contextmanager
+    def _without_rules_for_new_flags(self) -> Iterator[None]:
+        """Flags that are new here are old ones there, which need not fit. Nobody else sees this."""
+        row = Project.objects.filter(id=self.id)
+        rules = row.values("naming_pattern", "flag_limit").get()
+        row.update(naming_pattern="", flag_limit=None)
+        yield
+        row.update(**rules)
+
+    def _settle(self, values: dict[str, Any]) -> Any:
+        return settings_document(update_project(self.id, values, caller=SYSTEM))
+
+    def _create(self) -> Line:
+        if self.is_edited:
+            detail = "was deleted here since the last move. --overwrite creates it again"
+            raise Refused([Line(Kind.REFUSE, f"project {self.id}", detail, self.id)])
+        names = [used.environment for used in self.overview.environments]
+        values = {"id": self.id, "name": self.overview.name}
+        create_project(values, environments=names, caller=SYSTEM)
+        return Line(Kind.CREATE, f"project {self.id}", f"with {', '.join(names)}", self.id)
+
+    def _move_environments(self) -> Iterator[Line]:
+        present = dict(
+            ProjectEnvironment.objects.filter(project=self.id).values_list(
+                "environment_id", "default_strategy"
+            )
+        )
+        row = Project.objects.get(id=self.id)
+        ids = _read_segment_ids(self.installation)
+        for used in self.overview.environments:
+            subject = f"{used.environment} in project {self.id}"
+            if used.environment not in present:
+                add_environment(self.id, used.environment, caller=SYSTEM)
+                yield Line(Kind.CREATE, subject, project=self.id)
+            wanted = None
+            if used.default_strategy is not None:
+                strategy = used.default_strategy.model_dump(exclude_unset=True)
+                segments = [ids[key] for key in used.default_strategy.segments if key in ids]
+                wanted = checked_strategy(row, strategy | {"segments": segments})
+            yield from self._set_default(used.environment, present.get(used.environment), wanted)
+        for name in sorted(present.keys() - self.project.flags.keys()):
+            yield Line(Kind.NOTE, f"{name} in project {self.id}", "is only used here, and stays", self.id)
+
+    def _set_default(self, environment: str, before: Any, wanted: Any) -> Iterator[Line]:
+        if wanted == before:
+            return
+        is_edited = self.edits.has_default_strategy(self.id, environment)
+        if not is_edited:
+            set_default_strategy(self.id, environment, wanted, caller=SYSTEM)
+        changes = f"default strategy {_strategy_text(before)} → {_strategy_text(wanted)}"
+        yield change_line(f"{environment} in project {self.id}", changes, self.id, is_edited=is_edited)
+
+    # Flags -------------------------------------------------------------------------------------------------
+
+    def _move_flags(self) -> Iterator[Line]:
+        """Imports each environment."""
+        deleted = self._find_deleted()
+        for name in sorted(deleted):
+            yield Line(Kind.CONFLICT, f"flag {name}", DELETED, self.id, name)
+        actions: dict[str, set[Action]] = {}
+        for environment, data in self.project.flags.items():
+            body = exclude_flags(self._read_body(environment, data), deleted)
+            plan = plan_import(body, caller=SYSTEM)
+            conflicts = [flag for flag in plan.flags.values() if self._is_conflict(flag, environment)]
+            if conflicts:
+                yield from _conflict_lines(plan, {flag.name for flag in conflicts})
+                body = exclude_flags(body, [flag.name for flag in conflicts])
+                plan = plan_import(body, caller=SYSTEM)
+            if not plan.can_be_applied:
+                raise Refused(list(_problems(plan)))
+            new = {name for name, known in actions.items() if Action.CREATE in known}
+            yield from _flag_lines(plan, new)
+            for flag in (*plan.flags.values(), *conflicts):
+                actions.setdefault(flag.name, set()).add(flag.action)
+            if any(plan.with_action(Action.CREATE, Action.CHANGE)):
+                import_body(body, caller=SYSTEM, source=ImportRun.Source.COMMAND)
+        self.same = sum(known == {Action.SAME} for known in actions.values())
+
+    def _find_deleted(self) -> set[str]:
+        """Flags that are there, and were deleted here since the last move."""
+        names = {flag["name"] for data in self.project.flags.values() for flag in data["features"]}
+        edited = names & {name for name, _ in self.edits.flags}
+        return edited - {*Flag.objects.filter(name__in=edited).values_list("name", flat=True)}
+
+    def _read_body(self, environment: str, data: dict[str, Any]) -> Body:
+        document = {"project": self.id, "environment": environment}
+        return read_body(document | {"data": {**data, "contextFields": [], "tagTypes": []}})
+
+    def _is_conflict(self, flag: FlagPlan, environment: str) -> bool:
+        return flag.action is Action.CHANGE and self.edits.has_flag(flag.name, environment)
+
+
+def _read_basics(overview: Overview) -> dict[str, Any]:
+    return {
+        "name": overview.name,
+        "description": overview.description or "",
+        "default_stickiness": overview.default_stickiness,
+    }
+
+
+def _read_rules(overview: Overview) -> dict[str, Any]:
+    naming = overview.naming
+    return {
+        "flag_limit": overview.flag_limit,
+        "naming_pattern": (naming and naming.pattern) or "",
+        "naming_example": (naming and naming.example) or "",
+        "naming_description": (naming and naming.description) or "",
+    }
+
+
+def _strategy_text(strategy: Any) -> str:
+    members = ("name", "parameters", "constraints")
+    return shown(strategy and {key: strategy[key] for key in members if strategy[key]})
+
+
+def _read_segment_ids(installation: Installation) -> dict[int, int]:
+    """Ids here by ids there."""
+    names = {segment.name: segment.id for segment in installation.segments}
+    rows = Segment.objects.filter(name__in=names).values_list("name", "id")
+    return {names[name]: row for name, row in rows}
+
+
+def _problems(plan: Plan) -> Iterator[Line]:
+    where = f"{plan.project} / {plan.environment}"
+    for issue in plan.issues[:MAX_PROBLEMS]:
+        subject = f"flag {issue.flag} in {where}" if issue.flag else where
+        yield Line(Kind.REFUSE, subject, issue.problem().message, plan.project)
+    if len(plan.issues) > MAX_PROBLEMS:
+        more = f"{len(plan.issues) - MAX_PROBLEMS:,} more problems"
+        yield Line(Kind.REFUSE, where, more, plan.project)
+
+
+def _flag_lines(plan: Plan, new: set[str]) -> Iterator[Line]:
+    for document in plan_document(plan)["flags"]:
+        name, action = document["name"], document["action"]
+        subject = f"flag {name} in {plan.environment}"
+        if action == Action.CREATE:
+            yield Line(Kind.CREATE, f"flag {name}", document.get("summary", ""), plan.project, name)
+        elif action == Action.CHANGE and name not in new:
+            yield Line(Kind.CHANGE, subject, _describe_flag(document), plan.project, name)
+        elif action == Action.SKIP:
+            yield Line(Kind.CANNOT, subject, document.get("reason", ""), plan.project, name)
+    for name in plan.defaulted:
+        detail = "is on without a strategy; here it gets the default strategy of its environment"
+        yield Line(Kind.NOTE, f"flag {name} in {plan.environment}", detail, plan.project, name)
+
+
+def _conflict_lines(plan: Plan, names: set[str]) -> Iterator[Line]:
+    for document in plan_document(plan)["flags"]:
+        if (name := document["name"]) in names:
+            subject, changes = f"flag {name} in {plan.environment}", _describe_flag(document)
+            yield change_line(subject, changes, plan.project, is_edited=True, flag=name)
+
+
+def _describe_flag(document: Any) -> str:
+    return "; ".join(
+        f"{each['part']} {shown(each['before'])} → {shown(each['after'])}"
+        for each in document.get("changes", ())
+    )

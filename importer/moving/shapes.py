@@ -1,0 +1,204 @@
+"""What answers of Unleash 8 must have. Other members are ignored."""
+
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from importer.moving.source import SourceError
+
+V = TypeVar("V")
+MAJOR = "8"
+
+
+class Shape(BaseModel):
+    """What an answer must have. Other members are ignored."""
+
+    model_config = ConfigDict(extra="ignore", populate_by_name=True)
+
+
+class SourceEnvironment(Shape):
+    name: str
+    type: str = "production"
+    enabled: bool = True
+    sort_order: int = Field(9999, alias="sortOrder")
+    approvals: int | None = Field(None, alias="requiredApprovals")
+
+
+class SourceAddon(Shape):
+    id: int
+    provider: str
+    description: str | None = None
+
+
+class SourceFlagType(Shape):
+    id: str
+    lifetime_days: int | None = Field(None, alias="lifetimeDays", ge=0, le=36_500)
+
+
+class SourcePerson(Shape):
+    id: int
+    username: str | None = None
+    name: str | None = None
+    email: str | None = None
+    root_role: int | None = Field(None, alias="rootRole")
+
+    @property
+    def label(self) -> str:
+        return self.email or self.username or str(self.id)
+
+
+class SourceField(Shape):
+    name: str
+    description: str | None = None
+    stickiness: bool = False
+    sort_order: int = Field(10, alias="sortOrder")
+    legal_values: list[dict[str, Any]] = Field([], alias="legalValues")
+
+
+class Constraint(Shape):
+    contextName: str
+    operator: str
+    values: list[str] = []
+    value: str | None = None
+    inverted: bool = False
+    caseInsensitive: bool = False
+
+
+class SourceSegment(Shape):
+    id: int
+    name: str
+    description: str | None = None
+    project: str | None = None
+    constraints: list[Constraint]
+
+
+class SourceStrategyType(Shape):
+    name: str
+    title: str | None = None
+    description: str | None = None
+    editable: bool
+    deprecated: bool = False
+    parameters: list[dict[str, Any]]
+
+
+class SourceTagType(Shape):
+    name: str
+    description: str | None = None
+    icon: str | None = None
+    color: str | None = None
+
+
+class Naming(Shape):
+    pattern: str | None = None
+    example: str | None = None
+    description: str | None = None
+
+
+class DefaultStrategy(Shape):
+    model_config = ConfigDict(extra="allow")
+
+    name: str
+    parameters: dict[str, Any] = {}
+    constraints: list[Constraint] = []
+    segments: list[int] = []
+    variants: list[dict[str, Any]] = []
+
+
+class UsedEnvironment(Shape):
+    environment: str
+    default_strategy: DefaultStrategy | None = Field(None, alias="defaultStrategy")
+
+
+class Overview(Shape):
+    name: str
+    description: str | None = None
+    mode: str = "open"
+    default_stickiness: str = Field("default", alias="defaultStickiness")
+    flag_limit: int | None = Field(None, alias="featureLimit")
+    naming: Naming | None = Field(None, alias="featureNaming")
+    link_templates: list[Any] = Field([], alias="linkTemplates")
+    environments: list[UsedEnvironment]
+
+
+class FlagEnvironment(SourceEnvironment):
+    """A flag in an environment: ``enabled`` is its switch there."""
+
+    variants: int = Field(0, alias="variantCount")
+
+
+class SourceFlag(Shape):
+    name: str
+    environments: list[FlagEnvironment] = []
+
+
+class FlagList(Shape):
+    features: list[SourceFlag]
+
+
+class FlagPage(FlagList):
+    total: int
+
+
+class ListedProject(Shape):
+    id: str
+
+
+class SourceToken(Shape):
+    secret: str
+    name: str = Field("", alias="tokenName")
+    type: str
+    environment: str | None = None
+    projects: list[str] = []
+    expires_at: str | None = Field(None, alias="expiresAt")
+    alias: str | None = None
+    secure: bool = False
+
+
+class OrderedStrategy(Shape):
+    id: str
+    sort_order: int | None = Field(None, alias="sortOrder")
+
+
+class FlagInEnvironment(Shape):
+    name: str
+    strategies: list[OrderedStrategy] = []
+
+
+class FlagDetails(Shape):
+    environments: list[FlagInEnvironment]
+
+
+class ExportedFlag(Shape):
+    name: str
+    project: str
+    archived: bool = False
+
+
+class ExportedPart(Shape):
+    id: str = ""
+    feature: str = Field(alias="featureName")
+
+
+class ExportedSegment(Shape):
+    id: int
+    name: str
+
+
+class Export(Shape):
+    """What is read of an export here. Imports check the rest of it."""
+
+    features: list[ExportedFlag]
+    strategies: list[ExportedPart] = Field(alias="featureStrategies")
+    environments: list[ExportedPart] = Field([], alias="featureEnvironments")
+    segments: list[ExportedSegment] = []
+
+
+def read_shape(address: str, path: str, raw: Any, shape: type[V]) -> V:
+    try:
+        return TypeAdapter(shape).validate_python(raw)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_context=False, include_url=False)[0]
+        where = ".".join(map(str, first["loc"])) or "its answer"
+        raise SourceError(
+            f"{address}{path}: {where}: {first['msg']}. Unleash {MAJOR} answers otherwise."
+        ) from None
