@@ -38,7 +38,7 @@ from releases.requests.serializers import (
 )
 from releases.schedules.actions import set_any_state
 
-TAGS = ("Change Requests",)
+TAGS = ("Change requests",)
 State = ChangeRequest.State
 EXAMPLE = OpenApiExample(
     "Half of the users",
