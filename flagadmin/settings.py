@@ -118,6 +118,13 @@ APPLICATION_INSTANCES_LISTED = environment.integer("FLAGADMIN_APPLICATION_INSTAN
 # Networks without public addresses that integrations may send to, for example 10.0.0.0/8. Only there without TLS.
 INTEGRATION_NETWORKS = environment.networks("FLAGADMIN_INTEGRATION_NETWORKS")
 
+# E-mail. Without a server, none is sent.
+_MAIL_SERVER = environment.mail_server("FLAGADMIN_SMTP_URL")
+EMAIL_HOST, EMAIL_PORT = _MAIL_SERVER.host, _MAIL_SERVER.port
+EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = _MAIL_SERVER.user, _MAIL_SERVER.password
+EMAIL_USE_TLS, EMAIL_USE_SSL = _MAIL_SERVER.starttls, _MAIL_SERVER.tls
+DEFAULT_FROM_EMAIL = environment.text("FLAGADMIN_MAIL_FROM", "flagadmin@localhost")
+
 # Serving ------------------------------------------------------------------------------------------------
 
 # For each worker. Many, because most wait: SDK reports for the commit of their batch.

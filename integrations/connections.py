@@ -119,7 +119,8 @@ def is_allowed(address: Address, *, encrypted: bool) -> bool:
     address = _embedded(address)
     if any(address in network for network in settings.INTEGRATION_NETWORKS):
         return True
-    return encrypted and address.is_global and not address.is_multicast and not address.is_reserved
+    is_special = address.is_multicast or address.is_reserved or getattr(address, "is_site_local", False)
+    return encrypted and address.is_global and not is_special
 
 
 def _embedded(address: Address) -> Address:

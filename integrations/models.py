@@ -20,6 +20,8 @@ class SecretKeyChanged(Exception):
 class Integration(models.Model):
     """Where events are sent to, and which. Without projects or environments (or with "*"): those of all.
 
+    With ``tags`` (``type:value``), only events of flags that have one of them. An event that has no environment does
+    not fail for ``environments`` and ``production_only``.
     ``send_after`` is claimed by the server that sends: no other one sends until then.
     """
 
@@ -31,6 +33,9 @@ class Integration(models.Model):
     events = ArrayField(models.TextField(), default=list)
     projects = ArrayField(models.TextField(), default=list)
     environments = ArrayField(models.TextField(), default=list)
+    tags = ArrayField(models.TextField(), db_default=[])
+    production_only = models.BooleanField(db_default=False)
+    only_if_users_change = models.BooleanField(db_default=False)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
     send_after = models.DateTimeField(db_default=Now(), editable=False)
 
@@ -62,6 +67,7 @@ class Delivery(models.Model):
         SUCCESS = "success"
         WITH_ERRORS = "successWithErrors"
         FAILED = "failed"
+        LEFT_OUT = "leftOut"
 
     integration = models.ForeignKey(Integration, models.CASCADE, related_name="deliveries")
     event_id = models.BigIntegerField(null=True, blank=True)

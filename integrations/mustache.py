@@ -1,6 +1,8 @@
 """Mustache templates without partials, lambdas and other delimiters: variables, sections, inverted sections, comments.
 
-The specification is at https://mustache.github.io/mustache.5.html. The libraries in the registry are no longer kept.
+The specification is at https://mustache.github.io/mustache.5.html. Of the libraries, chevron has had no release since
+2021 and reads partials from files. pystache drops everything before a section that is not closed, fails with KeyError
+and IndexError for some templates, and bounds neither work nor output: what would keep it from that is as long as this.
 """
 
 import html
@@ -11,11 +13,14 @@ from typing import Any
 
 _TAG = re.compile(r"\{\{\{([^{}]*)\}\}\}|\{\{([#^/!&]?)([^{}]*)\}\}")
 
+MAX_PARTS, MAX_LENGTH, MAX_DEPTH = 20_000, 500_000, 20
+"""Of what a template makes: texts, values and items of lists; characters. And sections in each other."""
+
 Node = str | tuple[str, str, Any]  # text, or (kind, name, nodes of a section)
 
 
 class TemplateError(Exception):
-    """A section that is not closed, or closed without having been opened."""
+    """A section that is not closed, or closed without having been opened; or what the template makes is too long."""
 
 
 def parse(template: str) -> list[Node]:
@@ -27,6 +32,8 @@ def parse(template: str) -> list[Node]:
             stack[-1][2].append(name)
         elif kind in "#^" and kind:
             stack.append((kind, name, []))
+            if len(stack) > MAX_DEPTH:
+                raise TemplateError(f"More than {MAX_DEPTH} sections are in each other.")
         elif kind == "/":
             if len(stack) == 1 or stack[-1][1] != name:
                 raise TemplateError(f"{{{{/{name}}}}} closes no open section.")
@@ -51,7 +58,14 @@ def _tokens(template: str) -> Iterator[tuple[str, str]]:
 
 def render(template: str, context: dict[str, Any]) -> str:
     """``{{name}}`` is escaped for HTML, ``{{{name}}}`` and ``{{&name}}`` are not. Raises TemplateError."""
-    return "".join(_render(parse(template), [context]))
+    parts: list[str] = []
+    length = 0
+    for part in _render(parse(template), [context]):
+        parts.append(part)
+        length += len(part)
+        if len(parts) > MAX_PARTS or length > MAX_LENGTH:
+            raise TemplateError("It makes too much text: its sections go through long lists.")
+    return "".join(parts)
 
 
 def _render(nodes: list[Node], scopes: list[Any]) -> Iterator[str]:
@@ -63,6 +77,7 @@ def _render(nodes: list[Node], scopes: list[Any]) -> Iterator[str]:
         value = _look_up(name, scopes)
         if kind == "#" and value not in (None, False, "", []):
             for item in value if isinstance(value, list) else [value]:
+                yield ""  # counts, also if nothing is in the section
                 yield from _render(inner, [*scopes, item])
         elif kind == "^" and value in (None, False, "", []):
             yield from _render(inner, scopes)

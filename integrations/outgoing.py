@@ -1,4 +1,4 @@
-"""The HTTP request that tells a receiver of an event, for each provider."""
+"""What is sent to tell a receiver of an event, for each provider that gets data. `chat` has those that people read."""
 
 import base64
 import hashlib
@@ -12,11 +12,10 @@ from typing import Any
 
 import orjson
 
-from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.http.timestamps import iso
+from integrations.connections import Answer
+from integrations.messages import Message
 from integrations.mustache import TemplateError, render
-from integrations.providers import MASK, PROVIDERS, Provider
-from integrations.wordings import link, markdown
+from integrations.providers import MASK
 
 DATADOG_URL = "https://api.datadoghq.com/api/v1/events"
 TITLE = "Unleash notification update"
@@ -35,44 +34,42 @@ _OUR_HEADERS = frozenset(
 )
 
 
+def _accept(answer: Answer) -> str:
+    return ""
+
+
 @dataclass(slots=True)
 class Outgoing:
-    """``errors``: what is wrong with the integration's settings; the request is sent anyway."""
+    """An HTTP request, or several with different bodies: ``bodies`` are by whom they are for, "" if there is only one.
+
+    ``errors``: what is wrong with the integration's settings; the request is sent anyway. ``find_refusal`` says why an
+    answer with a status of success is none, or "".
+    """
 
     url: str
-    body: bytes
+    bodies: dict[str, bytes]
     headers: dict[str, str]
     details: dict[str, Any]
     errors: list[str] = field(default_factory=list)
+    find_refusal: Callable[[Answer], str] = _accept
 
 
-def event_document(event: AuditEvent, tags: list[dict[str, str]]) -> dict[str, Any]:
-    """The event as receivers get it, with the reference's members."""
-    return {
-        "id": event.pk,
-        "type": event.type,
-        "createdBy": event.actor_name,
-        "createdAt": iso(event.created_at),
-        "createdByUserId": event.actor_id,
-        "data": event.after,
-        "preData": event.before,
-        "tags": tags,
-        "featureName": event.feature,
-        "project": event.project,
-        "environment": event.environment,
-        "groupType": "transaction",
-        "groupId": event.request_id,
-        "comment": event.comment,
-    }
+@dataclass(slots=True)
+class Mail:
+    """An e-mail, sent by the installation's SMTP server."""
+
+    recipients: list[str]
+    subject: str
+    text: str
+    html: str
+
+    @property
+    def details(self) -> dict[str, Any]:
+        return {"recipients": self.recipients, "subject": self.subject, "body": self.text}
 
 
-def make_request(
-    provider: Provider, parameters: dict[str, Any], event: AuditEvent, tags: list[dict[str, str]]
-) -> Outgoing:
-    """``parameters``: all of them, with the secrets."""
-    request = _BUILDERS[provider.name](parameters, event, event_document(event, tags))
-    _add_custom_headers(request, str(parameters.get("customHeaders") or ""))
-    return request
+Builder = Callable[[dict[str, Any], Message], Outgoing | Mail]
+JSON = {"Content-Type": "application/json"}
 
 
 def sign(keys: list[str], message_id: str, moment: int, body: bytes) -> str:
@@ -91,34 +88,35 @@ def _signature(key: str, content: bytes) -> str:
     return base64.b64encode(hmac.digest(secret, content, hashlib.sha256)).decode()
 
 
-def _webhook(parameters: dict[str, Any], event: AuditEvent, document: dict[str, Any]) -> Outgoing:
+def make_webhook(parameters: dict[str, Any], message: Message) -> Outgoing:
     content_type = str(parameters.get("contentType") or "application/json")
     headers = {"Content-Type": content_type}
     if authorization := parameters.get("authorization"):
         headers["Authorization"] = str(authorization)
-    text, errors = _templated(parameters, event, document)
-    body = orjson.dumps(document) if text is None else text.encode()
-    details = {"url": MASK, "contentType": content_type, "body": document if text is None else text}
-    return Outgoing(str(parameters["url"]), body, headers, details, errors)
+    text, errors = _templated(parameters, message)
+    body = orjson.dumps(message.document) if text is None else text.encode()
+    details = {"url": MASK, "contentType": content_type, "body": message.document if text is None else text}
+    return Outgoing(str(parameters["url"]), {"": body}, headers, details, errors)
 
 
-def _datadog(parameters: dict[str, Any], event: AuditEvent, document: dict[str, Any]) -> Outgoing:
-    text, errors = _templated(parameters, event, document)
-    tags = [f"{tag['type']}:{tag['value']}" for tag in document["tags"]]
+def make_datadog(parameters: dict[str, Any], message: Message) -> Outgoing:
+    text, errors = _templated(parameters, message)
+    tags = [f"{tag['type']}:{tag['value']}" for tag in message.tags]
     body = {
-        "text": f"%%% \n {markdown(event)} \n %%% " if text is None else text,
+        "text": f"%%% \n {message.markdown} \n %%% " if text is None else text,
         "title": TITLE,
         "tags": tags,
     }
     if source := parameters.get("sourceTypeName"):
         body["source_type_name"] = str(source)
-    headers = {"Content-Type": "application/json", "DD-API-KEY": str(parameters["apiKey"])}
+    headers = {**JSON, "DD-API-KEY": str(parameters["apiKey"])}
     url = str(parameters.get("url") or DATADOG_URL)
-    return Outgoing(url, orjson.dumps(body), headers, {"url": url, "body": body}, errors)
+    return Outgoing(url, {"": orjson.dumps(body)}, headers, {"url": url, "body": body}, errors)
 
 
-def _new_relic(parameters: dict[str, Any], event: AuditEvent, document: dict[str, Any]) -> Outgoing:
-    text, errors = _templated(parameters, event, document)
+def make_new_relic(parameters: dict[str, Any], message: Message) -> Outgoing:
+    text, errors = _templated(parameters, message)
+    event = message.event
     body = {
         "eventType": "UnleashServiceEvent",
         "unleashEventType": event.type,
@@ -129,58 +127,27 @@ def _new_relic(parameters: dict[str, Any], event: AuditEvent, document: dict[str
         "createdAt": _milliseconds(event.created_at),
         **(event.after if isinstance(event.after, dict) else {}),
     }
-    headers = {"Content-Type": "application/json", "Api-Key": str(parameters["licenseKey"])}
+    headers = {**JSON, "Api-Key": str(parameters["licenseKey"])}
     content = orjson.dumps(body) if text is None else text.encode()
     details = {"url": str(parameters["url"]), "body": body if text is None else text}
-    return Outgoing(str(parameters["url"]), content, headers, details, errors)
+    return Outgoing(str(parameters["url"]), {"": content}, headers, details, errors)
 
 
-def _teams(parameters: dict[str, Any], event: AuditEvent, document: dict[str, Any]) -> Outgoing:
-    facts = [{"title": "User:", "value": event.actor_name}, {"title": "Action:", "value": event.type}]
-    items = [
-        {"type": "TextBlock", "text": "Unleash update notification", "style": "heading"},
-        {"type": "TextBlock", "text": markdown(event), "wrap": True},
-        {"type": "FactSet", "facts": facts},
-    ]
-    card = {
-        "type": "AdaptiveCard",
-        "body": [{"type": "Container", "items": items}],
-        "actions": [{"type": "Action.OpenUrl", "title": "Go to feature", "url": link(event)}],
-        "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
-        "version": "1.5",
-    }
-    attachment = {"contentType": "application/vnd.microsoft.card.adaptive", "content": card}
-    body = {"type": "message", "attachments": [attachment]}
-    headers = {"Content-Type": "application/json"}
-    return Outgoing(str(parameters["url"]), orjson.dumps(body), headers, {"url": MASK, "body": body})
-
-
-_BUILDERS: dict[str, Callable[[dict[str, Any], AuditEvent, dict[str, Any]], Outgoing]] = {
-    "webhook": _webhook,
-    "teamsworkflow": _teams,
-    "datadog": _datadog,
-    "new-relic": _new_relic,
-}
-assert _BUILDERS.keys() == PROVIDERS.keys()
-
-
-def _templated(
-    parameters: dict[str, Any], event: AuditEvent, document: dict[str, Any]
-) -> tuple[str | None, list[str]]:
+def _templated(parameters: dict[str, Any], message: Message) -> tuple[str | None, list[str]]:
     """The text of the template, None without one, and what is wrong with it."""
     template = str(parameters.get("bodyTemplate") or "")
     if not template.strip():
         return None, []
     # Encoded twice, so that {{{eventJson}}} is a JSON string in a JSON template.
-    text = json.dumps(orjson.dumps(document).decode(), ensure_ascii=False)
-    context = {"event": document, "eventJson": text, "eventMarkdown": markdown(event)}
+    text = json.dumps(orjson.dumps(message.document).decode(), ensure_ascii=False)
+    context = {"event": message.document, "eventJson": text, "eventMarkdown": message.markdown}
     try:
         return render(template, context), []
     except TemplateError as error:
         return None, [f"The body template is not valid: {error} The default was sent."]
 
 
-def _add_custom_headers(request: Outgoing, text: str) -> None:
+def add_custom_headers(request: Outgoing, text: str) -> None:
     if not text.strip():
         return
     try:

@@ -3,6 +3,8 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from integrations import offered_events
+
 MASK = "*****"
 """Stands for a sensitive value that is stored. Sent back, it keeps the value."""
 
@@ -66,43 +68,6 @@ _TEMPLATE = Parameter(
     placeholder='{"text": "{{event.featureName}}: {{event.type}}"}',
 )
 
-_FLAG_EVENTS = (
-    "feature-created",
-    "feature-updated",
-    "feature-archived",
-    "feature-revived",
-    "feature-stale-on",
-    "feature-stale-off",
-    "feature-environment-enabled",
-    "feature-environment-disabled",
-    "feature-strategy-remove",
-    "feature-strategy-update",
-    "feature-strategy-add",
-    "feature-metadata-updated",
-    "feature-project-change",
-    "feature-environment-variants-updated",
-    "feature-potentially-stale-on",
-)
-_REQUEST_EVENTS = (
-    "change-request-created",
-    "change-request-discarded",
-    "change-added",
-    "change-discarded",
-    "change-request-approved",
-    "change-request-approval-added",
-    "change-request-cancelled",
-    "change-request-sent-to-review",
-    "change-request-applied",
-    "change-request-scheduled",
-    "change-request-scheduled-application-success",
-    "change-request-scheduled-application-failure",
-    "change-request-schedule-suspended",
-    "release-plan-progressions-paused",
-    "release-plan-progressions-resumed",
-)
-_WEBHOOK_ONLY = ("feature-completed", "feature-variants-updated", "feature-tagged", "feature-untagged")
-_WITHOUT_VARIANTS = tuple(name for name in _FLAG_EVENTS if name != "feature-environment-variants-updated")
-
 PROVIDERS = {
     provider.name: provider
     for provider in (
@@ -122,7 +87,53 @@ PROVIDERS = {
                 _CUSTOM_HEADERS,
                 _TEMPLATE,
             ),
-            (*_WITHOUT_VARIANTS, *_WEBHOOK_ONLY, *_REQUEST_EVENTS),
+            offered_events.WEBHOOK,
+        ),
+        Provider(
+            "slack-app",
+            "Slack app",
+            "Slack message",
+            "Posts to channels of Slack as an app of yours. Tags of the type slack say which.",
+            (
+                Parameter(
+                    "accessToken",
+                    "Access token",
+                    "text",
+                    "Of the app, with the scope chat:write: xoxb-…",
+                    required=True,
+                    sensitive=True,
+                ),
+                Parameter(
+                    "defaultChannels",
+                    "Channels",
+                    "text",
+                    "Separated by commas. For events of flags without a tag of the type slack, and all others.",
+                    placeholder="releases, checkout",
+                ),
+            ),
+            offered_events.SLACK_APP,
+            ("slack",),
+        ),
+        Provider(
+            "slack",
+            "Slack incoming webhook",
+            "Slack webhook request",
+            "Posts to the channel of an incoming webhook of Slack.",
+            (
+                Parameter(
+                    "url",
+                    "Slack webhook URL",
+                    "url",
+                    "https://hooks.slack.com/services/…",
+                    required=True,
+                    sensitive=True,
+                ),
+                Parameter("defaultChannel", "Channel", "text", "If the webhook may choose it."),
+                Parameter("username", "Name", "text", "If the webhook may choose it."),
+                Parameter("emojiIcon", "Emoji", "text", "As the picture.", placeholder=":checkered_flag:"),
+                _CUSTOM_HEADERS,
+            ),
+            offered_events.SLACK,
         ),
         Provider(
             "teamsworkflow",
@@ -140,13 +151,31 @@ PROVIDERS = {
                 ),
                 _CUSTOM_HEADERS,
             ),
+            offered_events.TEAMS,
+        ),
+        Provider(
+            "email",
+            "E-mail",
+            "E-mail",
+            "Sends each event by the SMTP server of this installation.",
             (
-                *_WITHOUT_VARIANTS,
-                "feature-variants-updated",
-                *_REQUEST_EVENTS,
-                "change-edited",
-                "change-request-rejected",
+                Parameter(
+                    "recipients",
+                    "Recipients",
+                    "text",
+                    "Addresses, separated by commas.",
+                    required=True,
+                    placeholder="release-team@example.org",
+                ),
+                Parameter(
+                    "subjectPrefix",
+                    "Subject begins with",
+                    "text",
+                    "To sort by.",
+                    placeholder="[flagadmin]",
+                ),
             ),
+            offered_events.TEAMS,
         ),
         Provider(
             "datadog",
@@ -173,7 +202,7 @@ PROVIDERS = {
                 _CUSTOM_HEADERS,
                 _TEMPLATE,
             ),
-            _FLAG_EVENTS,
+            offered_events.DATA,
             ("datadog",),
         ),
         Provider(
@@ -201,13 +230,12 @@ PROVIDERS = {
                 _CUSTOM_HEADERS,
                 _TEMPLATE,
             ),
-            _FLAG_EVENTS,
+            offered_events.DATA,
             ("new-relic",),
         ),
     )
 }
 
 DEPRECATED = {
-    "slack": "This integration is deprecated. Use a webhook with a body template instead.",
     "teams": "This integration is deprecated. Please try the new Microsoft Teams - Workflow integration instead.",
 }

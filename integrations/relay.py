@@ -25,6 +25,11 @@ WITH made AS (
          OR event.project = ANY(integration.projects))
     AND (cardinality(integration.environments) = 0 OR '*' = ANY(integration.environments)
          OR event.environment IS NULL OR event.environment = ANY(integration.environments))
+    AND (NOT integration.production_only OR event.environment IS NULL
+         OR EXISTS (SELECT FROM projects_environment WHERE name = event.environment AND type = 'production'))
+    AND (cardinality(integration.tags) = 0 OR EXISTS (
+         SELECT FROM projects_flagtag tag JOIN projects_flag flag ON flag.id = tag.flag_id
+         WHERE flag.name = event.feature AND tag.tag_type_id || ':' || tag.value = ANY(integration.tags)))
   WHERE event.id > %s AND NOT EXISTS (
     SELECT FROM integrations_delivery delivery
     WHERE delivery.integration_id = integration.id AND delivery.event_id = event.id

@@ -1,6 +1,7 @@
 """An event as a sentence in Markdown, in the reference's words, with links to this installation."""
 
-from typing import Any
+import re
+from typing import Any, NamedTuple
 
 from django.urls import reverse
 
@@ -8,6 +9,8 @@ from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.audit.sentences import sentence
 from flagadmin.core.server import background_tasks
 from projects.console import flag_url, project_url
+from projects.history.back import TYPES
+from projects.history.change_links import comparison_url
 
 _IN_PROJECT = " in project *{project}*"
 _IN_ENVIRONMENT = " for the *{environment}* environment"
@@ -62,13 +65,35 @@ def markdown(event: AuditEvent) -> str:
     return f"*{event.actor_name}* {sentence(event)}"
 
 
-def link(event: AuditEvent) -> str:
-    """The page of what the event is about."""
+class Link(NamedTuple):
+    label: str
+    url: str
+
+
+def links(event: AuditEvent) -> list[Link]:
+    """What the event is about first; then the change, and how to undo it."""
+    listed = [_subject_link(event)]
+    if event.feature and event.project and event.pk and event.type in TYPES:
+        if changes := comparison_url(AuditEvent.objects.filter(pk=event.pk)):
+            listed.append(Link("Who changes", absolute(changes)))
+        listed.append(Link("Undo…", absolute(reverse("change-revert", args=[event.pk]))))
+    return listed
+
+
+def _subject_link(event: AuditEvent) -> Link:
+    if event.project and event.type.startswith("change-") and (event.subject or "").isdecimal():
+        request = reverse("change-request", args=[event.project, event.subject])
+        return Link("Change request", absolute(request))
     if event.project and event.feature and event.type not in ("feature-archived", "feature-deleted"):
-        return absolute(flag_url(event.project, event.feature))
+        return Link("Flag", absolute(flag_url(event.project, event.feature)))
     if event.project:
-        return absolute(project_url(event.project))
-    return absolute(reverse("activity"))
+        return Link("Project", absolute(project_url(event.project)))
+    return Link("Activity", absolute(reverse("activity")))
+
+
+def plain_text(text: str) -> str:
+    """Markdown of a sentence without links and emphasis."""
+    return re.sub(r"\[([^\]]*)\]\([^)\s]*\)", r"\1", text).replace("*", "")
 
 
 def absolute(path: str) -> str:

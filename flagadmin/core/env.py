@@ -2,7 +2,9 @@
 
 import os
 import re
+from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network, ip_network
+from urllib.parse import unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -81,3 +83,37 @@ def origin(name: str) -> str:
     if value and not re.fullmatch(r"https?://[^/?#@\s]+", value):
         raise ImproperlyConfigured(f"{name} must be a URL like https://flags.example.org, not {value!r}.")
     return value
+
+
+@dataclass(frozen=True)
+class MailServer:
+    """An SMTP server. ``starttls``: encrypted once connected; ``tls``: from the beginning."""
+
+    host: str = ""
+    port: int = 25
+    user: str = ""
+    password: str = ""
+    starttls: bool = False
+    tls: bool = False
+
+
+def mail_server(name: str) -> MailServer:
+    """`smtp://user:password@host:587` with STARTTLS, `smtps://` with TLS, `smtp+plain://` without either."""
+    if not (value := text(name)):
+        return MailServer()
+    ports = {"smtp": 587, "smtps": 465, "smtp+plain": 25}
+    try:
+        parts = urlsplit(value)
+        port = parts.port or ports[parts.scheme]
+    except (ValueError, KeyError):
+        raise ImproperlyConfigured(f"{name} must be a URL like smtp://user:password@host:587.") from None
+    if not parts.hostname:
+        raise ImproperlyConfigured(f"{name} names no host.")
+    return MailServer(
+        parts.hostname,
+        port,
+        unquote(parts.username or ""),
+        unquote(parts.password or ""),
+        starttls=parts.scheme == "smtp",
+        tls=parts.scheme == "smtps",
+    )

@@ -17,7 +17,12 @@ from groups.access import Caller
 from groups.permissions import Permission
 from integrations.addons.documents import Document, integration_document, name_of
 from integrations.addons.queries import find_integration
-from integrations.addons.rules import leads_elsewhere, parameter_problems, provider_problems
+from integrations.addons.rules import (
+    leads_elsewhere,
+    parameter_problems,
+    provider_problems,
+    tag_problems,
+)
 from integrations.models import Delivery, Integration, SecretKeyChanged
 from integrations.providers import MASK, PROVIDERS
 
@@ -98,7 +103,8 @@ def send_again(integration_id: int, delivery_id: int, *, caller: Caller) -> Deli
     if delivery is None:
         raise NotFound("Delivery not found.")
     delivery.state, delivery.attempts, delivery.first_sent_at = Delivery.State.PENDING, 0, None
-    delivery.save(update_fields=["state", "attempts", "first_sent_at"])
+    delivery.details = None  # also for whom it was sent already
+    delivery.save(update_fields=["state", "attempts", "first_sent_at", "details"])
     _send_now(integration)
     return delivery
 
@@ -126,7 +132,7 @@ def _assign(integration: Integration, values: Mapping[str, Any]) -> None:
     sent = {name: value for name, value in values["parameters"].items() if value not in ("", None)}
     masked = {name for name, value in sent.items() if value == MASK}
     parameters = {name: kept.get(name, "") if name in masked else value for name, value in sent.items()}
-    problems = list(parameter_problems(values["provider"], parameters))
+    problems = [*parameter_problems(values["provider"], parameters), *tag_problems(values["tags"])]
     if masked and leads_elsewhere(_url(integration.parameters | kept), _url(parameters)):
         problems += [
             Problem(f"parameters.{name}", "Enter it again: the URL leads to another server.")
@@ -137,8 +143,10 @@ def _assign(integration: Integration, values: Mapping[str, Any]) -> None:
     integration.provider = values["provider"]
     integration.enabled = values["enabled"]
     integration.description = values["description"]
-    for name in ("events", "projects", "environments"):
+    for name in ("events", "projects", "environments", "tags"):
         setattr(integration, name, list(dict.fromkeys(values[name])))
+    integration.production_only = values["productionOnly"]
+    integration.only_if_users_change = values["onlyIfUsersChange"]
     integration.parameters = {name: value for name, value in parameters.items() if name not in sensitive}
     integration.set_secrets(
         {name: value for name, value in parameters.items() if name in sensitive}, stored["keys"]

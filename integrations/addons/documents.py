@@ -4,8 +4,8 @@ from typing import Any
 
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.http.timestamps import iso
+from integrations.messages import event_document
 from integrations.models import Delivery, Integration, SecretKeyChanged
-from integrations.outgoing import event_document
 from integrations.providers import MASK, PROVIDERS
 
 Document = dict[str, Any]
@@ -26,6 +26,9 @@ def integration_document(integration: Integration) -> Document:
         "events": integration.events,
         "projects": integration.projects,
         "environments": integration.environments,
+        "tags": integration.tags,
+        "productionOnly": integration.production_only,
+        "onlyIfUsersChange": integration.only_if_users_change,
         "createdAt": iso(integration.created_at),
     }
 

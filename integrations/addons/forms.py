@@ -29,6 +29,15 @@ class IntegrationForm(forms.Form):
     environments = NamesField(
         help_text="Names separated by commas. Empty: all. Events without an environment are always sent."
     )
+    tags = NamesField(
+        help_text="Only flags that have one of these, separated by commas: team:checkout. Empty: all events."
+    )
+    production_only = forms.BooleanField(required=False, label="Only production")
+    only_if_users_change = forms.BooleanField(
+        required=False,
+        label="Only if users change",
+        help_text="Of changes of flags, only those that change something for 10,000 generated users, with how many.",
+    )
     events = forms.MultipleChoiceField(required=False, widget=forms.CheckboxSelectMultiple)
     other_events = NamesField(
         label="Other events",
@@ -58,6 +67,9 @@ class IntegrationForm(forms.Form):
             "events": [*data["events"], *data["other_events"]],
             "projects": data["projects"],
             "environments": data["environments"],
+            "tags": data["tags"],
+            "productionOnly": data["production_only"],
+            "onlyIfUsersChange": data["only_if_users_change"],
         }
 
 
@@ -74,6 +86,9 @@ def initial_values(provider: Provider, document: dict[str, Any]) -> dict[str, An
         "enabled": document["enabled"],
         "projects": ", ".join(document["projects"]),
         "environments": ", ".join(document["environments"]),
+        "tags": ", ".join(document["tags"]),
+        "production_only": document["productionOnly"],
+        "only_if_users_change": document["onlyIfUsersChange"],
         "events": [name for name in document["events"] if name in offered],
         "other_events": ", ".join(name for name in document["events"] if name not in offered),
         **{f"{PARAMETER}{name}": value for name, value in document["parameters"].items()},

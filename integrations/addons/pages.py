@@ -30,6 +30,7 @@ STATES = {
     Delivery.State.WITH_ERRORS: ("warn", "Delivered with errors"),
     Delivery.State.FAILED: ("warn", "Failed"),
     Delivery.State.PENDING: ("info", "Waiting"),
+    Delivery.State.LEFT_OUT: ("off", "Left out"),
 }
 
 

@@ -4,12 +4,17 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
+from django.core.exceptions import ValidationError as DjangoValidationError
+from django.core.validators import validate_email
+
 from flagadmin.core.errors import Problem
+from integrations.chat import split_names
 from integrations.mustache import TemplateError, parse
 from integrations.providers import DEPRECATED, PROVIDERS, Parameter
 
-_IN_HEADERS = frozenset({"contentType", "authorization", "apiKey", "licenseKey"})
+_IN_HEADERS = frozenset({"contentType", "authorization", "apiKey", "licenseKey", "accessToken"})
 MAX_LENGTH = 10_000  # characters of a value
+MAX_RECIPIENTS = 20
 
 
 def provider_problems(name: str) -> Iterator[Problem]:
@@ -33,11 +38,21 @@ def parameter_problems(provider: str, values: dict[str, Any]) -> Iterator[Proble
         yield Problem(f"parameters.{name}", f"is not a parameter of {provider}")
 
 
+def tag_problems(tags: list[str]) -> Iterator[Problem]:
+    for position, tag in enumerate(tags):
+        if not all(part.strip() for part in tag.partition(":")):
+            yield Problem(
+                f"tags[{position}]", f"{tag[:100]!r} is no tag: write its type and value as team:checkout"
+            )
+
+
 def _value_problems(parameter: Parameter, value: str) -> Iterator[str]:
     if len(value) > MAX_LENGTH:
         yield f"must have at most {MAX_LENGTH:,} characters"
     elif parameter.type == "url" and not _is_url(value):
         yield "must be a URL like https://example.com/path"
+    elif parameter.name == "recipients":
+        yield from _recipient_problems(split_names(value))
     elif parameter.name in _IN_HEADERS and not (value.isascii() and value.isprintable()):
         yield "must only have printable ASCII characters, because it is sent in a header"
     elif parameter.name == "bodyTemplate":
@@ -45,6 +60,16 @@ def _value_problems(parameter: Parameter, value: str) -> Iterator[str]:
             parse(value)
         except TemplateError as error:
             yield str(error)
+
+
+def _recipient_problems(addresses: list[str]) -> Iterator[str]:
+    if not 1 <= len(addresses) <= MAX_RECIPIENTS:
+        yield f"must be 1 to {MAX_RECIPIENTS} addresses, separated by commas"
+    for address in addresses:
+        try:
+            validate_email(address)
+        except DjangoValidationError:
+            yield f"{address[:100]} is not an e-mail address"
 
 
 def _is_url(text: str) -> bool:

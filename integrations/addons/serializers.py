@@ -23,7 +23,7 @@ def _names(**options: Any) -> ListOf:
 
 class AddonBody(Body):
     provider = serializers.CharField(
-        max_length=255, help_text="webhook, teamsworkflow, datadog or new-relic."
+        max_length=255, help_text="webhook, slack-app, slack, teamsworkflow, email, datadog or new-relic."
     )
     description = serializers.CharField(required=False, allow_null=True, allow_blank=True, default=None)
     enabled = serializers.BooleanField(required=False, default=True)
@@ -31,6 +31,15 @@ class AddonBody(Body):
     events = _names(help_text="Types of events.")
     projects = _names(help_text="Empty or `*`: all.")
     environments = _names(help_text="Empty or `*`: all. Events without an environment are always sent.")
+    tags = _names(help_text="`type:value`: only events of flags that have one of these. Empty: all events.")
+    productionOnly = serializers.BooleanField(
+        required=False, default=False, help_text="Only environments of the type production."
+    )
+    onlyIfUsersChange = serializers.BooleanField(
+        required=False,
+        default=False,
+        help_text="Of events of flags, only those that change what generated users get, with their number.",
+    )
 
 
 class AddonRecord(serializers.Serializer):
@@ -42,6 +51,9 @@ class AddonRecord(serializers.Serializer):
     events = serializers.ListField(child=serializers.CharField())
     projects = serializers.ListField(child=serializers.CharField())
     environments = serializers.ListField(child=serializers.CharField())
+    tags = serializers.ListField(child=serializers.CharField())
+    productionOnly = serializers.BooleanField()
+    onlyIfUsersChange = serializers.BooleanField()
     createdAt = serializers.DateTimeField()
 
 
@@ -80,7 +92,7 @@ class IntegrationEventRecord(serializers.Serializer):
     id = serializers.CharField()
     integrationId = serializers.IntegerField()
     createdAt = serializers.DateTimeField()
-    state = serializers.CharField(help_text="success, failed or successWithErrors.")
+    state = serializers.CharField(help_text="success, failed, successWithErrors or leftOut.")
     stateDetails = serializers.CharField()
     event = serializers.DictField()
     details = serializers.DictField(

@@ -38,7 +38,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class ChangedPlace:
-    """How many of ``USERS`` got something else in an environment; None if conditions have too many values to say."""
+    """How many users got something else in an environment; None if conditions have too many values to say."""
 
     environment: str
     counts: Mapping[Change, int] | None
@@ -67,19 +67,23 @@ class _Place(NamedTuple):
     environment: str
 
 
-cache = ByteCache[tuple[int, int, int, int], VersionChanges]()
-"""By flag, first and last event. The past stays, unless something is changed without an event: by the last of those."""
+Key = tuple[int, int, int, int, int]
+
+cache = ByteCache[Key, VersionChanges]()
+"""By flag, first and last event, the last change without an event, which may change the past, and number of users."""
 
 
-def find_version_changes(flag: Flag, versions: Sequence[Version]) -> dict[Version, VersionChanges]:
+def find_version_changes(
+    flag: Flag, versions: Sequence[Version], *, users: int = USERS
+) -> dict[Version, VersionChanges]:
     """Whom these versions changed. About nine queries and 20 ms for each that is not known yet."""
     outside = (
         OutsideChange.objects.filter(project_id=flag.project_id).order_by("-pk").values_list("pk", flat=True)
     )
     last_outside = outside.first() or 0
 
-    def key(version: Version) -> tuple[int, int, int, int]:
-        return flag.pk, version.first, version.last, last_outside
+    def key(version: Version) -> Key:
+        return flag.pk, version.first, version.last, last_outside, users
 
     changes_by_version = {
         version: known for version in versions if (known := cache.get(key(version))) is not None
@@ -87,14 +91,14 @@ def find_version_changes(flag: Flag, versions: Sequence[Version]) -> dict[Versio
     new = sorted({*versions} - changes_by_version.keys(), key=lambda version: -version.last)
     if new:
         with consistent_reads():
-            new_changes = _compute(flag, new)
+            new_changes = _compute(flag, new, users)
         for version, changes in new_changes.items():
             cache.put(key(version), changes, limit=settings.SNAPSHOT_CACHE_BYTES // 64)
         changes_by_version |= new_changes
     return changes_by_version
 
 
-def _compute(flag: Flag, versions: Sequence[Version]) -> dict[Version, VersionChanges]:
+def _compute(flag: Flag, versions: Sequence[Version], users: int) -> dict[Version, VersionChanges]:
     """``versions`` are the newest first."""
     since = min(version.first for version in versions) - 1
     back = FlagBack(present_version(flag), events := events_since([flag.name], event=since))
@@ -108,7 +112,7 @@ def _compute(flag: Flag, versions: Sequence[Version]) -> dict[Version, VersionCh
     }
     names = {flag.name, *_parents(side for documents in sides.values() for side in documents)}
     wanted = {version: environments[:MAX_PLACES] for version, environments in places.items()}
-    changed = _changed_places(flag.name, names, since, wanted)
+    changed = _changed_places(flag.name, names, since, wanted, users)
     return {
         version: VersionChanges(
             tuple(ChangedPlace(name, changed[_Place(version, name)]) for name in wanted[version]),
@@ -156,7 +160,7 @@ def _parents(sides: Iterable[Document | None]) -> Iterator[str]:
 
 
 def _changed_places(
-    flag: str, names: Iterable[str], since: int, wanted: Mapping[Version, Sequence[str]]
+    flag: str, names: Iterable[str], since: int, wanted: Mapping[Version, Sequence[str]], users: int
 ) -> dict[_Place, Mapping[Change, int] | None]:
     names = list(names)
     environments = dict.fromkeys(name for places in wanted.values() for name in places)
@@ -166,7 +170,7 @@ def _changed_places(
         versions = [version for version, places in wanted.items() if environment in places]
         for version, states in _read_states(environment, names, events, versions).items():
             changes_by_place[_Place(version, environment)] = _count_changes(
-                flag, environment, version, states
+                flag, environment, version, states, users
             )
     return changes_by_place
 
@@ -200,12 +204,12 @@ def _copy(flag: FlagDefinition) -> FlagDefinition:
 
 
 def _count_changes(
-    flag: str, environment: str, version: Version, states: Sequence[Definitions]
+    flag: str, environment: str, version: Version, states: Sequence[Definitions], users: int
 ) -> Mapping[Change, int] | None:
     new, old = states
     if count_values(old) + count_values(new) > MAX_VALUES:
         return None
     before, after = compile_definitions(environment, old, new)
-    users = generate_users((old, new), now=version.at, users=USERS)
-    who = WhoChanges(before, after, users, [flag], budget=BUDGET)
+    contexts = generate_users((old, new), now=version.at, users=users)
+    who = WhoChanges(before, after, contexts, [flag], budget=BUDGET)
     return {change: number for change, number in who.counts.items() if change is not Change.NONE and number}

@@ -158,7 +158,7 @@ PAGES = [
     "/strategy-types/hostGroup/",
     "/integrations/",
     "/integrations/new/webhook",
-    "/integrations/new/datadog",
+    "/integrations/new/slack-app",
     "/integrations/{integration}/",
     "/integrations/{integration}/deliveries/",
     "/integrations/{integration}/signing-key",

@@ -61,7 +61,7 @@ def test_create_read_replace_and_delete_without_ever_showing_a_secret(api):
     ("changes", "says"),
     [
         ({"provider": "nope"}, "Unknown addon provider nope"),
-        ({"provider": "slack"}, "This integration is deprecated"),
+        ({"provider": "teams"}, "This integration is deprecated"),
         ({"parameters": {}}, "Missing required parameters: url"),
         ({"provider": "new-relic", "parameters": {}}, "Missing required parameters: url,licenseKey"),
         ({"parameters": {"url": MASK}}, "Missing required parameters: url"),

@@ -20,7 +20,7 @@ from integrations.addons.actions import make_signing_key, send_again, send_test
 from integrations.connections import TIMEOUT, overdue
 from integrations.models import Delivery, Integration, Relay
 from integrations.relay import relay, settle
-from tests.support.receiver import deliver, make_integration, receiver
+from tests.support.receiver import deliver, later, make_integration, receiver
 
 __all__ = ["receiver"]
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -39,11 +39,6 @@ def names_at(receiver, path: str = "/hook") -> list[str]:
 
 def states(integration: Integration) -> list[str]:
     return [delivery.state for delivery in integration.deliveries.order_by("id")]
-
-
-def later(integration: Integration) -> None:
-    """The time until the next attempt has passed."""
-    Integration.objects.filter(pk=integration.pk).update(send_after=timezone.now() - timedelta(seconds=1))
 
 
 def test_events_arrive_once_and_in_order(receiver):

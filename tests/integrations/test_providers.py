@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 import pytest
 
 from flagadmin.core.audit.models import AuditEvent
+from integrations.builders import make_request
+from integrations.messages import Message
 from integrations.mustache import TemplateError, render
-from integrations.outgoing import make_request
 from integrations.providers import PROVIDERS
 from integrations.wordings import markdown
 
@@ -34,13 +35,13 @@ def event(kind="feature-created", **fields) -> AuditEvent:
 
 def body_of(provider, kind="feature-created", tags=(), **parameters):
     request = make_request(
-        PROVIDERS[provider], {"url": "https://a.example/"} | parameters, event(kind), list(tags)
+        PROVIDERS[provider], {"url": "https://a.example/"} | parameters, Message(event(kind), list(tags))
     )
     assert not request.errors
-    return request.headers, json.loads(request.body)
+    return request.headers, json.loads(request.bodies[""])
 
 
-def test_bodies():
+def test_bodies(db):
     headers, body = body_of("webhook", authorization="secret-auth", customHeaders='{"X-One": "1"}')
     assert headers == {"Content-Type": "application/json", "Authorization": "secret-auth", "X-One": "1"}
     assert (body["type"], body["featureName"], body["createdAt"]) == (
@@ -80,7 +81,7 @@ def test_a_template_with_the_event_as_a_string_and_as_a_sentence():
 @pytest.mark.parametrize("headers", ["{not json", "[]", '{"a": 1}', '{"a b": "c"}', '{"a": "b\\nc"}'])
 def test_headers_that_cannot_be_sent_are_left_out(headers):
     parameters = {"url": "https://a.example/", "customHeaders": headers}
-    request = make_request(PROVIDERS["webhook"], parameters, event(), [])
+    request = make_request(PROVIDERS["webhook"], parameters, Message(event()))
     assert request.headers == {"Content-Type": "application/json"}
     assert request.errors
 
@@ -114,7 +115,17 @@ def test_mustache(template, text):
     assert render(template, {"a": "<b>", "map": {"name": "z"}, "number": 1.5, "yes": True, **lists}) == text
 
 
-@pytest.mark.parametrize("template", ["{{#a}}", "{{/a}}", "{{#a}}{{/b}}"])
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{{#a}}",
+        "{{/a}}",
+        "{{#a}}{{/b}}",
+        "{{#a}}" * 30 + "{{/a}}" * 30,
+        "{{#n}}" * 5 + "{{/n}}" * 5,
+        "{{#n}}{{a}}{{/n}}",
+    ],
+)
 def test_templates_that_are_not_valid(template):
     with pytest.raises(TemplateError):
-        render(template, {})
+        render(template, {"n": list(range(1000)), "a": "x" * 1000})

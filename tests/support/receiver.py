@@ -5,11 +5,13 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_network
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from integrations import sender
 from integrations.models import Integration
@@ -88,9 +90,15 @@ def deliver() -> None:
         sender.send_turn(integration_id)
 
 
+def later(integration: Integration) -> None:
+    """The time until the next attempt has passed."""
+    Integration.objects.filter(pk=integration.pk).update(send_after=timezone.now() - timedelta(seconds=1))
+
+
 def make_integration(url: str, *, provider: str = "webhook", **fields: Any) -> Integration:
     """For each event of flags."""
     secret = {"url": url} | fields.pop("secrets", {})
+    secret = {name: value for name, value in secret.items() if value}
     integration = Integration(
         provider=provider,
         events=fields.pop("events", ["feature-created", "feature-archived", "feature-environment-enabled"]),
@@ -101,4 +109,4 @@ def make_integration(url: str, *, provider: str = "webhook", **fields: Any) -> I
     return integration
 
 
-__all__ = ["deliver", "make_integration", "receiver", "receiving"]
+__all__ = ["deliver", "later", "make_integration", "receiver", "receiving"]

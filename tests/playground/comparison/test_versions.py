@@ -179,4 +179,4 @@ def stored_counts(
         Definitions.of((each for each in state.flags if each["name"] in names), state.segments)
         for state in (after, before)
     ]
-    return dict(versions._count_changes(flag, environment, version, states) or {})
+    return dict(versions._count_changes(flag, environment, version, states, USERS) or {})

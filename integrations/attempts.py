@@ -1,0 +1,219 @@
+"""One attempt to deliver an event: what is sent, what the answer means, and when to try again."""
+
+import http.client
+import logging
+import random
+import smtplib
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.core.mail import EmailMultiAlternatives, get_connection
+from django.db import DatabaseError, connection
+from django.utils import timezone
+
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.server import background_tasks
+from integrations.builders import make_request
+from integrations.connections import TIMEOUT, Answer, Connection, Refused
+from integrations.effects import Effect, find_effect, production_names
+from integrations.messages import Message, Tags
+from integrations.models import Delivery, Integration, SecretKeyChanged
+from integrations.outgoing import Mail, Outgoing, sign, valid_keys
+from integrations.providers import PROVIDERS
+
+log = logging.getLogger("flagadmin.integrations")
+
+GIVE_UP_AFTER = timedelta(days=1)
+FIRST_DELAY, MAX_DELAY = 2.0, 3600.0  # seconds before another attempt
+State = Delivery.State
+Events = Mapping[int, tuple[AuditEvent, Tags]]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """``delay``: seconds before another attempt, None if there is none."""
+
+    state: Delivery.State
+    text: str
+    delay: float | None = None
+
+
+def send_one(integration: Integration, delivery: Delivery, events: Events, receiver: Connection) -> Outcome:
+    """One attempt. Notes its outcome in ``delivery``, which is not stored yet."""
+    now, begun = timezone.now(), time.monotonic()
+    delivery.attempts += 1
+    delivery.sent_at = now
+    delivery.first_sent_at = delivery.first_sent_at or now
+    label = PROVIDERS[integration.provider].label
+    try:
+        outcome = _attempt(integration, delivery, events, receiver)
+    except DatabaseError:
+        raise
+    except Exception:
+        log.exception("Delivery %s cannot be made.", delivery.pk)
+        outcome = Outcome(State.PENDING, f"{label} could not be made. The log says why.", _delay(delivery))
+    finally:
+        connection.close()  # nobody waits for a connection that only waits for a receiver
+    if outcome.delay is not None and now - delivery.first_sent_at > GIVE_UP_AFTER:
+        outcome = Outcome(State.FAILED, f"{outcome.text} Given up after {delivery.attempts} attempts.")
+    delivery.milliseconds = round(1000 * (time.monotonic() - begun))
+    delivery.state, delivery.state_details = outcome.state, outcome.text
+    return outcome
+
+
+def _attempt(integration: Integration, delivery: Delivery, events: Events, receiver: Connection) -> Outcome:
+    event, tags = events.get(delivery.event_id or 0) or (make_test_event(), [])
+    message = Message(event, tags)
+    try:
+        secrets = integration.secrets()
+    except SecretKeyChanged:
+        return Outcome(State.FAILED, "SECRET_KEY has changed. Enter the secrets of this integration again.")
+    if integration.only_if_users_change and delivery.event_id:
+        message.effect = _find_effect(integration, event)
+        if message.effect is not None and message.effect.is_nothing:
+            return Outcome(State.LEFT_OUT, "No generated user gets anything else.")
+    provider = PROVIDERS[integration.provider]
+    request = make_request(provider, integration.parameters | secrets["parameters"], message)
+    connection.close()
+    if isinstance(request, Mail):
+        return _send_mail(request, delivery)
+    return _send_requests(request, delivery, receiver, provider.label, valid_keys(secrets["keys"]))
+
+
+def _find_effect(integration: Integration, event: AuditEvent) -> Effect | None:
+    """In the environments of the integration. None if it is not known: then the event is sent without."""
+    try:
+        effect = find_effect(event)
+    except DatabaseError:
+        raise
+    except Exception:
+        log.exception("Whom event %s changed is not known.", event.pk)
+        return None
+    if effect is None:
+        return None
+    if integration.production_only:
+        effect = effect.within(production_names())
+    names = integration.environments
+    return effect.within(None if not names or "*" in names else names)
+
+
+def _send_requests(
+    request: Outgoing, delivery: Delivery, receiver: Connection, label: str, keys: list[str]
+) -> Outcome:
+    """One after the other, without those that have arrived at an earlier attempt."""
+    arrived = set((delivery.details or {}).get("arrived", ()))
+    delivery.details = request.details | ({"arrived": sorted(arrived)} if arrived else {})
+    outcome = Outcome(
+        State.FAILED, f"{label} has no channel: neither a tag of the flag nor a default names one."
+    )
+    for name, body in request.bodies.items():
+        if name and name in arrived:
+            continue
+        outcome = _send_request(request, body, delivery, receiver, label, keys)
+        if outcome.state not in (State.SUCCESS, State.WITH_ERRORS):
+            return outcome
+        if name:
+            arrived.add(name)
+            delivery.details["arrived"] = sorted(arrived)
+    return outcome
+
+
+def _send_request(
+    request: Outgoing, body: bytes, delivery: Delivery, receiver: Connection, label: str, keys: list[str]
+) -> Outcome:
+    try:
+        answer = receiver.post(request.url, body, request.headers | _message_headers(delivery, keys, body))
+    except (Refused, ValueError) as error:
+        return Outcome(State.FAILED, f"{label} was not sent: {error}")
+    except (OSError, http.client.HTTPException) as error:
+        return Outcome(State.PENDING, f"{label} failed: {error or type(error).__name__}.", _delay(delivery))
+    assert delivery.details is not None
+    delivery.details |= {"answer": answer.text} if answer.text else {}
+    return _judge(answer, label, delivery, request)
+
+
+def _send_mail(request: Mail, delivery: Delivery) -> Outcome:
+    """With the same Message-ID in all attempts."""
+    delivery.details = request.details
+    if not settings.EMAIL_HOST:
+        return Outcome(State.FAILED, "E-mail was not sent: this installation has no FLAGADMIN_SMTP_URL.")
+    host = urlsplit(background_tasks.public_url).hostname or "flagadmin"
+    mail = EmailMultiAlternatives(
+        request.subject,
+        request.text,
+        to=request.recipients,
+        headers={"Message-ID": f"<msg_{delivery.pk}@{host}>"},
+        connection=get_connection(timeout=TIMEOUT),
+    )
+    mail.attach_alternative(request.html, "text/html")
+    try:
+        mail.send()
+    except smtplib.SMTPRecipientsRefused as error:
+        return _judge_refusal(error, delivery)
+    except (OSError, smtplib.SMTPException) as error:
+        return Outcome(State.PENDING, f"E-mail failed: {error}.", _delay(delivery))
+    return Outcome(State.SUCCESS, f"E-mail was sent to {', '.join(request.recipients)}.")
+
+
+def _judge_refusal(error: smtplib.SMTPRecipientsRefused, delivery: Delivery) -> Outcome:
+    """Codes from 500 on are final."""
+    text = f"E-mail failed: {', '.join(error.recipients)} refused."
+    if all(code >= 500 for code, _ in error.recipients.values()):
+        return Outcome(State.FAILED, text)
+    return Outcome(State.PENDING, text, _delay(delivery))
+
+
+def _message_headers(delivery: Delivery, keys: list[str], body: bytes) -> dict[str, str]:
+    """Those of Standard Webhooks. The id is the same in all attempts."""
+    message_id, moment = f"msg_{delivery.pk}", int(time.time())
+    headers = {"webhook-id": message_id, "webhook-timestamp": str(moment)}
+    return headers | ({"webhook-signature": sign(keys, message_id, moment, body)} if keys else {})
+
+
+def _judge(answer: Answer, label: str, delivery: Delivery, request: Outgoing) -> Outcome:
+    errors = request.errors
+    if 200 <= answer.status < 300:
+        if refusal := request.find_refusal(answer):
+            return Outcome(State.FAILED, " ".join([refusal, *errors]))
+        text = f"{label} was successful with status code: {answer.status}."
+        return Outcome(State.WITH_ERRORS if errors else State.SUCCESS, " ".join([text, *errors]))
+    text = " ".join([f"{label} failed with status code: {answer.status}.", *errors])
+    if answer.status in (408, 429) or answer.status >= 500:
+        return Outcome(State.PENDING, text, max(_delay(delivery), _asked_delay(answer)))
+    return Outcome(State.FAILED, text)
+
+
+def _delay(delivery: Delivery) -> float:
+    """Twice as long each time, more or less."""
+    return min(FIRST_DELAY * 2 ** min(delivery.attempts - 1, 20), MAX_DELAY) * random.uniform(0.75, 1.25)
+
+
+def _asked_delay(answer: Answer) -> float:
+    """``Retry-After``: seconds or a date, at most an hour."""
+    text = answer.retry_after.strip()
+    try:
+        if text.isascii() and text.isdigit():
+            seconds = float(text[:10])
+        else:
+            seconds = (parsedate_to_datetime(text).replace(tzinfo=UTC) - datetime.now(UTC)).total_seconds()
+    except (ValueError, TypeError, IndexError):
+        return 0.0
+    return min(max(seconds, 0.0), MAX_DELAY)
+
+
+def make_test_event() -> AuditEvent:
+    """What a test delivery says."""
+    return AuditEvent(
+        id=0,
+        type="integration-test",
+        created_at=timezone.now(),
+        actor_name="flagadmin",
+        subject="This is a test.",
+        comment="",
+        after={"message": "This is a test."},
+    )

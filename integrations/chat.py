@@ -1,0 +1,117 @@
+"""What is sent to providers whose messages people read: Slack, Microsoft Teams, e-mail."""
+
+import html
+import re
+from typing import Any
+
+import orjson
+
+from integrations.connections import Answer
+from integrations.messages import Message
+from integrations.outgoing import JSON, Mail, Outgoing
+from integrations.providers import MASK
+from integrations.wordings import Link, links, plain_text
+
+SLACK_URL = "https://slack.com/api/chat.postMessage"
+SLACK_TAG = "slack"
+"""Tags of this type name channels."""
+_LINK = re.compile(r"\[([^\]]*)\]\(([^)\s]*)\)")
+_NOT_OK = re.compile(r'"ok"\s*:\s*false')
+_ERROR = re.compile(r'"error"\s*:\s*"(\w{1,100})"')
+
+
+def make_slack_app(parameters: dict[str, Any], message: Message) -> Outgoing:
+    """One request for each channel: those of the flag's tags, otherwise the default ones."""
+    channels = [tag["value"] for tag in message.tags if tag["type"] == SLACK_TAG]
+    channels = channels or split_names(parameters.get("defaultChannels"))
+    body = _slack_body(message)
+    bodies = {channel: orjson.dumps({"channel": channel, **body}) for channel in dict.fromkeys(channels)}
+    headers = {
+        "Content-Type": "application/json; charset=utf-8",
+        "Authorization": f"Bearer {parameters['accessToken']}",
+    }
+    details = {"url": SLACK_URL, "channels": list(bodies), "body": body}
+    return Outgoing(SLACK_URL, bodies, headers, details, find_refusal=_find_slack_error)
+
+
+def make_slack_webhook(parameters: dict[str, Any], message: Message) -> Outgoing:
+    body = _slack_body(message)
+    optional = {"channel": "defaultChannel", "username": "username", "icon_emoji": "emojiIcon"}
+    body |= {key: str(parameters[name]) for key, name in optional.items() if parameters.get(name)}
+    details = {"url": MASK, "body": body}
+    return Outgoing(str(parameters["url"]), {"": orjson.dumps(body)}, dict(JSON), details)
+
+
+def make_teams(parameters: dict[str, Any], message: Message) -> Outgoing:
+    event = message.event
+    facts = [{"title": "User:", "value": event.actor_name}, {"title": "Action:", "value": event.type}]
+    items = [
+        {"type": "TextBlock", "text": "Unleash update notification", "style": "heading"},
+        {"type": "TextBlock", "text": message.markdown, "wrap": True},
+        {"type": "FactSet", "facts": facts},
+    ]
+    first, *others = links(event)
+    card = {
+        "type": "AdaptiveCard",
+        "body": [{"type": "Container", "items": items}],
+        "actions": [_open_url("Go to feature", first.url), *(_open_url(*link) for link in others)],
+        "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
+        "version": "1.5",
+    }
+    attachment = {"contentType": "application/vnd.microsoft.card.adaptive", "content": card}
+    body = {"type": "message", "attachments": [attachment]}
+    details = {"url": MASK, "body": body}
+    return Outgoing(str(parameters["url"]), {"": orjson.dumps(body)}, dict(JSON), details)
+
+
+def make_mail(parameters: dict[str, Any], message: Message) -> Mail:
+    text = plain_text(message.markdown)
+    subject = " ".join(f"{parameters.get('subjectPrefix') or '[flagadmin]'} {text}".split())[:200]
+    lines = [text, *([f"Comment: {message.event.comment}"] if message.event.comment else [])]
+    addresses = links(message.event)
+    return Mail(
+        split_names(parameters["recipients"]),
+        subject,
+        "\n\n".join([*lines, "\n".join(f"{link.label}: {link.url}" for link in addresses)]) + "\n",
+        "".join(f"<p>{html.escape(line)}</p>" for line in lines)
+        + f"<p>{' · '.join(map(_anchor, addresses))}</p>",
+    )
+
+
+def split_names(text: Any) -> list[str]:
+    return [name for part in str(text or "").split(",") if (name := part.strip())]
+
+
+def _anchor(link: Link) -> str:
+    return f'<a href="{html.escape(link.url)}">{html.escape(link.label)}</a>'
+
+
+def _open_url(label: str, url: str) -> dict[str, str]:
+    return {"type": "Action.OpenUrl", "title": label, "url": url}
+
+
+def _slack_body(message: Message) -> dict[str, Any]:
+    text = _slack_text(message.markdown)
+    buttons = [
+        {"type": "button", "text": {"type": "plain_text", "text": link.label}, "url": link.url[:3000]}
+        for link in links(message.event)
+    ]
+    blocks = [
+        {"type": "section", "text": {"type": "mrkdwn", "text": text[:3000]}},
+        {"type": "actions", "elements": buttons},
+    ]
+    return {"text": text, "blocks": blocks, "unfurl_links": False, "unfurl_media": False}
+
+
+def _slack_text(text: str) -> str:
+    """Markdown as Slack writes it. Names cannot mention anybody: `<`, `>` and `&` are escaped."""
+    escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return _LINK.sub(lambda link: f"<{link[2]}|{link[1]}>", escaped)
+
+
+def _find_slack_error(answer: Answer) -> str:
+    """Slack answers 200 with ``"ok": false``."""
+    if not _NOT_OK.search(answer.text):
+        return ""
+    error = _ERROR.search(answer.text)
+    return f"Slack refused it: {error[1] if error else answer.text[:100]}."

@@ -1,0 +1,122 @@
+"""Which events an integration gets: by tags, production only, and only if users change."""
+
+import json
+
+import pytest
+
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.record import Event, record
+from flagadmin.core.db.transactions import transactional
+from integrations.models import Delivery
+from projects.flags.actions import NewFlag, create_flag, update_flag
+from projects.flags.archive import archive_flags
+from projects.flags.environments import enable_flag
+from projects.models import Environment, FlagTag, TagType
+from projects.strategies.actions import add_strategy
+from tests.support.receiver import deliver, make_integration, receiver
+
+__all__ = ["receiver"]
+pytestmark = pytest.mark.django_db(transaction=True)
+ON, STRATEGY, DETAILS = "feature-environment-enabled", "feature-strategy-add", "feature-metadata-updated"
+
+
+@pytest.fixture
+def cart(shop, callers):
+    return create_flag("shop", NewFlag(name="cart"), caller=callers("admin"))
+
+
+def kinds(receiver, path="/hook"):
+    return [request.json()["type"] for request in receiver.at(path)]
+
+
+def test_tags(receiver, cart, callers):
+    for name, tags in (("team", ["team:checkout", "other:x"]), ("other", ["other:x"]), ("all", [])):
+        make_integration(f"{receiver.url}/{name}", tags=tags, events=[DETAILS, "segment-created"])
+    TagType.objects.create(name="team")
+    FlagTag.objects.create(flag=cart, tag_type_id="team", value="checkout")
+    update_flag("shop", "cart", {"description": "New"}, caller=callers("admin"))
+    deliver()
+    assert [len(receiver.at(path)) for path in ("/team", "/other", "/all")] == [1, 0, 1]
+
+
+def test_production_only(receiver, cart, callers):
+    make_integration(f"{receiver.url}/hook", production_only=True, events=[ON, DETAILS])
+    Environment.objects.filter(name="development").update(type="development")
+    for environment in ("development", "production"):
+        enable_flag("shop", "cart", environment, caller=callers("admin"))
+    update_flag("shop", "cart", {"description": "New"}, caller=callers("admin"))
+    deliver()
+    assert [request.json()["environment"] for request in receiver.at("/hook")] == ["production", None]
+
+
+def test_only_if_users_change_with_their_number(receiver, cart, callers):
+    integration = make_integration(
+        f"{receiver.url}/hook", only_if_users_change=True, events=[ON, STRATEGY, DETAILS, "segment-created"]
+    )
+    slack = make_integration(
+        f"{receiver.url}/slack", provider="slack", only_if_users_change=True, events=[ON]
+    )
+    caller = callers("admin")
+    rollout = {
+        "name": "flexibleRollout",
+        "parameters": {"rollout": "40", "stickiness": "default", "groupId": "cart"},
+    }
+    add_strategy("shop", "cart", "production", rollout, caller=caller)
+    update_flag("shop", "cart", {"description": "New"}, caller=caller)
+    enable_flag("shop", "cart", "production", caller=caller)
+    deliver()
+    [request] = receiver.at("/hook")
+    [place] = request.json()["whoChanges"]
+    assert (place["environment"], place["users"]) == ("production", 10_000)
+    assert 3_500 < place["changed"] < 4_500
+    assert place["changes"] == {"offToOn": place["changed"]}
+    says = f"In production, {place['changed']:,} of 10,000 generated users go off → on."
+    assert says in receiver.at("/slack")[0].json()["text"]
+    states = list(integration.deliveries.order_by("id").values_list("state", flat=True))
+    assert states == [Delivery.State.LEFT_OUT, Delivery.State.LEFT_OUT, Delivery.State.SUCCESS]
+    assert slack.deliveries.get().state == Delivery.State.SUCCESS
+
+
+def test_other_environments_do_not_count(receiver, cart, callers):
+    integration = make_integration(
+        f"{receiver.url}/hook",
+        only_if_users_change=True,
+        environments=["development"],
+        events=["feature-archived"],
+    )
+    enable_flag("shop", "cart", "production", caller=callers("admin"))
+    archive_flags("shop", ["cart"], caller=callers("admin"))
+    deliver()
+    assert not receiver.got
+    assert integration.deliveries.get().state == Delivery.State.LEFT_OUT
+
+
+def test_what_is_not_known_is_sent(receiver, shop, callers):
+    make_integration(
+        f"{receiver.url}/hook", only_if_users_change=True, events=["feature-created", "segment-created"]
+    )
+
+    @transactional
+    def happen():
+        record(Event(type=EventType.FEATURE_CREATED, project="shop", feature="gone"), actor=callers("admin"))
+        record(Event(type=EventType.SEGMENT_CREATED, subject="s"), actor=callers("admin"))
+
+    happen()
+    deliver()
+    assert kinds(receiver) == ["feature-created", "segment-created"]
+
+
+def test_the_api_has_the_filters(api):
+    body = {
+        "provider": "webhook",
+        "parameters": {"url": "https://a.example/"},
+        "tags": ["team:checkout"],
+        "productionOnly": True,
+        "onlyIfUsersChange": True,
+    }
+    created = api["editor"].post("/api/admin/addons", body, format="json").json()
+    assert {key: created[key] for key in ("tags", "productionOnly", "onlyIfUsersChange")} == {
+        key: body[key] for key in ("tags", "productionOnly", "onlyIfUsersChange")
+    }
+    refused = api["editor"].post("/api/admin/addons", body | {"tags": ["checkout"]}, format="json")
+    assert "is no tag" in json.dumps(refused.json())
