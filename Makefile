@@ -15,7 +15,8 @@ export PYTHONDONTWRITEBYTECODE :=
 PRODUCTION := env -u FLAGADMIN_DEBUG FLAGADMIN_HTTPS=1
 
 .DEFAULT_GOAL := help
-.PHONY: help docs install browser programs demo test test-fast check bench attack screenshots lock release clean
+.PHONY: help docs install browser programs demo test test-fast check check-style check-templates check-imports check-types \
+	check-django bench attack screenshots lock release clean
 
 help:
 	@echo "make demo         install everything, fill an installation, serve it on 127.0.0.1:8000 (PORT=...)"
@@ -54,12 +55,23 @@ test-fast: install
 	$(BIN)/pytest --numprocesses=$(WORKERS) --dist=worksteal -m "not browser and not processes and not exhaustive"
 
 check: install
+	@$(MAKE) --jobs=2 --output-sync=target --no-print-directory check-types check-django check-imports check-templates check-style
+
+check-style: install
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
+
+check-templates: install
 	$(BIN)/djade --target-version 5.2 --check $(TEMPLATES)
 	$(BIN)/djhtml --check $(TEMPLATES)
+
+check-imports: install
 	$(BIN)/lint-imports
+
+check-types: install
 	$(BIN)/mypy
+
+check-django: install
 	$(PYTHON) manage.py makemigrations --check --dry-run
 	$(PRODUCTION) $(PYTHON) manage.py check --deploy --fail-level WARNING
 	$(PYTHON) manage.py spectacular --validate --fail-on-warn --file /dev/null
