@@ -6,6 +6,7 @@ from django.urls import URLPattern, URLResolver, include, path, re_path
 from flagadmin.console.api_docs import document as api
 from flagadmin.console.api_docs.pages import OperationPage, OperationsPage
 from flagadmin.core.http import health, request_metrics
+from integrations.mcp.api import McpView
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", health.healthz),
@@ -24,6 +25,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/admin/", include("groups.api_urls")),
     path("api/admin/", include("integrations.api_urls")),
     path("", include("sdk.urls")),
+    path("mcp", McpView.as_view(), name="mcp"),
     path("auth/", include("groups.login.api")),
     path("invite/", include("groups.sign_up.open_api")),
     re_path("^api(/.*)?$", api.UnknownRoute.as_view()),

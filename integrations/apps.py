@@ -10,8 +10,11 @@ class IntegrationsConfig(AppConfig):
     def ready(self) -> None:
         from datetime import timedelta
 
+        from flagadmin.core.http.error_responses import register_error_format
         from flagadmin.core.server import background_tasks
         from integrations import sender
+        from integrations.mcp.protocol import error_document
 
+        register_error_format("/mcp", error_document)
         background_tasks.run_throughout(sender.run)
         background_tasks.run_every(timedelta(hours=1), sender.delete_old_deliveries)

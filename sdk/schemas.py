@@ -149,7 +149,7 @@ class ValidTokens(Body):
     tokens: list[ValidToken]
 
 
-B = TypeVar("B", bound=Body)
+B = TypeVar("B", bound=BaseModel)
 
 
 def read(kind: type[B], data: Any) -> B:

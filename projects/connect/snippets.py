@@ -112,20 +112,31 @@ def render(
     An empty flag leaves the example's. An empty token leaves the program as it is documented; otherwise the token
     stands in it.
     """
-    values = {"url": url, "flag": flag, "application": application, "token": token}
     code = snippet.code
     if token:
         code = _ONLY_FOR_READING.sub("", _READS_TOKEN.sub(_in_place, code))
+    values = {"url": url, "flag": flag, "application": application, "token": token}
+    parts = (
+        format_html("<mark>{}</mark>", text) if is_value else conditional_escape(text)
+        for text, is_value in _pieces(code, values)
+    )
+    return mark_safe("".join(parts))  # noqa: S308 - each part is escaped
 
-    def parts() -> Iterator[SafeString]:
-        end = 0
-        for match in _EXAMPLE_VALUES.finditer(code):
-            yield conditional_escape(code[end : match.start()])
-            yield format_html("<mark>{}</mark>", values[match.lastgroup or ""] or match[0])
-            end = match.end()
-        yield conditional_escape(code[end:])
 
-    return mark_safe("".join(parts()))  # noqa: S308 - each part is escaped
+def render_text(snippet: Snippet, *, url: str, flag: str = "", application: str = "my-app") -> str:
+    """The program with these values, as text. It reads the token from where it is documented."""
+    values = {"url": url, "flag": flag, "application": application}
+    return "".join(text for text, _ in _pieces(snippet.code, values))
+
+
+def _pieces(code: str, values: Mapping[str, str]) -> Iterator[tuple[str, bool]]:
+    """The program cut into what stays and the values that take the place of the example's."""
+    end = 0
+    for match in _EXAMPLE_VALUES.finditer(code):
+        yield code[end : match.start()], False
+        yield values.get(match.lastgroup or "") or match[0], True
+        end = match.end()
+    yield code[end:], False
 
 
 def _in_place(match: re.Match[str]) -> str:

@@ -37,12 +37,22 @@ OWN = {
 
 
 def pages() -> list[Route]:
-    """Those of the console; the admin site, OFREP and the metrics have their own tests."""
+    """Those of the console; the admin site, OFREP, MCP and the metrics have their own tests."""
     return [
         route
         for route in routes("")
         if not route.pattern.startswith(
-            ("api/", "auth/", "internal-backstage/", "invite/", "admin/", "static/", "metrics", "ofrep/")
+            (
+                "api/",
+                "auth/",
+                "internal-backstage/",
+                "invite/",
+                "admin/",
+                "static/",
+                "mcp",
+                "metrics",
+                "ofrep/",
+            )
         )
         and str(route) not in OPEN
     ]

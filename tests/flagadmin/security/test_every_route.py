@@ -23,7 +23,7 @@ WITHOUT_A_KEY = {
 API, ADMIN, SDK, FRONTEND, OFREP = (
     routes(prefix) for prefix in ("api/", "api/admin/", "api/client/", "api/frontend", "ofrep/")
 )
-API += OFREP
+API += OFREP + routes("mcp")
 
 
 @pytest.fixture

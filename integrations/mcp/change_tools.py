@@ -1,0 +1,175 @@
+"""Tools about changes: what has changed, how environments differ, and proposing a change."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from pydantic import Field
+
+from flagadmin.core.db.transactions import transactional
+from flagadmin.core.errors import InvalidOperation, counted
+from groups.permissions import Permission
+from integrations.mcp.flag_tools import change_document
+from integrations.mcp.tool import (
+    Answer,
+    Arguments,
+    Call,
+    ListArguments,
+    Tool,
+    WriteArguments,
+    done,
+    perform,
+)
+from projects.access import access_project, check_environment, check_project
+from projects.environments.comparison_queries import DIFFERS, compare_flags, select_flags
+from projects.environments.comparison_rows import ComparedFlag
+from projects.flags.toggle import project_environment
+from projects.history.queries import EventFilter, narrow_events, readable_events
+from projects.models import Segment
+from projects.strategies.sentences import strategy_summary
+from releases.derive import ProposedChange
+from releases.models import ChangeRequest
+from releases.requests.details import set_title
+from releases.requests.propose import add_changes
+from releases.requests.queries import by
+from releases.requests.states import set_state
+
+WHEN = "A day or a time, such as 2026-11-20 or 2026-11-20T12:00:00Z."
+
+
+class ListChanges(ListArguments):
+    project: str | None = Field(None, description="Id of a project; without it, all that you may read.")
+    flag: str | None = None
+    environment: str | None = None
+    person: str = Field("", max_length=200, description="Part of a name.")
+    since: datetime | None = Field(None, description=WHEN)
+    until: datetime | None = Field(None, description=WHEN)
+
+
+def list_changes(call: Call, asked: ListChanges) -> Answer:
+    criteria = EventFilter(
+        projects=[check_project(call.caller, asked.project).pk] if asked.project is not None else (),
+        environments=[check_environment(asked.environment).name] if asked.environment is not None else (),
+        features=[asked.flag] if asked.flag is not None else (),
+        person=asked.person.strip(),
+        since=_in_utc(asked.since),
+        until=_in_utc(asked.until),
+    )
+    events = narrow_events(readable_events(call.caller), criteria).newest_first()[: asked.most + 1]
+    listed = [change_document(event) for event in events]
+    return {"changes": listed[: asked.most], "more": len(listed) > asked.most}
+
+
+def _in_utc(moment: datetime | None) -> datetime | None:
+    return moment.replace(tzinfo=UTC) if moment is not None and moment.tzinfo is None else moment
+
+
+class CompareEnvironments(ListArguments):
+    project: str = Field(description="Id of the project.")
+    first: str = Field(description="An environment.")
+    second: str = Field(description="Another one.")
+    query: str = Field("", max_length=1_000, description="Only flags with this in name, description or tag.")
+
+
+def compare_environments(call: Call, asked: CompareEnvironments) -> Answer:
+    project = check_project(call.caller, asked.project)
+    environments = asked.first, asked.second
+    for name in environments:
+        project_environment(project.pk, name)
+    flags = compare_flags(project, environments, text=asked.query.strip())
+    differing = select_flags(flags, show=DIFFERS, kind="")
+    listed = differing[: asked.most]
+    segments = dict(Segment.objects.usable_in(project.pk).values_list("pk", "name"))
+    return {
+        "flags": len(flags),
+        "differing": len(differing),
+        "differences": [_difference(flag, environments, segments) for flag in listed],
+    }
+
+
+def _difference(flag: ComparedFlag, environments: tuple[str, str], segments: dict[int, str]) -> Answer:
+    sides = {
+        name: {
+            "enabled": side.enabled,
+            "strategies": [str(strategy_summary(each, segments=segments)) for each in side.strategies[:3]],
+        }
+        for name, side in zip(environments, flag.pair, strict=True)
+    }
+    return {"flag": flag.name, "differsIn": flag.differences, **sides}
+
+
+class ProposedAction(Arguments):
+    feature: str = Field("", description="The flag; not for segments.")
+    action: str = Field(
+        description="updateEnabled {enabled}, addStrategy {name, parameters, constraints, segments}, updateStrategy "
+        "{id, …}, deleteStrategy {id}, reorderStrategy [{id, sortOrder}], patchVariant {variants}, archiveFeature, "
+        "addDependency {feature}, deleteDependency, updateSegment {id, …}, deleteSegment {id}."
+    )
+    payload: Any = Field(None, description="What the action takes, as the API takes it.")
+
+
+class ProposeChange(WriteArguments):
+    project: str = Field(description="Id of the project.")
+    environment: str
+    title: str = Field(min_length=1, max_length=255, description="What it is for.")
+    changes: list[ProposedAction] = Field(min_length=1, max_length=50)
+
+
+def propose_change(call: Call, asked: ProposeChange) -> Answer:
+    access_project(call.caller, asked.project, Permission.UPDATE_FEATURE)
+    _check_no_draft(call, asked)
+    request = perform(call, asked, lambda: _propose(call, asked))
+    address = f"{call.server}/projects/{asked.project}/change-requests/{request.pk}/"
+    return done(
+        asked,
+        state=request.state,
+        neededApprovals=request.required_approvals,
+        impact=request.impact,
+        **({} if asked.dry_run else {"id": request.pk, "reviewAt": address}),
+    )
+
+
+@transactional
+def _propose(call: Call, asked: ProposeChange) -> ChangeRequest:
+    changes = [ProposedChange(change.feature, change.action, change.payload) for change in asked.changes]
+    request = add_changes(asked.project, asked.environment, changes, caller=call.caller)
+    set_title(asked.project, request.pk, asked.title, caller=call.caller)
+    state = ChangeRequest.State.IN_REVIEW
+    return set_state(asked.project, request.pk, state, text=asked.comment, caller=call.caller)
+
+
+def _check_no_draft(call: Call, asked: ProposeChange) -> None:
+    """Raises InvalidOperation: what somebody has begun by hand is not sent along."""
+    drafts = ChangeRequest.objects.filter(
+        by(call.caller), project=asked.project, environment=asked.environment, state=ChangeRequest.State.DRAFT
+    )
+    if draft := drafts.first():
+        number = counted(draft.changes.count(), "change")
+        raise InvalidOperation(
+            f"Change request {draft.pk} is your draft for {asked.environment}, with {number}. Send or discard it first."
+        )
+
+
+TOOLS = [
+    Tool(
+        "list_changes",
+        "What has changed?",
+        "Changes, newest first, by time, person, project, flag or environment.",
+        ListChanges,
+        list_changes,
+    ),
+    Tool(
+        "compare_environments",
+        "Compare environments",
+        "The flags of a project that are not the same in two environments, and in what.",
+        CompareEnvironments,
+        compare_environments,
+    ),
+    Tool(
+        "propose_change",
+        "Propose a change",
+        "Makes a change request, which people review and apply: this never changes what users get. A dry run by "
+        "default, which says who would change.",
+        ProposeChange,
+        propose_change,
+    ),
+]

@@ -1,0 +1,214 @@
+"""Tools that evaluate: why somebody gets what, who would change, what saved contexts expect, what can go."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.utils import timezone
+from pydantic import Field
+
+from flagadmin.core.errors import ValidationError
+from flagadmin.core.http.fields import validated
+from groups.access import Caller
+from integrations.mcp.tool import Answer, Arguments, Call, ListArguments, Tool, find_flag
+from playground.comparison.answer import answer_question
+from playground.comparison.compare import FlagReasons
+from playground.comparison.past import compile_flag_then
+from playground.comparison.request import CompareBody
+from playground.comparison.results import StateResults
+from playground.comparison.table import ContextTable
+from playground.engine.context import Context
+from playground.engine.evaluator import evaluate
+from playground.engine.explanation import ConstraintExplanation, StrategyExplanation, explain
+from playground.engine.snapshot import Snapshot
+from playground.request import PlaygroundRequest, read_request
+from playground.saved_contexts.checks import check_request
+from playground.saved_contexts.expectations import (
+    Checked,
+    compile_flags,
+    read_stored_flags,
+    shares_words,
+)
+from playground.saved_contexts.report import summary
+from projects.access import check_environment, check_project
+from projects.models import Flag
+
+USERS = 1_000
+EXAMPLES = 3
+CONTEXT = 'Fields of the user: {"userId": "42", "country": "NO"}. Also sessionId, remoteAddress, appName, currentTime.'
+
+
+class ExplainFlag(Arguments):
+    flag: str = Field(description="Its name.")
+    environment: str
+    context: dict[str, Any] = Field(default_factory=dict, description=CONTEXT)
+    at: str | None = Field(
+        None, description="A moment in the past, such as 2026-11-20T12:00:00Z; now without it."
+    )
+
+
+def explain_flag(call: Call, asked: ExplainFlag) -> Answer:
+    fields = {key: value for key, value in asked.context.items() if key != "properties"}
+    properties = asked.context.get("properties") or {}
+    body = {"environment": asked.environment, "context": fields | {"properties": properties}, "at": asked.at}
+    query = read_request(body)
+    snapshot = _read_flag(call.caller, asked.flag, query)
+    now = query.at or timezone.now()
+    context = Context(query.context).at(now)
+    [shares] = StateResults(snapshot, ContextTable([context])).results(asked.flag)
+    explained = explain(evaluate(snapshot, context, now=now, random=lambda: 0.0), asked.flag)
+    return {
+        "flag": asked.flag,
+        "environment": asked.environment,
+        **({"at": asked.at} if query.at else {}),
+        "result": shares_words(shares),
+        "reason": FlagReasons(snapshot, asked.flag).of(context),
+        "enabled": explained.enabled,
+        "strategies": [_strategy(strategy) for strategy in explained.strategies],
+        **({"parents": [parent.sentence for parent in explained.parents]} if explained.parents else {}),
+    }
+
+
+def _read_flag(caller: Caller, name: str, query: PlaygroundRequest) -> Snapshot:
+    """The flag, as it is now or was then, with its parents. Raises ValidationError."""
+    [environment] = query.environments
+    if query.at is not None:
+        [snapshot] = compile_flag_then(caller, query, {"environment": environment}, name).values()
+    else:
+        check_environment(environment)
+        flag = find_flag(caller, name, archived=False)
+        snapshot = compile_flags(read_stored_flags([flag.project_id], environment, {name}), environment)
+    if name not in snapshot.positions:
+        when = " then" if query.at else ""
+        raise ValidationError.at("flag", f"flag {name[:100]} not found in {environment}{when}.")
+    return snapshot
+
+
+def _strategy(strategy: StrategyExplanation) -> Answer:
+    conditions = [*strategy.constraints, *(each for part in strategy.segments for each in part.constraints)]
+    return {
+        "strategy": strategy.title or strategy.name,
+        "result": "disabled" if strategy.disabled else strategy.state.value,
+        "sentence": strategy.sentence,
+        **({"conditions": [_condition(each) for each in conditions]} if conditions else {}),
+        **({"decides": True} if strategy.decides else {}),
+    }
+
+
+def _condition(condition: ConstraintExplanation) -> str:
+    return f"{'holds' if condition.holds else 'does not hold'}: {condition.sentence}"
+
+
+class WhoChanges(Arguments):
+    flag: str = Field(description="Its name.")
+    environment: str
+    draft: dict[str, Any] = Field(
+        description="What would be different, of: enabled (bool), archived (bool), strategies (all of them; with id, "
+        "members not given stay), variants (all), dependencies (all). As the API's POST /playground/compare takes it."
+    )
+    fixed: dict[str, Any] = Field(
+        default_factory=dict, description='Fields that all users have: {"country": "DE"}.'
+    )
+    limit: int = Field(EXAMPLES, ge=0, le=50, description="How many users to show.")
+
+
+def who_changes(call: Call, asked: WhoChanges) -> Answer:
+    flag = find_flag(call.caller, asked.flag, archived=False)
+    counted = count_who_changes(
+        call.caller, flag, asked.environment, asked.draft, examples=asked.limit, fixed=asked.fixed
+    )
+    return {"flag": flag.name, "environment": asked.environment, **counted}
+
+
+def count_who_changes(
+    caller: Caller,
+    flag: Flag,
+    environment: str,
+    draft: Mapping[str, Any],
+    *,
+    examples: int,
+    fixed: Mapping[str, Any] | None = None,
+) -> Answer:
+    """How many of 1,000 generated users get something else of the flag, and of those that depend on it."""
+    contexts = {"synthetic": USERS, "generated": True} | ({"fixed": dict(fixed)} if fixed else {})
+    body = {
+        "from": {"environment": environment},
+        "to": {"environment": environment, "draft": {**draft, "flag": flag.name}},
+        "projects": [flag.project_id],
+        "flag": flag.name,
+        "contexts": contexts,
+        "limit": examples,
+    }
+    answer = answer_question(caller, validated(CompareBody(data=body)))
+    return {
+        "contexts": answer["contexts"],
+        "changed": answer["people"],
+        "changes": {kind: number for kind, number in answer["counts"].items() if number},
+        "otherFlags": [each["name"] for each in answer["flags"] if each["name"] != flag.name],
+        "brokenExpectations": [
+            {name: broken[name] for name in ("savedContext", "flag", "enabled", "variant")}
+            for broken in answer["expectations"]["broken"]
+        ],
+        **({"examples": [_example(each) for each in answer["examples"]]} if examples else {}),
+        **({"notes": answer["notes"]} if "notes" in answer else {}),
+    }
+
+
+def _example(example: Mapping[str, Any]) -> Answer:
+    return {
+        "flag": example["flag"],
+        "context": example["context"],
+        "change": example["change"],
+        "reasonBefore": example["before"]["reason"],
+        "reasonAfter": example["after"]["reason"],
+    }
+
+
+class CheckExpectations(ListArguments):
+    project: str | None = Field(None, description="Id of a project; without it, all that you may read.")
+    environment: str | None = None
+
+
+def check_expectations(call: Call, asked: CheckExpectations) -> Answer:
+    body: dict[str, Any] = {}
+    if asked.project is not None:
+        body["projects"] = [check_project(call.caller, asked.project).pk]
+    if asked.environment is not None:
+        body["environments"] = [check_environment(asked.environment).name]
+    checked = check_request(call.caller, body)
+    failed = [check for check in checked if not check.met]
+    return {
+        "checked": len(checked),
+        "failed": len(failed),
+        "summary": summary(checked),
+        "notMet": [_unmet(check) for check in failed[: asked.most]],
+    }
+
+
+def _unmet(check: Checked) -> Answer:
+    return {"sentence": check.sentence, "reason": check.reason, "enforcedIn": check.expectation.enforced_in}
+
+
+TOOLS: Sequence[Tool] = [
+    Tool(
+        "explain_flag",
+        "Why does this user get this?",
+        "What a user gets of a flag, now or at a moment in the past, and why: rule by rule.",
+        ExplainFlag,
+        explain_flag,
+    ),
+    Tool(
+        "who_changes",
+        "Who changes if …",
+        "How many of 1,000 generated users would get something else if a flag were changed, who and why, and which "
+        "expectations would break. Saves nothing.",
+        WhoChanges,
+        who_changes,
+    ),
+    Tool(
+        "check_expectations",
+        "Check expectations",
+        "Whether flags give what saved contexts expect, and why not.",
+        CheckExpectations,
+        check_expectations,
+    ),
+]

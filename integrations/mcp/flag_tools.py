@@ -1,0 +1,226 @@
+"""Tools about flags: find, describe, create and turn off."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+from urllib.parse import urlencode
+
+from django.http import QueryDict
+from pydantic import Field
+
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.audit.sentences import sentence
+from flagadmin.core.http.timestamps import iso
+from groups.access import Caller
+from integrations.mcp.comparison_tools import count_who_changes
+from integrations.mcp.tool import (
+    FEW,
+    Answer,
+    Call,
+    ListArguments,
+    Tool,
+    WriteArguments,
+    done,
+    find_flag,
+    perform,
+)
+from projects.access import check_project
+from projects.flags.actions import NewFlag, create_flag
+from projects.flags.environments import disable_flag
+from projects.flags.flag_document import flag_document
+from projects.flags.flag_users import using_applications
+from projects.flags.queries import flag_summaries, metadata_answer
+from projects.flags.search import FlagFilter
+from projects.flags.toggle import project_environment
+from projects.history.queries import EventFilter, narrow_events, readable_events
+from projects.models import Flag, Segment
+from projects.strategies.sentences import percent, strategy_summary
+
+Document = Mapping[str, Any]
+ONLY = {
+    "stale": {"state": "IS:stale"},
+    "overdue": {"state": "IS:overdue"},
+    "off": {"rollout": "IS:off"},
+    "full": {"rollout": "IS:full"},
+    "differs": {"rollout": "IS:differs"},
+    "never evaluated": {"evaluated": "IS:never"},
+    "archived": {"archived": "IS:true"},
+}
+
+
+class FindFlags(ListArguments):
+    query: str = Field("", max_length=1_000, description="Part of a name, a description, a tag or an owner.")
+    project: str | None = Field(None, description="Id of a project; without it, all that you may read.")
+    only: Literal["stale", "overdue", "off", "full", "differs", "never evaluated", "archived"] | None = Field(
+        None,
+        description="overdue: older than its type lives. off: off everywhere. full: on for everyone in production "
+        "for 30 days. differs: not the same in all environments.",
+    )
+
+
+def find_flags(call: Call, asked: FindFlags) -> Answer:
+    parameters = {
+        "query": asked.query,
+        "limit": str(asked.most),
+        "sortBy": "name",
+        "sortOrder": "asc",
+        **ONLY.get(asked.only or "", {}),
+    }
+    if asked.project is not None:
+        check_project(call.caller, asked.project)
+        parameters["project"] = f"IS:{asked.project}"
+    search = FlagFilter(QueryDict(urlencode(parameters)), Flag.objects.readable_by(call.caller))
+    flags, total = search.page(call.caller.id)
+    summaries = flag_summaries(flags, caller=call.caller)
+    lines = [_summarize(flag, summary) for flag, summary in zip(flags, summaries, strict=True)]
+    return {"total": total, "flags": lines}
+
+
+def _summarize(flag: Flag, summary: Document) -> Answer:
+    places = summary["environments"]
+    return {
+        "name": flag.name,
+        "project": flag.project_id,
+        "type": flag.type,
+        **({"description": flag.description} if flag.description else {}),
+        "onIn": [place["name"] for place in places if place["enabled"]],
+        "lastSeen": max((place["lastSeenAt"] for place in places if place["lastSeenAt"]), default=None),
+        **({"stale": True} if flag.stale else {}),
+        **({"archived": True} if flag.is_archived else {}),
+    }
+
+
+class GetFlag(ListArguments):
+    flag: str = Field(description="Its name.")
+
+
+def get_flag(call: Call, asked: GetFlag) -> Answer:
+    flag = find_flag(call.caller, asked.flag)
+    document = flag_document(flag, caller=call.caller)
+    events = narrow_events(readable_events(call.caller), EventFilter(features=[flag.name])).newest_first()
+    return {
+        "name": flag.name,
+        "project": flag.project_id,
+        "type": flag.type,
+        "description": flag.description,
+        "createdAt": document["createdAt"],
+        "createdBy": document["createdBy"]["name"],
+        "owner": flag.owner_document(),
+        "stale": flag.stale,
+        "archived": flag.is_archived,
+        "environments": list(_environments(document["environments"])),
+        "dependsOn": document["dependencies"],
+        "dependents": document["children"],
+        "usedBy": [
+            {
+                "application": user.name,
+                "environments": user.environments,
+                "lastUsedAt": iso(user.last_used_at),
+                "sdks": user.sdks,
+            }
+            for user in using_applications(flag)[: asked.most]
+        ],
+        "changes": [change_document(event) for event in events[: asked.limit or FEW // 2]],
+    }
+
+
+def _environments(places: list[Document]) -> Iterator[Answer]:
+    ids = {number for place in places for strategy in place["strategies"] for number in strategy["segments"]}
+    segments = dict(Segment.objects.filter(pk__in=ids).values_list("pk", "name"))
+    for place in places:
+        yield {
+            "name": place["name"],
+            "enabled": place["enabled"],
+            "lastSeen": place["lastSeenAt"],
+            "strategies": [
+                {
+                    "id": strategy["id"],
+                    "sentence": str(strategy_summary(strategy, segments=segments)),
+                    **({"disabled": True} if strategy["disabled"] else {}),
+                }
+                for strategy in place["strategies"]
+            ],
+            **({"variants": _variants(place["variants"])} if place["variants"] else {}),
+        }
+
+
+def _variants(variants: list[Document]) -> list[str]:
+    return [f"{variant['name']}: {percent(variant.get('weight'))} %" for variant in variants]
+
+
+def change_document(event: AuditEvent) -> Answer:
+    return {
+        "id": event.pk,
+        "at": iso(event.created_at),
+        "by": event.actor_name,
+        "what": sentence(event),
+        **({"comment": event.comment} if event.comment else {}),
+    }
+
+
+class CreateFlag(WriteArguments):
+    project: str = Field(description="Id of the project.")
+    name: str = Field(description="1 to 100 letters, digits, '-', '_', '.' or '~'.")
+    type: str = Field("release", description="release, experiment, operational, kill-switch or permission.")
+    description: str = Field("", max_length=10_000)
+
+
+def create(call: Call, asked: CreateFlag) -> Answer:
+    new = NewFlag(name=asked.name, type=asked.type, description=asked.description)
+    flag = perform(call, asked, lambda: create_flag(asked.project, new, caller=call.caller))
+    return done(asked, flag=metadata_answer(flag), state="off in every environment")
+
+
+class TurnOff(WriteArguments):
+    flag: str = Field(description="Its name.")
+    environment: str
+
+
+def turn_off(call: Call, asked: TurnOff) -> Answer:
+    flag = find_flag(call.caller, asked.flag, archived=False)
+    project_environment(flag.project_id, asked.environment)
+    effect = _measure(call.caller, flag, asked.environment) if asked.dry_run else {}
+    was_on = perform(
+        call,
+        asked,
+        lambda: disable_flag(flag.project_id, flag.name, asked.environment, caller=call.caller),
+    )
+    return done(asked, flag=flag.name, environment=asked.environment, wasOn=was_on, **effect)
+
+
+def _measure(caller: Caller, flag: Flag, environment: str) -> Answer:
+    return {"whoChanges": count_who_changes(caller, flag, environment, {"enabled": False}, examples=0)}
+
+
+TOOLS = [
+    Tool(
+        "find_flags",
+        "Find flags",
+        "Searches the flags that you may read, by text, project and state.",
+        FindFlags,
+        find_flags,
+    ),
+    Tool(
+        "get_flag",
+        "Describe a flag",
+        "A flag: its rules in words for each environment, what depends on it, which applications use it, and its last "
+        "changes.",
+        GetFlag,
+        get_flag,
+    ),
+    Tool(
+        "create_flag",
+        "Create a flag",
+        "Creates a flag, which is off everywhere. A dry run by default.",
+        CreateFlag,
+        create,
+    ),
+    Tool(
+        "turn_off_flag",
+        "Turn off a flag",
+        "The kill switch: turns a flag off for everybody in one environment. A dry run by default, which says how many "
+        "users lose it. Turning on is not possible here: propose_change.",
+        TurnOff,
+        turn_off,
+        is_destructive=True,
+    ),
+]
