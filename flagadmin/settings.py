@@ -295,6 +295,10 @@ AUTH_PASSWORD_VALIDATORS = [
         "NumericPasswordValidator",
     )
 ]
+PASSWORD_HASHERS = [
+    "django.contrib.auth.hashers.PBKDF2PasswordHasher",
+    "groups.login.hashers.CuttingBcryptHasher",  # of people who moved here
+]
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "start"
 CSRF_FAILURE_VIEW = "groups.login.pages.csrf_failure"

@@ -1,8 +1,9 @@
-"""Models for import runs (pending, running, done or undone) and their reports for each flag."""
+"""Models for import runs (pending, running, done or undone), their reports for each flag, and foreign history."""
 
 import uuid
 from typing import Any
 
+import pgtrigger
 from django.db import models
 
 
@@ -111,3 +112,35 @@ class FlagReport(models.Model):
         """``{name, action, reason?, summary?, changes?}``"""
         optional = {"reason": self.reason, "summary": self.summary, "changes": self.changes}
         return {"name": self.name, "action": self.action} | {k: v for k, v in optional.items() if v}
+
+
+class SourceEvent(models.Model):
+    """A change that another installation recorded before its flags moved here, as it was recorded.
+
+    ``source`` is the address of the installation. No part of our own history: nothing can be reverted to it.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    source = models.TextField()
+    event_id = models.BigIntegerField(help_text="The id there.")
+    created_at = models.DateTimeField()
+    type = models.TextField()
+    created_by = models.TextField(blank=True)
+    project = models.TextField(null=True, blank=True)
+    environment = models.TextField(null=True, blank=True)
+    feature = models.TextField(null=True, blank=True)
+    before = models.JSONField(null=True, blank=True)
+    after = models.JSONField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-created_at", "-event_id"]
+        constraints = [models.UniqueConstraint(fields=["source", "event_id"], name="source_event_once")]
+        indexes = [
+            models.Index(fields=["-created_at", "-event_id"], name="source_event_time"),
+            models.Index(fields=["feature", "-created_at"], name="source_event_feature"),
+            models.Index(fields=["project", "-created_at"], name="source_event_project"),
+        ]
+        triggers = [pgtrigger.Protect(name="append_only", operation=pgtrigger.Update | pgtrigger.Delete)]
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.feature or self.project or ''}".strip()

@@ -1,5 +1,6 @@
 """Changing a password, which logs the account out everywhere else."""
 
+from django.conf import settings
 from django.db.models import F
 from django.utils import timezone
 
@@ -14,6 +15,7 @@ from flagadmin.core.errors import (
     ValidationError,
 )
 from groups.access import Caller
+from groups.login.hashers import encode_foreign
 from groups.login.rules import check_passwords_on, problems_of_password
 from groups.login.throttle import Attempt, count_attempt, forget_attempts, log_failure
 from groups.models import LoginLink, User
@@ -55,6 +57,23 @@ def change_password(user: User, password: str, *, caller: Caller) -> None:
     if caller.id != user.pk:
         delete_personal_tokens(stored, caller=caller)
     record(Event(type=EventType.USER_PASSWORD_CHANGED, subject=stored.username), actor=caller)
+
+
+@transactional
+def adopt_password(user: User, hashed: str, *, caller: Caller) -> bool:
+    """Gives an account without a password the one that a bcrypt hash of another system stands for.
+
+    Returns whether it has it now. Raises NoAccess.
+    """
+    caller.check(Permission.ADMIN)
+    stored = User.objects.select_for_update(no_key=True).get(pk=user.pk)
+    encoded = encode_foreign(hashed)
+    if encoded is None or stored.is_service or stored.has_usable_password() or not settings.PASSWORD_LOGIN:
+        return False
+    stored.password = encoded
+    stored.save(update_fields=["password"])
+    record(Event(type=EventType.USER_PASSWORD_CHANGED, subject=stored.username), actor=caller)
+    return True
 
 
 def end_links(user: User) -> None:

@@ -1,7 +1,7 @@
 """What was read of another installation."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from importer.moving.report import Kind, Line
 from importer.moving.shapes import (
@@ -15,6 +15,11 @@ from importer.moving.shapes import (
     SourceTagType,
     SourceToken,
 )
+
+if TYPE_CHECKING:
+    from importer.moving.hidden import Hidden
+
+HISTORY = "history"
 
 
 @dataclass(slots=True)
@@ -41,6 +46,7 @@ class Installation:
     flag_types: list[SourceFlagType]
     tokens: list[SourceToken]
     people: list[SourcePerson]
+    hidden: "Hidden | None" = None
     projects: list[SourceProject] = field(default_factory=list)
     left: list[Line] = field(default_factory=list)
 

@@ -17,14 +17,17 @@ from flagadmin.core.change_checks.comments import commenting
 from flagadmin.core.db.transactions import retrying, transactional
 from flagadmin.core.errors import AppError
 from flagadmin.core.http.logs import request_id
+from importer.moving.access import find_roles, move_access, move_groups, move_roles
 from importer.moving.edits import Edits, read_edits
 from importer.moving.installation import Installation
 from importer.moving.keeping import SYSTEM, Refused
+from importer.moving.own_things import move_own_things
 from importer.moving.people import move_people
 from importer.moving.projects import ProjectMove
 from importer.moving.report import Kind, Line, Report
 from importer.moving.shared import move_shared
 from importer.moving.tokens import move_tokens
+from importer.moving.traces import move_traces
 from projects.access import lock_projects
 
 
@@ -66,12 +69,28 @@ def _move_in_transaction(installation: Installation, *, write: bool, overwrite: 
 def _move_all(installation: Installation, edits: Edits, report: Report) -> None:
     if not _attempt("", report, lambda: move_shared(installation, edits)):
         return
-    _attempt("", report, lambda: move_people(installation))
+    _attempt("", report, lambda: _move_people(installation, edits))
     for project in sorted(installation.projects, key=lambda each: each.id):
         moving = ProjectMove(installation, project, edits)
         if _attempt(project.id, report, moving.move):
             report.same += moving.same
     _attempt("", report, lambda: move_tokens(installation))
+    if (hidden := installation.hidden) is not None:
+        _attempt("", report, lambda: move_access(installation, hidden, edits))
+        _attempt("", report, lambda: move_own_things(hidden))
+        _attempt("", report, lambda: move_traces(hidden.database, installation.address))
+
+
+def _move_people(installation: Installation, edits: Edits) -> Iterator[Line]:
+    """Roles come before the people who hold them, and groups after their members."""
+    hidden = installation.hidden
+    if hidden is None:
+        yield from move_people(installation, edits, {})
+        return
+    yield from move_roles(hidden, edits)
+    roles = find_roles(hidden)
+    yield from move_people(installation, edits, roles)
+    yield from move_groups(hidden, edits, roles)
 
 
 def _attempt(project: str, report: Report, work: Callable[[], Iterable[Line]]) -> bool:

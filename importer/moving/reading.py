@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from importer.moving.installation import Installation, SourceProject
+from importer.moving.installation import HISTORY, Installation, SourceProject
 from importer.moving.report import Kind, Line
 from importer.moving.shapes import (
     MAJOR,
@@ -269,7 +269,7 @@ def _note_left(source: Source, installation: Installation) -> None:
         if environment.approvals:
             installation.cannot(f"required approvals in {environment.name}", "set them in each project")
     installation.cannot(
-        "history", "audit log, usage, dates of creation, favorites and release plans stay there"
+        HISTORY, "audit log, usage, dates of creation, favorites and release plans stay there"
     )
 
 

@@ -152,6 +152,8 @@ class SourceToken(Shape):
     expires_at: str | None = Field(None, alias="expiresAt")
     alias: str | None = None
     secure: bool = False
+    digest: str | None = Field(None, exclude=True)
+    """SHA-256 of the secret, if the database has told it. ``secret`` is only its start then."""
 
 
 class OrderedStrategy(Shape):

@@ -20,12 +20,13 @@ from projects.tokens.start_up_values import KINDS, Malformed, read_tokens
 def move_tokens(installation: Installation) -> Iterator[Line]:
     """Takes SDK tokens with their secrets, so that applications keep theirs. Admin tokens are for people to renew."""
     places = Places.read()
-    for name, secret, new in read_secrets(installation.tokens):
+    tokens = installation.tokens
+    for token, (name, secret, new) in zip(tokens, read_secrets(tokens), strict=True):
         subject = f"token {name}"
         if isinstance(new, Malformed):
             yield Line(Kind.CANNOT, subject, str(new))
             continue
-        digest = hash_secret(secret)
+        digest = token.digest or hash_secret(secret)
         if ApiToken.objects.filter(secret_hash=digest).exists():
             continue
         if StartUpKey.objects.filter(secret_hash=digest).exists():
@@ -33,7 +34,7 @@ def move_tokens(installation: Installation) -> Iterator[Line]:
         elif missing := places.missing(declared_scope(new)):
             yield Line(Kind.CANNOT, subject, f"needs {missing}")
         else:
-            store_token(new, caller=SYSTEM, secret=secret)
+            store_token(new, caller=SYSTEM, secret=secret, digest=token.digest)
             # As for tokens of environment variables: one that is revoked here stays revoked.
             StartUpKey.objects.create(secret_hash=digest)
             yield Line(Kind.CREATE, subject, f"{new.kind}, {new.environment}, with its secret")
@@ -49,7 +50,7 @@ def _read(token: SourceToken) -> NewToken | Malformed:
     kind = KINDS.get(token.type.lower())
     if kind is None or kind == ApiToken.Kind.ADMIN:
         return Malformed(f"is of type {token.type}: create one here for each script that needs it")
-    if token.secure:
+    if token.secure and token.digest is None:
         return Malformed("its secret is not readable there: create a new one, or move with --database")
     if token.expires_at is not None and _is_past(token.expires_at):
         return Malformed("has expired")

@@ -150,18 +150,21 @@ def _secret_for(new: NewToken, credential: str | None) -> str:
     return make_secret(new.kind, projects=projects, environment=new.environment, credential=credential)
 
 
-def store_token(new: NewToken, *, caller: Caller, secret: str, pending: bool = False) -> tuple[ApiToken, str]:
+def store_token(
+    new: NewToken, *, caller: Caller, secret: str, digest: str | None = None, pending: bool = False
+) -> tuple[ApiToken, str]:
     """Stores a token whose values were checked, and records the event.
 
-    A pending one keeps its scope in ``pending_scope`` and gives access to nothing.
+    A pending one keeps its scope in ``pending_scope`` and gives access to nothing. With the ``digest`` of a secret that
+    nobody knows here, ``secret`` is its visible start.
     """
     projects = sorted(set(new.projects or ()))
     token = ApiToken(
         kind=new.kind,
         type_name=new.type_name,
         name=new.name,
-        secret_hash=hash_secret(secret),
-        prefix=make_visible_prefix(secret),
+        secret_hash=digest or hash_secret(secret),
+        prefix=secret if digest else make_visible_prefix(secret),
         alias=new.alias,
         created_by=caller.name,
         expires_at=new.expires_at,

@@ -2,12 +2,15 @@
 
 import argparse
 import os
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import orjson
 from django.core.management.base import BaseCommand, CommandError
 
+from importer.moving.database import SourceDatabase, open_database
+from importer.moving.hidden import add_hidden
 from importer.moving.installation import Installation
 from importer.moving.move import move
 from importer.moving.prove import TokenProof, prove
@@ -41,6 +44,12 @@ class Command(BaseCommand):
             "which other users of this machine cannot see",
         )
         parser.add_argument(
+            "--database",
+            default="",
+            help="the URL of that server's database, for what its API hides: passwords, groups, roles, access, usage, "
+            "history; nothing is written there; default: the environment variable UNLEASH_DATABASE_URL",
+        )
+        parser.add_argument(
             "--project", action="append", default=[], help="only this project; may be given several times"
         )
         parser.add_argument(
@@ -70,9 +79,12 @@ class Command(BaseCommand):
             raise CommandError(plain(str(error))) from None
 
     def _move(self, source: Source, options: dict[str, Any]) -> None:
-        installation = read_installation(source, options["project"])
         writes = options["step"] == "apply"
-        report = move(installation, write=writes, overwrite=options["overwrite"])
+        installation = read_installation(source, options["project"])
+        with self._opened(options) as database:
+            if database is not None:
+                add_hidden(installation, database)
+            report = move(installation, write=writes, overwrite=options["overwrite"])
         self._write_report(options, report.document())
         if not options["json"]:
             self._print(installation, report, writes=writes)
@@ -81,6 +93,10 @@ class Command(BaseCommand):
             raise CommandError(written, returncode=NOT_DONE)
         if report.has_conflicts or (report.has_work and not writes):
             raise SystemExit(NOT_DONE)
+
+    def _opened(self, options: dict[str, Any]) -> AbstractContextManager[SourceDatabase | None]:
+        url = options["database"] or os.environ.get("UNLEASH_DATABASE_URL", "")
+        return open_database(url) if url else nullcontext()
 
     def _print(self, installation: Installation, report: Report, *, writes: bool) -> None:
         self.stdout.write(f"{installation.address}: Unleash {installation.version}")

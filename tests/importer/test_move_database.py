@@ -1,0 +1,218 @@
+"""`manage.py move --database`: what the API of Unleash hides, from its recorded tables."""
+
+import gzip
+import hashlib
+import json
+from base64 import urlsafe_b64encode
+
+import psycopg
+import pytest
+from django.core.management import CommandError, call_command
+from django.test import override_settings
+
+import flagadmin.settings
+from flagadmin.core.audit.models import AuditEvent
+from groups.access import Caller
+from groups.login.hashers import CuttingBcryptHasher
+from groups.models import ApiToken, Grant, Group, Role, User
+from importer.apply.undo import undo_import
+from importer.models import ImportRun, SourceEvent
+from importer.moving import source
+from projects.models import (
+    Application,
+    FavoriteFlag,
+    Flag,
+    FlagLastSeen,
+    LifecycleStage,
+    UsageDay,
+    UsageHour,
+)
+from tests.support.paths import ROOT
+from tests.support.recorded_database import loaded
+from tests.support.recorded_unleash import ADMIN, replayed
+
+pytestmark = pytest.mark.django_db
+RECORDING = json.loads(gzip.decompress((ROOT / "tests" / "vectors" / "moving.json.gz").read_bytes()))
+QUICK = "django.contrib.auth.hashers.MD5PasswordHasher"
+PASSWORD = RECORDING["password of people"]
+IDENTIFIER = "web:production.v2_AbCdEfGhIjKlMnOpQrStUv"
+SECRET = f"{IDENTIFIER}_{'s' * 43}"
+MORE = """
+INSERT INTO roles (id, name, description, type) VALUES
+    (7, 'Releaser', 'switches', 'custom'), (8, 'Auditor', '', 'root-custom');
+INSERT INTO role_permission (id, role_id, permission, environment) VALUES
+    (900, 7, 'UPDATE_FEATURE_ENVIRONMENT', 'production'), (901, 7, 'UPDATE_FEATURE', NULL),
+    (902, 7, 'FLY', NULL), (903, 8, 'READ_LOGS', NULL);
+INSERT INTO users (id, name, username, is_service, is_system, updated_at) VALUES
+    (6, 'Robot', 'robot', true, false, now());
+INSERT INTO role_user (role_id, user_id, project) VALUES (7, 3, 'web'), (4, 4, 'mobile'), (8, 6, 'default');
+INSERT INTO groups VALUES (1, 'Web team', 'they', '["web-team"]', NULL);
+INSERT INTO group_user VALUES (1, 3), (1, 4);
+INSERT INTO group_role VALUES (1, 5, 'web');
+INSERT INTO favorite_features VALUES ('base-export-a', 3);
+INSERT INTO personal_access_tokens VALUES ('user:0123456789abcdef0123456789', 'ci', 3, NULL, NULL);
+INSERT INTO client_metrics_env_daily VALUES ('base-export-a', 'web-shop', 'production', now()::date - 9, 7, 5);
+INSERT INTO client_metrics_env_variants_daily VALUES
+    ('base-export-a', 'web-shop', 'production', now()::date - 9, 'a', 3);
+INSERT INTO events (id, created_at, type, created_by, project, feature_name, data, announced) VALUES
+    (900, now(), 'feature-updated', 'ann', 'web', 'web.banner-a', '{"a": "\\u0000 \\\\u0000"}', true);
+INSERT INTO last_seen_at_metrics VALUES ('base-export-a', 'production', now() - interval '1 day');
+"""
+
+
+@pytest.fixture(scope="module")
+def database(django_db_setup):
+    with loaded(RECORDING["tables"]) as (url, connection):
+        connection.execute(MORE)
+        verifier = urlsafe_b64encode(hashlib.sha256(SECRET.encode()).digest()).decode().rstrip("=")
+        connection.execute(
+            "INSERT INTO api_tokens (secret, verifier, username, token_name, type, environment) "
+            "VALUES (%s, %s, 'safe', 'safe', 'client', 'production')",
+            [IDENTIFIER, verifier],
+        )
+        yield url
+
+
+@pytest.fixture
+def unleash(monkeypatch):
+    monkeypatch.setattr(source, "WAIT", 0)
+    recording = {**RECORDING, "requests": [{**each} for each in RECORDING["requests"]]}
+    for request in recording["requests"]:
+        if request["path"] == "/api/admin/api-tokens":
+            safe = {
+                "secret": IDENTIFIER,
+                "tokenName": "safe",
+                "type": "client",
+                "environment": "production",
+                "projects": ["web"],
+                "secure": True,
+            }
+            request["answer"] = {"tokens": [*request["answer"]["tokens"], safe]}
+    with replayed(recording) as replay:
+        yield replay
+
+
+@pytest.fixture
+def run(capsys, unleash):
+    def run(step, *options):
+        status: object = 0
+        message = ""
+        try:
+            call_command("move", step, "--from", unleash.address, "--token", ADMIN, *options)
+        except CommandError as error:
+            status, message = error.returncode, str(error)
+        except SystemExit as end:
+            status = end.code
+        return status, capsys.readouterr().out + message
+
+    return run
+
+
+def test_moves_what_the_api_hides_once(run, database):
+    before = AuditEvent.objects.count()
+    status, text = run("plan", "--database", database)
+    assert (status, AuditEvent.objects.count(), SourceEvent.objects.count()) == (2, before, 0), text
+    status, applied = run("apply", "--database", database)
+    assert (status, applied) == (0, text.replace("Nothing was written.\n", ""))
+    assert "permissions of role Releaser: are unknown here: FLY" in text
+    status, text = run("plan", "--database", database)
+    assert status == 0, text
+
+    maria = User.objects.get(email="maria@example.com")
+    assert ApiToken.objects.get(user=maria, kind="personal").name == "ci"
+    assert FavoriteFlag.objects.get(user=maria).flag.name == "base-export-a"
+    assert ApiToken.objects.get(name="safe").secret_hash == hashlib.sha256(SECRET.encode()).hexdigest()
+    assert ApiToken.objects.get(name="safe").prefix == IDENTIFIER
+    assert User.objects.get(username="robot").root_role.name == "Auditor"
+    group = Group.objects.get(name="Web team")
+    assert (group.member_ids(), group.mappings_sso) == (
+        {maria.pk, User.objects.get(email="lukas@example.com").pk},
+        ["web-team"],
+    )
+    assert {
+        (str(each.role), each.project_id, str(each.user or each.group)) for each in Grant.objects.all()
+    } == {
+        ("Releaser", "web", "maria@example.com"),
+        ("Owner", "mobile", "lukas@example.com"),
+        ("Member", "web", "Web team"),
+    }
+    role = Role.objects.get(name="Releaser")
+    assert [each["name"] for each in role.document()["permissions"]] == [
+        "UPDATE_FEATURE",
+        "UPDATE_FEATURE_ENVIRONMENT",
+    ]
+
+
+def test_dates_usage_and_history_come_too(run, database):
+    assert run("apply", "--database", database)[0] == 0
+    flag = Flag.objects.get(name="base-export-a")
+    run_of_flag = ImportRun.objects.filter(project="web").latest("created_at")
+    assert (run_of_flag.created_at - flag.created_at).days >= 364
+    assert FlagLastSeen.objects.filter(flag=flag, environment="production").exists()
+    assert LifecycleStage.objects.filter(flag=flag).count() >= 2
+    assert {*Application.objects.values_list("name", flat=True)} == {"ios", "web-shop"}
+    assert UsageHour.objects.count() == 16
+    day = UsageDay.objects.get()
+    assert (day.flag_id, day.yes, day.no, day.variants) == (flag.pk, 7, 5, {"a": 3})
+    assert SourceEvent.objects.count() == 527
+    assert SourceEvent.objects.get(event_id=900).after == {"a": "� \\u0000"}
+    # Dates do not keep an import from being undone.
+    undo_import(
+        ImportRun.objects.filter(project="old-portal").latest("created_at").id, caller=Caller.system()
+    )
+
+
+@override_settings(PASSWORD_HASHERS=[QUICK, flagadmin.settings.PASSWORD_HASHERS[1]])
+def test_people_keep_their_passwords_which_are_hashed_anew_at_the_next_login(run, database, client):
+    run("apply", "--project", "default")
+    maria = User.objects.get(email="maria@example.com")
+    assert not maria.has_usable_password()
+    status, text = run("apply", "--project", "default", "--database", database)
+    assert (status, "change   person maria@example.com: password none → the same as there" in text) == (
+        0,
+        True,
+    ), text
+    maria.refresh_from_db()
+    assert maria.password.startswith("bcrypt$$2b$10$")
+    for password, status in ((f"{PASSWORD}x", 401), (PASSWORD, 200), (PASSWORD, 200)):
+        answer = client.post(
+            "/auth/simple/login",
+            {"username": maria.email, "password": password},
+            content_type="application/json",
+        )
+        assert answer.status_code == status
+    maria.refresh_from_db()
+    assert maria.password.startswith("md5$")
+
+
+def test_only_the_first_72_bytes_of_a_password_count_in_bcrypt():
+    hasher = CuttingBcryptHasher()
+    encoded = hasher.encode("é" * 50, "$2b$04$abcdefghijklmnopqrstuu")
+    assert hasher.verify("é" * 36, encoded)
+    assert not hasher.verify("é" * 35, encoded)
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("nonsense", "--database is no URL like postgres://user:password@host/database."),
+        ("postgres://u:s3cret@127.0.0.1:1/x", "cannot be reached"),
+        ("", "is no database of Unleash: tables are missing."),  # our own
+    ],
+)
+def test_databases_that_are_none(url, message, run, database):
+    before = AuditEvent.objects.count()
+    url = url or database.replace("_unleash?", "?")
+    status, text = run("apply", "--database", url)
+    assert (status, message in text, "s3cret" in text) == (1, True, False), text
+    assert AuditEvent.objects.count() == before
+
+
+def test_nothing_is_written_to_the_other_database(run, database):
+    with psycopg.connect(database) as connection:
+        count = "SELECT sum(n_tup_ins + n_tup_upd + n_tup_del) FROM pg_stat_user_tables"
+        connection.execute("SELECT pg_stat_force_next_flush()")
+        before = connection.execute(count).fetchone()
+    run("apply", "--database", database)
+    with psycopg.connect(database) as connection:
+        assert connection.execute(count).fetchone() == before
