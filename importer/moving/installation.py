@@ -1,8 +1,9 @@
 """What was read of another installation."""
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from importer.moving.hidden import Hidden
 from importer.moving.report import Kind, Line
 from importer.moving.shapes import (
     Overview,
@@ -15,9 +16,6 @@ from importer.moving.shapes import (
     SourceTagType,
     SourceToken,
 )
-
-if TYPE_CHECKING:
-    from importer.moving.hidden import Hidden
 
 HISTORY = "history"
 
@@ -46,7 +44,7 @@ class Installation:
     flag_types: list[SourceFlagType]
     tokens: list[SourceToken]
     people: list[SourcePerson]
-    hidden: "Hidden | None" = None
+    hidden: Hidden | None = None
     projects: list[SourceProject] = field(default_factory=list)
     left: list[Line] = field(default_factory=list)
 

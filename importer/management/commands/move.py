@@ -10,10 +10,10 @@ import orjson
 from django.core.management.base import BaseCommand, CommandError
 
 from importer.moving.database import SourceDatabase, open_database
-from importer.moving.hidden import add_hidden
 from importer.moving.installation import Installation
 from importer.moving.move import move
 from importer.moving.prove import TokenProof, prove
+from importer.moving.read_hidden import add_hidden
 from importer.moving.reading import read_installation
 from importer.moving.report import Report, plain
 from importer.moving.source import Source, SourceError
