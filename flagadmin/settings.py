@@ -118,6 +118,11 @@ APPLICATION_INSTANCES_LISTED = environment.integer("FLAGADMIN_APPLICATION_INSTAN
 # Networks without public addresses that integrations may send to, for example 10.0.0.0/8. Only there without TLS.
 INTEGRATION_NETWORKS = environment.networks("FLAGADMIN_INTEGRATION_NETWORKS")
 
+# Where the audit log is written besides, as JSON lines: stdout, a path, or a URL of syslog.
+AUDIT_LOG = environment.log_target("FLAGADMIN_AUDIT_LOG")
+# After how many days events about accounts and the like are removed; 0: never (integrations/audit_log/retention.py).
+AUDIT_DAYS = environment.integer("FLAGADMIN_AUDIT_DAYS", 0)
+
 # E-mail. Without a server, none is sent.
 _MAIL_SERVER = environment.mail_server("FLAGADMIN_SMTP_URL")
 EMAIL_HOST, EMAIL_PORT = _MAIL_SERVER.host, _MAIL_SERVER.port

@@ -10,11 +10,20 @@ class IntegrationsConfig(AppConfig):
     def ready(self) -> None:
         from datetime import timedelta
 
+        from django.conf import settings
+
         from flagadmin.core.http.error_responses import register_error_format
         from flagadmin.core.server import background_tasks
         from integrations import sender
+        from integrations.audit_log import retention, write
         from integrations.mcp.protocol import error_document
+        from integrations.relay import read_settled_id
+        from projects.history import settled
 
         register_error_format("/mcp", error_document)
+        settled.register(read_settled_id)
         background_tasks.run_throughout(sender.run)
         background_tasks.run_every(timedelta(hours=1), sender.delete_old_deliveries)
+        background_tasks.run_every(timedelta(hours=1), retention.prune)
+        if settings.AUDIT_LOG:
+            background_tasks.run_throughout(write.run)

@@ -112,3 +112,13 @@ class Relay(models.Model):
 
     def __str__(self) -> str:
         return str(self.settled_id)
+
+
+class WrittenLog(models.Model):
+    """How far the audit log has been written to FLAGADMIN_AUDIT_LOG. One row. See `integrations.audit_log.write`."""
+
+    written_id = models.BigIntegerField(default=0)
+    claimed_until = models.DateTimeField(db_default=Now())
+
+    def __str__(self) -> str:
+        return str(self.written_id)

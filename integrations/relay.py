@@ -42,6 +42,12 @@ SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint, pg_snapshot_xmax(p
 """
 
 
+def read_settled_id() -> int:
+    """No event with this id or a lower one can appear any more."""
+    position = Relay.objects.first()
+    return position.settled_id if position else 0
+
+
 @transaction.atomic
 def relay() -> int:
     """Returns the number of new deliveries. 0 if another server is at it."""

@@ -117,3 +117,13 @@ def mail_server(name: str) -> MailServer:
         starttls=parts.scheme == "smtp",
         tls=parts.scheme == "smtps",
     )
+
+
+def log_target(name: str) -> str:
+    """`stdout`, an absolute path, `syslog://host:514`, `syslog+tcp://host:601` or `syslog:///path`; empty if unset."""
+    value = text(name)
+    if value and not re.fullmatch(r"stdout|/.+|syslog:///.+|syslog(\+tcp)?://[^/:]+(:\d{1,5})?", value):
+        raise ImproperlyConfigured(
+            f"{name} must be stdout, a path like /var/log/audit.jsonl, or a URL like syslog://host:514, not {value!r}."
+        )
+    return value

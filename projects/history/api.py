@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.http import HttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.decorators import action
@@ -14,6 +15,7 @@ from groups.authentication import ApiRequest
 from groups.people.serializers import AccountName
 from groups.viewsets import ViewSet
 from projects.access import unknown_project
+from projects.history.lines import MEDIA_TYPE, answer_lines
 from projects.history.queries import EventFilter, event_creators, narrow_events, readable_events
 from projects.history.serializers import (
     EventList,
@@ -43,6 +45,15 @@ PARAMETERS = [
     OpenApiParameter("limit", int, description="1 to 1000.", default=50),
     OpenApiParameter("offset", int, default=0),
 ]
+
+CURSOR = OpenApiParameter(
+    "cursor",
+    int,
+    description="Answers `application/x-ndjson`, one event a line, oldest first: those after the event with this id. "
+    "0 begins with the oldest. The header `X-Next-Cursor` is the cursor to go on with. An event is there as soon as no "
+    "earlier one can still appear, so that none is missed.",
+)
+LISTED = {(200, "application/json"): EventList, (200, MEDIA_TYPE): OpenApiTypes.STR}
 
 
 def event_list(caller: Caller, data: Any, *, feature: str | None = None) -> dict[str, Any]:
@@ -79,12 +90,15 @@ class EventViewSet(ViewSet):
     lookup_url_kwarg = "feature_name"
     permissions = {"search": None}
 
-    @extend_schema(operation_id="getEvents", parameters=PARAMETERS, responses=EventList)
-    def list(self, request: ApiRequest) -> Response:
+    @extend_schema(operation_id="getEvents", parameters=[*PARAMETERS, CURSOR], responses=LISTED)
+    def list(self, request: ApiRequest) -> Response | HttpResponse:
         """List events of the projects that the caller can read.
 
         Events about accounts are listed only for administrators and readers of the login history.
         """
+        if CURSOR.name in request.query_params:
+            known = [parameter.name for parameter in (*PARAMETERS, CURSOR)]
+            return answer_lines(self.caller, request.query_params, known)
         return Response(event_list(self.caller, request.query_params))
 
     @extend_schema(

@@ -105,6 +105,7 @@ class EventQuery(serializers.Serializer):
     query = serializers.CharField(required=False, allow_blank=True, max_length=1000)
     limit = serializers.IntegerField(required=False, min_value=1, max_value=MAX_EVENTS, default=50)
     offset = serializers.IntegerField(required=False, min_value=0, max_value=2**31, default=0)
+    cursor = serializers.IntegerField(required=False, min_value=0, max_value=2**63 - 1)
 
     def get_fields(self) -> dict[str, serializers.Field]:
         # "from" is a Python keyword, so it cannot be a class attribute.

@@ -132,6 +132,7 @@ class EventType(StrEnum):
     PUBLIC_SIGNUP_TOKEN_UPDATED = "public-signup-token-updated"
     PUBLIC_SIGNUP_TOKEN_USER_ADDED = "public-signup-token-user-added"
     SETTING_UPDATED = "setting-updated"
+    EVENTS_PRUNED = "events-pruned"
     PAT_CREATED = "pat-created"
     PAT_DELETED = "pat-deleted"
 

@@ -91,6 +91,7 @@ _SENTENCES: dict[str, str] = {
     E.PUBLIC_SIGNUP_TOKEN_CREATED: "created the invite link {subject}",
     E.PUBLIC_SIGNUP_TOKEN_UPDATED: "changed the invite link {subject}",
     E.PUBLIC_SIGNUP_TOKEN_USER_ADDED: "signed up with the invite link {subject}",
+    E.EVENTS_PRUNED: "removed {subject} old events",
     E.SETTING_UPDATED: "changed {subject} of the installation",
     E.PAT_CREATED: "created the personal token {subject}",
     E.PAT_DELETED: "revoked the personal token {subject}",

@@ -1,0 +1,37 @@
+"""Audit events as NDJSON: one JSON document a line, the oldest first, read on from a cursor."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import orjson
+from django.http import HttpResponse
+
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.errors import Problem, ValidationError, check_problems
+from flagadmin.core.lists.filters import unknown_parameters
+from groups.access import Caller
+from projects.history.queries import narrow_events, readable_events
+from projects.history.serializers import EventQuery, event_record
+from projects.history.settled import settled_id
+
+MEDIA_TYPE = "application/x-ndjson"
+NEXT = "X-Next-Cursor"
+
+
+def write_lines(events: Iterable[AuditEvent]) -> bytes:
+    return b"".join(orjson.dumps(event_record(event)) + b"\n" for event in events)
+
+
+def answer_lines(caller: Caller, data: Mapping[str, Any], known: Iterable[str]) -> HttpResponse:
+    """Events after the one that ``cursor`` names, as far as no earlier one can still appear. Raises ValidationError."""
+    check_problems(unknown_parameters(data, known))
+    query = EventQuery(data=data)
+    query.is_valid(raise_exception=True)
+    if query.validated_data["offset"]:
+        raise ValidationError.of([Problem("offset", "cannot be used with a cursor")])
+    cursor, limit = query.validated_data["cursor"], query.validated_data["limit"]
+    events = narrow_events(readable_events(caller), query.filter())
+    page = list(events.filter(pk__gt=cursor, pk__lte=settled_id()).order_by("pk")[:limit])
+    answer = HttpResponse(write_lines(page), content_type=MEDIA_TYPE)
+    answer[NEXT] = str(page[-1].pk if page else cursor)
+    return answer
