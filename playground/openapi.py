@@ -19,6 +19,7 @@ All context fields are optional: `appName` defaults to `playground` and `environ
 Numbers and booleans become strings, null means absent, and unknown top-level keys count as `properties`.
 `currentTime` defaults to now. `at` is a moment in the past: flags, segments and parents are those of then, read from
 the audit events, and `currentTime` defaults to it. Where flags were changed outside flagadmin since, `notes` says when.
+For a moment ahead they are those of now with all change requests that are scheduled until then, and `notes` says which.
 
 Fields that the reference does not have, and that you can ignore: `reason` says in one sentence why a flag is on, off
 or "unknown"; `unsatisfiedDependencies` lists the parents that keep it off; `rollout` of a strategy has the bucket (1 to
@@ -79,7 +80,9 @@ class PlaygroundRequestSerializer(s.Serializer[Any]):
     environment = s.CharField(max_length=MAX_TEXT_LENGTH, help_text="The environment to evaluate in.")
     projects = ProjectsField(required=False, allow_null=True)
     context = EvaluationContext()  # type: ignore[assignment]  # a field's name, not DRF's own
-    at = s.DateTimeField(required=False, allow_null=True, help_text="A moment in the past; now when absent.")
+    at = s.DateTimeField(
+        required=False, allow_null=True, help_text="A moment in the past or ahead; now when absent."
+    )
 
 
 class AdvancedPlaygroundRequestSerializer(s.Serializer[Any]):

@@ -11,12 +11,10 @@ from flagadmin.core.errors import Problem, ValidationError
 from playground.engine import literals
 from playground.engine.coercion import string_of, text_of
 from playground.engine.context import TOP_LEVEL
-from projects.history.past import is_in_future
 
 EVERY_PROJECT = "*"
 MAX_ENVIRONMENTS, MAX_PROJECTS, MAX_FIELDS = 100, 10_000, 1_000
 MAX_TEXT_LENGTH = 100_000  # characters of a value or name
-FUTURE = "must not be in the future"
 Body = dict[str, Any]
 
 
@@ -24,7 +22,7 @@ Body = dict[str, Any]
 class PlaygroundRequest:
     """A valid request. ``projects`` is None for all that the caller may read; ``echo`` is the answer's `input`.
 
-    ``at`` is a moment in the past, None for now.
+    ``at`` is another moment, None for now.
     """
 
     environments: list[str]
@@ -58,7 +56,7 @@ def read_request(body: Any, *, several: bool = False) -> PlaygroundRequest:
 
 
 def read_moment(value: Any, problems: list[Problem], path: str = "at") -> datetime | None:
-    """A moment in the past, in UTC if it has no offset; adds what is wrong with it to ``problems``."""
+    """Another moment, in UTC if it has no offset; adds what is wrong with it to ``problems``."""
     if value is None or value == "":
         return None
     try:
@@ -68,8 +66,6 @@ def read_moment(value: Any, problems: list[Problem], path: str = "at") -> dateti
         at = None
     if at is None:
         problems.append(Problem(path, 'must be a time such as "2026-11-21T14:03:00Z"'))
-    elif is_in_future(at):
-        problems.append(Problem(path, FUTURE))
     return at
 
 

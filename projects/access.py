@@ -77,12 +77,17 @@ def begin_checks(projects: ProjectQuerySet) -> list[Project]:
 
 
 def _begin(project: Any) -> None:
-    if project.refuse_broken_expectations or project.needs_requests:
+    if project.refuse_broken_expectations or project.needs_requests or change_checks.is_postponed():
         change_checks.begin(project.pk)
 
 
 def lock_refusing_projects() -> None:
-    """Locks the projects that refuse changes, for a change that may concern flags of any project."""
+    """Locks the projects that refuse changes, for a change that may concern flags of any project.
+
+    Raises ValidationError if it is to be made later.
+    """
+    if change_checks.is_postponed():
+        raise ValidationError("What all projects share cannot be changed later. Nothing was saved.")
     projects = Project.objects.with_checks()
     begin_checks(projects.filter(Q(refuse_broken_expectations=True) | Q(needs_requests=True)))
 

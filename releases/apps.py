@@ -9,8 +9,11 @@ class ReleasesConfig(AppConfig):
     def ready(self) -> None:
         from flagadmin.core import change_checks
         from flagadmin.core.server import background_tasks
+        from playground.comparison import future
+        from releases.forecast import forecast
         from releases.gate import guard
         from releases.schedules import due
 
         change_checks.register(guard)
+        future.register(forecast)
         background_tasks.run_every(due.INTERVAL, due.apply_due, everywhere=True)

@@ -19,12 +19,17 @@ class ProposedChange(NamedTuple):
     payload: Any
 
 
-def find_differing(before: Definitions, after: Definitions) -> tuple[list[str], list[int]]:
+def find_differing(
+    before: Definitions, after: Definitions, *, answers_only: bool = True
+) -> tuple[list[str], list[int]]:
     """The flags, and the segments that flags use, that are answered differently.
 
-    A flag that is off is as good as none, whatever its strategies are.
+    A flag that is off is as good as none, whatever its strategies are; unless any difference counts.
     """
-    old, new = _answered(before), _answered(after)
+    if answers_only:
+        old, new = _answered(before), _answered(after)
+    else:
+        old, new = ({flag["name"]: _stored(flag) for flag in read.flags} for read in (before, after))
     flags = sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
     used = _used_segments(before, old) & _used_segments(after, new)
     segments = sorted(key for key in used if _constraints(before, key) != _constraints(after, key))
@@ -33,6 +38,10 @@ def find_differing(before: Definitions, after: Definitions) -> tuple[list[str], 
 
 def _answered(read: Definitions) -> dict[str, Any]:
     return {flag["name"]: _evaluated(flag) for flag in read.flags if flag["enabled"]}
+
+
+def _stored(flag: FlagDefinition) -> dict[str, Any]:
+    return {key: value for key, value in flag.items() if key not in NOT_ANSWERED}
 
 
 def _evaluated(flag: FlagDefinition) -> dict[str, Any]:
@@ -61,14 +70,14 @@ def _constraints(read: Definitions, segment: int) -> Any:
 
 
 def derive_changes(
-    before: Definitions, after: Definitions, archived: Container[str]
+    before: Definitions, after: Definitions, archived: Container[str], *, answers_only: bool = True
 ) -> list[ProposedChange] | None:
-    """The actions that lead from one state to the other, of what is answered differently.
+    """The actions that lead from one state to the other, of what `find_differing` finds.
 
     ``archived`` names the flags that are archived afterwards. None if no actions lead there: a flag that is created,
     moved or deleted is no change of an environment.
     """
-    flags, segments = find_differing(before, after)
+    flags, segments = find_differing(before, after, answers_only=answers_only)
     old, new = ({flag["name"]: flag for flag in read.flags} for read in (before, after))
     changes: list[ProposedChange] = []
     for name in flags:
@@ -109,11 +118,18 @@ def _changes_of_strategies(
         if key not in old:
             yield ProposedChange(name, "addStrategy", {k: v for k, v in strategy.items() if k != "id"})
         elif _unplaced(strategy) != _unplaced(old[key]):
-            yield ProposedChange(name, "updateStrategy", strategy)
+            yield ProposedChange(name, "updateStrategy", _changed_members(old[key], strategy))
     kept = [key for key in old if key in new]
     if kept != [key for key in new if key in old]:
         places = [{"id": key, "sortOrder": place} for place, key in enumerate(k for k in new if k in old)]
         yield ProposedChange(name, "reorderStrategy", places)
+
+
+def _changed_members(before: StrategyDefinition, after: StrategyDefinition) -> dict[str, Any]:
+    """With its id. The place is a change of its own."""
+    old: Mapping[str, Any] = _unplaced(before)
+    changed = {key: value for key, value in _unplaced(after).items() if old[key] != value}
+    return {"id": after["id"], **changed}
 
 
 def _unplaced(strategy: StrategyDefinition) -> dict[str, Any]:

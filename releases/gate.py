@@ -2,6 +2,8 @@
 
 Registered with `flagadmin.core.change_checks`, which calls it before a project changes and once it has changed. What
 counts is the effect, whichever operation has it: a title, a tag or a flag that is off changes no answer.
+
+A form that asks for a later time is refused the same way, in any environment, and becomes a scheduled request.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -9,7 +11,7 @@ from typing import Any, NamedTuple
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record_all
-from flagadmin.core.change_checks import Refusal, skipped_by
+from flagadmin.core.change_checks import Refusal, is_postponed, skipped_by
 from flagadmin.core.errors import NoAccess, counted
 from groups.access import Caller
 from groups.permissions import Permission
@@ -18,7 +20,9 @@ from projects.models import Flag, ProjectEnvironment
 from projects.revision import revisions
 from releases.applying import is_applied_to
 from releases.derive import ProposedChange, derive_changes, find_differing
-from releases.requests.propose import add_changes
+from releases.models import ChangeRequest
+from releases.requests.propose import add_changes, send_changes
+from releases.schedules.later import Postponed, find_postponed
 
 SKIP = Permission.SKIP_CHANGE_REQUEST
 
@@ -64,10 +68,18 @@ class NeedsChangeRequest(Refusal):
         return can
 
     def settle(self, answers: Mapping[str, str], caller: Any) -> str | None:
-        if "add_to_request" not in answers or self.gated.changes is None:
+        makes = next((make for answer, make in _MAKES.items() if answer in answers), None)
+        if makes is None or self.gated.changes is None:
             return None
-        request = add_changes(self.gated.project, self.gated.environment, self.gated.changes, caller=caller)
+        request = makes(self.gated.project, self.gated.environment, self.gated.changes, caller=caller)
         return f"/projects/{self.gated.project}/change-requests/{request.pk}/"
+
+
+_MAKES: Mapping[str, Callable[..., ChangeRequest]] = {
+    "add_to_request": add_changes,
+    "send_for_review": send_changes,
+}
+"""By the button of the form."""
 
 
 def guard(project_id: str) -> Callable[[], Refusal | None]:
@@ -75,6 +87,8 @@ def guard(project_id: str) -> Callable[[], Refusal | None]:
     links = ProjectEnvironment.objects.filter(project=project_id).exclude(required_approvals=None)
     environments = sorted(links.values_list("environment_id", flat=True))
     environments = [name for name in environments if not is_applied_to(project_id, name)]
+    if is_postponed():
+        return _guard_postponed(project_id, environments)
     if not environments:
         return lambda: None
     revision = revisions([project_id])
@@ -87,6 +101,21 @@ def guard(project_id: str) -> Callable[[], Refusal | None]:
             if refusal := _compare(project_id, name, before[name]):
                 return refusal
         return None
+
+    return check
+
+
+def _guard_postponed(project_id: str, guarded: Sequence[str]) -> Callable[[], Refusal]:
+    """Refuses in any case: what cannot be made later is not made now either."""
+    links = ProjectEnvironment.objects.filter(project=project_id).order_by("environment")
+    names = list(links.values_list("environment_id", flat=True))
+    before = {name: read_definitions([project_id], name) for name in names}
+
+    def check() -> Refusal:
+        refusals = (_compare(project_id, name, before[name]) for name in guarded)
+        if refusal := next(filter(None, refusals), None):
+            return refusal
+        return Postponed(find_postponed(project_id, before))
 
     return check
 

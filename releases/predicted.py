@@ -1,6 +1,7 @@
 """What an environment would answer once changes are made, without making them: no lock is taken, nothing is written."""
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from typing import Any
 
 from flagadmin.core.errors import NotFound, Problem
@@ -31,6 +32,11 @@ class Predicted:
         self.segments = dict(stored.segments)
         self.known_names = load_known_names(place.project_id)
         self.limits = Limits.from_settings()
+
+    def copy(self) -> "Predicted":
+        copied = copy(self)
+        copied.flags, copied.segments = dict(self.flags), dict(self.segments)
+        return copied
 
     def definitions(self) -> Definitions:
         return Definitions(list(self.flags.values()), self.segments)

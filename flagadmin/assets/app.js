@@ -20,6 +20,7 @@ import "./js/polling.js";
 import "./js/redrawing.js";
 import "./js/results.js";
 import "./js/revealing.js";
+import "./js/scheduling.js";
 
 // These do nothing without the script.
 onEach("[data-copy], [data-copy-text], [data-copy-link], [data-add], [data-remove], [data-check-all], [data-open], [data-dismiss]", (button) => {

@@ -21,7 +21,8 @@ previews and that is not applied.
 
 The past is read from the audit events: flags, segments and parents as they were, also of flags and environments that
 have been deleted since; of deleted projects for admins only. Where flags were changed outside flagadmin since then,
-`notes` says when; without such changes there are no `notes`. In both states, `currentTime` is now unless given.
+`notes` says when; without such changes there are no `notes`. A moment ahead is what is stored now with all change
+requests that are scheduled until then, which `notes` names. In both states, `currentTime` is now unless given.
 
 `contexts` are given (`explicit`), saved ones by their names (`saved`), rows of a file (`csv`), edge cases generated
 from the conditions so that each is met and missed (`generated`), a number of generated users with ids of their own

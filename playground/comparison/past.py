@@ -1,4 +1,4 @@
-"""The flags at a moment in the past, compiled: what has changed since is read from the audit events."""
+"""The flags at another moment, compiled: what has changed since is read from audit events, what will is forecast."""
 
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,12 +13,13 @@ from flagadmin.core.byte_cache import ByteCache
 from flagadmin.core.db.transactions import consistent_reads
 from flagadmin.core.server.memory import collector_paused
 from groups.access import Caller
+from playground.comparison.future import Forecast, forecast
 from playground.comparison.kinds import Body, StateKind
 from playground.comparison.states import Scope, State, StoredFlags, find_users
 from playground.engine.compilation import compile_snapshot, recompile
 from playground.engine.snapshot import Snapshot
 from playground.queries import read_known_revisions, refuse_too_many
-from playground.request import FUTURE, PlaygroundRequest
+from playground.request import PlaygroundRequest
 from playground.response.snapshot import ResponseSnapshot, compile_playground
 from playground.snapshot_cache import cached_snapshot, snapshot_at
 from projects.definitions import Definitions, read_definitions
@@ -30,30 +31,59 @@ from projects.history.past import (
     flags_then,
     is_in_future,
 )
-from projects.models import Flag
+from projects.models import Dependency, Flag
 from projects.revision import revisions
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A moment in the past, and the projects whose flags of that time are asked for. Some may have been deleted."""
+    """A moment, and the projects whose flags of that time are asked for. Of the past, some may have been deleted."""
 
     at: datetime
     projects: frozenset[str]
-    _changed: dict[str, Changed] = field(default_factory=dict, compare=False, repr=False)
+    _read: dict[str, Forecast] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def is_ahead(self) -> bool:
+        return is_in_future(self.at)
 
     def flags(self, names: Iterable[str], environment: str) -> Definitions:
         """A few flags with their parents: faster than all, if nothing else is asked for."""
-        return flags_then(names, self.projects, environment, self.at)
+        if not self.is_ahead:
+            return flags_then(names, self.projects, environment, self.at)
+        changed = self.changed(environment)
+        listed = set(names)
+        coming = {flag["name"]: flag for flag in changed.flags}
+        listed.update(p["feature"] for n in listed & coming.keys() for p in coming[n]["dependencies"])
+        listed.update(Dependency.objects.filter(flag__name__in=listed).values_list("parent__name", flat=True))
+        return changed.applied(read_definitions(self.projects, environment, flags=listed), listed)
 
     def has_read(self, environment: str) -> bool:
-        return environment in self._changed
+        return environment in self._read
 
     def changed(self, environment: str) -> Changed:
-        """What has changed since, read once."""
-        if environment not in self._changed:
-            self._changed[environment] = changed_since(sorted(self.projects), environment, self.at)
-        return self._changed[environment]
+        """What has changed since, or will until then, read once."""
+        return self._forecast(environment).changed
+
+    def _forecast(self, environment: str) -> Forecast:
+        if environment not in self._read:
+            projects = sorted(self.projects)
+            self._read[environment] = (
+                forecast(projects, environment, self.at)
+                if self.is_ahead
+                else Forecast(changed_since(projects, environment, self.at))
+            )
+        return self._read[environment]
+
+    def notes(self, environments: Iterable[str]) -> list[str]:
+        """What will be changed until then; of the past, what is not known about it: changes that left no event."""
+        if self.is_ahead:
+            return [note for name in environments for note in self._forecast(name).notes]
+        return [
+            f"{change.project} was changed outside flagadmin {_when(change.first, change.last)}. "
+            "What those changes replaced is not known."
+            for change in changed_outside(self.projects, self.at)
+        ]
 
 
 def find_readable_past(
@@ -103,7 +133,7 @@ cache = ByteCache[Hashable, ResponseSnapshot]()
 def compile_past(current: Mapping[str, int], environment: str, moment: Moment) -> ResponseSnapshot:
     """The flags at a moment. All that has not changed since is shared with the present, read at `current` revisions."""
     key = (environment, moment.at, moment.projects, tuple(sorted(current.items())))
-    snapshot = cache.get(key)
+    snapshot = None if moment.is_ahead else cache.get(key)
     if snapshot is None:
         documents, present, then = _read(current, environment, moment)
         snapshot = compile_playground(
@@ -114,7 +144,8 @@ def compile_past(current: Mapping[str, int], environment: str, moment: Moment) -
             unchanged=present.snapshot.sizes if present else (),
             replaced=then,
         )
-        cache.put(key, snapshot, limit=settings.SNAPSHOT_CACHE_BYTES // 8)
+        if not moment.is_ahead:
+            cache.put(key, snapshot, limit=settings.SNAPSHOT_CACHE_BYTES // 8)
     return snapshot
 
 
@@ -145,7 +176,7 @@ class PastState(State):
         return self.moment.at
 
     def notes(self) -> Sequence[str]:
-        return describe_moment(self.moment)
+        return self.moment.notes([self.environment])
 
     def within(self, scope: Scope, path: str) -> State:
         return replace(self, moment=Moment(self.at, scope.then))
@@ -160,16 +191,10 @@ class PastState(State):
         return self.moment.flags(names, self.environment)
 
 
-def _check_moment(at: datetime) -> None:
-    if is_in_future(at):
-        raise serializers.ValidationError(FUTURE)
-
-
 def _make_field() -> serializers.DateTimeField:
     return serializers.DateTimeField(
         required=False,
-        validators=[_check_moment],
-        help_text="A moment in the past. Without an offset, it is in UTC.",
+        help_text="A moment in the past, or ahead with all that is scheduled until then. In UTC without an offset.",
     )
 
 
@@ -212,15 +237,6 @@ def _unchanged(current: Mapping[str, int], changed: Changed) -> list[str]:
     return [name for name in names if name not in changed.names]
 
 
-def describe_moment(moment: Moment) -> list[str]:
-    """What is not known about a moment: changes since that left no event."""
-    return [
-        f"{change.project} was changed outside flagadmin {_when(change.first, change.last)}. "
-        "What those changes replaced is not known."
-        for change in changed_outside(moment.projects, moment.at)
-    ]
-
-
 def _when(first: datetime, last: datetime) -> str:
     if first == last:
         return f"on {first:%d %B %Y at %H:%M:%S} UTC"
@@ -240,16 +256,16 @@ def compile_flag_then(
 
 
 def describe_request(caller: Caller, query: PlaygroundRequest, paths: Mapping[str, str]) -> list[str]:
-    """What is not known about the request's moment. Raises ValidationError like `find_readable_past`."""
+    """What is to be known about the request's moment. Raises ValidationError like `find_readable_past`."""
     assert query.at is not None
     _, moments = find_readable_past(caller, query.projects, paths, dict.fromkeys(paths, query.at))
-    return describe_moment(next(iter(moments.values())))
+    return next(iter(moments.values())).notes(paths.values())
 
 
 def load_snapshots(
     caller: Caller, query: PlaygroundRequest, paths: Mapping[str, str], *, contexts: int | None = None
 ) -> tuple[dict[str, ResponseSnapshot], list[str]]:
-    """The flags that a request asks for, by environment, and what is not known about its moment.
+    """The flags that a request asks for, by environment, and what is to be known about its moment.
 
     `paths` are the environments by their JSON paths. Raises ValidationError with all that is unknown, or if it would
     be too much to evaluate this number of `contexts`.
@@ -262,4 +278,6 @@ def load_snapshots(
         return {name: snapshot_at(current, name) for name in paths.values()}, []
     current, moments = find_readable_past(caller, query.projects, paths, dict.fromkeys(paths, query.at))
     moment = next(iter(moments.values()))
-    return {name: compile_past(current, name, moment) for name in paths.values()}, describe_moment(moment)
+    return {name: compile_past(current, name, moment) for name in paths.values()}, moment.notes(
+        paths.values()
+    )

@@ -43,6 +43,7 @@ from playground.saved_contexts.actions import may_save
 from playground.snapshot_cache import snapshot_at
 from projects.access import unknown_environment
 from projects.console import flag_url
+from projects.history.past import is_in_future
 from projects.models import Flag
 
 PATHS = {False: "/api/admin/playground", True: "/api/admin/playground/advanced"}
@@ -163,6 +164,7 @@ class QueryPage(ConsolePage):
         page = reverse("playground") if isinstance(self, ComparePage) else self.request.path
         return {
             "at": query.at,
+            "is_ahead": is_in_future(query.at),
             "notes": describe_request(self.caller, *make_past_request(query)),
             "now": f"{page}?{present}",
         }

@@ -23,6 +23,7 @@ from projects.flags.tags import change_tags
 from projects.flags.toggle import project_environment
 from projects.models import Environment, Flag, Segment
 from projects.projects.favorites import set_flag_favorite
+from projects.projects.policies import needs_request
 from projects.projects.required_comments import requires_comment
 from projects.reverts.undo import UndoableAction
 from projects.strategies.actions import order_problems, order_strategies
@@ -95,9 +96,13 @@ class AsksFirst(DraftingPage, FlagAction):
         raise NotImplementedError
 
     def asks(self) -> bool:
-        """Whether this would change an evaluation in a production environment. Raises NotFound, NoAccess."""
+        """Whether this would change an evaluation in production, or where changes need a request.
+
+        Raises NotFound, NoAccess.
+        """
         places = [edit.environment for edit in self.edits() if isinstance(edit, FlagEdit)]
-        return Environment.objects.production().filter(name__in=places).exists()
+        production = Environment.objects.production().filter(name__in=places)
+        return production.exists() or (bool(places) and needs_request(self.kwargs["project_id"], places))
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         if "confirmed" not in request.POST and self.may_ask():
@@ -120,7 +125,12 @@ class AsksFirst(DraftingPage, FlagAction):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         required = requires_comment([self.kwargs["project_id"]])
         return super().get_context_data(
-            hidden=self.values(), back=self.address(), comment_required=required, **kwargs
+            project_id=self.kwargs["project_id"],
+            environment=self.given("environment"),
+            hidden=self.values(),
+            back=self.address(),
+            comment_required=required,
+            **kwargs,
         )
 
 

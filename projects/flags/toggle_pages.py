@@ -25,6 +25,7 @@ from projects.flags.queries import strategy_documents
 from projects.flags.toggle import project_environment
 from projects.flags.usage import FlagUser, users_of
 from projects.models import Dependency, Environment, Segment, Strategy
+from projects.projects.policies import needs_request
 from projects.projects.required_comments import requires_comment
 from projects.reverts.undo import UndoableAction
 from projects.strategies.sentences import Summary, strategy_summary
@@ -56,7 +57,7 @@ class ToggleFlag(DraftingPage, UndoableAction):
         ]
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        if "confirmed" not in request.POST and self.in_production():
+        if "confirmed" not in request.POST and self.asks_first():
             return HttpResponseRedirect(self.question())
         return super().post(request, *args, **kwargs)
 
@@ -65,8 +66,10 @@ class ToggleFlag(DraftingPage, UndoableAction):
         query = {"environment": self.environment, "enabled": self.turned, "next": self.address()}
         return f"{self.request.path}?{urlencode(query)}"
 
-    def in_production(self) -> bool:
-        return Environment.objects.production().filter(name=self.environment).exists()
+    def asks_first(self) -> bool:
+        """In production, and where changes need a request."""
+        production = Environment.objects.production().filter(name=self.environment)
+        return production.exists() or needs_request(self.kwargs["project_id"], [self.environment])
 
     def act(self) -> str:
         project_id, name = self.kwargs["project_id"], self.kwargs["name"]

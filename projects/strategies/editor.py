@@ -20,6 +20,7 @@ from playground.engine.definitions import StrategyDefinition
 from projects.drafting import DraftingPage
 from projects.history.field_changes import FieldChange, strategy_changes
 from projects.models import Environment, Segment, StrategyType
+from projects.projects.policies import needs_request
 from projects.projects.required_comments import requires_comment
 from projects.reverts.undo import tell_done
 from projects.strategies.constraint_forms import (
@@ -156,8 +157,9 @@ class StrategyEditor(DraftingPage):
         return self.render_to_response(self.get_context_data(), status=status)
 
     def needs_confirmation(self, document: StrategyDefinition) -> bool:
-        """Whether to show what changes first: of a flag in a production environment."""
-        return self.is_production and "confirmed" not in self.request.POST
+        """Whether to show what changes first: of a flag in production, or where changes need a request."""
+        asks = self.is_production or self.needs_request
+        return asks and "confirmed" not in self.request.POST
 
     def check_version(self) -> None:
         """Raises EditConflict if the strategy has changed since the form was rendered."""
@@ -165,6 +167,10 @@ class StrategyEditor(DraftingPage):
     @cached_property
     def is_production(self) -> bool:
         return Environment.objects.production().filter(name=self.environment).exists()
+
+    @cached_property
+    def needs_request(self) -> bool:
+        return needs_request(self.project_id, [self.environment])
 
     def changes(self, document: StrategyDefinition) -> list[FieldChange]:
         """The differences of the form to the stored strategy."""
@@ -240,6 +246,7 @@ class StrategyEditor(DraftingPage):
             asking=self.asking,
             comment_required=self.asking and requires_comment([self.project_id], [self.environment]),
             is_production=self.is_production,
+            needs_request=self.needs_request,
             home=self.home,
             payload_types=PAYLOAD_TYPES,
             environment=self.environment,

@@ -43,6 +43,7 @@ class VariantsPage(EditConflictMixin, DraftingPage):
         self.environment = self.request.GET.get("environmentId", "")
         place = project_environment(self.flag.project_id, self.environment)
         self.is_production = place.environment.is_production
+        self.needs_request = place.required_approvals is not None
         permission = Permission.UPDATE_FEATURE_ENVIRONMENT_VARIANTS
         self.caller.check(permission, project=self.flag.project_id, environment=self.environment)
         self.stored = read_variants(self.flag, self.environment)
@@ -105,9 +106,10 @@ class VariantsPage(EditConflictMixin, DraftingPage):
         return HttpResponseRedirect(self.back)
 
     def needs_confirmation(self) -> bool:
-        """Whether to show what changes first: in a production environment."""
+        """Whether to show what changes first: in production, and where changes need a request."""
         changed = variants_document(self.variants, self.stored) != self.stored
-        return self.is_production and changed and "confirmed" not in self.request.POST
+        asks = self.is_production or self.needs_request
+        return asks and changed and "confirmed" not in self.request.POST
 
     def describe_change(self) -> dict[str, Any]:
         """What the question before saving says."""
@@ -157,6 +159,7 @@ class VariantsPage(EditConflictMixin, DraftingPage):
             errors=others,
             back=self.back,
             is_production=self.is_production,
+            needs_request=self.needs_request,
             asking=self.asking,
             added=self.request.POST.get("do", ""),
             **(self.describe_change() if self.asking else {}),

@@ -112,6 +112,12 @@ def _verdicts(link: ProjectEnvironment, facts: _Facts) -> Iterator[Verdict]:
     yield Verdict(len(link.approval_rules) + 1, words, needed, not found, "Not reached." if found else "")
 
 
+def has_policy(request: ChangeRequest) -> bool:
+    """Whether its environment asks for change requests."""
+    links = ProjectEnvironment.objects.filter(project=request.project_id, environment=request.environment_id)
+    return links.exclude(required_approvals=None).exists()
+
+
 def count_needed(request: ChangeRequest, impact: Mapping[str, Any] | None) -> int:
     """0 where the environment no longer asks for requests."""
     return next((verdict.approvals for verdict in judge(request, impact) if verdict.holds), 0)

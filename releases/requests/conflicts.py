@@ -56,7 +56,7 @@ def describe_conflict(change: Change, now: Any) -> list[str]:
         return [f"It was {_on(then)} then and is {_on(now)} now. This request turns it {_on(not now)}."]
     if not _is_strategy(then) or not _is_strategy(now):
         return []
-    wanted = {**now, **narrow_payload(change, then)} if change.action == "updateStrategy" else now
+    wanted: Any = {**now, **narrow_payload(change, then)} if change.action == "updateStrategy" else now
     sets = {field.field: field.after for field in strategy_changes(now, wanted)}
     return [_sentence(field, sets) for field in strategy_changes(then, now)]
 

@@ -61,7 +61,14 @@ def measure_request(request: ChangeRequest, *, now: datetime) -> Measured:
     """
     with consistent_reads():
         before, after = predict_request(request)
-    old, new = compile_definitions(request.environment_id, before, after)
+    return measure_difference(request.environment_id, before, after, now=now)
+
+
+def measure_difference(
+    environment: str, before: Definitions, after: Definitions, *, now: datetime
+) -> Measured:
+    """Compares two states for the same generated users."""
+    old, new = compile_definitions(environment, before, after)
     names = find_differing(old, new)
     most = MAX_TESTS // max(1, count_values(before) + count_values(after))
     users = min(choose_number_of_users(len(names)), next((n for n in SAMPLES if n <= most), SAMPLES[-1]))
@@ -91,17 +98,27 @@ def changes_nothing(request: ChangeRequest, change: Change) -> bool:
 
 def predict_changes(request: ChangeRequest, changes: Sequence[Change]) -> tuple[Definitions, Definitions]:
     """As `predict_request`, for these changes of the request."""
+    stored = read_near(request, changes)
+    state = Predicted(project_environment(request.project_id, request.environment_id), stored)
+    for number, change in enumerate(changes, 1):
+        make_change(state, change, number)
+    return stored, state.definitions()
+
+
+def read_near(request: ChangeRequest, changes: Sequence[Change]) -> Definitions:
+    """What these changes touch in the request's environment, and the flags near it, as stored."""
     segments = set(_segments(changes))
     parents = {change.payload["feature"] for change in changes if change.action == "addDependency"}
     names = _with_near(list_touched_flags(request, changes) | parents)
-    stored = read_definitions([request.project_id], request.environment_id, flags=names, segments=segments)
-    state = Predicted(project_environment(request.project_id, request.environment_id), stored)
-    for number, change in enumerate(changes, 1):
-        try:
-            KINDS[change.action].draft(state, change.feature, change.payload)
-        except AppError as error:
-            raise ValidationError(f"Change {number}: {error.message}", details=error.details) from error
-    return stored, state.definitions()
+    return read_definitions([request.project_id], request.environment_id, flags=names, segments=segments)
+
+
+def make_change(state: Predicted, change: Change, number: int) -> None:
+    """Raises ValidationError that names the change by its number."""
+    try:
+        KINDS[change.action].draft(state, change.feature, change.payload)
+    except AppError as error:
+        raise ValidationError(f"Change {number}: {error.message}", details=error.details) from error
 
 
 def _segments(changes: Iterable[Change]) -> Iterator[int]:

@@ -2,13 +2,12 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from django.db.models import Count, QuerySet
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.dateparse import parse_datetime
 
 from flagadmin.core.errors import NotFound, ValidationError
 from flagadmin.core.http.path_ids import path_id
@@ -37,6 +36,7 @@ from releases.requests.impact_view import FlagImpact, RequestImpact
 from releases.requests.queries import requests_of
 from releases.requests.states import possible_states
 from releases.schedules.actions import MIN_AHEAD, may_schedule, set_any_state
+from releases.schedules.later import parse_utc
 
 State = ChangeRequest.State
 
@@ -262,24 +262,12 @@ class SetState(RequestAction):
     def act(self) -> str:
         project_id, number = self.target
         post = self.request.POST
-        text, at = post.get("comment", "").strip(), parse_utc(post.get("at", ""))
+        text = post.get("comment", "").strip()
+        at = parse_utc(post["at"]) if post.get("at") else None
         request = set_any_state(
             project_id, number, post.get("state", ""), text=text, at=at, caller=self.caller
         )
         return DONE[State(self.request.POST["state"])].format(request.pk)
-
-
-def parse_utc(text: str) -> datetime | None:
-    """A time without a zone is UTC, which browsers without JavaScript send. Raises ValidationError."""
-    if not text:
-        return None
-    try:
-        parsed = parse_datetime(text)
-    except ValueError:
-        parsed = None
-    if parsed is None:
-        raise ValidationError.at("scheduledAt", "must be a time")
-    return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
 
 
 class AddComment(RequestAction):

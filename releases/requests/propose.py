@@ -8,6 +8,7 @@ from rest_framework.utils.encoders import JSONEncoder
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import transaction_moment
+from flagadmin.core.change_checks.comments import current_comment
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import InvalidOperation, NotFound, ValidationError
 from flagadmin.core.http.timestamps import iso
@@ -19,11 +20,12 @@ from releases.derive import ProposedChange
 from releases.models import Change, ChangeRequest
 from releases.requests.access import access_own_for_update, lock_project
 from releases.requests.apply import try_changes
-from releases.requests.conflicts import narrow_payload, read_now
+from releases.requests.conflicts import narrow_payload, read_now, sentence_of
+from releases.requests.details import add_comment
 from releases.requests.documents import request_document
 from releases.requests.events import change_event_document, enter, record_event
 from releases.requests.impact import changes_nothing
-from releases.requests.review import review_again
+from releases.requests.review import begin_review, measure, review_again
 
 State = ChangeRequest.State
 MAX_CHANGES = 250
@@ -40,13 +42,39 @@ def add_changes(
     """
     access_project(caller, project_id)
     lock_project(project_id)
-    _check_takes_requests(project_id, environment)
     request = _draft_for_update(project_id, environment, caller)
+    _add_all(request, changes, caller)
+    return request
+
+
+@transactional
+def send_changes(
+    project_id: str, environment: str, changes: Sequence[ProposedChange], *, caller: Caller
+) -> ChangeRequest:
+    """Sends the changes to review as a request of its own, beside the caller's draft. Raises as `add_changes`.
+
+    Where nothing asks for requests, it is approved at once. The comment on the change becomes the request's first.
+    """
+    access_project(caller, project_id)
+    lock_project(project_id)
+    request = _create(project_id, environment, State.IN_REVIEW, caller)
+    _add_all(request, changes, caller)
+    sentences = [sentence_of(request, change) for change in request.changes.all()]
+    more = f" and {len(sentences) - 1} more" if len(sentences) > 1 else ""
+    request.title = f"{sentences[0][:200]}{more}"
+    request.save(update_fields=["title"])
+    if text := current_comment():
+        add_comment(request, text, caller)
+    request.impact = measure(request)
+    begin_review(request, caller)
+    return request
+
+
+def _add_all(request: ChangeRequest, changes: Sequence[ProposedChange], caller: Caller) -> None:
     for index, change in enumerate(changes):
         _add(request, change, f"[{index}]", caller)
     _check_size(request)
     try_changes(request)
-    return request
 
 
 @transactional
@@ -121,27 +149,24 @@ def _discard(request: ChangeRequest, caller: Caller) -> None:
     request.delete()
 
 
-def _check_takes_requests(project_id: str, environment: str) -> None:
-    link = ProjectEnvironment.objects.filter(project=project_id, environment=environment).first()
-    if link is None:
-        raise NotFound(f"Project {project_id} has no environment {environment}.")
-    if link.required_approvals is None:
-        raise InvalidOperation(f"Change requests are off for {environment} in project {project_id}.")
-
-
 def _draft_for_update(project_id: str, environment: str, caller: Caller) -> ChangeRequest:
     mine = ChangeRequest.objects.select_for_update(of=("self",)).filter(
         project=project_id, environment=environment, state=State.DRAFT
     )
     found = mine.filter(author=caller.user, author_name=caller.name).first()
-    if found is not None:
-        return found
+    return found or _create(project_id, environment, State.DRAFT, caller)
+
+
+def _create(project_id: str, environment: str, state: State, caller: Caller) -> ChangeRequest:
+    if not ProjectEnvironment.objects.filter(project=project_id, environment=environment).exists():
+        raise NotFound(f"Project {project_id} has no environment {environment}.")
     request = ChangeRequest(
         project_id=project_id,
         environment=Environment(name=environment),
         author=caller.user,
         author_name=caller.name,
-        state_times={State.DRAFT: iso(transaction_moment())},
+        state=state,
+        state_times={state: iso(transaction_moment())},
     )
     request.save(force_insert=True)
     record_event(EventType.CHANGE_REQUEST_CREATED, request, caller)

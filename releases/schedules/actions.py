@@ -11,7 +11,7 @@ from flagadmin.core.errors import Conflict, InvalidOperation, ValidationError
 from groups.access import Caller
 from releases.models import ChangeRequest, Schedule
 from releases.requests.access import access_request, access_request_for_update, check_state
-from releases.requests.apply import check_conflicts, check_may_apply, may_apply
+from releases.requests.apply import check_conflicts, check_may_apply, may_apply, try_changes_as
 from releases.requests.details import add_comment
 from releases.requests.events import enter
 from releases.requests.review import withdraw_if_moved
@@ -44,9 +44,9 @@ def _schedule(
     check_state(request, "schedule", State.APPROVED, State.SCHEDULED)
     if caller.user is None:
         raise InvalidOperation("Only people and service accounts can schedule change requests.")
-    if at < timezone.now() + MIN_AHEAD:
-        raise ValidationError.at("scheduledAt", "must be at least a minute from now")
+    check_time(at)
     check_conflicts(request)
+    try_changes_as(caller, request)
     if refusal := withdraw_if_moved(request, caller, done="scheduled"):
         return request, refusal
     if text:
@@ -57,6 +57,12 @@ def _schedule(
     )
     enter(request, State.SCHEDULED, EventType.CHANGE_REQUEST_SCHEDULED, caller)
     return request, None
+
+
+def check_time(at: datetime) -> None:
+    """Raises ValidationError if it is not at least a minute ahead."""
+    if at < timezone.now() + MIN_AHEAD:
+        raise ValidationError.at("scheduledAt", "must be at least a minute from now")
 
 
 @transactional

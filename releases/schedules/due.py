@@ -140,6 +140,8 @@ def find_obstacle(schedule: Schedule, now: datetime) -> str:
         return f"{_who(schedule)} has been deleted."
     if not by.is_active:
         return f"{_who(schedule)} can no longer log in."
+    if not Caller(user=by).can_read(request.project_id):
+        return f"{_who(schedule)} may not do this any more: they cannot read project {request.project_id}."
     place = {"project": request.project_id, "environment": request.environment_id}
     if not may_apply(request, Caller(user=by)):
         return f"{_who(schedule)} may not apply it any more. {missing([APPLY], **place).message}"

@@ -117,10 +117,9 @@ def test_a_moment_long_ago(browse: Any, shop: Any) -> None:
 
 
 def test_a_bad_moment_is_told(browse: Any, shop: Any) -> None:
-    later = iso(timezone.now() + timedelta(hours=1))
-    page = browse("viewer").get(f"/playground/?environment=production&at={later}")
+    page = browse("viewer").get("/playground/?environment=production&at=later")
     assert page.status_code == 400
-    assert "Flags as of: must not be in the future" in page_text(page)
+    assert "Flags as of: must be a time" in page_text(page)
 
 
 def test_only_what_one_may_read(browse: Any, then: datetime) -> None:

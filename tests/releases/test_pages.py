@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from flagadmin.core.audit.models import AuditEvent
 from projects.models import Flag, FlagEnvironment, ProjectEnvironment, Strategy
 from releases.models import ChangeRequest
 from tests.support.page_text import page_text
@@ -81,8 +82,13 @@ def test_admins_may_save_without_a_request(browse, cart):
     admin = browse("admin")
     assert "Save without a request" in admin.post(SWITCH, OFF).text
     assert is_on()
-    admin.post(SWITCH, OFF | {"skip_change_request": "yes"})
+    asked = admin.post(SWITCH, OFF | {"skip_change_request": "yes"})
+    assert "Why without a request?" in asked.text
+    assert is_on()
+    admin.post(SWITCH, OFF | {"skip_change_request": "yes", "comment": "It burns"})
     assert not is_on()
+    [event] = AuditEvent.objects.filter(type="change-request-skipped")
+    assert event.comment == "It burns"
 
 
 def test_what_no_request_can_do_says_so(browse, cart):

@@ -292,11 +292,17 @@ def test_an_owner_sets_the_policy(api, cart):
     assert api["owner"].post(OFF).status_code == 200
 
 
-def test_no_request_where_none_is_needed(api, cart):
+def test_without_a_policy_a_request_is_its_authors_own_to_apply(api, cart):
+    """With their own permissions, also for those who may apply what others have approved."""
     guarded(None)
-    refused = api["owner"].post(MAKE, turn(False), format="json")
-    assert refused.status_code == 403
-    assert refused.json()["message"] == "Change requests are off for production in project shop."
+    made = sent(api["owner"], turn(False))
+    assert enter(api["viewer"], made, "Applied").status_code == 403
+    assert enter(api["owner"], made, "Applied").status_code == 200
+    assert not is_on()
+    alone = reviewer("alone", "APPLY_CHANGE_REQUEST")
+    mine = sent(alone, turn(True))
+    assert enter(alone, mine, "Applied").status_code == 403
+    assert not is_on()
 
 
 def test_counts_titles_comments_and_reviewers(api, cart, people):

@@ -25,6 +25,7 @@ function showInZone(time) {
 function sendInUtc(input) {
   if (!input.name) return;
   const sent = Object.assign(document.createElement("input"), { type: "hidden", name: input.name, value: input.value && `${input.value}Z` });
+  if (input.hasAttribute("form")) sent.setAttribute("form", input.getAttribute("form"));
   const time = new Date(sent.value);
   if (sent.value) input.value = new Date(time - time.getTimezoneOffset() * 60000).toISOString().slice(0, 19);
   input.removeAttribute("name");

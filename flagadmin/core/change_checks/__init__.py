@@ -16,6 +16,7 @@ MAX_NAMED = 3
 """Refusing projects that a message names."""
 _overriding: ContextVar[Any] = ContextVar("overriding", default=None)
 _skipping: ContextVar[Any] = ContextVar("skipping", default=None)
+_postponing: ContextVar[bool] = ContextVar("postponing", default=False)
 
 
 class BrokenExpectationsConflict(Conflict):
@@ -40,6 +41,10 @@ class Refusal(Exception):
 
     def as_app_error(self) -> AppError:
         raise NotImplementedError
+
+    def unite(self, refusals: "Sequence[Refusal]") -> "Refusal":
+        """One that stands for all of these, of several projects: the first of them."""
+        return self
 
     def may_be_skipped_by(self, caller: Any) -> bool:
         """Whether the caller may make the change all the same."""
@@ -109,7 +114,7 @@ class _Running:
         refusals = [refusal for end in self._ends.values() if (refusal := end()) is not None]
         broken = [refusal for refusal in refusals if isinstance(refusal, BrokenExpectations)]
         if others := [refusal for refusal in refusals if refusal not in broken]:
-            raise others[0]
+            raise others[0].unite(others)
         if broken:
             raise unite_refusals(broken)
 
@@ -159,6 +164,21 @@ def skipping(caller: Any) -> Iterator[None]:
         yield
     finally:
         _skipping.reset(token)
+
+
+@contextmanager
+def postponing() -> Iterator[None]:
+    """What is changed is to be changed later: a check refuses it with `Refusal.settle` saying how."""
+    token = _postponing.set(True)
+    try:
+        yield
+    finally:
+        _postponing.reset(token)
+
+
+def is_postponed() -> bool:
+    """Whether what is changed is to be undone, and done later."""
+    return _postponing.get()
 
 
 def skipped_by() -> Any:

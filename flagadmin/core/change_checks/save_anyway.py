@@ -2,35 +2,44 @@
 
 Every form of the console and of the admin site may be refused so, when all of it is written. The page has the values
 that were sent, and sends them again with ``FIELD`` (broken expectations), ``SKIP`` or what else the refusal asks for.
+
+A form may also ask for a later time (``WHEN`` is ``at``): it is refused in any case, and the refusal sees to the rest.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django_htmx.http import HttpResponseClientRedirect
 
-from flagadmin.core.change_checks import Refusal, overriding, skipping
+from flagadmin.core.change_checks import Refusal, overriding, postponing, skipping
 from flagadmin.core.change_checks.ask_again import ask_again
+from flagadmin.core.change_checks.comments import comment_in_form, commenting
 from flagadmin.core.change_checks.override import FIELD
 
 SKIP = "skip_change_request"
+WHEN, LATER = "when", "at"
+"""The field of forms that says when, and its value for a time; the time is in the field of that name."""
 
 
 @contextmanager
 def saving_as_asked(request: HttpRequest, caller: Any) -> Iterator[None]:
-    """Where the form says so, expectations may break, and change requests are skipped."""
+    """As the form says: expectations may break, requests are skipped for a reason, or it is all made later."""
+    skips = SKIP in request.POST and comment_in_form(request.POST)
     with (
         overriding(caller if FIELD in request.POST else None),
-        skipping(caller if SKIP in request.POST else None),
+        skipping(caller if skips else None),
+        postponing() if request.POST.get(WHEN) == LATER else nullcontext(),
     ):
         yield
 
 
 def ask_what_to_do(request: HttpRequest, error: Refusal, caller: Any) -> HttpResponse:
     """The page of the refusal, or where it leads if the form says what to do about it."""
-    if (url := error.settle(request.POST, caller)) is not None:
+    with commenting(comment_in_form(request.POST)):
+        url = error.settle(request.POST, caller)
+    if url is not None:
         by_script = "HX-Request" in request.headers
         return HttpResponseClientRedirect(url) if by_script else HttpResponseRedirect(url)
     context = {
@@ -40,5 +49,6 @@ def ask_what_to_do(request: HttpRequest, error: Refusal, caller: Any) -> HttpRes
         "skip": SKIP,
         "caller": caller,
         "may_skip": error.may_be_skipped_by(caller),
+        "comment": comment_in_form(request.POST),
     }
     return ask_again(request, error.template_name, status=error.status, asked=error.asked, context=context)

@@ -1,0 +1,18 @@
+// data-when: the choice of a form between now and later. Its button (data-save) says what it does: "Schedule for Fri, 27 Nov, 09:00".
+import { find, onEach } from "./dom.js";
+
+const FORMAT = { weekday: "short", day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" };
+
+function sayWhen(choice) {
+  const around = choice.closest("dialog, form"), button = find("[data-save]", around), at = find("[type=datetime-local]", around);
+  if (!button || !at) return;
+  const now = button.textContent;
+  const say = () => {
+    const later = find("[value=at]", choice).checked && at.value;
+    button.textContent = later ? `Schedule for ${new Date(at.value).toLocaleString("en-GB", FORMAT)}` : now;
+  };
+  choice.addEventListener("change", say);
+  at.addEventListener("input", say);
+}
+
+onEach("[data-when]", sayWhen);

@@ -1,0 +1,29 @@
+"""What is to change by a moment ahead: an app registers what knows of changes that are scheduled."""
+
+from collections.abc import Callable, Collection, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from projects.history.past import Changed
+
+
+class Forecast(NamedTuple):
+    """What will be different in an environment, and a sentence about each change of it until then."""
+
+    changed: Changed
+    notes: Sequence[str] = ()
+
+
+Forecaster = Callable[[Collection[str], str, datetime], Forecast]
+_forecasters: list[Forecaster] = []
+
+
+def register(forecaster: Forecaster) -> None:
+    """It is called with projects, an environment and a moment. It only reads."""
+    _forecasters.append(forecaster)
+
+
+def forecast(projects: Collection[str], environment: str, at: datetime) -> Forecast:
+    for forecaster in _forecasters:
+        return forecaster(projects, environment, at)
+    return Forecast(Changed(frozenset(), [], {}, frozenset()))

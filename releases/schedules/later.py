@@ -1,0 +1,105 @@
+"""Saves a form later: what it would change becomes a scheduled request, which its author's own permissions approve."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from django.utils.dateparse import parse_datetime
+
+from flagadmin.core.change_checks import Refusal
+from flagadmin.core.change_checks.save_anyway import LATER
+from flagadmin.core.db.transactions import transactional
+from flagadmin.core.errors import AppError, ValidationError
+from groups.access import Caller
+from projects.definitions import Definitions, read_definitions
+from projects.models import Flag
+from releases.derive import ProposedChange, derive_changes
+from releases.models import ChangeRequest
+from releases.requests.propose import send_changes
+from releases.schedules.actions import check_time, schedule_request
+
+NOT_LATER = "Only what flags return can be changed later, and not who they belong to. Nothing was saved."
+
+
+class Place(NamedTuple):
+    """What a form would change in an environment of a project."""
+
+    project: str
+    environment: str
+    changes: Sequence[ProposedChange]
+
+
+class Postponed(Refusal):
+    """A form that asks for a later time. Nothing is saved now."""
+
+    title = "Save later"
+    template_name = "releases/ask_time.html"
+    asked = LATER
+    status = ValidationError.status
+
+    def __init__(self, places: Sequence[Place]) -> None:
+        super().__init__(places)
+        self.places = places
+        self.message = "" if places else NOT_LATER
+
+    def as_app_error(self) -> AppError:
+        return ValidationError(self.message)
+
+    def unite(self, refusals: Sequence[Refusal]) -> Refusal:
+        """With those of other projects. What needs a request comes first."""
+        others = [refusal for refusal in refusals if not isinstance(refusal, Postponed)]
+        places = [place for one in refusals if isinstance(one, Postponed) for place in one.places]
+        return others[0] if others else Postponed(places)
+
+    def settle(self, answers: Mapping[str, str], caller: Any) -> str | None:
+        if not self.places:
+            return None
+        try:
+            requests = save_later(self.places, parse_utc(answers.get(LATER, "")), caller=caller)
+        except AppError as error:
+            self.message = error.message
+            return None
+        first = requests[0]
+        return f"/projects/{first.project_id}/change-requests/{first.pk}/"
+
+
+def find_postponed(project_id: str, before: Mapping[str, Definitions]) -> list[Place]:
+    """What has been changed in the project's environments. What is the same in all of them is changed once."""
+    places: list[Place] = []
+    for name, old in before.items():
+        changes = _find_changes(project_id, name, old)
+        if changes and all(changes != place.changes for place in places):
+            places.append(Place(project_id, name, changes))
+    return places
+
+
+def _find_changes(project_id: str, environment: str, before: Definitions) -> list[ProposedChange]:
+    after = read_definitions([project_id], environment)
+    names = {flag["name"] for flag in before.flags}
+    archived = Flag.objects.archived().filter(project=project_id, name__in=names)
+    names_archived = set(archived.values_list("name", flat=True))
+    return derive_changes(before, after, names_archived, answers_only=False) or []
+
+
+@transactional
+def save_later(places: Sequence[Place], at: datetime, *, caller: Caller) -> list[ChangeRequest]:
+    """A scheduled request for each place. Raises ValidationError, NoAccess, and what proposing raises."""
+    check_time(at)
+    requests = [send_changes(*place, caller=caller) for place in places]
+    return [
+        schedule_request(request.project_id, request.pk, at, caller=caller)
+        if request.state == ChangeRequest.State.APPROVED
+        else request
+        for request in requests
+    ]
+
+
+def parse_utc(text: str) -> datetime:
+    """A time without a zone is UTC, which browsers without JavaScript send. Raises ValidationError."""
+    try:
+        parsed = parse_datetime(text)
+    except ValueError:
+        parsed = None
+    if parsed is None:
+        raise ValidationError.at("scheduledAt", "must be a time")
+    return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)

@@ -1,0 +1,160 @@
+"""Forms that are saved later, without any policy: a request that its author's own permissions approve."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from groups.models import Grant
+from projects.models import Flag, FlagEnvironment, ProjectEnvironment, Segment, Strategy
+from releases.models import ChangeRequest, Schedule
+from releases.schedules.due import apply_due
+from tests.support.page_text import page_text
+from tests.support.playground import live_flag
+
+SWITCH = "/projects/shop/features/cart/switch"
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def cart(shop: Any) -> Flag:
+    return live_flag("cart", strategies=[{"name": "flexibleRollout", "parameters": {"rollout": "10"}}])
+
+
+def in_hours(hours: float) -> str:
+    return f"{timezone.now() + timedelta(hours=hours):%Y-%m-%dT%H:%M:%S}Z"
+
+
+def off(hours: float = 2) -> dict[str, str]:
+    return {
+        "environment": "production",
+        "enabled": "off",
+        "confirmed": "yes",
+        "when": "at",
+        "at": in_hours(hours),
+        "comment": "Campaign ends",
+    }
+
+
+def is_on() -> bool:
+    return FlagEnvironment.objects.get(flag__name="cart", environment="production").enabled
+
+
+def let_it_be_due() -> None:
+    Schedule.objects.update(at=timezone.now() - timedelta(minutes=1))
+    apply_due()
+
+
+def test_a_form_is_saved_at_its_time(browse, cart):
+    answer = browse("owner").post(SWITCH, off())
+    request = ChangeRequest.objects.get()
+    assert (answer.status_code, answer.url) == (302, f"/projects/shop/change-requests/{request.pk}/")
+    assert (request.state, request.title) == ("Scheduled", "Turn cart off")
+    assert request.comments.get().text == "Campaign ends"
+    assert is_on()
+    page = page_text(browse("viewer").get(answer.url))
+    assert "It will be applied on" in page
+    let_it_be_due()
+    assert not is_on()
+
+
+def test_the_draft_of_its_author_stays(api, browse, cart):
+    drafts = "/api/admin/projects/shop/environments/production/change-requests"
+    change = {"feature": "cart", "action": "updateEnabled", "payload": {"enabled": False}}
+    assert api["owner"].post(drafts, change, format="json").status_code == 200
+    browse("owner").post(SWITCH, off())
+    assert sorted(ChangeRequest.objects.values_list("state", flat=True)) == ["Draft", "Scheduled"]
+
+
+def test_a_strategy_of_a_flag_that_is_off_is_saved_later_too(browse, cart):
+    FlagEnvironment.objects.update(enabled=False)
+    strategy = Strategy.objects.get(flag=cart, environment="production")
+    edit = f"/projects/shop/features/cart/strategies/edit?environmentId=production&strategyId={strategy.pk}"
+    form = {
+        "name": "flexibleRollout",
+        "enabled": "on",
+        "switch": "enabled",
+        "p-rollout": "50",
+        "p-stickiness": "default",
+        "p-groupId": "cart",
+    }
+    asked = browse("owner").post(edit, {"do": "save", **form})
+    assert "At a time…" in asked.text, asked.text
+    browse("owner").post(edit, {"do": "save", **form, **off()})
+    [change] = ChangeRequest.objects.get().changes.all()
+    assert change.action == "updateStrategy"
+    assert change.payload["parameters"]["rollout"] == "50"
+    assert Strategy.objects.get().parameters["rollout"] == "10"
+
+
+def test_flags_of_several_projects_are_a_request_each(browse, cart):
+    live_flag("docs-search", project="default", strategies=[{"name": "default"}])
+    names = {"name": ["cart", "docs-search"], "environment": "production", "enabled": "off"}
+    answer = browse("admin").post(
+        "/flags/switch", {**names, "confirmed": "yes", "when": "at", "at": in_hours(2)}
+    )
+    assert answer.status_code == 302
+    requests = ChangeRequest.objects.order_by("project_id").values_list("project_id", "state")
+    assert list(requests) == [("default", "Scheduled"), ("shop", "Scheduled")]
+
+
+@pytest.mark.parametrize(("at", "message"), [("", "must be a time"), ("soon", "must be a time")])
+def test_no_time_is_asked_for_again(browse, cart, at, message):
+    answer = browse("owner").post(SWITCH, off() | {"at": at})
+    assert answer.status_code == 400
+    assert message in page_text(answer)
+    assert 'name="when" value="at"' in answer.text
+    assert not ChangeRequest.objects.exists()
+    assert is_on()
+
+
+def test_a_time_that_has_passed_is_refused(browse, cart):
+    answer = browse("owner").post(SWITCH, off(hours=-1))
+    assert "must be at least a minute from now" in page_text(answer)
+    assert not ChangeRequest.objects.exists()
+
+
+def test_what_changes_nothing_later_is_not_saved_now(browse, cart):
+    flag = "/projects/shop/features/cart/edit"
+    form = {"description": "New", "type": "release", "when": "at", "at": in_hours(2)}
+    answer = browse("owner").post(flag, form)
+    assert "Nothing was saved" in page_text(answer)
+    assert Flag.objects.get().description != "New"
+
+
+def test_segments_of_all_projects_are_not_changed_later(browse, cart):
+    segment = Segment.objects.create(name="everybody", constraints=[])
+    form = {"name": "others", "when": "at", "at": in_hours(2), "do": "save", "confirmed": "yes"}
+    answer = browse("admin").post(f"/segments/{segment.pk}/", form)
+    assert "cannot be changed later" in page_text(answer)
+    segment.refresh_from_db()
+    assert segment.name == "everybody"
+
+
+def test_permissions_are_checked_again_at_that_time(browse, cart, people):
+    browse("owner").post(SWITCH, off())
+    Grant.objects.filter(user=people["owner"]).delete()
+    let_it_be_due()
+    schedule = Schedule.objects.get()
+    assert schedule.status == "suspended"
+    assert "may not do this any more" in schedule.reason
+    assert is_on()
+
+
+@pytest.mark.parametrize("who", ["viewer", "outsider"])
+def test_nobody_saves_later_what_they_may_not_save(browse, cart, who):
+    browse(who).post(SWITCH, off())
+    assert not ChangeRequest.objects.exists()
+
+
+def test_where_requests_are_needed_it_waits_for_review(browse, cart):
+    ProjectEnvironment.objects.filter(project="shop", environment="production").update(required_approvals=1)
+    page = browse("owner").get(f"{SWITCH}?environment=production&enabled=off")
+    assert "Send for review" in page.text
+    assert "At a time…" not in page.text
+    answer = browse("owner").post(SWITCH, {**off(), "when": "now", "send_for_review": "yes"})
+    request = ChangeRequest.objects.get()
+    assert answer.url == f"/projects/shop/change-requests/{request.pk}/"
+    assert (request.state, request.title) == ("In review", "Turn cart off")
+    assert is_on()
