@@ -4,16 +4,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
+from io import BytesIO
 from typing import Any
 
 import orjson
 from django.utils import timezone
-from pydantic import Field
 
+from flagadmin.core.errors import ValidationError
 from groups.models import ApiToken
 from groups.tokens import hash_secret
+from importer.moving.answers import PATH, SPEC, Client, Flags, make_definitions, read_flags
+from importer.moving.keeping import SYSTEM
 from importer.moving.reading import read_tokens, read_version
-from importer.moving.shapes import Constraint, Shape, SourceToken, read_shape
+from importer.moving.shapes import SourceToken, read_shape
 from importer.moving.source import Source, UnexpectedStatus
 from importer.moving.tokens import Malformed, read_secrets
 from playground.comparison.budget import Budget
@@ -23,22 +26,22 @@ from playground.comparison.given_contexts import MAX_CONTEXTS, read_explicit
 from playground.comparison.states import compile_definitions
 from playground.comparison.users import make_users
 from playground.comparison.who_changes import COUNTED, Contexts, FlagChanges, WhoChanges
-from playground.engine.context import Context
-from playground.engine.operators import OPERATORS
+from playground.engine.context import Context, time_text
 from playground.models import SavedContext
+from playground.queries import list_known_fields
+from playground.user_runs.file import UserFile
 from projects.definitions import Definitions
+from projects.revision import revisions
 from projects.tokens.actions import scope_of
 from sdk.features.cache import FeaturesQuery, get_answer
-from sdk.spec_header import HEADER
 
-PATH = "/api/client/features"
-SPEC = {HEADER: "5.2.0"}
 MADE = 2_000
 """Edge cases of the flags that are not written alike."""
+MAX_USERS = 100_000
+"""Generated ones, and those of a file."""
 AT_ONCE = 100
 """Flags whose results are kept in memory together."""
 BUDGET = Budget(seconds=3_600)
-Flags = dict[str, dict[str, Any]]
 WORDS = {
     Change.OFF_TO_ON: "off there, on here",
     Change.ON_TO_OFF: "on there, off here",
@@ -47,13 +50,6 @@ WORDS = {
     Change.SHARE: "another share of random results",
     Change.UNKNOWN: "only an SDK can tell",
 }
-
-
-class Client(Shape):
-    """An answer for SDKs. What flags are is checked as they are read."""
-
-    features: list[dict[str, Any]]
-    segments: list[dict[str, Any]] = []
 
 
 @dataclass(slots=True)
@@ -107,13 +103,18 @@ class TokenProof:
         }
 
 
-def prove(source: Source, *, users: int, projects: Sequence[str] = ()) -> Iterator[TokenProof]:
-    """A proof for each SDK token there, or for those of some projects only. Raises SourceError."""
+def prove(
+    source: Source, *, users: int, csv: bytes = b"", projects: Sequence[str] = ()
+) -> Iterator[TokenProof]:
+    """A proof for each SDK token there, or for those of some projects only.
+
+    ``csv`` are users of one's own, with a header of context fields. Raises SourceError, ValidationError.
+    """
     read_version(source)
     seen: dict[bytes, TokenProof] = {}
     now = timezone.now()
     saved = [each.context for each in SavedContext.objects.all()[:MAX_CONTEXTS]]
-    people = People(read_explicit(saved, now), users, now)
+    people = People([*read_explicit(saved, now), *read_users(csv, now)], users, now)
     tokens = read_tokens(source)
     backends = [token for token in tokens if _is_backend(token)]
     for token, (_, _, new) in zip(tokens, read_secrets(tokens), strict=True):
@@ -155,15 +156,27 @@ def _note_on_frontend(token: SourceToken, backends: Iterable[SourceToken]) -> st
 
 @dataclass(slots=True)
 class People:
-    """Those who are compared: saved contexts and generated users."""
+    """Those who are compared: saved contexts and users of a file, and generated users."""
 
-    saved: list[Context]
+    given: list[Context]
     users: int
     now: datetime
 
     @property
     def count(self) -> int:
-        return len(self.saved) + self.users
+        return len(self.given) + self.users
+
+
+def read_users(csv: bytes, now: datetime) -> list[Context]:
+    """A context for each row. Raises ValidationError with the rows and columns that are wrong."""
+    if not csv:
+        return []
+    fields = list_known_fields(revisions(SYSTEM.readable_projects))
+    count = UserFile(BytesIO(csv)).check(fields)
+    if count > MAX_USERS:
+        raise ValidationError.at("users", f"must have at most {MAX_USERS:,} users; this file has {count:,}")
+    time = time_text(now)
+    return [Context.of_texts(values, now=time) for _, values in UserFile(BytesIO(csv)).users()]
 
 
 def _prove_token(
@@ -235,7 +248,7 @@ def _prepare(
     environment: str, there: Flags, here: Flags, names: Sequence[str], people: People
 ) -> Callable[[Sequence[str]], Mapping[str, tuple[FlagChanges, WhoChanges]]]:
     """Returns a function that evaluates some of the flags, and returns those that somebody gets something else of."""
-    definitions = [_definitions(side) for side in (there, here)]
+    definitions = [make_definitions(side) for side in (there, here)]
     before, after = compile_definitions(environment, *definitions)
     wanted = {
         *names,
@@ -248,7 +261,7 @@ def _prepare(
     # The same users for all flags: what is computed of them is computed once.
     users = make_users(few, now=people.now, count=people.users)
     made = generate_contexts(few, now=people.now, limit=MADE)
-    contexts = Contexts([*people.saved, *users], made=made)
+    contexts = Contexts([*people.given, *users], made=made)
 
     def evaluate(part: Sequence[str]) -> Mapping[str, tuple[FlagChanges, WhoChanges]]:
         who = WhoChanges(before, after, contexts, part, budget=BUDGET)
@@ -266,119 +279,6 @@ def _example(who: WhoChanges, flag: FlagChanges) -> str:
         given = flag.source.table.contexts[example.position].given
         return f"{orjson.dumps(given).decode()}: there {example.before.reason}; here {example.after.reason}"
     return ""
-
-
-# Reading answers -------------------------------------------------------------------------------------------
-
-
-class _Parent(Shape):
-    feature: str
-    enabled: bool = True
-    variants: list[str] = []
-
-
-class _Variant(Shape):
-    name: str
-    weight: int
-    stickiness: str = "default"
-    payload: dict[str, Any] | None = None
-    overrides: list[dict[str, Any]] = []
-
-
-class _Strategy(Shape):
-    name: str
-    parameters: dict[str, str] = {}
-    constraints: list[Constraint] = []
-    segments: list[int] = []
-    variants: list[_Variant] = []
-
-
-class _ClientFlag(Shape):
-    """What SDKs evaluate of a flag."""
-
-    name: str
-    project: str
-    enabled: bool
-    impression_data: bool = Field(False, alias="impressionData")
-    strategies: list[_Strategy] = []
-    variants: list[_Variant] = []
-    dependencies: list[_Parent] = []
-
-
-class _Segment(Shape):
-    id: int
-    name: str
-    constraints: list[Constraint]
-
-
-def read_flags(address: str, answer: Client) -> Flags:
-    """The flags by name, written in one way, with their segments in place of ids, which differ between servers."""
-    segments = {each.id: each for each in read_shape(address, PATH, answer.segments, list[_Segment])}
-    written = {
-        key: {"name": each.name, "constraints": _constraints(each.constraints)}
-        for key, each in segments.items()
-    }
-    flags: Flags = {}
-    for flag in read_shape(address, PATH, answer.features, list[_ClientFlag]):
-        document = flag.model_dump(exclude={"strategies", "dependencies"})
-        document["strategies"] = [
-            {
-                **strategy.model_dump(exclude={"constraints", "segments"}),
-                "constraints": _constraints(strategy.constraints),
-                "segments": [
-                    written.get(key, {"name": "", "constraints": []})
-                    for key in sorted_by_name(strategy, written)
-                ],
-            }
-            for strategy in flag.strategies
-        ]
-        # The reference repeats a parent for each environment that it is in.
-        parents = {orjson.dumps(parent.model_dump()): parent.model_dump() for parent in flag.dependencies}
-        document["dependencies"] = [parents[key] for key in sorted(parents)]
-        flags[flag.name] = document
-    return flags
-
-
-def sorted_by_name(strategy: _Strategy, written: Mapping[int, Mapping[str, Any]]) -> list[int]:
-    """All of a strategy's segments must hold, in whichever order."""
-    return sorted(strategy.segments, key=lambda key: str(written.get(key, {}).get("name", "")))
-
-
-def _constraints(constraints: Iterable[Constraint]) -> list[dict[str, Any]]:
-    """Without what the operator does not read."""
-    documents = []
-    for constraint in constraints:
-        document = constraint.model_dump()
-        unread = "value" if _takes_list(constraint.operator) else "values"
-        document[unread] = None if unread == "value" else []
-        documents.append(document)
-    return documents
-
-
-def _takes_list(operator: str) -> bool:
-    known = OPERATORS.get(operator)
-    return known is None or known.takes == "values"
-
-
-def _definitions(flags: Flags) -> Definitions:
-    """As the engine takes them. Segments get ids by what they are, the same in both installations."""
-    segments: dict[bytes, tuple[int, Any]] = {}
-    listed: list[Any] = []
-    for name in sorted(flags):
-        flag = flags[name]
-        strategies = []
-        for place, strategy in enumerate(flag["strategies"]):
-            ids = []
-            for segment in strategy["segments"]:
-                key = orjson.dumps(segment)
-                number = int.from_bytes(sha256(key).digest()[:6])
-                segments[key] = number, segment | {"id": number}
-                ids.append(number)
-            strategies.append(
-                strategy | {"segments": ids, "sortOrder": place, "title": None, "disabled": False}
-            )
-        listed.append(flag | {"strategies": strategies, "stale": False})
-    return Definitions(listed, dict(segments.values()))
 
 
 def _reason(there: Mapping[str, Any] | None, here: Mapping[str, Any] | None) -> str:

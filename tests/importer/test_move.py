@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import os
+import signal
 from copy import deepcopy
 
 import pytest
@@ -13,7 +15,7 @@ from groups.access import Caller
 from groups.models import ApiToken, User
 from groups.permissions import BuiltIn
 from importer.models import ImportRun
-from importer.moving import move, reading, source
+from importer.moving import follow, move, reading, source
 from importer.moving.source import Source, SourceError
 from projects.flags.archive import archive_flags, delete_flags
 from projects.models import Environment, Flag, Project, ProjectEnvironment, Segment, Strategy
@@ -339,3 +341,56 @@ def test_a_token_is_needed():
     for token in ("", "a\nb", "ü"):
         with pytest.raises(SourceError, match="Give an admin token"):
             Source("https://unleash.example.com/api", token)
+
+
+def test_follow_moves_what_changes_there_until_it_is_stopped(unleash, run, monkeypatch):
+    """Three rounds: the first moves all, the next finds only what reading left in the log, the last a change."""
+    rounds = []
+    exported, changed = {"type": "features-exported"}, {"type": "feature-updated"}
+    log = [{"id": 9, **changed}, {"id": 10, **changed}]
+    unleash.lie = lambda h: (
+        path_of(h) == "/api/admin/search/events" and send(h, 200, json.dumps({"events": log[-100:]}).encode())
+    )
+
+    def after_each_round(stopping, seconds):
+        rounds.append(unleash.asked.count(("GET", "/api/admin/segments")))
+        assert seconds == 30
+        if len(rounds) == 1:
+            log.append({"id": 11, **exported})
+        elif len(rounds) == 2:
+            segment = unleash._answers[ADMIN, "/api/admin/segments"][1]["segments"][0]
+            segment["description"] = "edited there"
+            log.append({"id": 12, **changed})
+        else:
+            stopping.set()
+
+    monkeypatch.setattr(follow, "pause", after_each_round)
+    status, text, report = run("follow", unleash, "--every", "30", "--users", "10")
+    assert (status, rounds) == (0, [1, 1, 2]), text
+    assert Segment.objects.get(name="nordics").description == "edited there"
+    assert text.count("All 9 tokens get the same here.") == 3
+    assert (report["problem"], report["moved"]["counts"]["change"]) == ("", 1)
+
+
+def test_follow_survives_an_outage_and_says_so(unleash, run, monkeypatch):
+    monkeypatch.setattr(follow, "pause", lambda *_: os.kill(os.getpid(), signal.SIGTERM))
+    unleash.lie = lambda h: send(h, 500, b"{}")
+    status, text, report = run("follow", unleash)
+    assert (status, "status 500, 5 times in a row" in report["problem"]) == (2, True), text
+
+
+def test_a_proof_takes_users_of_a_file(unleash, run, tmp_path):
+    run("apply", unleash)
+    Strategy.objects.filter(flag__name="p0.flag-00028", environment="production").update(
+        parameters={"rollout": "100", "stickiness": "userId", "groupId": "g"}
+    )
+    file = tmp_path / "users.csv"
+    file.write_text("userId\n" + "".join(f"u{number}\n" for number in range(400)))
+    status, text, report = run("prove", unleash, "--users", str(file))
+    flags = {each["flag"]: each for token in report["tokens"] for each in token["differences"]}
+    assert (status, flags["p0.flag-00028"]["of"]) == (2, 400)
+    assert 200 < flags["p0.flag-00028"]["users"] < 400
+    file.write_text("nonsense\n1\n")
+    status, text, _ = run("prove", unleash, "--users", str(file))
+    assert (status, "--users: row 1, column 1: nonsense is not a context field." in text) == (1, True), text
+    assert run("prove", unleash, "--users", str(tmp_path / "missing.csv"))[0] == 1

@@ -2,26 +2,28 @@
 
 import argparse
 import os
-from contextlib import AbstractContextManager, nullcontext
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import orjson
 from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
 
-from importer.moving.database import SourceDatabase, open_database
+from flagadmin.core.errors import ValidationError
+from importer.moving.follow import Round, follow
 from importer.moving.installation import Installation
-from importer.moving.move import move
-from importer.moving.prove import TokenProof, prove
-from importer.moving.read_hidden import add_hidden
-from importer.moving.reading import read_installation
+from importer.moving.prove import MAX_USERS, TokenProof, prove
 from importer.moving.report import Report, plain
+from importer.moving.run import Wanted, move_from
 from importer.moving.source import Source, SourceError
+from importer.moving.texts import count_lines, describe_proof, summarize_proofs
 
 NOT_DONE = 2
 """The exit status of a plan with something to do, a move that leaves something out, and a proof of differences."""
-SHOWN = 50
-"""Flags of one token whose differences are printed. A report has all."""
 
 
 class Command(BaseCommand):
@@ -33,8 +35,9 @@ class Command(BaseCommand):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             "step",
-            choices=("plan", "apply", "prove"),
-            help="plan: what would be done; apply: do it; prove: compare what SDKs get",
+            choices=("plan", "apply", "prove", "follow"),
+            help="plan: what would be done; apply: do it; prove: compare what SDKs get; "
+            "follow: apply and prove again and again until stopped",
         )
         parser.add_argument("--from", dest="address", required=True, help="the server's address")
         parser.add_argument(
@@ -54,39 +57,48 @@ class Command(BaseCommand):
         )
         parser.add_argument(
             "--users",
-            type=int,
-            default=10_000,
-            help="generated users of a proof, up to 100,000; default: 10,000",
+            action="append",
+            default=[],
+            metavar="NUMBER|FILE.csv",
+            help="users of a proof: a number of generated ones, up to 100,000 (default: 10,000), or a file of your own "
+            "with a header of context fields; may be given twice, for both",
         )
         parser.add_argument(
             "--overwrite",
             action="store_true",
             help="also change what was edited here since the last move; without it, that stays and is named",
         )
+        parser.add_argument(
+            "--every", type=float, default=15.0, help="seconds between two rounds of follow; default: 15"
+        )
         parser.add_argument("--report", type=Path, help="write everything to this file, as JSON")
         parser.add_argument("--json", action="store_true", help="print the report as JSON instead of text")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        if not 1 <= options["users"] <= 100_000:
-            raise CommandError("--users must be 1 to 100,000.")
+        self.options = options
+        self.users, self.csv = _read_users(options["users"])
+        if not 1 <= options["every"] <= 3_600:
+            raise CommandError("--every must be 1 to 3,600 seconds.")
+        self.wanted = Wanted(
+            projects=options["project"],
+            database=options["database"] or os.environ.get("UNLEASH_DATABASE_URL", ""),
+            overwrite=options["overwrite"],
+        )
         try:
-            source = Source(options["address"], options["token"] or os.environ.get("UNLEASH_TOKEN", ""))
-            if options["step"] == "prove":
-                self._prove(source, options)
-            else:
-                self._move(source, options)
+            self.source = Source(options["address"], options["token"] or os.environ.get("UNLEASH_TOKEN", ""))
+            step = {"prove": self._prove, "follow": self._follow}.get(options["step"], self._move)
+            step()
         except SourceError as error:
             raise CommandError(plain(str(error))) from None
+        except ValidationError as error:
+            details = "; ".join(f"{problem.path}: {problem.message}" for problem in error.details)
+            raise CommandError(plain(f"--users: {details}")) from None
 
-    def _move(self, source: Source, options: dict[str, Any]) -> None:
-        writes = options["step"] == "apply"
-        installation = read_installation(source, options["project"])
-        with self._opened(options) as database:
-            if database is not None:
-                add_hidden(installation, database)
-            report = move(installation, write=writes, overwrite=options["overwrite"])
-        self._write_report(options, report.document())
-        if not options["json"]:
+    def _move(self) -> None:
+        writes = self.options["step"] == "apply"
+        installation, report = move_from(self.source, self.wanted, write=writes)
+        self._write_report(report.document())
+        if not self.options["json"]:
             self._print(installation, report, writes=writes)
         if report.is_refused:
             written = "Nothing was written." if writes else "Apply would refuse this, and write nothing."
@@ -94,58 +106,102 @@ class Command(BaseCommand):
         if report.has_conflicts or (report.has_work and not writes):
             raise SystemExit(NOT_DONE)
 
-    def _opened(self, options: dict[str, Any]) -> AbstractContextManager[SourceDatabase | None]:
-        url = options["database"] or os.environ.get("UNLEASH_DATABASE_URL", "")
-        return open_database(url) if url else nullcontext()
-
     def _print(self, installation: Installation, report: Report, *, writes: bool) -> None:
         self.stdout.write(f"{installation.address}: Unleash {installation.version}")
         for text in report.texts():
             self.stdout.write(text)
-        self.stdout.write(_count(report))
+        self.stdout.write(count_lines(report))
         if not writes:
             self.stdout.write("Nothing was written.")
 
-    def _prove(self, source: Source, options: dict[str, Any]) -> None:
+    def _prove(self) -> None:
         proofs = []
-        for proof in prove(source, users=options["users"], projects=options["project"]):
+        for proof in self._proofs():
             proofs.append(proof)
-            if not options["json"]:
-                self._print_proof(proof, options["users"])
+            if not self.options["json"]:
+                for line in describe_proof(proof, self.users):
+                    self.stdout.write(plain(line))
         tokens = [proof.document() for proof in proofs]
-        self._write_report(options, {"users": options["users"], "tokens": tokens})
-        if not proofs:
-            raise CommandError("There is no SDK token to compare with.", returncode=NOT_DONE)
-        if unequal := sum(not proof.is_equal for proof in proofs):
-            raise CommandError(
-                f"{unequal} of {len(proofs)} tokens get something else here.", returncode=NOT_DONE
+        self._write_report({"users": self.users, "tokens": tokens})
+        summary = summarize_proofs(proofs)
+        if not proofs or not all(proof.is_equal for proof in proofs):
+            raise CommandError(summary, returncode=NOT_DONE)
+        if not self.options["json"]:
+            self.stdout.write(summary)
+
+    def _proofs(self) -> Iterator[TokenProof]:
+        return prove(self.source, users=self.users, csv=self.csv, projects=self.wanted.projects)
+
+    def _follow(self) -> None:
+        with _stopped_by_signals() as stopping:
+            last = Round(problem="There was no round.")
+            rounds = follow(
+                self.source,
+                move=lambda: move_from(self.source, self.wanted, write=True)[1],
+                prove=lambda: list(self._proofs()),
+                every=self.options["every"],
+                stopping=stopping,
             )
-        if not options["json"]:
-            self.stdout.write(f"All {len(proofs)} tokens get the same here.")
+            said: list[str] = []
+            for last in rounds:
+                said = self._print_round(last, said)
+        if not last.is_settled:
+            raise SystemExit(NOT_DONE)
 
-    def _print_proof(self, proof: TokenProof, users: int) -> None:
-        said = f"{len(proof.differences):,} of {proof.flags:,} flags differ for {users:,} users"
-        lines = [f"token {proof.name} ({proof.environment}): {proof.problem or proof.note or said}"]
-        for each in proof.differences[:SHOWN]:
-            lines.append(f"  {each.flag}: {each.users:,} of {each.of:,}: {each.reason}")
-            lines += [f"    {each.example}"] if each.example else []
-        if proof.spellings:
-            lines.append(f"  {len(proof.spellings):,} flags are written otherwise and give the same results:")
-        lines += [f"  {each.flag}: {each.reason}" for each in proof.spellings[:SHOWN]]
-        for line in lines:
-            self.stdout.write(plain(line))
+    def _print_round(self, current: Round, said: list[str]) -> list[str]:
+        """Prints what is new since the last round, and returns all of this one."""
+        lines = [current.problem] if current.problem else []
+        if current.report is not None:
+            lines += current.report.texts()
+        for proof in current.proofs:
+            lines += [] if proof.is_equal else describe_proof(proof, self.users)
+        if not current.problem:
+            lines.append(summarize_proofs(current.proofs))
+        if not self.options["json"]:
+            now = timezone.now()
+            for line in lines if lines != said else lines[-1:]:
+                self.stdout.write(f"{now:%H:%M:%S} {plain(line)}")
+        proofs = [proof.document() for proof in current.proofs]
+        report = current.report.document() if current.report else None
+        self._write_report({"problem": current.problem, "moved": report, "tokens": proofs})
+        return lines
 
-    def _write_report(self, options: dict[str, Any], document: Any) -> None:
+    def _write_report(self, document: Any) -> None:
         content = orjson.dumps(document, option=orjson.OPT_INDENT_2)
-        if options["json"]:
+        if self.options["json"]:
             self.stdout.write(content.decode())
-        if (path := options["report"]) is not None:
+        if (path := self.options["report"]) is not None:
             try:
                 path.write_bytes(content)
             except OSError as error:
                 raise CommandError(f"Cannot write {path}: {error.strerror}") from None
 
 
-def _count(report: Report) -> str:
-    counted = [f"{count:,} {kind}" for kind, count in report.counts.items() if count]
-    return f"{', '.join([*counted, f'{report.same:,} flags are the same'])}."
+def _read_users(values: list[str]) -> tuple[int, bytes]:
+    """How many users are generated, and the file of one's own."""
+    users, csv = (10_000 if not values else 0), b""
+    for value in values:
+        if value.isdecimal():
+            users = int(value)
+            if not 1 <= users <= MAX_USERS:
+                raise CommandError(f"--users must be 1 to {MAX_USERS:,}.")
+        else:
+            try:
+                csv = Path(value).read_bytes()
+            except OSError as error:
+                raise CommandError(f"--users: cannot read {value}: {error.strerror}") from None
+    return users, csv
+
+
+@contextmanager
+def _stopped_by_signals() -> Iterator[threading.Event]:
+    """Set by Ctrl-C and SIGTERM: what was begun is completed."""
+    stopping = threading.Event()
+    before = {
+        number: signal.signal(number, lambda *_: stopping.set()) for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield stopping
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

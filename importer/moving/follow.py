@@ -1,0 +1,89 @@
+"""Moves again and again what has changed in another installation, and proves it each time."""
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from importer.moving.prove import TokenProof
+from importer.moving.report import Report
+from importer.moving.shapes import Shape, read_shape
+from importer.moving.source import Source, SourceError
+
+EVENTS = "/api/admin/search/events?limit=100"
+OUR_OWN = {"features-exported"}
+"""Events that reading leaves in the log of the other installation."""
+
+
+class _Event(Shape):
+    id: int
+    type: str
+
+
+class _Events(Shape):
+    events: list[_Event]
+
+
+@dataclass(slots=True)
+class Round:
+    """One look at the other installation. ``report`` is None if nothing has changed there; ``problem``: it failed."""
+
+    report: Report | None = None
+    proofs: list[TokenProof] = field(default_factory=list)
+    problem: str = ""
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether all is here, and equal."""
+        moved = self.report is None or not (self.report.is_refused or self.report.has_conflicts)
+        return not self.problem and moved and all(proof.is_equal for proof in self.proofs)
+
+
+class Changes:
+    """Whether anything has changed there since the last look, so that not everything is read each time."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._newest: int | None = None
+
+    def look(self) -> bool:
+        """Also True if the log cannot tell."""
+        raw: Any = self._source.find(EVENTS)
+        events = read_shape(self._source.address, EVENTS, raw, _Events).events if raw is not None else []
+        before, self._newest = self._newest, max((event.id for event in events), default=None)
+        if before is None or self._newest is None:
+            return True
+        new = [event for event in events if event.id > before]
+        return len(new) == len(events) or any(event.type not in OUR_OWN for event in new)
+
+    def forget(self) -> None:
+        """What was found was not moved."""
+        self._newest = None
+
+
+def follow(
+    source: Source,
+    *,
+    move: Callable[[], Report],
+    prove: Callable[[], list[TokenProof]],
+    every: float,
+    stopping: threading.Event,
+) -> Iterator[Round]:
+    """A round every so many seconds until ``stopping`` is set. A round that was begun is completed."""
+    changes = Changes(source)
+    while not stopping.is_set():
+        current = Round()
+        try:
+            if changes.look():
+                current.report = move()
+            current.proofs = prove()
+        except SourceError as error:
+            current.problem = str(error)
+        if not current.is_settled:  # somebody may have edited here, which the next round is to name
+            changes.forget()
+        yield current
+        pause(stopping, every)
+
+
+def pause(stopping: threading.Event, seconds: float) -> None:
+    stopping.wait(seconds)

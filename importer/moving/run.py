@@ -1,0 +1,31 @@
+"""Reads another installation and moves it."""
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+
+from importer.moving.database import open_database
+from importer.moving.installation import Installation
+from importer.moving.move import move
+from importer.moving.read_hidden import add_hidden
+from importer.moving.reading import read_installation
+from importer.moving.report import Report
+from importer.moving.source import Source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What is to be moved: some projects or all, what the database at a URL has too, what was edited here too."""
+
+    projects: Sequence[str] = ()
+    database: str = ""
+    overwrite: bool = False
+
+
+def move_from(source: Source, wanted: Wanted, *, write: bool) -> tuple[Installation, Report]:
+    """Raises SourceError; then nothing is written."""
+    installation = read_installation(source, wanted.projects)
+    with open_database(wanted.database) if wanted.database else nullcontext() as database:
+        if database is not None:
+            add_hidden(installation, database)
+        return installation, move(installation, write=write, overwrite=wanted.overwrite)
