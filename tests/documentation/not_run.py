@@ -146,12 +146,16 @@ ELSEWHERE = {
         "DATABASE_URL=postgresql://flagadmin@db1:5432,db2:5432/flagadmin?target_session_attrs=read-write",
     ): "tests/flagadmin/deploy/test_failover.py",
     ("docs/migrating.md", "export UNLEASH_TOKEN='*:*.…'"): "tests/importer/test_move.py",
+    (
+        "docs/migrating.md",
+        "export UNLEASH_DATABASE_URL=postgres://unleash:PASSWORD@db.example.com/unleash",
+    ): "tests/importer/test_move_database.py",
     **{
         (
             "docs/migrating.md",
             f".venv/bin/python manage.py move {step} --from https://unleash.example.com",
         ): "tests/importer/test_move.py"
-        for step in ("apply", "prove")
+        for step in ("apply", "prove", "follow")
     },
 }
 
