@@ -1,10 +1,13 @@
-"""Says which environment's approved changes are being made: they pass the gate."""
+"""Says which environment's approved changes are being made: they pass the gate. Or which request would make others."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+from releases.derive import ProposedChange
+
 _applying: ContextVar[tuple[str, str] | None] = ContextVar("applying", default=None)
+_proposing: ContextVar[Sequence[ProposedChange] | None] = ContextVar("proposing", default=None)
 
 
 @contextmanager
@@ -19,3 +22,17 @@ def applying(project_id: str, environment: str) -> Iterator[None]:
 
 def is_applied_to(project_id: str, environment: str) -> bool:
     return _applying.get() == (project_id, environment)
+
+
+@contextmanager
+def proposing(changes: Sequence[ProposedChange]) -> Iterator[None]:
+    """If the gate refuses what is done, these are the changes to request, rather than those of its effect."""
+    token = _proposing.set(changes)
+    try:
+        yield
+    finally:
+        _proposing.reset(token)
+
+
+def proposed_changes() -> Sequence[ProposedChange] | None:
+    return _proposing.get()

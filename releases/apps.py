@@ -10,10 +10,13 @@ class ReleasesConfig(AppConfig):
         from flagadmin.core import change_checks
         from flagadmin.core.server import background_tasks
         from playground.comparison import future
+        from releases import changes
         from releases.forecast import forecast
         from releases.gate import guard
+        from releases.plans.changes import PLAN_KINDS
         from releases.schedules import due
 
+        changes.register(PLAN_KINDS)
         change_checks.register(guard)
         future.register(forecast)
         background_tasks.run_every(due.INTERVAL, due.apply_due, everywhere=True)

@@ -62,7 +62,8 @@ class Kind:
 
     ``read`` returns what the action changes, as JSON; it raises NotFound if that does not exist. ``about`` tells what
     of a flag or segment the change is about: a second change of the same replaces the first. None: both are made.
-    ``draft`` says what ``apply`` would leave.
+    ``draft`` says what ``apply`` would leave. ``leads_to``: what is reviewed, if more is done by itself afterwards.
+    ``is_later``: it decides only about what is done afterwards.
     """
 
     apply: Callable[[Target, Any, Caller], Any]
@@ -73,6 +74,8 @@ class Kind:
     payload: type[serializers.Serializer] | None = None
     many: bool = False
     of_segment: bool = False
+    leads_to: predicted.Draft | None = None
+    is_later: bool = False
 
     def checked(self, payload: Any, path: str) -> Any:
         """The payload as it is stored. Raises ValidationError with places below ``path``."""
@@ -179,7 +182,7 @@ def _changes_of(payload: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in payload.items() if key != "id"}
 
 
-KINDS: Mapping[str, Kind] = {
+KINDS: dict[str, Kind] = {
     "updateEnabled": Kind(
         _switch,
         _read_switch,
@@ -276,6 +279,11 @@ KINDS: Mapping[str, Kind] = {
         of_segment=True,
     ),
 }
+
+
+def register(kinds: Mapping[str, Kind]) -> None:
+    """For actions on what is above this module."""
+    KINDS.update(kinds)
 
 
 def find_kind(action: str, path: str) -> Kind:

@@ -35,6 +35,7 @@ SUBJECTS: dict[str, dict[Permission, tuple[str, str]]] = {
         Permission.PROJECT_DEFAULT_STRATEGY_WRITE: ("Edit default strategies", "What new flags start with."),
         Permission.UPDATE_PROJECT_SEGMENT: ("Edit segments", "Create, edit and delete the project's own."),
         Permission.UPDATE_PROJECT_CONTEXT: ("Edit context fields", "Create, edit and delete the project's own."),
+        Permission.UPDATE_PROJECT_RELEASE_TEMPLATE: ("Edit release templates", "Those of the project."),
         Permission.DELETE_PROJECT: ("Archive and delete the project", "Deleting removes its archived flags for good."),
     },
     "Access to the project": {
@@ -61,6 +62,11 @@ SUBJECTS: dict[str, dict[Permission, tuple[str, str]]] = {
         Permission.CREATE_STRATEGY: ("Create strategy types", "Custom strategies, evaluated by SDKs."),
         Permission.UPDATE_STRATEGY: ("Edit strategy types", "Edit, deprecate and reactivate them."),
         Permission.DELETE_STRATEGY: ("Delete strategy types", "Only custom ones that no flag uses."),
+    },
+    "Release templates": {
+        Permission.RELEASE_PLAN_TEMPLATE_CREATE: ("Create release templates", "Available to all projects."),
+        Permission.RELEASE_PLAN_TEMPLATE_UPDATE: ("Edit release templates", "Also archive them. Plans stay."),
+        Permission.RELEASE_PLAN_TEMPLATE_DELETE: ("Delete release templates", "Plans made from one stay."),
     },
     "Tag types": {
         Permission.CREATE_TAG_TYPE: ("Create tag types", "Also by importing."),
@@ -95,10 +101,6 @@ SUBJECTS: dict[str, dict[Permission, tuple[str, str]]] = {
 # Permissions of features that do not exist here. Stored roles keep them, for clients of the reference server.
 NOT_USED = frozenset(
     {
-        Permission.RELEASE_PLAN_TEMPLATE_CREATE,
-        Permission.RELEASE_PLAN_TEMPLATE_UPDATE,
-        Permission.RELEASE_PLAN_TEMPLATE_DELETE,
-        Permission.UPDATE_PROJECT_RELEASE_TEMPLATE,
         Permission.UPDATE_AUTH_CONFIGURATION,
         Permission.UPDATE_INSTANCE_BANNERS,
         Permission.PROJECT_CHANGE_REQUEST_READ,

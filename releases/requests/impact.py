@@ -60,7 +60,7 @@ def measure_request(request: ChangeRequest, *, now: datetime) -> Measured:
     Raises ValidationError if the changes cannot be made.
     """
     with consistent_reads():
-        before, after = predict_request(request)
+        before, after = predict_changes(request, list(request.changes.all()), to_review=True)
     return measure_difference(request.environment_id, before, after, now=now)
 
 
@@ -96,12 +96,14 @@ def changes_nothing(request: ChangeRequest, change: Change) -> bool:
     return stored == predicted
 
 
-def predict_changes(request: ChangeRequest, changes: Sequence[Change]) -> tuple[Definitions, Definitions]:
-    """As `predict_request`, for these changes of the request."""
+def predict_changes(
+    request: ChangeRequest, changes: Sequence[Change], *, to_review: bool = False
+) -> tuple[Definitions, Definitions]:
+    """As `predict_request`, for these changes of the request. ``to_review``: with what they lead to by themselves."""
     stored = read_near(request, changes)
     state = Predicted(project_environment(request.project_id, request.environment_id), stored)
     for number, change in enumerate(changes, 1):
-        make_change(state, change, number)
+        make_change(state, change, number, to_review=to_review)
     return stored, state.definitions()
 
 
@@ -109,14 +111,16 @@ def read_near(request: ChangeRequest, changes: Sequence[Change]) -> Definitions:
     """What these changes touch in the request's environment, and the flags near it, as stored."""
     segments = set(_segments(changes))
     parents = {change.payload["feature"] for change in changes if change.action == "addDependency"}
-    names = _with_near(list_touched_flags(request, changes) | parents)
+    names = with_near(list_touched_flags(request, changes) | parents)
     return read_definitions([request.project_id], request.environment_id, flags=names, segments=segments)
 
 
-def make_change(state: Predicted, change: Change, number: int) -> None:
+def make_change(state: Predicted, change: Change, number: int, *, to_review: bool = False) -> None:
     """Raises ValidationError that names the change by its number."""
+    kind = KINDS[change.action]
+    draft = kind.leads_to if to_review and kind.leads_to else kind.draft
     try:
-        KINDS[change.action].draft(state, change.feature, change.payload)
+        draft(state, change.feature, change.payload)
     except AppError as error:
         raise ValidationError(f"Change {number}: {error.message}", details=error.details) from error
 
@@ -140,7 +144,7 @@ def list_touched_flags(request: ChangeRequest, changes: Sequence[Change] | None 
     return named.union(using.values_list("flag__name", flat=True))
 
 
-def _with_near(names: Iterable[str]) -> set[str]:
+def with_near(names: Iterable[str]) -> set[str]:
     """With their children, and the parents of all of these."""
     below = set(names).union(
         Dependency.objects.filter(parent__name__in=names).values_list("flag__name", flat=True)

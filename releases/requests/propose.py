@@ -198,7 +198,7 @@ def _is_back_at_start(request: ChangeRequest, change: Change) -> bool:
         return change.action == "updateSegment" and not narrow_payload(change, change.made_from).keys() - {
             "id"
         }
-    return changes_nothing(request, change)
+    return not KINDS[change.action].is_later and changes_nothing(request, change)
 
 
 def _replaced_by(request: ChangeRequest, change: Change) -> list[Change]:

@@ -55,6 +55,22 @@ ROLE = {
     "name": "Switcher", "description": "d", "type": "custom",
     "permissions": [{"name": "UPDATE_FEATURE_ENVIRONMENT", "environment": "production"}],
 }  # fmt: skip
+STEP = STRATEGY | {"strategyName": "flexibleRollout"}
+TRANSITION = {
+    "intervalMinutes": 60,
+    "window": {"zone": "Europe/Oslo", "days": [1, 2], "from": "09:00", "to": "16:00"},
+}
+MILESTONE = {"name": "Some", "sortOrder": 0, "strategies": [STEP], "transitionCondition": TRANSITION}
+TEMPLATE = {"name": "Slow", "description": "d", "milestones": [MILESTONE]}
+SAFEGUARD = {
+    "title": "Errors",
+    "impactMetric": {
+        "metricName": "errors", "timeRange": "hour", "aggregationMode": "rps", "source": "internal",
+        "labelSelectors": {"appName": ["web"]}, "comparesWithout": True,
+    },
+    "triggerCondition": {"operator": ">", "threshold": 1.5},
+    "action": {"type": "pause"},
+}  # fmt: skip
 EXPECTED = [{"flag": "cart", "environment": "production", "enabled": True, "variant": "blue"}]
 SAVED_CONTEXT = {
     "name": "Bea",
@@ -146,6 +162,7 @@ IMPORT = {
 _ADMIN = "/api/admin"
 _PROJECT = f"{_ADMIN}/projects/<str:project_id>"
 _FLAG = f"{_PROJECT}/features/<str:name>"
+_MILESTONE = "<str:template_id>/milestones/<str:milestone_id>"
 _PLACE = f"{_FLAG}/environments/<str:environment>"
 
 VALID: dict[str, Any] = {
@@ -231,6 +248,20 @@ VALID: dict[str, Any] = {
     f"put {_PROJECT}/change-requests/<str:request_id>/approvers": {"reviewers": []},
     f"post {_PROJECT}/change-requests/<str:request_id>/comments": {"text": "Why?"},
     f"put {_PROJECT}/change-requests/<str:request_id>/changes/<str:change_id>": PROPOSED,
+    f"post {_ADMIN}/release-plan-templates": TEMPLATE,
+    f"put {_ADMIN}/release-plan-templates/<str:template_id>": TEMPLATE,
+    f"post {_ADMIN}/release-plan-templates/<str:template_id>/milestones": MILESTONE,
+    f"put {_ADMIN}/release-plan-templates/{_MILESTONE}": MILESTONE,
+    f"post {_ADMIN}/release-plan-templates/{_MILESTONE}/strategies": STEP,
+    f"put {_ADMIN}/release-plan-templates/{_MILESTONE}/strategies/<str:strategy_id>": STEP,
+    f"post {_PLACE}/release-plans": {
+        "steps": TRANSITION | {
+            "strategyId": "<strategy>", "strategy": STRATEGY, "rollouts": [5, 25],
+        },
+    },
+    f"put {_PLACE}/progressions/<str:milestone_id>": {"transitionCondition": TRANSITION, "targetMilestone": ""},
+    f"post {_PLACE}/progressions/<str:plan_id>/pause": {"reason": "Friday"},
+    f"put {_PLACE}/release-plans/<str:plan_id>/safeguards": SAFEGUARD,
     f"post {_PROJECT}/context": CONTEXT_FIELD | {"name": "tier"},
     f"put {_PROJECT}/context/<str:name>": CONTEXT_FIELD,
     f"post {_PROJECT}/context/<str:name>/legal-values": LEGAL_VALUE,
@@ -324,6 +355,12 @@ VALID: dict[str, Any] = {
     "post /ofrep/v1/evaluate/flags/<path:key>": {"context": {"targetingKey": "7", "country": "NO"}},
     "post /edge/validate": {"tokens": ["shop:production.abc"]},
 }  # fmt: skip
+
+VALID |= {
+    operation.replace(f"{_ADMIN}/release-plan-templates", f"{_PROJECT}/release-templates"): body
+    for operation, body in VALID.items()
+    if "release-plan-templates" in operation
+}
 
 
 def valid_body(operation: str, world: dict[str, Any]) -> Any:

@@ -29,7 +29,7 @@ from projects.models import (
     StrategyType,
     TagType,
 )
-from releases.models import Change, ChangeRequest
+from releases.models import Change, ChangeRequest, Milestone, ReleasePlan, ReleaseTemplate, Safeguard
 from tests.flagadmin.security.routes import Route
 from tests.support.cast import make_token, make_user
 from tests.support.receiver import make_integration
@@ -64,6 +64,16 @@ PLACES: tuple[tuple[str, str], ...] = (
     (r"(events|activity)/<event_id>$", "event"),
     (r"events/$", "flag"),
     (r"segments/strategies/$", "strategy"),
+    (r"release-plan-templates/(archive/)?$", "release template"),
+    (r"release-templates/(archive/)?$", "release template of a project"),
+    (r"release-plans/$", "release plan"),
+    (r"release-plans/<\w+>/milestones/$", "milestone"),
+    (r"progressions/<plan_id>$", "release plan"),
+    (r"progressions/$", "milestone"),
+    (r"safeguards/$", "safeguard"),
+    (r"plan-templates/<\w+>/milestones/$", "milestone of a template"),
+    (r"release-templates/<\w+>/milestones/$", "milestone of a project's template"),
+    (r"milestones/<\w+>/strategies/$", "strategy of a milestone"),
     (r"<\w+>/strategies/$", "strategy"),
     (r"strategies/$", "strategy type"),
     (r"segments/$", "segment"),
@@ -206,7 +216,7 @@ def build(shop: Any) -> dict[str, Any]:
     )
     switch = {"feature": "cart", "action": "updateEnabled", "payload": {"enabled": True}, "made_from": False}
     change = Change.objects.create(request=request, author_name="somebody", **switch)
-    return {
+    return build_plans(flag) | {
         "moment": now.isoformat(),
         "change request": request.pk,
         "change": change.pk,
@@ -259,6 +269,32 @@ def build(shop: Any) -> dict[str, Any]:
             after={"type": "team", "value": "green"},
         ).pk,
         "application": Application.objects.create(name="web", folded_name="web", created_at=now).name,
+    }
+
+
+def build_plans(flag: Flag) -> dict[str, Any]:
+    """A release template, and a running plan with a safeguard."""
+    rollout = {"name": "flexibleRollout", "title": None, "parameters": {"rollout": "5"}, "id": "strategy"}
+    strategies = [rollout | {"constraints": [], "variants": [], "segments": [], "disabled": False}]
+    template = ReleaseTemplate.objects.create(name="Careful")
+    own = ReleaseTemplate.objects.create(name="Careful", project=flag.project)
+    plan = ReleasePlan.objects.create(flag=flag, environment_id="production", name="Careful", state="running")
+    first, _, own_first, _, active, following = (
+        Milestone.objects.create(**owner, name="M", place=place, strategies=strategies)
+        for owner in ({"template": template}, {"template": own}, {"plan": plan})
+        for place in range(2)
+    )
+    plan.active, plan.since = active, flag.created_at
+    plan.save()
+    return {
+        "release template": template.pk,
+        "milestone of a template": first.pk,
+        "release template of a project": own.pk,
+        "milestone of a project's template": own_first.pk,
+        "strategy of a milestone": "strategy",
+        "release plan": plan.pk,
+        "milestone": following.pk,
+        "safeguard": Safeguard.objects.create(plan=plan, metric="errors").pk,
     }
 
 

@@ -144,19 +144,19 @@ def test_permissions_called_not_used_are_checked_nowhere():
 
 
 def test_permissions_of_features_that_do_not_exist_here_are_kept_and_named(browse, people, deployer):
-    RolePermission.objects.create(role=deployer, permission="UPDATE_PROJECT_RELEASE_TEMPLATE")
+    RolePermission.objects.create(role=deployer, permission="PROJECT_SETTINGS_READ")
     RolePermission.objects.create(role=deployer, permission="PROJECT_CHANGE_REQUEST_READ")
     admin, address = browse("admin"), f"/access/roles/{deployer.pk}/"
 
-    assert 'value="UPDATE_PROJECT_RELEASE_TEMPLATE' not in admin.get(f"{address}edit/").text
+    assert 'value="PROJECT_SETTINGS_READ' not in admin.get(f"{address}edit/").text
     assert (
-        "Imported permissions flagadmin does not use: Create/edit project release template, View only"
+        "Imported permissions flagadmin does not use: View only access to change request configuration for project, View only"
         in page_text(admin.get(address))
     )
     admin.post(f"{address}edit/", {"name": "Deployer", "permissions": ["UPDATE_FEATURE"]})
     assert held(deployer) == {
         ("UPDATE_FEATURE", None),
-        ("UPDATE_PROJECT_RELEASE_TEMPLATE", None),
+        ("PROJECT_SETTINGS_READ", None),
         ("PROJECT_CHANGE_REQUEST_READ", None),
     }
 

@@ -1,0 +1,179 @@
+"""Release plans: the strategies of a flag in steps, when the next step is taken, and what must hold until then."""
+
+import secrets
+import time
+from typing import Any
+
+from django.db import models
+
+from groups.models import User
+from projects.models import Environment, Flag, Project
+
+_BASE_32 = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+
+
+def make_ulid() -> str:
+    """A ULID, as the reference server's ids are: 26 characters that sort by the time when they were made."""
+    number = time.time_ns() // 1_000_000 << 80 | secrets.randbits(80)
+    return "".join(_BASE_32[number >> shift & 31] for shift in range(125, -1, -5))
+
+
+class UlidField(models.CharField):
+    """A key. Migrations see a plain string: the database has no default."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs | {"max_length": 26, "default": make_ulid})
+
+    def deconstruct(self) -> tuple[str, str, Any, Any]:
+        name, _, args, kwargs = super().deconstruct()
+        del kwargs["default"]
+        return name, "django.db.models.CharField", args, kwargs
+
+
+class ReleaseTemplate(models.Model):
+    """Milestones from which plans are made, of one project or (None) of all."""
+
+    id = UlidField(primary_key=True)
+    name = models.CharField(max_length=255)
+    description = models.TextField(blank=True)
+    project = models.ForeignKey(
+        Project, models.CASCADE, null=True, blank=True, related_name="release_templates"
+    )
+    author = models.ForeignKey(User, models.SET_NULL, null=True, blank=True, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+    archived_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ("name", "id")
+        constraints = (
+            models.UniqueConstraint(
+                fields=("project", "name"),
+                condition=models.Q(archived_at=None),
+                nulls_distinct=False,
+                name="release_template_name_once",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ReleasePlan(models.Model):
+    """The milestones of a flag in an environment. The strategies of the active one are strategies of the flag.
+
+    ``strategy_ids``: these strategies. ``since``: from when the active milestone's time counts; what it was paused for
+    does not. ``numbers_from``: safeguards read nothing older. ``look_at``: when the background task looks next.
+    ``approved``: where changes need a change request, steps are taken as long as nobody has edited the plan without.
+    ``by``: who started it, and must still be allowed to; ``is_personal`` tells a deleted person from an API token.
+    ``reason``: why it is paused.
+    """
+
+    class State(models.TextChoices):
+        PLANNED = "planned"
+        RUNNING = "running"
+        PAUSED = "paused"
+        DONE = "done"
+
+    id = UlidField(primary_key=True)
+    flag = models.ForeignKey(Flag, models.CASCADE, related_name="release_plans")
+    environment = models.ForeignKey(Environment, models.CASCADE, related_name="release_plans")
+    name = models.CharField(max_length=255)
+    description = models.TextField(blank=True)
+    template_key = models.CharField(max_length=26, blank=True)
+    state = models.CharField(max_length=8, choices=State.choices, default=State.PLANNED)
+    reason = models.TextField(blank=True)
+    active = models.ForeignKey("Milestone", models.SET_NULL, null=True, blank=True, related_name="+")
+    strategy_ids: Any = models.JSONField(default=list)
+    since = models.DateTimeField(null=True, blank=True)
+    paused_at = models.DateTimeField(null=True, blank=True)
+    numbers_from = models.DateTimeField(null=True, blank=True)
+    look_at = models.DateTimeField(null=True, blank=True)
+    approved = models.BooleanField(default=False)
+    author = models.ForeignKey(User, models.SET_NULL, null=True, blank=True, related_name="+")
+    by = models.ForeignKey(User, models.SET_NULL, null=True, blank=True, related_name="+")
+    by_name = models.CharField(max_length=255, blank=True)
+    is_personal = models.BooleanField(default=False)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ("-created_at", "-id")
+        indexes = (
+            models.Index(fields=("look_at",), condition=models.Q(state="running"), name="running_plans"),
+        )
+        constraints = (
+            models.UniqueConstraint(
+                fields=("flag", "environment"),
+                condition=~models.Q(state="done"),
+                name="one_plan_of_a_flag",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.name} of {self.flag} in {self.environment_id}"
+
+
+class Milestone(models.Model):
+    """A step of a template or of a plan. ``strategies`` are documents of strategies, in their order.
+
+    ``transition``: what the next one waits for, ``{intervalMinutes?, window?: {zone, days, from, to}}``. None: for
+    somebody who starts it.
+    """
+
+    id = UlidField(primary_key=True)
+    template = models.ForeignKey(ReleaseTemplate, models.CASCADE, null=True, related_name="milestones")
+    plan = models.ForeignKey(ReleasePlan, models.CASCADE, null=True, related_name="milestones")
+    name = models.CharField(max_length=255)
+    place = models.PositiveSmallIntegerField()
+    strategies: Any = models.JSONField(default=list)
+    transition: Any = models.JSONField(null=True, blank=True)
+    started_at = models.DateTimeField(null=True, blank=True)
+    passed_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ("place", "id")
+        constraints = (
+            models.CheckConstraint(
+                condition=models.Q(template=None) ^ models.Q(plan=None), name="milestone_of_one"
+            ),
+        )
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Safeguard(models.Model):
+    """What must hold for a plan to go on: a number, or an alert that does not fire.
+
+    ``metric``: the name of an impact metric, a query in PromQL, or the name of an alert. ``compares``: the number is
+    the one of those who have the flag less the one of those who do not. ``firing_since``: of an alert.
+    """
+
+    class Source(models.TextChoices):
+        INTERNAL = "internal"
+        EXTERNAL = "external"
+        ALERT = "alert"
+
+    class Action(models.TextChoices):
+        PAUSE = "pause"
+        STEP_BACK = "stepBack"
+        TURN_OFF = "turnOff"
+
+    id = UlidField(primary_key=True)
+    plan = models.ForeignKey(ReleasePlan, models.CASCADE, related_name="safeguards")
+    source = models.CharField(max_length=8, choices=Source.choices, default=Source.INTERNAL)
+    title = models.CharField(max_length=255, blank=True)
+    metric = models.TextField()
+    aggregation = models.CharField(max_length=8, blank=True)
+    time_range = models.CharField(max_length=8, blank=True)
+    labels: Any = models.JSONField(default=dict)
+    compares = models.BooleanField(default=False)
+    operator = models.CharField(max_length=1, default=">")
+    threshold = models.FloatField(default=0)
+    action = models.CharField(max_length=8, choices=Action.choices, default=Action.PAUSE)
+    firing_since = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ("id",)
+
+    def __str__(self) -> str:
+        return self.title or self.metric

@@ -1,0 +1,193 @@
+"""Starts the milestones of release plans, pauses plans, edits and removes them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.utils import timezone
+
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.db.transactions import transactional
+from flagadmin.core.errors import Conflict, InvalidOperation, ValidationError, check_problems
+from groups.access import Caller
+from groups.permissions import Permission
+from projects.access import access_flag
+from projects.flags.environments import disable_flag
+from releases.models import Milestone, ReleasePlan
+from releases.plans.access import Place, access_flag_in, access_plan_for_update, place_of
+from releases.plans.approval import is_approved_step, is_let_through, note_edit, through_gate
+from releases.plans.documents import plan_document
+from releases.plans.queries import (
+    UNFINISHED,
+    find_milestone,
+    find_plan,
+    find_plan_with,
+    find_preceding,
+    plans_of,
+)
+from releases.plans.steps import enter_milestone, enter_pause, record_plan, save_plan, write_strategies
+from releases.templates.rules import tidy_transition, transition_problems
+
+State = ReleasePlan.State
+UPDATE, DELETE = Permission.UPDATE_FEATURE_STRATEGY, Permission.DELETE_FEATURE_STRATEGY
+
+
+def start_milestone(
+    place: Place, plan_key: str, milestone_key: str, *, then_pause: str = "", caller: Caller
+) -> ReleasePlan:
+    """Makes the milestone's strategies those of the flag. ``then_pause``: why the plan does not go on then.
+
+    Raises NotFound, NoAccess, ValidationError, Conflict. Where changes need a change request, it is refused unless the
+    plan is approved and this is the next milestone, or the one before.
+    """
+    plan = _read_plan(place, plan_key, caller)
+    milestone = find_milestone(plan, milestone_key)
+    is_approved = is_approved_step(plan, milestone)
+    payload = {"planId": plan_key, "milestoneId": milestone_key}
+    with through_gate(place, "startMilestone", payload, is_approved=is_approved):
+        return _start(place, plan_key, milestone_key, is_approved, then_pause, caller)
+
+
+@transactional
+def _start(
+    place: Place, plan_key: str, milestone_key: str, is_approved: bool, then_pause: str, caller: Caller
+) -> ReleasePlan:
+    plan = access_plan_for_update(place, plan_key, UPDATE, caller)
+    milestone = find_milestone(plan, milestone_key)
+    if is_approved and not is_approved_step(plan, milestone):
+        raise Conflict("The release plan has just been changed. Look at it again.")
+    if plan.active_id == milestone.pk:
+        raise InvalidOperation(f"Milestone {milestone.name} is active already.")
+    _check_no_other(plan)
+    plan.approved = is_approved or is_let_through(plan)
+    plan.by, plan.by_name, plan.is_personal = caller.user, caller.name, caller.user is not None
+    enter_milestone(plan, milestone, caller)
+    if then_pause:
+        enter_pause(plan, then_pause, caller)
+    return plan
+
+
+def _check_no_other(plan: ReleasePlan) -> None:
+    others = plans_of(plan.flag, plan.environment_id).exclude(pk=plan.pk)
+    if plan.state == State.DONE and others.filter(state__in=UNFINISHED).exists():
+        raise Conflict(f"{plan.flag.name} has another release plan in {plan.environment_id}.")
+
+
+@transactional
+def pause_plan(place: Place, plan_key: str, *, reason: str = "", caller: Caller) -> ReleasePlan:
+    """Raises NotFound, NoAccess, InvalidOperation."""
+    plan = access_plan_for_update(place, plan_key, UPDATE, caller)
+    if plan.state != State.RUNNING:
+        raise InvalidOperation(f"Release plan {plan.name} is {plan.state}: only a running one can be paused.")
+    enter_pause(plan, reason or f"{caller.name} has paused it.", caller)
+    return plan
+
+
+@transactional
+def resume_plan(place: Place, plan_key: str, *, caller: Caller) -> ReleasePlan:
+    """The active milestone's time counts on. Safeguards read what is reported from now on.
+
+    Raises NotFound, NoAccess, InvalidOperation.
+    """
+    plan = access_plan_for_update(place, plan_key, UPDATE, caller)
+    if plan.state != State.PAUSED or plan.since is None or plan.paused_at is None:
+        raise InvalidOperation(f"Release plan {plan.name} is {plan.state}: only a paused one can go on.")
+    now = timezone.now()
+    plan.since += now - plan.paused_at
+    plan.state, plan.reason, plan.paused_at, plan.numbers_from = State.RUNNING, "", None, now
+    plan.by, plan.by_name, plan.is_personal = caller.user, caller.name, caller.user is not None
+    plan.approved = plan.approved or is_let_through(plan)
+    save_plan(plan, now)
+    record_plan(EventType.RELEASE_PLAN_RESUMED, plan, caller)
+    return plan
+
+
+def step_back(place: Place, plan_key: str, *, caller: Caller) -> ReleasePlan:
+    """Starts the milestone before the active one, and pauses. Raises what `start_milestone` raises."""
+    plan = _read_plan(place, plan_key, caller)
+    milestone = find_preceding(plan)
+    if milestone is None:
+        raise InvalidOperation(f"Release plan {plan.name} is at its first milestone.")
+    reason = f"{caller.name} has stepped back."
+    return start_milestone(place, plan_key, milestone.pk, then_pause=reason, caller=caller)
+
+
+@transactional
+def turn_off(place: Place, plan_key: str, *, caller: Caller) -> ReleasePlan:
+    """Pauses the plan, and turns the flag off in the environment. Raises NotFound, NoAccess."""
+    plan = access_plan_for_update(place, plan_key, UPDATE, caller)
+    disable_flag(*place, caller=caller)
+    if plan.state == State.RUNNING:
+        enter_pause(plan, f"{caller.name} has turned {place.feature} off.", caller)
+    return plan
+
+
+def remove_plan(place: Place, plan_key: str, *, keep_strategies: bool = False, caller: Caller) -> None:
+    """Removes the plan and, unless they are to stay, the strategies of its active milestone.
+
+    Raises NotFound, NoAccess.
+    """
+    with through_gate(place, "deleteReleasePlan", {"planId": plan_key}, is_approved=False):
+        _remove(place, plan_key, keep_strategies=keep_strategies, caller=caller)
+
+
+@transactional
+def _remove(place: Place, plan_key: str, *, keep_strategies: bool, caller: Caller) -> None:
+    plan = access_plan_for_update(place, plan_key, DELETE, caller)
+    before = plan_document(plan)
+    if not keep_strategies and plan.active is not None:
+        write_strategies(plan, Milestone(strategies=[]), caller)
+    record_plan(EventType.RELEASE_PLAN_REMOVED, plan, caller, before=before)
+    plan.delete()
+
+
+@transactional
+def set_transition(
+    place: Place,
+    milestone_key: str,
+    transition: Mapping[str, Any] | None,
+    *,
+    target: str = "",
+    caller: Caller,
+) -> ReleasePlan:
+    """Says what the milestone after this one waits for; None: for somebody who starts it.
+
+    ``target``: the id of the next milestone, if the caller names it. Raises NotFound, NoAccess, ValidationError.
+    """
+    flag = access_flag_in(place, UPDATE, caller)
+    plan = find_plan_with(flag, place.environment, milestone_key)
+    return edit_transition(plan, milestone_key, transition, target=target, caller=caller)
+
+
+def edit_transition(
+    plan: ReleasePlan, milestone_key: str, transition: Any, *, target: str = "", caller: Caller
+) -> ReleasePlan:
+    plan = access_plan_for_update(place_of(plan), plan.pk, UPDATE, caller)
+    check_problems(transition_problems(transition, "transitionCondition"))
+    milestone = find_milestone(plan, milestone_key)
+    following = next((each for each in plan.milestones.all() if each.place > milestone.place), None)
+    if target and (following is None or following.pk != target):
+        raise ValidationError.at("targetMilestone", f"must be {following.pk if following else 'left out'}")
+    before, milestone.transition = milestone.transition, tidy_transition(transition)
+    if before == milestone.transition:
+        return plan
+    milestone.save(update_fields=["transition"])
+    note_edit(plan)
+    if plan.active_id == milestone.pk:
+        plan.active = milestone
+    save_plan(plan, timezone.now())
+    record_plan(
+        EventType.MILESTONE_PROGRESSION_CHANGED,
+        plan,
+        caller,
+        subject=milestone.name,
+        before={"transition": before},
+        after={"transition": milestone.transition},
+    )
+    return find_plan(plan.flag, plan.environment_id, plan.pk)
+
+
+def _read_plan(place: Place, plan_key: str, caller: Caller) -> ReleasePlan:
+    flag = access_flag(
+        caller, place.project, place.feature, archived=False, permission=UPDATE, environment=place.environment
+    )
+    return find_plan(flag, place.environment, plan_key)

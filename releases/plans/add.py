@@ -1,0 +1,110 @@
+"""Adds release plans to flags: from a template, or a strategy in steps."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.db.transactions import transactional
+from flagadmin.core.errors import Conflict, Problem, ValidationError, check_problems
+from groups.access import Caller
+from groups.permissions import Permission
+from playground.engine.strategy_types import FLEXIBLE_ROLLOUT
+from projects.flags.queries import strategy_documents
+from projects.models import Flag
+from projects.strategies.actions import access_strategy
+from releases.models import ReleasePlan
+from releases.plans.access import Place, access_flag_in
+from releases.plans.documents import plan_document
+from releases.plans.queries import UNFINISHED, find_plan, plans_of
+from releases.plans.steps import record_plan
+from releases.templates.actions import insert_milestones
+from releases.templates.documents import template_document
+from releases.templates.queries import readable_templates
+from releases.templates.rules import plan_milestones
+
+CREATE = Permission.CREATE_FEATURE_STRATEGY
+Document = dict[str, Any]
+
+
+@transactional
+def add_plan(place: Place, template_key: str, *, caller: Caller) -> ReleasePlan:
+    """Adds a plan from a template. None of its milestones is started.
+
+    Raises NotFound, NoAccess, Conflict if there is an unfinished one, ValidationError.
+    """
+    flag = access_flag_in(place, CREATE, caller)
+    template = readable_templates(caller).filter(pk=template_key).first()
+    if template is None or template.project_id not in (None, place.project):
+        raise ValidationError.at("templateId", f"release template {template_key} not found")
+    if template.archived_at is not None:
+        raise ValidationError.at("templateId", f"release template {template.name} is archived")
+    document = template_document(template)
+    for milestone in document["milestones"]:
+        milestone["id"] = ""
+        for strategy in milestone["strategies"]:
+            strategy["id"] = ""
+    plan = ReleasePlan(name=template.name, description=template.description, template_key=template.pk)
+    return _insert(plan, flag, place, document["milestones"], caller)
+
+
+class Steps(NamedTuple):
+    """A strategy in steps: the share of users at each, in per cent, and what each waits for."""
+
+    strategy: Mapping[str, Any]
+    rollouts: Sequence[int]
+    transition: Mapping[str, Any] | None
+
+
+@transactional
+def add_steps(place: Place, strategy_id: str, steps: Steps, *, caller: Caller) -> ReleasePlan:
+    """Adds a plan that raises the share of a strategy. With "" as its id, the first step adds it.
+
+    The strategy keeps its id, group and stickiness: nobody who has the flag loses it. None of the steps is started.
+
+    Raises NotFound, NoAccess, Conflict if there is an unfinished plan, ValidationError.
+    """
+    flag = access_flag_in(place, CREATE, caller)
+    check_problems(_steps_problems(steps))
+    stored: Mapping[str, Any] = {}
+    if strategy_id:
+        [stored] = strategy_documents([access_strategy(flag, place.environment, strategy_id)])
+    values: Document = {**stored, **steps.strategy, "id": "", "disabled": False}
+    parameters = {**(stored.get("parameters") or {}), **(steps.strategy.get("parameters") or {})}
+    if values.get("name") != FLEXIBLE_ROLLOUT:
+        raise ValidationError.at("strategy.name", f"must be {FLEXIBLE_ROLLOUT}, which has a share of users")
+    milestones = [
+        {
+            "name": f"{rollout} %",
+            "strategies": [{**values, "parameters": {**parameters, "rollout": str(rollout)}}],
+            "transitionCondition": steps.transition,
+        }
+        for rollout in steps.rollouts
+    ]
+    name = " → ".join(map(str, steps.rollouts)) + " %"
+    plan = ReleasePlan(name=name, strategy_ids=[strategy_id] if strategy_id else [])
+    return _insert(plan, flag, place, milestones, caller)
+
+
+def _steps_problems(steps: Steps) -> Iterator[Problem]:
+    rollouts = list(steps.rollouts)
+    if not rollouts or any(not 1 <= rollout <= 100 for rollout in rollouts):
+        yield Problem("rollouts", "must be numbers from 1 to 100")
+    elif rollouts != sorted(set(rollouts)):
+        yield Problem("rollouts", "must increase from step to step")
+
+
+def _insert(
+    plan: ReleasePlan, flag: Flag, place: Place, milestones: Sequence[Document], caller: Caller
+) -> ReleasePlan:
+    if plans_of(flag, place.environment).filter(state__in=UNFINISHED).exists():
+        raise Conflict(
+            f"{flag.name} has a release plan in {place.environment} that is not done. Remove it first."
+        )
+    planned, problems = plan_milestones(milestones, "milestones", project_id=place.project, flag=flag)
+    check_problems(problems)
+    plan.flag, plan.environment_id, plan.author = flag, place.environment, caller.user
+    plan.save(force_insert=True)
+    insert_milestones({"plan": plan}, planned)
+    plan = find_plan(flag, place.environment, plan.pk)
+    record_plan(EventType.RELEASE_PLAN_ADDED, plan, caller, after=plan_document(plan))
+    return plan

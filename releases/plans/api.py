@@ -1,0 +1,175 @@
+"""/release-plans and /progressions of a flag in an environment."""
+
+from typing import Any
+
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
+from rest_framework.decorators import action
+from rest_framework.response import Response
+
+from flagadmin.core.http.openapi import refusal
+from groups.authentication import ApiRequest
+from groups.permissions import Permission
+from projects.viewsets import OnFlagViewSet
+from releases.models import ReleasePlan
+from releases.plans import actions
+from releases.plans.access import Place
+from releases.plans.add import Steps, add_plan, add_steps
+from releases.plans.documents import plan_document
+from releases.plans.queries import find_plan, plans_of
+from releases.plans.serializers import PauseBody, PlanBody, PlanRecord, ProgressionBody
+from releases.templates.documents import milestone_document
+from releases.templates.serializers import MilestoneRecord
+
+TAGS = ("Release Plans",)
+CREATE, UPDATE = Permission.CREATE_FEATURE_STRATEGY, Permission.UPDATE_FEATURE_STRATEGY
+STEPS = OpenApiExample(
+    "A strategy in steps, a day each",
+    {
+        "steps": {
+            "strategy": {"name": "flexibleRollout", "parameters": {"stickiness": "userId"}},
+            "rollouts": [5, 25, 50, 100],
+            "intervalMinutes": 1440,
+        }
+    },
+    request_only=True,
+)
+
+
+class PlansOfFlag(OnFlagViewSet):
+    tags = TAGS
+
+    @property
+    def place(self) -> Place:
+        return Place(self.kwargs["project_id"], self.kwargs["name"], self.kwargs["environment"])
+
+    def document(self, plan: ReleasePlan) -> dict[str, Any]:
+        return plan_document(find_plan(plan.flag, plan.environment_id, plan.pk))
+
+
+class ReleasePlanViewSet(PlansOfFlag):
+    lookup_url_kwarg = "plan_id"
+    permissions = {
+        "create": CREATE,
+        "destroy": Permission.DELETE_FEATURE_STRATEGY,
+        "start": UPDATE,
+    }
+
+    @extend_schema(operation_id="getReleasePlans", responses={200: PlanRecord(many=True)})
+    def list(self, request: ApiRequest, project_id: str, name: str, environment: str) -> Response:
+        """List the release plans of a flag in an environment, newest first."""
+        return Response([plan_document(plan) for plan in plans_of(self.flag, environment)])
+
+    @extend_schema(
+        operation_id="addReleasePlanToFeature",
+        request=PlanBody,
+        responses={200: PlanRecord, 409: refusal(409, "The flag has a plan there that is not done.")},
+        examples=[STEPS],
+    )
+    def create(self, request: ApiRequest, project_id: str, name: str, environment: str) -> Response:
+        """Add a release plan to a flag, from a template or as one strategy in steps.
+
+        It changes nothing until its first milestone is started.
+        """
+        body = self.validated(PlanBody)
+        if template := body.get("templateId"):
+            return Response(self.document(add_plan(self.place, template, caller=self.caller)))
+        values = body["steps"]
+        transition = {key: values.get(key) for key in ("intervalMinutes", "window")}
+        steps = Steps(
+            values.get("strategy") or {}, values["rollouts"], transition if any(transition.values()) else None
+        )
+        return Response(self.document(add_steps(self.place, values["strategyId"], steps, caller=self.caller)))
+
+    @extend_schema(operation_id="getReleasePlan", responses={200: PlanRecord})
+    def retrieve(
+        self, request: ApiRequest, project_id: str, name: str, environment: str, plan_id: str
+    ) -> Response:
+        """Get a release plan of a flag."""
+        return Response(plan_document(find_plan(self.flag, environment, plan_id)))
+
+    @extend_schema(
+        operation_id="removeReleasePlanFromFeature",
+        parameters=[
+            OpenApiParameter(
+                "keepStrategies", bool, description="Keep the strategies of the active milestone."
+            )
+        ],
+        responses={200: None},
+    )
+    def destroy(
+        self, request: ApiRequest, project_id: str, name: str, environment: str, plan_id: str
+    ) -> Response:
+        """Remove a release plan, and the strategies of its active milestone."""
+        keep = request.query_params.get("keepStrategies") == "true"
+        actions.remove_plan(self.place, plan_id, keep_strategies=keep, caller=self.caller)
+        return Response()
+
+    @extend_schema(operation_id="startMilestone", request=None, responses={200: MilestoneRecord})
+    @action(detail=True, methods=["post"], url_path="milestones/<str:milestone_id>/start")
+    def start(
+        self,
+        request: ApiRequest,
+        project_id: str,
+        name: str,
+        environment: str,
+        plan_id: str,
+        milestone_id: str,
+    ) -> Response:
+        """Start a milestone: its strategies replace those of the one before. A paused plan goes on."""
+        plan = actions.start_milestone(self.place, plan_id, milestone_id, caller=self.caller)
+        assert plan.active is not None
+        return Response(milestone_document(plan.active))
+
+
+class ProgressionViewSet(PlansOfFlag):
+    lookup_url_kwarg = "milestone_id"
+    permissions = {"update": UPDATE, "destroy": UPDATE}
+
+    @extend_schema(
+        operation_id="changeMilestoneProgression", request=ProgressionBody, responses={200: PlanRecord}
+    )
+    def update(
+        self, request: ApiRequest, project_id: str, name: str, environment: str, milestone_id: str
+    ) -> Response:
+        """Say what the milestone after this one waits for: a time, a window of the week, or both."""
+        body = self.validated(ProgressionBody)
+        plan = actions.set_transition(
+            self.place,
+            milestone_id,
+            body["transitionCondition"],
+            target=body["targetMilestone"],
+            caller=self.caller,
+        )
+        return Response(self.document(plan))
+
+    @extend_schema(operation_id="deleteMilestoneProgression", responses={200: None})
+    def destroy(
+        self, request: ApiRequest, project_id: str, name: str, environment: str, milestone_id: str
+    ) -> Response:
+        """Have the milestone after this one wait for somebody who starts it."""
+        actions.set_transition(self.place, milestone_id, None, caller=self.caller)
+        return Response()
+
+
+class ProgressionOfPlanViewSet(PlansOfFlag):
+    lookup_url_kwarg = "plan_id"
+    permissions = {"resume": UPDATE, "pause": UPDATE}
+
+    @extend_schema(operation_id="resumeMilestoneProgressions", request=None, responses={200: PlanRecord})
+    @action(detail=True, methods=["post"])
+    def resume(
+        self, request: ApiRequest, project_id: str, name: str, environment: str, plan_id: str
+    ) -> Response:
+        """Resume a paused release plan. The time that its milestone has been active counts on."""
+        return Response(self.document(actions.resume_plan(self.place, plan_id, caller=self.caller)))
+
+    @extend_schema(operation_id="pauseMilestoneProgressions", request=PauseBody, responses={200: PlanRecord})
+    @action(detail=True, methods=["post"])
+    def pause(
+        self, request: ApiRequest, project_id: str, name: str, environment: str, plan_id: str
+    ) -> Response:
+        """Pause a running release plan: no step is taken until it is resumed."""
+        reason = self.validated(PauseBody)["reason"]
+        return Response(
+            self.document(actions.pause_plan(self.place, plan_id, reason=reason, caller=self.caller))
+        )

@@ -1,0 +1,50 @@
+"""Release plans as the API shows them, in the reference server's shape."""
+
+from typing import Any
+
+from flagadmin.core.http.timestamps import iso
+from releases.models import ReleasePlan, Safeguard
+from releases.templates.documents import milestone_document
+
+Document = dict[str, Any]
+
+
+def plan_document(plan: ReleasePlan) -> Document:
+    return {
+        "id": plan.pk,
+        "discriminator": "plan",
+        "name": plan.name,
+        "description": plan.description or None,
+        "featureName": plan.flag.name,
+        "environment": plan.environment_id,
+        "createdByUserId": plan.author_id or 0,
+        "createdAt": iso(plan.created_at),
+        "activeMilestoneId": plan.active_id,
+        "releasePlanTemplateId": plan.template_key,
+        "state": plan.state,
+        "reason": plan.reason,
+        "milestones": [
+            milestone_document(milestone, plan.paused_at if milestone.pk == plan.active_id else None)
+            for milestone in plan.milestones.all()
+        ],
+        "safeguards": [safeguard_document(safeguard) for safeguard in plan.safeguards.all()],
+    }
+
+
+def safeguard_document(safeguard: Safeguard) -> Document:
+    return {
+        "id": safeguard.pk,
+        "title": safeguard.title,
+        "action": {"type": safeguard.action, "id": safeguard.plan_id},
+        "triggerCondition": {"operator": safeguard.operator, "threshold": safeguard.threshold},
+        "impactMetric": {
+            "id": safeguard.pk,
+            "metricName": safeguard.metric,
+            "timeRange": safeguard.time_range,
+            "aggregationMode": safeguard.aggregation,
+            "labelSelectors": safeguard.labels,
+            "source": safeguard.source,
+            "comparesWithout": safeguard.compares,
+        },
+        "firingSince": iso(safeguard.firing_since),
+    }

@@ -1,0 +1,80 @@
+"""Finds release plans."""
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+from django.db.models import QuerySet
+
+from flagadmin.core.errors import NotFound
+from groups.access import Caller
+from projects.models import Flag, ProjectEnvironment
+from releases.models import Milestone, ReleasePlan, Safeguard
+
+State = ReleasePlan.State
+Row = TypeVar("Row", Milestone, Safeguard)
+UNFINISHED = (State.PLANNED, State.RUNNING, State.PAUSED)
+
+
+def plans_of(flag: Flag, environment: str) -> QuerySet[ReleasePlan]:
+    """Those of the flag in the environment, newest first, with what their documents need."""
+    plans = ReleasePlan.objects.filter(flag=flag, environment=environment)
+    return plans.select_related("flag", "active").prefetch_related("milestones", "safeguards")
+
+
+def readable_plans(caller: Caller) -> QuerySet[ReleasePlan]:
+    """Those of active flags of readable projects."""
+    plans = ReleasePlan.objects.filter(flag__archived_at=None)
+    allowed = caller.readable_projects
+    return plans if allowed is None else plans.filter(flag__project__in=list(allowed))
+
+
+def find_plan(flag: Flag, environment: str, key: str) -> ReleasePlan:
+    """Raises NotFound."""
+    plan = plans_of(flag, environment).filter(pk=key).first()
+    if plan is None:
+        raise NotFound(f"{flag.name} has no release plan {key} in {environment}.")
+    return plan
+
+
+def find_plan_with(flag: Flag, environment: str, milestone_key: str) -> ReleasePlan:
+    """The plan that has the milestone. Raises NotFound."""
+    plan = plans_of(flag, environment).filter(milestones=milestone_key).first()
+    if plan is None:
+        raise NotFound(f"{flag.name} has no milestone {milestone_key} in {environment}.")
+    return plan
+
+
+def find_milestone(plan: ReleasePlan, key: str) -> Milestone:
+    """Raises NotFound."""
+    return _find(plan.milestones.all(), key, f"Release plan {plan.name} has no milestone {key}.")
+
+
+def find_safeguard(plan: ReleasePlan, key: str) -> Safeguard:
+    """Raises NotFound."""
+    return _find(plan.safeguards.all(), key, f"Release plan {plan.name} has no safeguard {key}.")
+
+
+def _find(rows: Iterable[Row], key: str, message: str) -> Row:
+    for row in rows:
+        if row.pk == key:
+            return row
+    raise NotFound(message)
+
+
+def find_following(plan: ReleasePlan) -> Milestone | None:
+    """The milestone after the active one, or the first. None after the last."""
+    place = -1 if plan.active is None else plan.active.place
+    return next((milestone for milestone in plan.milestones.all() if milestone.place > place), None)
+
+
+def find_preceding(plan: ReleasePlan) -> Milestone | None:
+    """The milestone before the active one."""
+    place = -1 if plan.active is None else plan.active.place
+    before = [milestone for milestone in plan.milestones.all() if milestone.place < place]
+    return before[-1] if before else None
+
+
+def needs_requests(plan: ReleasePlan) -> bool:
+    """Whether the plan's environment takes changes by change request only."""
+    links = ProjectEnvironment.objects.filter(project=plan.flag.project_id, environment=plan.environment_id)
+    return links.exclude(required_approvals=None).exists()

@@ -1,0 +1,99 @@
+"""Adds safeguards to release plans, changes and removes them; hears of alerts."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.db.models import Q
+from django.utils import timezone
+
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.db.transactions import transactional
+from flagadmin.core.errors import ValidationError, check_problems
+from groups.access import Caller
+from groups.permissions import Permission
+from releases.models import ReleasePlan, Safeguard
+from releases.plans.access import Place, access_plan_for_update
+from releases.plans.approval import note_edit
+from releases.plans.documents import safeguard_document
+from releases.plans.queries import UNFINISHED, find_plan, find_safeguard
+from releases.plans.steps import record_plan, save_plan
+from releases.safeguards.rules import MAX_SAFEGUARDS, safeguard_problems
+
+UPDATE = Permission.UPDATE_FEATURE_STRATEGY
+
+
+@transactional
+def set_safeguard(place: Place, plan_key: str, values: Mapping[str, Any], *, caller: Caller) -> ReleasePlan:
+    """Adds a safeguard, or changes the one with the id. Raises NotFound, NoAccess, ValidationError."""
+    plan = access_plan_for_update(place, plan_key, UPDATE, caller)
+    check_problems(safeguard_problems(values))
+    if key := values.get("id"):
+        safeguard = find_safeguard(plan, key)
+        before = safeguard_document(safeguard)
+    else:
+        if len(plan.safeguards.all()) >= MAX_SAFEGUARDS:
+            raise ValidationError(f"A release plan has at most {MAX_SAFEGUARDS} safeguards.")
+        safeguard, before = Safeguard(plan=plan), None
+    _assign(safeguard, values)
+    safeguard.save()
+    _save(plan)
+    after = safeguard_document(safeguard)
+    record_plan(EventType.SAFEGUARD_CHANGED, plan, caller, subject=str(safeguard), before=before, after=after)
+    return find_plan(plan.flag, plan.environment_id, plan.pk)
+
+
+def _assign(safeguard: Safeguard, values: Mapping[str, Any]) -> None:
+    metric = values["impactMetric"]
+    trigger = values.get("triggerCondition") or {"operator": ">", "threshold": 0}
+    safeguard.title, safeguard.source, safeguard.metric = (
+        values["title"],
+        metric["source"],
+        metric["metricName"],
+    )
+    safeguard.aggregation, safeguard.time_range = metric["aggregationMode"], metric["timeRange"]
+    safeguard.labels, safeguard.compares = metric["labelSelectors"], metric["comparesWithout"]
+    safeguard.operator, safeguard.threshold = trigger["operator"], trigger["threshold"]
+    safeguard.action = (values.get("action") or {}).get("type", Safeguard.Action.PAUSE)
+
+
+@transactional
+def remove_safeguard(place: Place, plan_key: str, key: str, *, caller: Caller) -> None:
+    """Raises NotFound, NoAccess."""
+    plan = access_plan_for_update(place, plan_key, UPDATE, caller)
+    safeguard = find_safeguard(plan, key)
+    before = safeguard_document(safeguard)
+    safeguard.delete()
+    _save(plan)
+    record_plan(EventType.SAFEGUARD_DELETED, plan, caller, subject=str(safeguard), before=before)
+
+
+def _save(plan: ReleasePlan) -> None:
+    """An edited plan is looked at again with the safeguards that it has then."""
+    plan = find_plan(plan.flag, plan.environment_id, plan.pk)
+    note_edit(plan)
+    save_plan(plan, timezone.now())
+
+
+@transactional
+def note_alert(name: str, labels: Mapping[str, str], *, fires: bool) -> int:
+    """Has the safeguards of unfinished plans that wait for this alert know whether it fires. Returns their number.
+
+    A safeguard takes the alerts whose labels have the values that it selects. Its plan is looked at at once. A repeated
+    alert changes nothing.
+    """
+    safeguards = Safeguard.objects.filter(
+        source=Safeguard.Source.ALERT, metric=name, plan__state__in=UNFINISHED
+    ).filter(Q(firing_since=None) if fires else ~Q(firing_since=None))
+    keys = {safeguard.pk: safeguard.plan_id for safeguard in safeguards if selects(safeguard.labels, labels)}
+    now = timezone.now()
+    Safeguard.objects.filter(pk__in=keys).update(firing_since=now if fires else None)
+    running = ReleasePlan.objects.filter(pk__in=keys.values(), state=ReleasePlan.State.RUNNING)
+    running.update(look_at=now)
+    return len(keys)
+
+
+def selects(wanted: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    """Whether each label that is selected has one of its values."""
+    return all(
+        name in labels and ("*" in values or labels[name] in values) for name, values in wanted.items()
+    )

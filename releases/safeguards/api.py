@@ -1,0 +1,77 @@
+"""/safeguards of a release plan."""
+
+from typing import Any
+
+from drf_spectacular.utils import OpenApiExample, extend_schema
+from rest_framework.response import Response
+
+from groups.authentication import ApiRequest
+from groups.permissions import Permission
+from projects.viewsets import OnFlagViewSet
+from releases.plans.access import Place
+from releases.plans.documents import safeguard_document
+from releases.plans.queries import find_plan
+from releases.plans.serializers import SafeguardRecord
+from releases.safeguards import actions
+from releases.safeguards.serializers import SafeguardBody
+
+UPDATE = Permission.UPDATE_FEATURE_STRATEGY
+EXAMPLE = OpenApiExample(
+    "Pause above 5 failed payments a minute",
+    {
+        "title": "Failed payments",
+        "impactMetric": {
+            "metricName": "failed_payments",
+            "aggregationMode": "rps",
+            "timeRange": "hour",
+            "labelSelectors": {"environment": ["production"]},
+        },
+        "triggerCondition": {"operator": ">", "threshold": 0.083},
+    },
+    request_only=True,
+)
+
+
+class SafeguardViewSet(OnFlagViewSet):
+    tags = ("Release Plans",)
+    lookup_url_kwarg = "safeguard_id"
+    permissions = {"replace": UPDATE, "destroy": UPDATE}
+
+    def authorize(self, *args: Any, plan_id: str = "", **kwargs: Any) -> None:
+        super().authorize(*args, **kwargs)
+        self.plan = find_plan(self.flag, kwargs["environment"], plan_id)
+
+    @property
+    def place(self) -> Place:
+        return Place(self.kwargs["project_id"], self.kwargs["name"], self.kwargs["environment"])
+
+    @extend_schema(operation_id="getSafeguards", responses={200: SafeguardRecord(many=True)})
+    def list(
+        self, request: ApiRequest, project_id: str, name: str, environment: str, plan_id: str
+    ) -> Response:
+        """List the safeguards of a release plan."""
+        return Response([safeguard_document(safeguard) for safeguard in self.plan.safeguards.all()])
+
+    @extend_schema(
+        operation_id="changeSafeguard", request=SafeguardBody, responses={204: None}, examples=[EXAMPLE]
+    )
+    def replace(
+        self, request: ApiRequest, project_id: str, name: str, environment: str, plan_id: str
+    ) -> Response:
+        """Add a safeguard to a release plan, or change the one with the id."""
+        actions.set_safeguard(self.place, plan_id, self.validated(SafeguardBody), caller=self.caller)
+        return Response(status=204)
+
+    @extend_schema(operation_id="deleteSafeguard", responses={204: None})
+    def destroy(
+        self,
+        request: ApiRequest,
+        project_id: str,
+        name: str,
+        environment: str,
+        plan_id: str,
+        safeguard_id: str,
+    ) -> Response:
+        """Remove a safeguard from a release plan."""
+        actions.remove_safeguard(self.place, plan_id, safeguard_id, caller=self.caller)
+        return Response(status=204)

@@ -1,0 +1,31 @@
+"""Validates safeguards."""
+
+import math
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from typing import Any
+
+from flagadmin.core.errors import Problem
+
+MAX_SAFEGUARDS = 10
+"""Of a plan."""
+TIME_RANGES: Mapping[str, timedelta] = {
+    "hour": timedelta(hours=1),
+    "day": timedelta(days=1),
+    "week": timedelta(weeks=1),
+    "month": timedelta(days=30),
+}
+TOTALS = frozenset({"count", "sum"})
+"""They grow with the time over which they are counted."""
+AGGREGATIONS = ("rps", "count", "avg", "sum", "p50", "p95", "p99")
+
+
+def safeguard_problems(values: Mapping[str, Any]) -> Iterator[Problem]:
+    metric, trigger = values["impactMetric"], values.get("triggerCondition")
+    source = metric["source"]
+    if source != "alert" and trigger is None:
+        yield Problem("triggerCondition", "This field is required.")
+    if trigger is not None and not math.isfinite(trigger["threshold"]):
+        yield Problem("triggerCondition.threshold", "must be a finite number")
+    if metric["comparesWithout"] and source != "internal":
+        yield Problem("impactMetric.comparesWithout", "only impact metrics of SDKs can be compared")

@@ -1,0 +1,286 @@
+"""/api/admin/release-plan-templates, and /release-templates of a project: milestones from which plans are made."""
+
+from typing import Any
+
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
+from rest_framework.response import Response
+
+from flagadmin.core.errors import NotFound
+from groups.authentication import ApiRequest
+from groups.permissions import Permission
+from groups.viewsets import ViewSet
+from projects.access import access_project
+from releases.templates import actions
+from releases.templates.documents import template_document
+from releases.templates.queries import access_template, list_templates
+from releases.templates.serializers import (
+    MilestoneBody,
+    MilestoneRecord,
+    MilestoneStrategyBody,
+    MilestoneStrategyRecord,
+    TemplateBody,
+    TemplateChanges,
+    TemplateRecord,
+)
+
+TAGS = ("Release Templates",)
+IN_PROJECT = Permission.UPDATE_PROJECT_RELEASE_TEMPLATE
+CREATE = (Permission.RELEASE_PLAN_TEMPLATE_CREATE, IN_PROJECT)
+UPDATE = (Permission.RELEASE_PLAN_TEMPLATE_UPDATE, IN_PROJECT)
+DELETE = (Permission.RELEASE_PLAN_TEMPLATE_DELETE, IN_PROJECT)
+Document = dict[str, Any]
+EXAMPLE = OpenApiExample(
+    "A quarter for a day, then everybody",
+    {
+        "name": "Careful",
+        "milestones": [
+            {
+                "name": "A quarter",
+                "strategies": [{"name": "flexibleRollout", "parameters": {"rollout": "25"}}],
+                "transitionCondition": {"intervalMinutes": 1440},
+            },
+            {
+                "name": "Everybody",
+                "strategies": [{"name": "flexibleRollout", "parameters": {"rollout": "100"}}],
+            },
+        ],
+    },
+    request_only=True,
+)
+
+
+class _Templates(ViewSet):
+    tags = TAGS
+    project_id: str | None = None
+
+    def authorize(self, project_id: str | None = None, template_id: str | None = None, **others: Any) -> None:
+        if project_id is not None:
+            access_project(self.caller, project_id)
+        self.project_id = project_id
+        if template_id is not None:
+            access_template(self.caller, template_id, project_id)
+        for permission in self.needed_permissions[:1]:
+            actions.check_scope(self.caller, permission, IN_PROJECT, project_id)
+
+
+class ReleaseTemplateViewSet(_Templates):
+    """Of all projects, or below one of them."""
+
+    lookup_url_kwarg = "template_id"
+    permissions = {"create": CREATE, "update": UPDATE, "destroy": DELETE, "archive": UPDATE}
+    operation_ids = {
+        "list": "getReleasePlanTemplates",
+        "create": "createReleasePlanTemplate",
+        "retrieve": "getReleasePlanTemplate",
+        "update": "updateReleasePlanTemplate",
+        "destroy": "deleteReleasePlanTemplate",
+    }
+
+    @extend_schema(
+        parameters=[
+            OpenApiParameter(
+                "include", str, enum=["root"], description="In a project: with the templates of all projects."
+            )
+        ],
+        responses={200: TemplateRecord(many=True)},
+    )
+    def list(self, request: ApiRequest, project_id: str | None = None) -> Response:
+        """List the release templates that are not archived, by name."""
+        scopes = [project_id, *([None] if request.query_params.get("include") == "root" else [])]
+        return Response([template_document(template) for template in list_templates(self.caller, *scopes)])
+
+    @extend_schema(
+        request=TemplateBody,
+        responses={200: TemplateRecord},
+        examples=[EXAMPLE],
+    )
+    def create(self, request: ApiRequest, project_id: str | None = None) -> Response:
+        """Create a release template."""
+        template = actions.create_template(
+            self.validated(TemplateBody), project_id=project_id, caller=self.caller
+        )
+        return Response(actions.read_document(template))
+
+    @extend_schema(responses={200: TemplateRecord})
+    def retrieve(self, request: ApiRequest, template_id: str, project_id: str | None = None) -> Response:
+        """Get a release template."""
+        return Response(template_document(access_template(self.caller, template_id, project_id)))
+
+    @extend_schema(request=TemplateChanges, responses={200: TemplateRecord})
+    def update(self, request: ApiRequest, template_id: str, project_id: str | None = None) -> Response:
+        """Change a release template. Plans that were made from it stay as they are."""
+        values = self.validated(TemplateChanges)
+        template = actions.update_template(template_id, values, project_id=project_id, caller=self.caller)
+        return Response(actions.read_document(template))
+
+    @extend_schema(responses={200: None})
+    def destroy(self, request: ApiRequest, template_id: str, project_id: str | None = None) -> Response:
+        """Delete a release template. Plans that were made from it stay."""
+        actions.delete_template(template_id, project_id=project_id, caller=self.caller)
+        return Response()
+
+
+class ReleaseTemplateArchiveViewSet(_Templates):
+    lookup_url_kwarg = "template_id"
+    permissions = {"add": UPDATE}
+    operation_ids = {"add": "archiveReleasePlanTemplate"}
+
+    @extend_schema(request=None, responses={200: None})
+    def add(self, request: ApiRequest, template_id: str, project_id: str | None = None) -> Response:
+        """Archive a release template: no plan is made from it any more."""
+        actions.archive_template(template_id, project_id=project_id, caller=self.caller)
+        return Response()
+
+
+def find_by_id(documents: list[Document], key: str, kind: str) -> Document:
+    """Raises NotFound."""
+    for document in documents:
+        if document["id"] == key:
+            return document
+    raise NotFound(f"{kind} {key} not found.")
+
+
+class _Milestones(_Templates):
+    def change(self, template_id: str, project_id: str | None, edit: actions.Edit) -> list[Document]:
+        """The milestones of the template as they are then."""
+        template = actions.edit_milestones(template_id, edit, project_id=project_id, caller=self.caller)
+        milestones: list[Document] = actions.read_document(template)["milestones"]
+        return milestones
+
+
+class TemplateMilestoneViewSet(_Milestones):
+    lookup_url_kwarg = "milestone_id"
+    permissions = {"create": UPDATE, "update": UPDATE, "destroy": UPDATE}
+    operation_ids = {
+        "create": "createReleasePlanMilestone",
+        "update": "updateReleasePlanMilestone",
+        "destroy": "deleteReleasePlanMilestone",
+    }
+
+    @extend_schema(request=MilestoneBody, responses={200: MilestoneRecord})
+    def create(self, request: ApiRequest, template_id: str, project_id: str | None = None) -> Response:
+        """Add a milestone at the end of a release template."""
+        body = self.validated(MilestoneBody)
+        return Response(
+            self.change(template_id, project_id, lambda milestones: milestones.append({**body, "id": ""}))[-1]
+        )
+
+    @extend_schema(request=MilestoneBody, responses={200: MilestoneRecord})
+    def update(
+        self, request: ApiRequest, template_id: str, milestone_id: str, project_id: str | None = None
+    ) -> Response:
+        """Change a milestone of a release template."""
+        body = self.validated(MilestoneBody)
+
+        def edit(milestones: list[Document]) -> None:
+            find_by_id(milestones, milestone_id, "Milestone").update(body, id=milestone_id)
+
+        return Response(find_by_id(self.change(template_id, project_id, edit), milestone_id, "Milestone"))
+
+    @extend_schema(responses={200: None})
+    def destroy(
+        self, request: ApiRequest, template_id: str, milestone_id: str, project_id: str | None = None
+    ) -> Response:
+        """Remove a milestone from a release template, which keeps at least one."""
+
+        def edit(milestones: list[Document]) -> None:
+            milestones.remove(find_by_id(milestones, milestone_id, "Milestone"))
+
+        self.change(template_id, project_id, edit)
+        return Response()
+
+
+class MilestoneStrategyViewSet(_Milestones):
+    lookup_url_kwarg = "strategy_id"
+    permissions = {"create": UPDATE, "update": UPDATE, "destroy": UPDATE}
+    operation_ids = {
+        "create": "addReleasePlanMilestoneStrategy",
+        "update": "updateReleasePlanMilestoneStrategy",
+        "destroy": "deleteReleasePlanMilestoneStrategy",
+    }
+
+    @extend_schema(
+        request=MilestoneStrategyBody,
+        responses={200: MilestoneRecord},
+    )
+    def create(
+        self, request: ApiRequest, template_id: str, milestone_id: str, project_id: str | None = None
+    ) -> Response:
+        """Add a strategy to a milestone of a release template. Returns the milestone."""
+        body = self.validated(MilestoneStrategyBody)
+
+        def edit(milestones: list[Document]) -> None:
+            find_by_id(milestones, milestone_id, "Milestone")["strategies"].append({**body, "id": ""})
+
+        return Response(find_by_id(self.change(template_id, project_id, edit), milestone_id, "Milestone"))
+
+    @extend_schema(
+        request=MilestoneStrategyBody,
+        responses={200: MilestoneStrategyRecord},
+    )
+    def update(
+        self,
+        request: ApiRequest,
+        template_id: str,
+        milestone_id: str,
+        strategy_id: str,
+        project_id: str | None = None,
+    ) -> Response:
+        """Change a strategy of a milestone of a release template."""
+        body = self.validated(MilestoneStrategyBody)
+        body.setdefault("strategyName", body.get("name"))
+
+        def edit(milestones: list[Document]) -> None:
+            strategies = find_by_id(milestones, milestone_id, "Milestone")["strategies"]
+            find_by_id(strategies, strategy_id, "Strategy").update(body, id=strategy_id)
+
+        milestone = find_by_id(self.change(template_id, project_id, edit), milestone_id, "Milestone")
+        return Response(find_by_id(milestone["strategies"], strategy_id, "Strategy"))
+
+    @extend_schema(responses={200: None})
+    def destroy(
+        self,
+        request: ApiRequest,
+        template_id: str,
+        milestone_id: str,
+        strategy_id: str,
+        project_id: str | None = None,
+    ) -> Response:
+        """Remove a strategy from a milestone of a release template."""
+
+        def edit(milestones: list[Document]) -> None:
+            strategies = find_by_id(milestones, milestone_id, "Milestone")["strategies"]
+            strategies.remove(find_by_id(strategies, strategy_id, "Strategy"))
+
+        self.change(template_id, project_id, edit)
+        return Response()
+
+
+class ProjectReleaseTemplateViewSet(ReleaseTemplateViewSet):
+    operation_ids = {
+        "list": "getProjectReleaseTemplates",
+        "create": "createProjectReleaseTemplate",
+        "retrieve": "getProjectReleaseTemplate",
+        "update": "updateProjectReleaseTemplate",
+        "destroy": "deleteProjectReleaseTemplate",
+    }
+
+
+class ProjectReleaseTemplateArchiveViewSet(ReleaseTemplateArchiveViewSet):
+    operation_ids = {"add": "archiveProjectReleaseTemplate"}
+
+
+class ProjectTemplateMilestoneViewSet(TemplateMilestoneViewSet):
+    operation_ids = {
+        "create": "createProjectReleaseMilestone",
+        "update": "updateProjectReleaseMilestone",
+        "destroy": "deleteProjectReleaseMilestone",
+    }
+
+
+class ProjectMilestoneStrategyViewSet(MilestoneStrategyViewSet):
+    operation_ids = {
+        "create": "addProjectReleaseMilestoneStrategy",
+        "update": "updateProjectReleaseMilestoneStrategy",
+        "destroy": "deleteProjectReleaseMilestoneStrategy",
+    }

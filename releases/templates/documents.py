@@ -1,0 +1,53 @@
+"""Templates and milestones as the API shows them, in the reference server's shapes."""
+
+from typing import Any
+
+from flagadmin.core.http.timestamps import iso
+from releases.models import Milestone, ReleaseTemplate
+
+Document = dict[str, Any]
+
+
+def template_document(template: ReleaseTemplate) -> Document:
+    return {
+        "id": template.pk,
+        "discriminator": "template",
+        "name": template.name,
+        "description": template.description or None,
+        "project": template.project_id,
+        "createdByUserId": template.author_id or 0,
+        "createdAt": iso(template.created_at),
+        "archivedAt": iso(template.archived_at),
+        "milestones": [milestone_document(milestone) for milestone in template.milestones.all()],
+    }
+
+
+def milestone_document(milestone: Milestone, paused_at: Any = None) -> Document:
+    return {
+        "id": milestone.pk,
+        "name": milestone.name,
+        "sortOrder": milestone.place,
+        "releasePlanDefinitionId": milestone.template_id or milestone.plan_id,
+        "startedAt": iso(milestone.started_at),
+        "transitionCondition": milestone.transition,
+        "progressionExecutedAt": iso(milestone.passed_at),
+        "pausedAt": iso(paused_at),
+        "strategies": [
+            strategy_document(milestone, strategy, index)
+            for index, strategy in enumerate(milestone.strategies)
+        ],
+    }
+
+
+def strategy_document(milestone: Milestone, strategy: Document, place: int) -> Document:
+    return {
+        "id": strategy["id"],
+        "milestoneId": milestone.pk,
+        "sortOrder": place,
+        "title": strategy["title"],
+        "strategyName": strategy["name"],
+        "parameters": strategy["parameters"],
+        "constraints": strategy["constraints"],
+        "variants": strategy["variants"],
+        "segments": strategy["segments"],
+    }

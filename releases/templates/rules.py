@@ -1,0 +1,135 @@
+"""Validates the milestones of release templates and plans."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from zoneinfo import ZoneInfo, available_timezones
+
+from flagadmin.core.errors import Problem
+from projects.limits import Limits
+from projects.models import Flag
+from projects.strategies.known_names import load_known_names
+from projects.strategies.rules import StrategyDefaults, plan_strategy
+from releases.models.plans import make_ulid
+
+MAX_MILESTONES, MAX_STRATEGIES = 30, 30
+MAX_MINUTES = 366 * 24 * 60
+_TIME = re.compile(r"([01]\d|2[0-3]):[0-5]\d")
+Document = dict[str, Any]
+
+
+def plan_milestones(
+    milestones: Sequence[Mapping[str, Any]], path: str, *, project_id: str | None, flag: Flag | None = None
+) -> tuple[list[Document], list[Problem]]:
+    """The milestones as they would be stored, ``{id, name, strategies, transition}``, and what prevents that.
+
+    For a flag, strategies are completed as if they were added to it.
+    """
+    planned = [
+        _plan_milestone(milestone, f"{path}[{index}]", project_id, flag)
+        for index, milestone in enumerate(milestones)
+    ]
+    problems = [problem for _, milestone_problems in planned for problem in milestone_problems]
+    ids: set[str] = set()
+    for document, _ in planned:
+        document["id"] = make_ulid() if document["id"] in ids else document["id"]
+        ids.add(document["id"])
+    if not 1 <= len(milestones) <= MAX_MILESTONES:
+        problems.append(Problem(path, f"must have 1 to {MAX_MILESTONES} milestones, not {len(milestones)}"))
+    return [document for document, _ in planned], problems
+
+
+def _plan_milestone(
+    milestone: Mapping[str, Any], path: str, project_id: str | None, flag: Flag | None
+) -> tuple[Document, list[Problem]]:
+    strategies, problems = plan_strategies(
+        milestone.get("strategies") or [], f"{path}.strategies", project_id=project_id, flag=flag
+    )
+    transition = milestone.get("transitionCondition")
+    problems += transition_problems(transition, f"{path}.transitionCondition")
+    document = {
+        "id": milestone.get("id") or make_ulid(),
+        "name": milestone["name"],
+        "strategies": strategies,
+        "transition": tidy_transition(transition),
+    }
+    return document, problems
+
+
+def plan_strategies(
+    strategies: Sequence[Mapping[str, Any]], path: str, *, project_id: str | None, flag: Flag | None
+) -> tuple[list[Document], list[Problem]]:
+    """The strategies of a milestone as they would be stored, and what prevents that."""
+    known_names, limits = load_known_names(project_id or ""), Limits.from_settings()
+    defaults = StrategyDefaults(flag=flag.name, stickiness=flag.project.default_stickiness) if flag else None
+    documents: list[Document] = []
+    problems: list[Problem] = []
+    if len(strategies) > MAX_STRATEGIES:
+        problems.append(
+            Problem(path, f"must have at most {MAX_STRATEGIES} strategies, not {len(strategies)}")
+        )
+    for index, values in enumerate(strategies):
+        planned, strategy_problems = plan_strategy(
+            {**values, "name": values.get("strategyName") or values.get("name") or ""},
+            f"{path}[{index}]",
+            defaults=defaults or StrategyDefaults(flag=""),
+            known_names=known_names,
+            limits=limits,
+        )
+        document: Document = {**planned, "id": values.get("id") or make_ulid(), "sortOrder": index}
+        if defaults is None:  # what was not given is completed for the flag of a plan
+            given = values.get("parameters") or {}
+            document["parameters"] = {
+                key: text for key, text in document["parameters"].items() if given.get(key)
+            }
+        documents.append(document)
+        problems += strategy_problems
+    return documents, problems
+
+
+def transition_problems(transition: Mapping[str, Any] | None, path: str) -> Iterator[Problem]:
+    """What is wrong with ``{intervalMinutes?, window?: {zone, days, from, to}}``. None: somebody starts the next."""
+    if not transition:
+        return
+    minutes = transition.get("intervalMinutes")
+    if minutes is not None and not 1 <= minutes <= MAX_MINUTES:
+        yield Problem(f"{path}.intervalMinutes", f"must be 1 to {MAX_MINUTES}, not {minutes}")
+    window = transition.get("window")
+    if window is None:
+        if minutes is None:
+            yield Problem(path, "needs intervalMinutes, window or both")
+        return
+    yield from _window_problems(window, f"{path}.window")
+
+
+def _window_problems(window: Mapping[str, Any], path: str) -> Iterator[Problem]:
+    if not is_zone(window["zone"]):
+        yield Problem(f"{path}.zone", f"must be a time zone such as Europe/Oslo, not {window['zone']}")
+    days = window["days"]
+    if not days or not set(days) <= set(range(1, 8)):
+        yield Problem(f"{path}.days", "must be days of the week, 1 (Monday) to 7 (Sunday)")
+    times = window["from"], window["to"]
+    for name, text in zip(("from", "to"), times, strict=True):
+        if not _TIME.fullmatch(text):
+            yield Problem(f"{path}.{name}", f"must be a time such as 09:00, not {text}")
+            return
+    if times[0] >= times[1]:
+        yield Problem(f"{path}.to", f"must be later than {times[0]}")
+
+
+def is_zone(name: str) -> bool:
+    return name in available_timezones()
+
+
+def zone_of(window: Mapping[str, Any]) -> ZoneInfo:
+    return ZoneInfo(window["zone"])
+
+
+def tidy_transition(transition: Mapping[str, Any] | None) -> Document | None:
+    """As it is stored: without what is null, days in their order."""
+    if not transition:
+        return None
+    tidied = {key: value for key, value in transition.items() if value is not None}
+    if window := tidied.get("window"):
+        tidied["window"] = {**window, "days": sorted(set(window["days"]))}
+    return tidied

@@ -1,0 +1,138 @@
+"""Where changes need a change request, a plan is reviewed once, with all its steps, and again when it is edited."""
+
+from typing import Any
+
+import pytest
+
+from flagadmin.core.change_checks import skipping
+from groups.access import Caller
+from projects.models import FlagEnvironment, ProjectEnvironment
+from releases.derive import ProposedChange
+from releases.gate import NeedsChangeRequest
+from releases.models import ChangeRequest, Milestone, ReleasePlan
+from releases.plans import actions
+from releases.requests.propose import add_changes
+from releases.requests.states import set_state
+from tests.support.plans import PLACE, cart, planned, reload, rollout_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def member(shop: Any, people: Any) -> Caller:
+    """Somebody who may change strategies, but not skip change requests."""
+    cart(5)
+    guard([])
+    return Caller(user=people["member"])
+
+
+def guard(rules: list[Any]) -> None:
+    links = ProjectEnvironment.objects.filter(project="shop", environment="production")
+    links.update(required_approvals=1, approval_rules=rules)
+
+
+def request_of(caller: Caller, action: str, **payload: Any) -> ChangeRequest:
+    request = add_changes("shop", "production", [ProposedChange("cart", action, payload)], caller=caller)
+    return set_state("shop", request.pk, "In review", caller=caller)
+
+
+def apply_approved(request: ChangeRequest) -> None:
+    for state in ("Approved", "Applied"):
+        set_state("shop", request.pk, state, caller=Caller.system())
+
+
+def approved(caller: Caller, *rollouts: int) -> ReleasePlan:
+    plan = planned(*rollouts, caller=caller)
+    apply_approved(request_of(caller, "startMilestone", planId=plan.pk, milestoneId=key(plan, 0)))
+    return reload(plan)
+
+
+def key(plan: ReleasePlan, place: int) -> str:
+    return Milestone.objects.get(plan=plan, place=place).pk
+
+
+def test_starting_needs_a_request_which_is_offered(member):
+    plan = planned(50, 100, caller=member)
+    with pytest.raises(NeedsChangeRequest) as refused:
+        actions.start_milestone(PLACE, plan.pk, key(plan, 0), caller=member)
+    payload = {"planId": plan.pk, "milestoneId": key(plan, 0)}
+    assert refused.value.gated.changes == [ProposedChange("cart", "startMilestone", payload)]
+    assert rollout_of() == 5
+
+
+def test_an_approved_plan_goes_on_without_another_request(member):
+    plan = approved(member, 10, 20, 30)
+    assert (rollout_of(), plan.approved, plan.state) == (10, True, "running")
+    actions.start_milestone(PLACE, plan.pk, key(plan, 1), caller=member)
+    assert rollout_of() == 20
+    actions.step_back(PLACE, plan.pk, caller=member)
+    assert rollout_of() == 10
+
+
+def test_steps_are_not_taken_out_of_order(member):
+    plan = approved(member, 10, 20, 30)
+    with pytest.raises(NeedsChangeRequest):
+        actions.start_milestone(PLACE, plan.pk, key(plan, 2), caller=member)
+    assert rollout_of() == 10
+
+
+def test_an_edited_plan_is_no_longer_approved(member):
+    plan = approved(member, 10, 20, 30)
+    actions.set_transition(PLACE, key(plan, 0), {"intervalMinutes": 1}, caller=member)
+    assert not reload(plan).approved
+    with pytest.raises(NeedsChangeRequest):
+        actions.start_milestone(PLACE, plan.pk, key(plan, 1), caller=member)
+    assert rollout_of() == 10
+
+
+def test_an_edit_that_is_approved_leaves_the_plan_approved(member):
+    plan = approved(member, 10, 20, 30)
+    changed = {"sourceMilestone": key(plan, 0), "transitionCondition": {"intervalMinutes": 1}}
+    apply_approved(request_of(member, "changeMilestoneProgression", **changed))
+    assert reload(plan).approved
+    assert Milestone.objects.get(plan=plan, place=0).transition == {"intervalMinutes": 1}
+
+
+def test_starting_while_the_flag_is_off_approves_nothing(member):
+    """Nothing is answered differently then, so the gate lets it through."""
+    FlagEnvironment.objects.filter(flag__name="cart").update(enabled=False)
+    plan = planned(10, 100, caller=member)
+    actions.start_milestone(PLACE, plan.pk, key(plan, 0), caller=member)
+    assert not reload(plan).approved
+
+
+def test_who_may_skip_requests_approves_by_starting(member):
+    plan = planned(10, 100, caller=member)
+    admin = Caller.system()
+    with skipping(admin):
+        actions.start_milestone(PLACE, plan.pk, key(plan, 0), caller=admin)
+    assert reload(plan).approved
+
+
+def test_a_plan_is_reviewed_with_all_its_steps(member):
+    """Its first step changes 1 % of the users, its last one nearly all."""
+    guard([{"condition": "changesUsers", "percent": 50, "requiredApprovals": 3}])
+    plan = planned(6, 99, caller=member)
+    request = request_of(member, "startMilestone", planId=plan.pk, milestoneId=key(plan, 0))
+    assert request.required_approvals == 3
+    assert request.impact["changed"] > request.impact["users"] / 2
+
+
+def test_a_plan_is_removed_by_request(member):
+    plan = approved(member, 10, 20)
+    with pytest.raises(NeedsChangeRequest):
+        actions.remove_plan(PLACE, plan.pk, caller=member)
+    request = request_of(member, "deleteReleasePlan", planId=plan.pk)
+    apply_approved(request)
+    assert not ReleasePlan.objects.exists()
+
+
+def test_a_request_to_start_conflicts_with_an_edit_since(member):
+    plan = planned(10, 20, caller=member)
+    request = request_of(member, "startMilestone", planId=plan.pk, milestoneId=key(plan, 0))
+    actions.set_transition(PLACE, key(plan, 0), {"intervalMinutes": 1}, caller=member)
+    from flagadmin.core.errors import Conflict
+
+    with pytest.raises(Conflict):
+        apply_approved(request)
+    assert rollout_of() == 5

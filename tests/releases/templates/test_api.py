@@ -1,0 +1,146 @@
+"""Release templates by API: of all projects, and of one."""
+
+from typing import Any
+
+import pytest
+
+from flagadmin.core.audit.models import AuditEvent
+from releases.models import ReleaseTemplate
+
+GLOBAL = "/api/admin/release-plan-templates"
+OWN = "/api/admin/projects/shop/release-templates"
+
+
+def strategy(rollout: int) -> dict[str, Any]:
+    return {"name": "flexibleRollout", "parameters": {"rollout": f"{rollout}"}}
+
+
+def template(name: str = "Careful") -> dict[str, Any]:
+    return {
+        "name": name,
+        "milestones": [
+            {"name": "Some", "strategies": [strategy(25)], "transitionCondition": {"intervalMinutes": 60}},
+            {"name": "All", "strategies": [strategy(100)]},
+        ],
+    }
+
+
+def create(by: Any, url: str = GLOBAL, **members: Any) -> Any:
+    return by.post(url, template() | members, format="json")
+
+
+def test_a_template_is_created_read_changed_and_deleted(api, shop):
+    made = create(api["editor"]).json()
+    assert made["discriminator"] == "template"
+    assert [milestone["name"] for milestone in made["milestones"]] == ["Some", "All"]
+    first = made["milestones"][0]
+    assert first["transitionCondition"] == {"intervalMinutes": 60}
+    assert (first["startedAt"], first["sortOrder"]) == (None, 0)
+    assert first["strategies"][0]["strategyName"] == "flexibleRollout"
+    assert first["strategies"][0]["parameters"] == {"rollout": "25"}
+    url = f"{GLOBAL}/{made['id']}"
+    assert api["viewer"].get(url).json() == made
+    changed = api["editor"].put(url, made | {"name": "Slow"}, format="json").json()
+    assert changed == made | {"name": "Slow"}
+    assert api["admin"].delete(url).status_code == 200
+    assert api["viewer"].get(url).status_code == 404
+    assert list(AuditEvent.objects.order_by("id").values_list("type", flat=True)) == [
+        "release-plan-template-created",
+        "release-plan-template-updated",
+        "release-plan-template-deleted",
+    ]
+
+
+def test_milestones_and_strategies_are_edited_one_by_one(api, shop):
+    made = create(api["editor"]).json()
+    milestones = f"{GLOBAL}/{made['id']}/milestones"
+    added = api["editor"].post(milestones, {"name": "Bye"}, format="json").json()
+    assert (added["name"], added["sortOrder"], added["strategies"]) == ("Bye", 2, [])
+    renamed = api["editor"].put(f"{milestones}/{added['id']}", {"name": "End"}, format="json").json()
+    assert (renamed["id"], renamed["name"]) == (added["id"], "End")
+    strategies = f"{milestones}/{added['id']}/strategies"
+    with_one = api["editor"].post(strategies, strategy(10), format="json").json()
+    [new] = with_one["strategies"]
+    wider = api["editor"].put(f"{strategies}/{new['id']}", strategy(20), format="json").json()
+    assert (wider["id"], wider["parameters"]) == (new["id"], {"rollout": "20"})
+    assert api["editor"].delete(f"{strategies}/{new['id']}").status_code == 200
+    assert api["editor"].delete(f"{milestones}/{added['id']}").status_code == 200
+    assert api["editor"].get(f"{GLOBAL}/{made['id']}").json() == made
+
+
+def test_templates_of_a_project_are_its_own(api, shop):
+    made = create(api["owner"], OWN).json()
+    assert made["project"] == "shop"
+    create(api["editor"])
+    assert len(api["reader"].get(OWN).json()) == 1
+    assert len(api["reader"].get(f"{OWN}?include=root").json()) == 2
+    assert api["outsider"].get(OWN).status_code == 404
+    assert api["viewer"].get(f"{GLOBAL}/{made['id']}").status_code == 404
+    assert api["owner"].post(f"{OWN}/archive/{made['id']}").status_code == 200
+    assert api["reader"].get(OWN).json() == []
+
+
+@pytest.mark.parametrize(
+    ("who", "url"), [("viewer", GLOBAL), ("owner", GLOBAL), ("member", OWN), ("reader", OWN)]
+)
+def test_who_may_not_create_one_is_refused(api, shop, who, url):
+    assert create(api[who], url).status_code == 403
+    assert not ReleaseTemplate.objects.exists()
+
+
+def test_names_are_unique_among_those_that_are_not_archived(api, shop):
+    made = create(api["admin"]).json()
+    assert create(api["admin"]).status_code == 409
+    assert create(api["owner"], OWN).status_code == 200
+    api["admin"].post(f"{GLOBAL}/archive/{made['id']}")
+    assert create(api["admin"]).status_code == 200
+
+
+MALFORMED: list[tuple[dict[str, Any], str]] = [
+    ({"milestones": []}, "milestones"),
+    (
+        {"milestones": [{"name": "a", "strategies": [{"name": "nothing"}]}]},
+        "milestones[0].strategies[0].name",
+    ),
+    ({"milestones": [{"name": "a", "strategies": [{}]}]}, "milestones[0].strategies[0].name"),
+    (
+        {"milestones": [{"name": "a", "transitionCondition": {"intervalMinutes": 0}}]},
+        "milestones[0].transitionCondition.intervalMinutes",
+    ),
+    ({"milestones": [{"name": "a" * 256}]}, "milestones[0].name"),
+    (
+        {"milestones": [{"name": "a", "strategies": [strategy(1) | {"segments": [9]}]}]},
+        "milestones[0].strategies[0].segments[0]",
+    ),
+]
+
+
+@pytest.mark.parametrize(("members", "path"), MALFORMED)
+def test_what_is_malformed_is_named(api, shop, members, path):
+    answer = create(api["admin"], **members)
+    assert answer.status_code == 400, answer.json()
+    assert [problem["path"] for problem in answer.json()["details"]] == [path]
+
+
+WINDOW = {"zone": "Europe/Oslo", "days": [4, 1, 2, 3], "from": "09:00", "to": "16:00"}
+
+
+def with_window(**members: Any) -> dict[str, Any]:
+    transition = {"window": WINDOW | members}
+    return {"milestones": [{"name": "a", "transitionCondition": transition}]}
+
+
+def test_a_window_is_kept_in_order(api, shop):
+    made = create(api["admin"], **with_window()).json()
+    window = made["milestones"][0]["transitionCondition"]["window"]
+    assert window == WINDOW | {"days": [1, 2, 3, 4]}
+
+
+@pytest.mark.parametrize(
+    ("member", "value"),
+    [("zone", "Mars"), ("zone", "../etc"), ("days", [0]), ("days", []), ("from", "9"), ("to", "08:00")],
+)
+def test_windows_that_cannot_be_are_refused(api, shop, member, value):
+    answer = create(api["admin"], **with_window(**{member: value}))
+    [problem] = answer.json()["details"]
+    assert problem["path"] == f"milestones[0].transitionCondition.window.{member}"

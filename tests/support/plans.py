@@ -1,0 +1,69 @@
+"""Release plans for tests, of flag cart in production of the shop."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from groups.access import Caller
+from projects.models import Flag, Strategy
+from releases.models import ReleasePlan
+from releases.plans.access import Place
+from releases.plans.actions import start_milestone
+from releases.plans.add import Steps, add_steps
+from tests.support.playground import live_flag
+
+PLACE = Place("shop", "cart", "production")
+DAY = timedelta(days=1)
+Move = Callable[[timedelta], datetime]
+WHO = Caller.system()
+
+
+def cart(rollout: int = 5, **parameters: str) -> Flag:
+    """On for some of the users in production."""
+    given = {"rollout": str(rollout), "stickiness": "userId", "groupId": "carts", **parameters}
+    return live_flag("cart", strategies=[{"name": "flexibleRollout", "parameters": given}])
+
+
+def strategy_of(flag: str = "cart") -> Strategy:
+    return Strategy.objects.get(flag__name=flag, environment="production")
+
+
+def rollout_of(flag: str = "cart") -> int:
+    return int(strategy_of(flag).parameters["rollout"])
+
+
+def planned(*rollouts: int, caller: Caller = WHO, place: Place = PLACE, **transition: Any) -> ReleasePlan:
+    """A plan of the flag's strategy: by default, a day at each step."""
+    steps = Steps({}, rollouts or (5, 25, 50, 100), transition or {"intervalMinutes": 1440})
+    return add_steps(place, str(strategy_of(place.feature).pk), steps, caller=caller)
+
+
+def started(*rollouts: int, caller: Caller = WHO, place: Place = PLACE, **transition: Any) -> ReleasePlan:
+    plan = planned(*rollouts, caller=caller, place=place, **transition)
+    return start_milestone(place, plan.pk, plan.milestones.all()[0].pk, caller=caller)
+
+
+def reload(plan: ReleasePlan) -> ReleasePlan:
+    return ReleasePlan.objects.select_related("flag", "active").get(pk=plan.pk)
+
+
+def state_of(plan: ReleasePlan) -> tuple[str, str | None]:
+    """Its state, and its active milestone."""
+    found = reload(plan)
+    return found.state, found.active.name if found.active else None
+
+
+@pytest.fixture
+def pass_time(monkeypatch: pytest.MonkeyPatch) -> Move:
+    """Moves the clock of this process, which otherwise stands. It begins on a Tuesday at 08:00 UTC."""
+    moment = [datetime.fromisoformat("2026-11-24T08:00:00+00:00")]
+
+    def move(by: timedelta) -> datetime:
+        moment[0] += by
+        return moment[0]
+
+    monkeypatch.setattr(timezone, "now", lambda: moment[0])
+    return move
