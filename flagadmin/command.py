@@ -22,7 +22,7 @@ from flagadmin.core.db.transactions import sqlstate
 GROUPS = {
     "Serving": ("serve", "demo"),
     "Accounts and tokens": ("createadmin", "login_link", "remove_second_factor", "token"),
-    "Flags": ("import_flags", "move", "check_expectations"),
+    "Flags": ("import_flags", "convert", "move", "check_expectations"),
     "Data": ("backup", "restore", "cleanup_usage"),
     "Databases": ("standby",),
 }

@@ -1,0 +1,172 @@
+"""How many users change because of the hash: each flag as the source chooses its users beside the converted one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from io import BytesIO
+
+from django.utils import timezone
+
+from importer.converting.conditions import Unsupported
+from importer.converting.convert import Conversion, ConvertedFlag
+from importer.converting.flags import Flag
+from importer.converting.rollouts import Choice
+from importer.converting.strategies import Document, Strategies
+from playground.comparison.budget import Budget
+from playground.comparison.contexts import make_context
+from playground.comparison.users import make_users
+from playground.comparison.who_changes import Contexts, WhoChanges, choose_number_of_users
+from playground.engine.context import Context, time_text
+from playground.engine.definitions import FlagDefinition, SegmentDefinition
+from playground.engine.snapshot import Snapshot
+from playground.response.snapshot import compile_playground
+from playground.user_runs.file import Sample, UserFile
+from projects.definitions import Definitions
+from projects.limits import Limits
+
+MAX_COUNTED = 1_000
+"""Flags with percentages whose users are counted, the first of the file."""
+UNBOUNDED = replace(
+    Limits(),
+    strategies=10_000,
+    constraints=10_000,
+    constraint_values=10**6,
+    segment_values=10**6,
+    segments=100,
+)
+BUDGET = Budget()
+
+
+@dataclass(frozen=True, slots=True)
+class Users:
+    """Those who are counted, by context field. All ``identifiers`` are kept, if today's users are."""
+
+    contexts: Sequence[Context]
+    identifiers: Mapping[str, Sequence[str]]
+    is_generated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Of so many ``users``, how many get something else, and the share that has the flag before and after."""
+
+    users: int
+    changed: int
+    before: float
+    after: float
+
+    def document(self) -> Document:
+        return {
+            "users": self.users,
+            "changed": self.changed,
+            "onBefore": round(self.before, 4),
+            "onAfter": round(self.after, 4),
+        }
+
+
+def read_users(content: bytes) -> Users:
+    """The users of a CSV file. Raises ValidationError with the row and column of what is wrong."""
+    columns = UserFile(BytesIO(content)).fields
+    rows = UserFile(BytesIO(content)).check(frozenset(columns))
+    chosen = Sample.of(UserFile(BytesIO(content)), rows, rows).chosen
+    now = time_text(timezone.now())
+    identifiers: dict[str, dict[str, None]] = {field: {} for field in columns}
+    for _, user in chosen:
+        for field, text in user.items():
+            identifiers[field][text] = None
+    return Users(
+        [make_context(user, now) for _, user in chosen],
+        {field: list(texts) for field, texts in identifiers.items()},
+    )
+
+
+def generate_users(conversion: Conversion, count: int) -> Users:
+    """Users with values that the flags with percentages name."""
+    flags = [flag for flag in conversion.flags if flag.has_percentages][:MAX_COUNTED]
+    states = [definitions_of(flags, conversion.segments)]
+    contexts = make_users(states, now=timezone.now(), count=count)
+    fields = {split.field for flag in flags for split in flag.source.splits}
+    identifiers = {
+        field: list(
+            dict.fromkeys(text for context in contexts if (text := context.values.get(field)) is not None)
+        )
+        for field in fields
+    }
+    return Users(contexts, identifiers, is_generated=True)
+
+
+def count_changes(conversion: Conversion, users: Users | None = None) -> dict[str, Change]:
+    """By flag with percentages, how many of the users get something else. Raises ValidationError for too many."""
+    flags = [flag for flag in conversion.flags if flag.has_percentages and flag.strategies][:MAX_COUNTED]
+    if not flags:
+        return {}
+    number = choose_number_of_users(len(flags))
+    users = users or generate_users(conversion, number)
+    step = max(1, len(users.contexts) // number)
+    contexts = users.contexts[::step][:number] if step > 1 else users.contexts
+    before = _as_in_source(flags, Users(contexts, _identifiers(contexts, users)))
+    after = _compile(definitions_of(flags, conversion.segments))
+    names = before.names
+    who = WhoChanges(before, after, Contexts(contexts), names, budget=BUDGET, always=names)
+    return {flag.name: Change(len(contexts), flag.users, flag.on_before, flag.on_after) for flag in who.flags}
+
+
+def _identifiers(contexts: Sequence[Context], users: Users) -> dict[str, list[str]]:
+    return {
+        field: list(
+            dict.fromkeys(text for context in contexts if (text := context.values.get(field)) is not None)
+        )
+        for field in users.identifiers
+    }
+
+
+def _as_in_source(flags: Iterable[ConvertedFlag], users: Users) -> Snapshot:
+    """The flags with the users that the source's hash chooses, in segments as large as it takes."""
+    writer = Strategies(UNBOUNDED)
+    converted = []
+    for flag in flags:
+        source = flag.source
+        own = Flag(source.name, "", source.rules, source.enabled, source.values, source.parents)
+        try:
+            strategies = writer.make(own, Choice.KEEP, users.identifiers)
+        except Unsupported:
+            continue
+        converted.append(replace(flag, strategies=strategies))
+    return _compile(definitions_of(converted, writer.segments))
+
+
+def definitions_of(
+    flags: Iterable[ConvertedFlag], segments: Mapping[str, tuple[int, list[Document]]]
+) -> Definitions:
+    """The flags as the engine compiles them, with their parents as far as these are among them."""
+    flags = list(flags)
+    names = {flag.name for flag in flags}
+    definitions: list[FlagDefinition] = [
+        {
+            "name": flag.name,
+            "project": "",
+            "enabled": flag.is_enabled,
+            "impression_data": False,
+            "stale": False,
+            "strategies": [  # type: ignore[typeddict-item]
+                {**strategy, "id": f"{flag.name} {number}"} for number, strategy in enumerate(flag.strategies)
+            ],
+            "variants": [],
+            "dependencies": [
+                {"feature": parent.flag, "enabled": parent.enabled, "variants": list(parent.variants)}
+                for parent in flag.source.parents
+                if parent.flag in names
+            ],
+        }
+        for flag in flags
+    ]
+    known: dict[int, SegmentDefinition] = {
+        number: {"id": number, "name": name, "constraints": constraints}  # type: ignore[typeddict-item]
+        for name, (number, constraints) in segments.items()
+    }
+    return Definitions.of(sorted(definitions, key=lambda flag: flag["name"]), known)
+
+
+def _compile(definitions: Definitions) -> Snapshot:
+    return compile_playground(definitions.flags, definitions.segments, environment="").snapshot

@@ -1,0 +1,65 @@
+"""Comparisons that several products have, as constraints."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from importer.converting.conditions import All, Condition, Test, Unsupported
+from importer.converting.conditions import Any as AnyOf
+from importer.converting.files import text_of
+from playground.engine.literals import version
+
+_NUMBERS = {"==": "NUM_EQ", "<": "NUM_LT", "<=": "NUM_LTE", ">": "NUM_GT", ">=": "NUM_GTE"}
+_INVERSE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+_VERSIONS = {"=": "SEMVER_EQ", "<": "SEMVER_LT", "<=": "SEMVER_LTE", ">": "SEMVER_GT", ">=": "SEMVER_GTE"}
+
+
+def compare_number(field: str, relation: str, limit: float, *, if_absent: bool = False) -> Test:
+    """``if_absent``: whether it also holds if the context has no such number."""
+    if if_absent:
+        return Test(field, _NUMBERS[_INVERSE[relation]], value=text_of(limit), inverted=True)
+    return Test(field, _NUMBERS[relation], value=text_of(limit))
+
+
+def at_time(relation: str, seconds: float) -> Test:
+    """Compares the present time, in whole seconds, with one in seconds since 1970."""
+    after, inclusive = relation.startswith(">"), relation.endswith("=")
+    return when(before=not after, moment=moment_of(seconds + (1 if after is not inclusive else 0)))
+
+
+def when(*, before: bool, moment: datetime, field: str = "currentTime") -> Test:
+    """Before a moment, or at it and later."""
+    text = moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return Test(field, "DATE_BEFORE", value=text, inverted=not before)
+
+
+def moment_of(seconds: float) -> datetime:
+    try:
+        return datetime.fromtimestamp(seconds, UTC)
+    except (ValueError, OverflowError, OSError):
+        raise Unsupported(f"{seconds:g} is not a time in seconds since 1970.") from None
+
+
+def compare_versions(field: str, relation: str, limit: str) -> Condition:
+    """``relation`` is one of = != < <= > >= ^ ~; a version may lack its last parts, and begin with v."""
+    complete = complete_version(limit)
+    if relation == "!=":
+        return AnyOf(tuple(Test(field, _VERSIONS[each], value=complete) for each in ("<", ">")))
+    if relation in ("^", "~"):
+        major, minor = (int(part) for part in complete.split("-")[0].split(".")[:2])
+        lowest = f"{major}.0.0-0" if relation == "^" else f"{major}.{minor}.0-0"
+        beyond = f"{major + 1}.0.0-0" if relation == "^" else f"{major}.{minor + 1}.0-0"
+        return All((compare_versions(field, ">=", lowest), compare_versions(field, "<", beyond)))
+    if relation not in _VERSIONS:
+        raise Unsupported(f"It compares versions with {relation}.")
+    return Test(field, _VERSIONS[relation], value=complete)
+
+
+def complete_version(text: str) -> str:
+    """Raises Unsupported for what is no version."""
+    numbers, dash, rest = text.removeprefix("v").removeprefix("V").partition("-")
+    numbers, plus, build = numbers.partition("+")
+    complete = f"{numbers}{'.0' * (2 - numbers.count('.'))}{dash}{rest}{plus}{build}"
+    if version(complete) is None:
+        raise Unsupported(f"{text[:60]} is not a version like 1.2.3.")
+    return complete

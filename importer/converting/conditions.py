@@ -1,0 +1,172 @@
+"""Conditions of other products, and what strategies can say: alternatives of which each is a list of constraints.
+
+A strategy holds if all its constraints and segments hold, and a flag is on if one of its strategies does. A condition
+becomes as many alternatives as it takes, with "not" moved into the constraints. A constraint on a field that a context
+does not have does not hold; inverted, it does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import product
+
+MAX_ALTERNATIVES = 30
+"""The strategies that a flag may have."""
+MAX_DEPTH = 50
+
+
+class Unsupported(Exception):
+    """Something that has no equal here. The message is a sentence about it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """A constraint. ``value`` is for operators that take one value, ``values`` for the others."""
+
+    field: str
+    operator: str
+    values: tuple[str, ...] = ()
+    value: str = ""
+    inverted: bool = False
+    case_insensitive: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class InSegment:
+    """Whether the segment with this name holds. A negated one is replaced by the negation of its condition."""
+
+    name: str
+    condition: Condition
+
+
+@dataclass(frozen=True, slots=True)
+class All:
+    parts: tuple[Condition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Any:
+    parts: tuple[Condition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    part: Condition
+
+
+Condition = Test | InSegment | All | Any | Not
+Literal = Test | InSegment
+Alternative = tuple[Literal, ...]
+
+ALWAYS, NEVER = All(), Any()
+
+
+def has_value(field: str) -> Test:
+    """Whether a context has a field."""
+    return Test(field, "REGEX", value="^")
+
+
+def one_of(field: str, values: Iterable[str]) -> Condition:
+    values = tuple(dict.fromkeys(values))
+    return Test(field, "IN", values) if values else NEVER
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How many values one constraint of a strategy may have, and all constraints of a segment together."""
+
+    constraint: int = 250
+    segment: int = 1_000
+
+
+def find_alternatives(condition: Condition, sizes: Sizes) -> list[Alternative]:
+    """The alternatives of a condition; an empty list if it never holds. Raises Unsupported."""
+    alternatives = _Expansion(sizes).expand(condition)
+    sets = list(map(set, alternatives))
+    return [each for each, own in zip(alternatives, sets, strict=True) if not any(o < own for o in sets)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Expansion:
+    sizes: Sizes
+    in_segment: bool = False
+
+    def expand(self, condition: Condition, *, negated: bool = False, depth: int = 0) -> list[Alternative]:
+        if depth > MAX_DEPTH:
+            raise Unsupported(f"Its conditions are nested deeper than {MAX_DEPTH} levels.")
+        if isinstance(condition, Test):
+            return self._split(_invert(condition) if negated else condition)
+        if isinstance(condition, InSegment):
+            if negated or self.in_segment:
+                return self.expand(condition.condition, negated=negated, depth=depth + 1)
+            return list(find_segments(condition, self.sizes))
+        if isinstance(condition, Not):
+            return self.expand(condition.part, negated=not negated, depth=depth + 1)
+        parts = (self.expand(part, negated=negated, depth=depth + 1) for part in condition.parts)
+        return _join(parts) if isinstance(condition, All) is not negated else _collect(parts)
+
+    def _split(self, test: Test) -> list[Alternative]:
+        """Several constraints for one with more values than it may have."""
+        size = self.sizes.segment if self.in_segment else self.sizes.constraint
+        if len(test.values) <= size:
+            return [(test,)]
+        starts = range(0, len(test.values), size)
+        chunks = [replace(test, values=test.values[start : start + size]) for start in starts]
+        return [tuple(chunks)] if test.inverted else _collect([[(chunk,)] for chunk in chunks])
+
+
+@lru_cache(maxsize=1_000)
+def find_segments(segment: InSegment, sizes: Sizes) -> tuple[Alternative, ...]:
+    """The segments of which one has to hold. A segment holds if all its constraints do, so it may take several."""
+    alternatives = _Expansion(sizes, in_segment=True).expand(segment.condition)
+    for alternative in alternatives:
+        if sum(len(test.values) for test in alternative if isinstance(test, Test)) > sizes.segment:
+            raise Unsupported(f"Segment {segment.name} would have more than {sizes.segment:,} values.")
+    if len(alternatives) == 1:
+        return ((InSegment(segment.name, All(alternatives[0])),),) if alternatives[0] else ((),)
+    return tuple(
+        (InSegment(f"{segment.name} {number}", All(alternative)),)
+        for number, alternative in enumerate(alternatives, 1)
+    )
+
+
+def _join(parts: Iterable[list[Alternative]]) -> list[Alternative]:
+    """The alternatives of which one of each part holds."""
+    joined: list[Alternative] = [()]
+    for part in parts:
+        joined = _collect([_merge(left, right)] for left, right in product(joined, part))
+    return joined
+
+
+def _collect(parts: Iterable[Iterable[Alternative | None]]) -> list[Alternative]:
+    """The alternatives of all parts, each once."""
+    unique: dict[Alternative, None] = {}
+    for part in parts:
+        unique.update((each, None) for each in part if each is not None)
+        if len(unique) > MAX_ALTERNATIVES:
+            raise Unsupported(
+                f"Its rules need more than {MAX_ALTERNATIVES} strategies, as many as a flag can have."
+            )
+    return list(unique)
+
+
+def _merge(left: Alternative, right: Alternative) -> Alternative | None:
+    """Both together; None if they contradict each other."""
+    merged = tuple(dict.fromkeys(left + right))
+    tests = {each for each in merged if isinstance(each, Test)}
+    contradicts = any(replace(test, inverted=not test.inverted) in tests for test in tests)
+    return None if contradicts else merged
+
+
+def _invert(test: Test) -> Test:
+    if test.operator == "REGEX":
+        pattern = "that a field is absent" if test.value == "^" else "that a pattern does not match"
+        raise Unsupported(f"A constraint cannot say {pattern} ({test.field}).")
+    return replace(test, inverted=not test.inverted)
+
+
+def fields_of(alternatives: Iterable[Alternative]) -> Iterator[str]:
+    """The context fields that these compare, without those of segments."""
+    return (each.field for alternative in alternatives for each in alternative if isinstance(each, Test))

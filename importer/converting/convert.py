@@ -1,0 +1,269 @@
+"""Converts files of other products to a body that imports accept, and says of each flag how exact that is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+import orjson
+
+from importer.converting.conditions import Unsupported
+from importer.converting.flags import Flag, Note, Parent, Share, Source
+from importer.converting.recognize import read_source
+from importer.converting.rollouts import Choice
+from importer.converting.strategies import Document, Strategies
+from projects.flags.name_rules import name_problem
+from projects.limits import Limits
+
+TAG_TYPE = "simple"
+BUILT_IN = frozenset({"userId", "sessionId", "environment", "appName", "currentTime"})
+"""Context fields that every installation has."""
+
+
+class Missing(StrEnum):
+    """What becomes of a flag of which something has no equal."""
+
+    OFF = "off"
+    LEAVE_OUT = "leave-out"
+
+
+class Exactness(StrEnum):
+    EXACT = "exact"
+    APPROXIMATE = "approximate"
+    OFF = "imported off"
+    LEFT_OUT = "left out"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """``choices`` are those of single flags. ``environment`` is one of the source, if it has several."""
+
+    choice: Choice = Choice.NEW
+    choices: Mapping[str, Choice] = field(default_factory=dict)
+    missing: Missing = Missing.OFF
+    environment: str = ""
+
+    def choice_of(self, flag: Flag) -> Choice:
+        return self.choices.get(flag.name, self.choice)
+
+
+@dataclass(slots=True)
+class ConvertedFlag:
+    """What became of a flag. ``has_percentages``: a choice can be made for it."""
+
+    source: Flag
+    exactness: Exactness
+    notes: list[Note]
+    choice: Choice
+    strategies: list[Document] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        return self.source.name
+
+    @property
+    def is_enabled(self) -> bool:
+        is_off = self.exactness is Exactness.OFF or self.source.archived
+        return self.source.enabled and not is_off
+
+    @property
+    def has_percentages(self) -> bool:
+        return any(is_partial(split.shares) for split in self.source.splits)
+
+    def document(self) -> dict[str, Any]:
+        """``{name, path, exactness, notes: [{kind, message}], percentages?}``"""
+        return {
+            "name": self.name,
+            "path": self.source.path,
+            "exactness": self.exactness,
+            "notes": [{"kind": note.kind, "message": note.sentence} for note in self.notes],
+            **({"percentages": self.choice} if self.has_percentages else {}),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    source: Source
+    flags: list[ConvertedFlag]
+    segments: Mapping[str, tuple[int, list[Document]]]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def counts(self) -> dict[Exactness, int]:
+        return {each: sum(flag.exactness is each for flag in self.flags) for each in Exactness}
+
+    def dump(self) -> bytes:
+        """The body as an export has it."""
+        return orjson.dumps(export_document(self))
+
+    def document(self) -> dict[str, Any]:
+        """The report."""
+        return {
+            "product": self.source.product,
+            "counts": {str(exactness): count for exactness, count in self.counts.items()},
+            "notes": list(self.notes),
+            "flags": [flag.document() for flag in self.flags],
+        }
+
+
+def is_partial(shares: Sequence[Share]) -> bool:
+    return len({share.outcome for share in shares if share.weight}) > 1
+
+
+def convert_file(
+    content: bytes,
+    *,
+    product: str = "",
+    file_name: str = "",
+    options: Options = Options(),
+    identifiers: Mapping[str, Sequence[str]] | None = None,
+) -> Conversion:
+    """The conversion of a file of this product, or of the one whose file it is.
+
+    ``identifiers`` are those of users, by context field. Raises ValidationError with the place of what is wrong.
+    """
+    source = read_source(content, product=product, file_name=file_name, environment=options.environment)
+    return convert(source, options, identifiers or {})
+
+
+def convert(source: Source, options: Options, identifiers: Mapping[str, Sequence[str]]) -> Conversion:
+    writer = Strategies(Limits.from_settings())
+    flags = [_convert_flag(flag, writer, options, identifiers) for flag in source.flags]
+    _check_names(flags)
+    _check_parents(flags, options)
+    used = {number for flag in flags for strategy in flag.strategies for number in strategy["segments"]}
+    segments = {name: segment for name, segment in writer.segments.items() if segment[0] in used}
+    renamed = (
+        f"The context field {here} is {there} in the source." for there, here in source.renamed.items()
+    )
+    return Conversion(source, flags, segments, (*source.notes, *renamed))
+
+
+def _convert_flag(
+    flag: Flag, writer: Strategies, options: Options, identifiers: Mapping[str, Sequence[str]]
+) -> ConvertedFlag:
+    choice = options.choice_of(flag)
+    converted = ConvertedFlag(flag, Exactness.EXACT, [], choice)
+    if flag.missing:
+        _give_up(converted, flag.missing, options)
+        return converted
+    if choice is Choice.FINISH and converted.has_percentages:
+        sentence = "Left out until its rollout is finished: 0 and 100 % can be converted exactly."
+        converted.exactness, converted.notes = Exactness.LEFT_OUT, [Note("percentages", sentence)]
+        return converted
+    try:
+        converted.strategies = writer.make(flag, choice, identifiers)
+    except Unsupported as error:
+        _give_up(converted, [Note("conditions", str(error))], options)
+        return converted
+    if converted.has_percentages:
+        flag.differs("percentages", _PERCENTAGES[choice])
+    if not converted.strategies:  # an import would add the default strategy, which is on for everyone
+        flag.enabled = False
+    converted.notes = list(dict.fromkeys(flag.differences))
+    converted.exactness = Exactness.APPROXIMATE if converted.notes else Exactness.EXACT
+    return converted
+
+
+_PERCENTAGES = {
+    Choice.NEW: "Its percentages are other users here, because the hash is another.",
+    Choice.KEEP: "The users of your file keep what they have; other users get it once you raise the rollout.",
+    Choice.BOTH: "The users of your file keep what they have, and as many users as before get it anew.",
+}
+
+
+def _give_up(converted: ConvertedFlag, reasons: list[Note], options: Options) -> None:
+    is_off = options.missing is Missing.OFF
+    converted.exactness = Exactness.OFF if is_off else Exactness.LEFT_OUT
+    converted.notes, converted.strategies = list(dict.fromkeys(reasons)), []
+
+
+def _check_names(flags: Sequence[ConvertedFlag]) -> None:
+    names = set[str]()
+    for flag in flags:
+        fault = "is there twice" if flag.name in names else name_problem(flag.name)
+        names.add(flag.name)
+        if fault:
+            flag.exactness, flag.strategies = Exactness.LEFT_OUT, []
+            flag.notes = [Note("name", f"It cannot have this name here: {fault}.".replace("..", "."))]
+
+
+def _check_parents(flags: Sequence[ConvertedFlag], options: Options) -> None:
+    """Parents must come too, and have none themselves."""
+    by_name = {flag.name: flag for flag in flags}
+    for flag in flags:
+        if flag.exactness not in (Exactness.EXACT, Exactness.APPROXIMATE):
+            continue
+        for parent in flag.source.parents:
+            if fault := _parent_fault(by_name.get(parent.flag), parent.flag):
+                _give_up(flag, [Note("prerequisite", fault)], options)
+                break
+
+
+def _parent_fault(parent: ConvertedFlag | None, name: str) -> str:
+    if parent is None:
+        return f"Its prerequisite {name} is not in the file."
+    if parent.exactness in (Exactness.OFF, Exactness.LEFT_OUT):
+        return f"Its prerequisite {name} is {parent.exactness}."
+    if parent.source.parents:
+        return f"Its prerequisite {name} has a prerequisite itself, which a parent cannot have."
+    return ""
+
+
+# The body --------------------------------------------------------------------------------------------------
+
+
+def export_document(conversion: Conversion) -> Document:
+    """The flags as an export has them."""
+    flags = [flag for flag in conversion.flags if flag.exactness is not Exactness.LEFT_OUT]
+    strategies = [strategy for flag in flags for strategy in flag.strategies]
+    segments = [
+        {"id": number, "name": name, "constraints": constraints}
+        for name, (number, constraints) in conversion.segments.items()
+    ]
+    return {
+        "features": [_feature(flag.source) for flag in flags],
+        "featureStrategies": strategies,
+        "featureEnvironments": [
+            {"name": flag.name, "featureName": flag.name, "enabled": flag.is_enabled, "variants": []}
+            for flag in flags
+        ],
+        "contextFields": list(_context_fields(strategies, segments)),
+        "featureTags": [
+            {"featureName": flag.name, "tagType": TAG_TYPE, "tagValue": tag}
+            for flag in flags
+            for tag in flag.source.tags
+        ],
+        "segments": segments,
+        "tagTypes": [{"name": TAG_TYPE, "description": ""}] if any(f.source.tags for f in flags) else [],
+        "dependencies": [
+            {"feature": flag.name, "dependencies": [_parent(parent) for parent in flag.source.parents]}
+            for flag in flags
+            if flag.source.parents and flag.exactness is not Exactness.OFF
+        ],
+    }
+
+
+def _feature(flag: Flag) -> Document:
+    return {
+        "name": flag.name,
+        "description": flag.description or None,
+        "type": flag.type,
+        "archived": flag.archived,
+    }
+
+
+def _parent(parent: Parent) -> Document:
+    return {"feature": parent.flag, "enabled": parent.enabled, "variants": list(parent.variants)}
+
+
+def _context_fields(strategies: Sequence[Document], segments: Sequence[Document]) -> Iterator[Document]:
+    """The fields that the flags use and every installation does not have already."""
+    owners = (*strategies, *segments)
+    compared = {constraint["contextName"] for owner in owners for constraint in owner["constraints"]}
+    sticky = {strategy["parameters"]["stickiness"] for strategy in strategies} - {"default", "random"}
+    for name in sorted((compared | sticky) - BUILT_IN):
+        if not name_problem(name):  # SDKs may send any field, even one that cannot be listed
+            yield {"name": name, "stickiness": name in sticky}

@@ -1,0 +1,206 @@
+"""flagd's flag definitions: variants, and targeting in JSONLogic that names one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal, NotRequired
+
+from mmh3 import hash as murmur3
+from pydantic import Field, TypeAdapter
+from typing_extensions import TypedDict
+
+from flagadmin.core import errors
+from importer.converting.conditions import MAX_DEPTH, All, Condition, Unsupported
+from importer.converting.files import validate
+from importer.converting.flags import (
+    Flag,
+    Outcome,
+    Result,
+    Rule,
+    Share,
+    Source,
+    Split,
+    is_boolean,
+    outcome_of,
+)
+from importer.converting.json_logic import Logic, branches, split_operation
+from importer.converting.rollouts import pick_share
+
+NAME, TITLE = "flagd", "flagd"
+USER = "targetingKey"
+NULLABLE = {"starts_with", "ends_with", "sem_ver", "fractional"}
+"""Operators that give nothing, and so the default variant, for a variable that is absent or of another type."""
+MAX_RULES = 200
+
+
+class FlagDefinition(TypedDict):
+    key: NotRequired[str]
+    state: Literal["ENABLED", "DISABLED"]
+    variants: Annotated[dict[str, Any], Field(min_length=1)]
+    defaultVariant: NotRequired[str | bool | None]
+    targeting: NotRequired[dict[str, Any] | None]
+    metadata: NotRequired[dict[str, Any] | None]
+
+
+class Definitions(TypedDict):
+    flags: dict[str, FlagDefinition]
+
+
+_DEFINITIONS = TypeAdapter(Definitions)
+
+
+def recognize(document: Any) -> bool:
+    flags = document.get("flags") if isinstance(document, dict) else None
+    listed = flags.values() if isinstance(flags, dict) else flags if isinstance(flags, list) else ()
+    first = next(iter(listed), None)
+    return isinstance(first, dict) and "state" in first and "variants" in first
+
+
+def read(document: Any, environment: str) -> Source:
+    """Raises ValidationError."""
+    if isinstance(document, dict) and isinstance(document.get("flags"), list):
+        document = {**document, "flags": _by_key(document["flags"])}
+    flags = validate(_DEFINITIONS, document)["flags"]
+    refs = document.get("$evaluators")
+    flag_set = document.get("metadata")
+    shared = flag_set if isinstance(flag_set, Mapping) else {}
+    read_flags = [
+        _FlagReader(key, definition, refs if isinstance(refs, Mapping) else {}).read(shared)
+        for key, definition in flags.items()
+    ]
+    return Source(TITLE, read_flags, {USER: "userId"})
+
+
+def _by_key(flags: Sequence[Any]) -> dict[str, Any]:
+    by_key = {}
+    for index, flag in enumerate(flags):
+        key = flag.get("key") if isinstance(flag, dict) else None
+        if not isinstance(key, str):
+            raise errors.ValidationError.at(f"flags[{index}].key", "is required and must be a string")
+        by_key[key] = flag
+    return by_key
+
+
+class _FlagReader:
+    def __init__(self, key: str, definition: FlagDefinition, refs: Mapping[str, Any]) -> None:
+        self.definition = definition
+        self.values = definition["variants"]
+        self.is_boolean = is_boolean(self.values)
+        self.flag = Flag(key, f"flags.{key}", values={} if self.is_boolean else self.values)
+        self.logic = Logic(_field, {"$flagd.flagKey": key}, "$flagd.timestamp", refs)
+        self.rules: list[Rule] = []
+
+    def read(self, shared: Mapping[str, Any]) -> Flag:
+        flag, definition = self.flag, self.definition
+        flag.enabled = definition["state"] == "ENABLED"
+        metadata = {**shared, **(definition.get("metadata") or {})}
+        flag.description = str(metadata.get("description") or "")
+        try:
+            self._read_targeting(definition.get("targeting") or None)
+        except Unsupported as error:
+            flag.lacks("targeting", str(error))
+        flag.rules = self.rules
+        for name in sorted(self.logic.truths):
+            flag.differs(
+                "truth", f"{name} counts as true only if it is true: in flagd, any value but 0 does."
+            )
+        return flag
+
+    def _read_targeting(self, targeting: Any) -> None:
+        if targeting is not None:
+            self._read_result(targeting, ())
+        self._add(self._default(), (), "Default")
+
+    def _default(self) -> Outcome:
+        name = self.definition.get("defaultVariant")
+        return Result.OFF if name is None or name == "" else self._outcome(name)
+
+    def _outcome(self, name: Any) -> Outcome:
+        """The outcome of a variant that targeting names."""
+        if name is None:
+            return self._default()
+        text = str(name).lower() if isinstance(name, bool) else str(name)
+        if text not in self.values:
+            raise Unsupported(f"It names {text[:60]}, which is not among its variants.")
+        return outcome_of(text, self.values[text], is_boolean=self.is_boolean)
+
+    def _read_result(self, result: Any, guards: tuple[Condition, ...]) -> None:
+        """Adds the rules of an expression that gives a variant, under the guards of those around it."""
+        if len(guards) > MAX_DEPTH:
+            raise Unsupported(f"Its targeting is nested deeper than {MAX_DEPTH} levels.")
+        if not isinstance(result, Mapping):
+            self._add(self._outcome(result), guards)
+            return
+        operator, arguments = split_operation(result)
+        if operator == "$ref":
+            self._read_result(self.logic.ref(arguments), (*guards, All()))
+        elif operator in ("if", "?:"):
+            for when, then in branches(arguments):
+                condition = () if when is None else (self.logic.condition(when),)
+                self._read_result(then, (*guards, *condition))
+        elif operator == "fractional":
+            self._add(self._split(arguments), guards)
+            if not self.is_boolean:  # those without the field that is hashed
+                self._add(self._default(), guards)
+        else:
+            self._read_truth(operator, result, guards)
+
+    def _read_truth(self, operator: str, result: Any, guards: tuple[Condition, ...]) -> None:
+        """An expression that is true or false chooses the variants of these names."""
+        self._add(self._outcome(True), (*guards, self.logic.condition(result)))
+        if operator in NULLABLE and self._default() != self._outcome(False):
+            raise Unsupported(
+                f"Without the variable, its {operator} gives the default variant, and else false."
+            )
+        self._add(self._outcome(False), guards)
+
+    def _add(self, outcome: Outcome | Split, guards: tuple[Condition, ...], title: str = "") -> None:
+        if len(self.rules) >= MAX_RULES:
+            raise Unsupported(f"It has more than {MAX_RULES} rules.")
+        self.rules.append(Rule(outcome, All(guards), title))
+
+    # Percentages -----------------------------------------------------------------------------------------------
+
+    def _split(self, arguments: Sequence[Any]) -> Split:
+        prefix, variable, entries = self.flag.name, USER, list(arguments)
+        if entries and not isinstance(entries[0], list):
+            prefix, variable = self._bucket(entries.pop(0))
+        shares = tuple(map(self._share, entries))
+        total = int(sum(share.weight for share in shares))
+        if not 0 < total < 2**31:
+            raise Unsupported("The weights of its fractional must be above 0 in all.")
+
+        def pick(identifier: str) -> Outcome:
+            place = (murmur3(prefix + identifier, 0, False) * total) >> 32
+            return pick_share(shares, place)
+
+        return Split(shares, _field(variable), pick)
+
+    def _bucket(self, expression: Any) -> tuple[str, str]:
+        """What is hashed before the variable, and the variable."""
+        operator, arguments = split_operation(expression) if isinstance(expression, Mapping) else ("", [])
+        parts = arguments if operator == "cat" else [expression]
+        *texts, last = parts or [None]
+        prefix = "".join(map(self._text, texts))
+        if not (isinstance(last, Mapping) and list(last) == ["var"] and isinstance(last["var"], str)):
+            raise Unsupported("Its fractional hashes something else than a variable after constants.")
+        return prefix, last["var"]
+
+    def _text(self, part: Any) -> str:
+        value = self.logic.constants.get(part["var"]) if isinstance(part, Mapping) and "var" in part else part
+        if not isinstance(value, str):
+            raise Unsupported("Its fractional hashes several variables.")
+        return value
+
+    def _share(self, entry: Any) -> Share:
+        if not isinstance(entry, list) or not 1 <= len(entry) <= 2:
+            raise Unsupported("An entry of its fractional is not a variant with its weight.")
+        weight = entry[1] if len(entry) == 2 else 1
+        if isinstance(weight, bool) or not isinstance(weight, int):
+            raise Unsupported("A weight of its fractional is not an integer.")
+        return Share(self._outcome(entry[0]), max(0, weight))
+
+
+def _field(variable: str) -> str:
+    """The context field of a variable. That of the time is only compared, as the clock."""
+    return "userId" if variable == USER else variable

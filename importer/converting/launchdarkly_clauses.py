@@ -1,0 +1,212 @@
+"""LaunchDarkly's clauses and segments, as conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NotRequired
+
+from typing_extensions import TypedDict
+
+from importer.converting.comparisons import compare_number, compare_versions, moment_of, when
+from importer.converting.conditions import (
+    MAX_DEPTH,
+    All,
+    Condition,
+    InSegment,
+    Not,
+    Test,
+    Unsupported,
+    has_value,
+    one_of,
+)
+from importer.converting.conditions import Any as AnyOf
+from importer.converting.files import text_of
+
+USER_KIND = "user"
+TOTAL = 100_000
+
+
+class Clause(TypedDict):
+    attribute: NotRequired[str]
+    op: str
+    values: list[Any]
+    negate: NotRequired[bool]
+    contextKind: NotRequired[str | None]
+
+
+class SegmentRule(TypedDict):
+    clauses: list[Clause]
+    weight: NotRequired[int | None]
+
+
+class ContextList(TypedDict):
+    contextKind: NotRequired[str | None]
+    values: list[str]
+
+
+class Segment(TypedDict):
+    key: NotRequired[str]
+    included: NotRequired[list[str] | None]
+    excluded: NotRequired[list[str] | None]
+    includedContexts: NotRequired[list[ContextList] | None]
+    excludedContexts: NotRequired[list[ContextList] | None]
+    rules: NotRequired[list[SegmentRule] | None]
+    unbounded: NotRequired[bool]
+
+
+class Clauses:
+    """Conditions of clauses. ``renamed`` are the attributes that are context fields of another name."""
+
+    def __init__(self, segments: Mapping[str, Segment]) -> None:
+        self._segments = segments
+        self._conditions: dict[str, Condition] = {}
+        self._open: list[str] = []
+        self._dates: dict[str, None] = {}
+        self.renamed: dict[str, str] = {}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What applications must do."""
+        return tuple(f"Send {field} as a date-time like 2026-11-21T09:00:00Z." for field in self._dates)
+
+    def field(self, kind: str, attribute: str) -> str:
+        """The context field of an attribute. A path into an object becomes a name with dots."""
+        name = attribute
+        if attribute.startswith("/"):
+            parts = attribute[1:].split("/")
+            name = ".".join(part.replace("~1", "/").replace("~0", "~") for part in parts)
+        if kind == USER_KIND:
+            name = "userId" if name == "key" else name
+        else:
+            name = f"{kind}.{name}"
+        there = attribute if kind == USER_KIND else f"{attribute} of {kind}"
+        if name != attribute:
+            self.renamed[there] = name
+        return name
+
+    def condition(self, clause: Clause) -> Condition:
+        """Raises Unsupported."""
+        negate = clause.get("negate", False)
+        if clause["op"] == "segmentMatch":
+            matches = AnyOf(tuple(self.segment(str(value)) for value in clause["values"]))
+            return Not(matches) if negate else matches
+        attribute = clause.get("attribute") or ""
+        if attribute in ("", "kind", "/kind"):
+            raise Unsupported("A rule asks for the kind of a context.")
+        field = self.field(clause.get("contextKind") or USER_KIND, attribute)
+        matches = self._matches(field, clause["op"], clause["values"])
+        if not negate:
+            return matches
+        return Not(matches) if field == "userId" else All((has_value(field), Not(matches)))
+
+    def _matches(self, field: str, operator: str, values: Sequence[Any]) -> Condition:
+        if operator == "in":
+            return one_of(field, (text_of(value) for value in values if isinstance(value, str | int | float)))
+        if operator in _TEXTS:
+            return _compare_texts(field, operator, [value for value in values if isinstance(value, str)])
+        compare = _COMPARISONS.get(operator)
+        if compare is None:
+            raise Unsupported(f"The operator {operator[:60]} has no equal.")
+        if operator in ("before", "after"):
+            self._dates[field] = None
+        return AnyOf(tuple(compare(field, value) for value in values))
+
+    # Segments --------------------------------------------------------------------------------------------------
+
+    def segment(self, key: str) -> Condition:
+        """Whether a context is in a segment. Raises Unsupported."""
+        if key not in self._conditions:
+            if key in self._open or len(self._open) > MAX_DEPTH:
+                raise Unsupported(f"Segment {key} refers to itself.")
+            self._open.append(key)
+            try:
+                self._conditions[key] = self._read_segment(key)
+            finally:
+                self._open.pop()
+        return self._conditions[key]
+
+    def _read_segment(self, key: str) -> Condition:
+        segment = self._segments.get(key)
+        if segment is None:
+            raise Unsupported(f"Segment {key} is not in the file.")
+        if segment.get("unbounded"):
+            raise Unsupported(
+                f"The members of segment {key} are not in the file, because it is a big segment."
+            )
+        included = self._members(segment.get("included"), segment.get("includedContexts"))
+        excluded = self._members(segment.get("excluded"), segment.get("excludedContexts"))
+        rules = AnyOf(tuple(self._segment_rule(key, rule) for rule in segment.get("rules") or ()))
+        return InSegment(key, AnyOf((included, All((Not(excluded), rules)))))
+
+    def _members(self, keys: list[str] | None, contexts: Iterable[ContextList] | None) -> Condition:
+        lists = [
+            (USER_KIND, keys or ()),
+            *((each.get("contextKind") or USER_KIND, each["values"]) for each in contexts or ()),
+        ]
+        return AnyOf(tuple(one_of(self.field(kind, "key"), values) for kind, values in lists if values))
+
+    def _segment_rule(self, key: str, rule: SegmentRule) -> Condition:
+        weight = rule.get("weight")
+        if weight is not None and weight < TOTAL:
+            raise Unsupported(f"Segment {key} has a percentage of users, which a segment cannot have.")
+        return All(tuple(map(self.condition, rule["clauses"])))
+
+
+_TEXTS = {"startsWith": "STR_STARTS_WITH", "endsWith": "STR_ENDS_WITH", "contains": "STR_CONTAINS"}
+
+
+def _compare_texts(field: str, operator: str, values: Sequence[str]) -> Condition:
+    if "" in values:
+        return has_value(field)
+    return Test(field, _TEXTS[operator], tuple(dict.fromkeys(values))) if values else AnyOf()
+
+
+def _number(relation: str) -> Callable[[str, Any], Condition]:
+    def compare(field: str, value: Any) -> Condition:
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        return compare_number(field, relation, value) if is_number else AnyOf()
+
+    return compare
+
+
+def _date(*, before: bool) -> Callable[[str, Any], Condition]:
+    def compare(field: str, value: Any) -> Condition:
+        moment = _moment(value)
+        if before:
+            return when(before=True, moment=moment, field=field)
+        text = when(before=True, moment=moment, field=field).value
+        return Test(field, "DATE_AFTER", value=text)
+
+    return compare
+
+
+def _moment(value: Any) -> datetime:
+    """A time in milliseconds since 1970, or as RFC 3339 has it."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return moment_of(value / 1000)
+    try:
+        moment = datetime.fromisoformat(str(value).upper())
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        raise Unsupported(f"{str(value)[:60]} is not a date-time.")
+    return moment
+
+
+def _version(relation: str) -> Callable[[str, Any], Condition]:
+    return lambda field, value: compare_versions(field, relation, text_of(value))
+
+
+_COMPARISONS: Mapping[str, Callable[[str, Any], Condition]] = {
+    "matches": lambda field, value: Test(field, "REGEX", value=text_of(value)),
+    "lessThan": _number("<"),
+    "lessThanOrEqual": _number("<="),
+    "greaterThan": _number(">"),
+    "greaterThanOrEqual": _number(">="),
+    "before": _date(before=True),
+    "after": _date(before=False),
+    "semVerEqual": _version("="),
+    "semVerLessThan": _version("<"),
+    "semVerGreaterThan": _version(">"),
+}

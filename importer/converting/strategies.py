@@ -1,0 +1,220 @@
+"""Makes strategies of the rules of a flag.
+
+Rules are tried in their order, and the first that holds decides. Strategies are tried in their order too, and the first
+that passes gives its variant; but none can turn a flag off. So rules that do are excluded from all that follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import orjson
+
+from importer.converting.conditions import (
+    ALWAYS,
+    All,
+    Alternative,
+    Condition,
+    InSegment,
+    Literal,
+    Not,
+    Sizes,
+    Test,
+    Unsupported,
+    find_alternatives,
+)
+from importer.converting.files import text_of
+from importer.converting.flags import Flag, Outcome, Result, Rule, Split
+from importer.converting.rollouts import Choice, keep_rules
+from playground.engine.constraints import compile_constraint
+from playground.engine.context import Columns
+from playground.engine.operators import OPERATORS, problem
+from playground.engine.strategy_types import FLEXIBLE_ROLLOUT
+from projects.limits import Limits
+from projects.strategies.variant_rules import TOTAL_WEIGHT
+
+Document = dict[str, Any]
+WITHOUT = (Result.OFF, Result.NEXT)
+
+
+@dataclass(slots=True)
+class Strategies:
+    """The strategies of flags, and the segments that they use, by name."""
+
+    limits: Limits
+    segments: dict[str, tuple[int, list[Document]]] = field(default_factory=dict)
+
+    def make(self, flag: Flag, choice: Choice, identifiers: dict[str, Sequence[str]]) -> list[Document]:
+        """The strategies of a flag. Raises Unsupported if they cannot say what its rules do."""
+        strategies: list[Document] = []
+        excluded: list[Condition] = []
+        for rule in keep_rules(flag, choice, identifiers):
+            if not _is_always(rule.outcome, WITHOUT):
+                strategies += self._strategies(flag, rule, excluded)
+            if _can_be(rule.outcome, Result.OFF):
+                if _can_be(rule.outcome, Result.NEXT):
+                    raise Unsupported("A share of users is turned off before other rules decide.")
+                excluded.append(Not(rule.when))
+            if rule.when == ALWAYS and not isinstance(rule.outcome, Split):
+                break
+        if len(strategies) > self.limits.strategies:
+            raise Unsupported(
+                f"It needs {len(strategies)} strategies, more than the {self.limits.strategies} here."
+            )
+        return [
+            strategy | {"featureName": flag.name, "sortOrder": n} for n, strategy in enumerate(strategies)
+        ]
+
+    def _strategies(self, flag: Flag, rule: Rule, excluded: Sequence[Condition]) -> Iterator[Document]:
+        sizes = Sizes(self.limits.constraint_values, self.limits.segment_values)
+        shares = _on_shares(flag, rule.outcome)
+        for alternative in find_alternatives(All((rule.when, *excluded)), sizes):
+            yield {
+                "name": FLEXIBLE_ROLLOUT,
+                "title": rule.title[:100] or None,
+                "disabled": False,
+                "parameters": self._parameters(flag, rule.outcome),
+                "constraints": self._constraints(alternative),
+                "segments": self._segments(alternative),
+                "variants": [*_variants(flag, shares, rule.outcome)] if flag.values else [],
+            }
+
+    def _parameters(self, flag: Flag, outcome: Outcome | Split) -> dict[str, str]:
+        stickiness = outcome.field if isinstance(outcome, Split) else "default"
+        return {"rollout": str(_percentage(flag, outcome)), "stickiness": stickiness, "groupId": flag.name}
+
+    def _constraints(self, alternative: Alternative) -> list[Document]:
+        constraints = [_constraint(each, self.limits) for each in alternative if isinstance(each, Test)]
+        if len(constraints) > self.limits.constraints:
+            raise Unsupported(f"A rule needs more than {self.limits.constraints} constraints.")
+        return [dict(constraint) for constraint in constraints]
+
+    def _segments(self, alternative: Alternative) -> list[int]:
+        segments = [each for each in alternative if isinstance(each, InSegment)]
+        if len(segments) > self.limits.segments:
+            raise Unsupported(f"A rule needs more than {self.limits.segments} segments.")
+        return [self._segment(segment) for segment in segments]
+
+    def _segment(self, segment: InSegment) -> int:
+        """The id of a segment. One of the same name with other constraints gets another name."""
+        assert isinstance(segment.condition, All)
+        constraints = self._constraints(tuple(_literals(segment.condition)))
+        name, number = segment.name, 1
+        while name in self.segments and self.segments[name][1] != constraints:
+            number += 1
+            name = f"{segment.name} ({number})"
+        identifier, _ = self.segments.setdefault(name, (len(self.segments) + 1, constraints))
+        return identifier
+
+
+def _literals(condition: All) -> Iterator[Literal]:
+    for part in condition.parts:
+        assert isinstance(part, Test)
+        yield part
+
+
+def _is_always(outcome: Outcome | Split, results: Sequence[Outcome]) -> bool:
+    outcomes = (
+        [share.outcome for share in outcome.shares if share.weight]
+        if isinstance(outcome, Split)
+        else [outcome]
+    )
+    return all(each in results for each in outcomes)
+
+
+def _can_be(outcome: Outcome | Split, result: Result) -> bool:
+    if isinstance(outcome, Split):
+        return any(share.outcome is result and share.weight for share in outcome.shares)
+    return outcome is result
+
+
+def _percentage(flag: Flag, outcome: Outcome | Split) -> int:
+    """The rollout in whole percent. A share that is neither none nor all stays so."""
+    if not isinstance(outcome, Split):
+        return 100
+    total = sum(share.weight for share in outcome.shares)
+    on = sum(share.weight for share in outcome.shares if share.outcome not in WITHOUT)
+    if outcome.is_paused and on < total:
+        return 0
+    percent = 100 * on / total if total else 0
+    rounded = min(max(round(percent), 1), 99) if 0 < percent < 100 else round(percent)
+    if abs(rounded - percent) > 1e-6:
+        flag.differs("rounding", f"{percent:g} % becomes {rounded} %: rollouts are whole percentages.")
+    return rounded
+
+
+def _on_shares(flag: Flag, outcome: Outcome | Split) -> dict[str, float]:
+    """The weight of each variant."""
+    if not isinstance(outcome, Split):
+        return {outcome: 1.0} if isinstance(outcome, str) else {}
+    shares: dict[str, float] = {}
+    for share in outcome.shares:
+        if isinstance(share.outcome, str) and share.weight:
+            shares[share.outcome] = shares.get(share.outcome, 0) + share.weight
+    return shares
+
+
+def _variants(flag: Flag, shares: dict[str, float], outcome: Outcome | Split) -> Iterator[Document]:
+    """Variants with weights out of 1000, of which the largest takes what rounding leaves."""
+    total = sum(shares.values())
+    weights = {name: round(TOTAL_WEIGHT * weight / total) for name, weight in shares.items()}
+    if any(abs(weights[name] - TOTAL_WEIGHT * weight / total) > 1e-6 for name, weight in shares.items()):
+        flag.differs("rounding", "Weights of variants are rounded to 0.1 %.")
+    largest = max(weights, key=weights.__getitem__, default="")
+    for name, weight in weights.items():
+        rest = TOTAL_WEIGHT - sum(weights.values()) if name == largest else 0
+        payload = _payload(name, flag.values[name])
+        yield {
+            "name": name[:200],
+            "weight": weight + rest,
+            "weightType": "variable" if name == largest else "fix",
+            "stickiness": outcome.field if isinstance(outcome, Split) else "default",
+            **({"payload": payload} if payload else {}),
+        }
+
+
+def _payload(name: str, value: Any) -> Document | None:
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return {"type": "string", "value": value}
+    try:
+        text = orjson.dumps(value).decode()
+    except (TypeError, ValueError):
+        raise Unsupported(f"The value of {name} cannot be written as JSON.") from None
+    if isinstance(value, int | float) and not isinstance(value, bool) and text != "null":
+        return {"type": "number", "value": text_of(value)}
+    return {"type": "json", "value": text}
+
+
+@lru_cache(maxsize=10_000)
+def _constraint(test: Test, limits: Limits) -> Document:
+    """The constraint as an export has it. Raises Unsupported if SDKs could not read it."""
+    operator = "NOT_IN" if test.operator == "IN" and test.inverted else test.operator
+    constraint: Document = {"contextName": test.field, "operator": operator, "values": list(test.values)}
+    if OPERATORS[operator].takes == "value":
+        constraint["value"] = test.value
+    if test.inverted and operator != "NOT_IN":
+        constraint["inverted"] = True
+    if test.case_insensitive:
+        constraint["caseInsensitive"] = True
+    for value in test.values or (test.value,):
+        fault = problem(operator, value) or _value_fault(value, limits if test.values else None)
+        if fault:
+            raise Unsupported(f"{test.field} is compared with {value[:60]!r}, which {fault}.")
+    if fault := compile_constraint(constraint, Columns()).fault:
+        raise Unsupported(f"SDKs could not read a constraint: {fault}.")
+    return constraint
+
+
+def _value_fault(value: str, limits: Limits | None) -> str:
+    if not value:
+        return "is empty"
+    return (
+        f"is longer than {limits.value_length} characters"
+        if limits and len(value) > limits.value_length
+        else ""
+    )

@@ -1,0 +1,136 @@
+"""Converts another product's flags: ``manage.py convert launchdarkly flags.json > import.json``."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import orjson
+from django.core.management.base import BaseCommand, CommandError, OutputWrapper
+
+from flagadmin.core.errors import AppError
+from importer.converting.changes import Change, Users, count_changes, read_users
+from importer.converting.convert import Conversion, Exactness, Missing, Options, convert_file
+from importer.converting.recognize import PRODUCTS
+from importer.converting.rollouts import DESCRIPTIONS, Choice
+from importer.management.commands.import_flags import read_bytes
+
+FAILED = 2
+AUTO = "auto"
+
+
+class Command(BaseCommand):
+    help = (
+        "Convert another product's flags to a file that imports accept. "
+        "What became of each flag is written to standard error or, with --output, to standard output."
+    )
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("source", choices=[*PRODUCTS, AUTO], help="whose file it is; auto recognizes it")
+        parser.add_argument("file", help="JSON, YAML or TOML; - for standard input")
+        parser.add_argument(
+            "--from-environment", default="", help="the environment of the source, if it has several"
+        )
+        parser.add_argument(
+            "--missing",
+            choices=[*Missing],
+            default=Missing.OFF,
+            help="flags of which something has no equal: import them off, or leave them out",
+        )
+        parser.add_argument(
+            "--users",
+            type=Path,
+            help="a CSV of users: counts who changes, and whom to keep; default: generated users",
+        )
+        parser.add_argument(
+            "--percentages",
+            choices=[*Choice],
+            default=Choice.NEW,
+            help="; ".join(f"{choice}: {words}" for choice, words in DESCRIPTIONS.items()).replace("%", "%%"),
+        )
+        parser.add_argument(
+            "--flag",
+            action="append",
+            default=[],
+            metavar="FLAG=CHOICE",
+            help="the same for one flag; can be repeated",
+        )
+        parser.add_argument(
+            "--report", type=Path, help="write what became of each flag to this file, as JSON"
+        )
+        parser.add_argument(
+            "--output", type=Path, help="write the result to this file; default: standard output"
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            self._convert(options)
+        except AppError as error:
+            for problem in error.details:
+                self.stderr.write(f"{problem.path}: {problem.message}")
+            raise CommandError(error.message, returncode=FAILED) from None
+
+    def _convert(self, options: dict[str, Any]) -> None:
+        chosen = _read_options(options)
+        users = read_users(read_bytes(str(options["users"]))) if options["users"] else None
+        if users is None and {chosen.choice, *chosen.choices.values()} & {Choice.KEEP, Choice.BOTH}:
+            raise CommandError("To keep today's users, name them with --users FILE.csv.", returncode=FAILED)
+        conversion = convert_file(
+            read_bytes(options["file"]),
+            product="" if options["source"] == AUTO else options["source"],
+            file_name=options["file"],
+            options=chosen,
+            identifiers=users.identifiers if users else {},
+        )
+        changes = count_changes(conversion, users)
+        self._report(conversion, changes, users, self.stdout if options["output"] else self.stderr)
+        if options["report"]:
+            report = report_document(conversion, changes)
+            options["report"].write_bytes(orjson.dumps(report, option=orjson.OPT_INDENT_2))
+        if options["output"]:
+            options["output"].write_bytes(conversion.dump())
+        else:
+            self.stdout.write(conversion.dump().decode())
+
+    def _report(
+        self, conversion: Conversion, changes: dict[str, Change], users: Users | None, output: OutputWrapper
+    ) -> None:
+        for flag in conversion.flags:
+            if flag.exactness is not Exactness.EXACT:
+                sentences = [note.sentence for note in flag.notes]
+                if change := changes.get(flag.name):
+                    sentences.append(describe(change, users))
+                output.write(f"{flag.exactness:12} {flag.name:40} {' '.join(sentences)}")
+        for note in conversion.notes:
+            output.write(note)
+        counts = ", ".join(f"{count:,} {each}" for each, count in conversion.counts.items() if count)
+        output.write(f"{conversion.source.product}: {counts or 'no flags'}")
+
+
+def describe(change: Change, users: Users | None) -> str:
+    whose = "of your users" if users else "generated users"
+    return (
+        f"{change.changed:,} of {change.users:,} {whose} change; "
+        f"on for {change.before:.1%} before, {change.after:.1%} after."
+    )
+
+
+def report_document(conversion: Conversion, changes: dict[str, Change]) -> dict[str, Any]:
+    """The report, with the users who change."""
+    document = conversion.document()
+    for flag in document["flags"]:
+        if change := changes.get(flag["name"]):
+            flag["users"] = change.document()
+    return document
+
+
+def _read_options(options: dict[str, Any]) -> Options:
+    choices: dict[str, Choice] = {}
+    for entry in options["flag"]:
+        name, _, choice = entry.rpartition("=")
+        if not name or choice not in [*Choice]:
+            message = f"--flag {entry}: must be FLAG=CHOICE, with one of {', '.join(Choice)}."
+            raise CommandError(message, returncode=FAILED)
+        choices[name] = Choice(choice)
+    return Options(
+        Choice(options["percentages"]), choices, Missing(options["missing"]), options["from_environment"]
+    )

@@ -1,0 +1,221 @@
+"""Files of flagd, beside its own evaluator."""
+
+import json
+from typing import Any
+
+import pytest
+from mmh3 import hash as murmur3
+from openfeature.contrib.tools.flagd.core import FlagdCore
+from openfeature.evaluation_context import EvaluationContext
+
+from flagadmin.core.errors import ValidationError
+from importer.converting.rollouts import pick_all
+from tests.importer.converting.comparing import (
+    convert,
+    differences,
+    evaluate_here,
+    exactness_of,
+    make_users,
+    notes_of,
+)
+
+BOOLEAN = {"on": True, "off": False}
+TEXTS = {"a": "A", "b": "B", "c": "C"}
+FIELDS = {
+    "country": ["NO", "SE", "DE", None],
+    "plan": ["free", "pro", "enterprise", None],
+    "email": ["ada@example.org", "bob@example.com", "eve@example.org", None],
+    "age": [0, 5, 17, 18, 19, 65, None],
+    "version": ["1.2.3", "1.2.4-rc.1", "2.0.0-alpha", "2.0.0", "2.1.7", "3.0.0", None],
+    "beta": [True, False, None],
+}
+
+
+def var(name: str) -> Any:
+    return {"var": name}
+
+
+def flag(targeting: Any = None, variants: Any = BOOLEAN, default: Any = "off", state: str = "ENABLED") -> Any:
+    definition = {"state": state, "variants": variants, "defaultVariant": default}
+    return definition if targeting is None else {**definition, "targeting": targeting}
+
+
+FLAGS = {
+    "static-on": flag(default="on"),
+    "static-off": flag(),
+    "disabled": flag({"if": [True, "on"]}, state="DISABLED"),
+    "code-default": flag(variants=TEXTS, default=None),
+    "in-list": flag({"if": [{"in": [var("country"), ["NO", "SE"]]}, "on", "off"]}),
+    "not-in-list": flag({"if": [{"!": {"in": [var("country"), ["NO", "SE"]]}}, "on"]}),
+    "turned-off-first": flag(
+        {"if": [{"==": [var("country"), "DE"]}, "off", {"!=": [var("plan"), "free"]}, "on", "off"]}
+    ),
+    "default-on": flag(
+        {"if": [{"and": [{"==": [var("country"), "DE"]}, {"==": [var("plan"), "pro"]}]}, "off"]}, default="on"
+    ),
+    "nested": flag(
+        {
+            "if": [
+                {"==": [var("country"), "NO"]},
+                {"if": [{"==": [var("plan"), "pro"]}, "a", "b"]},
+                {">=": [var("age"), 18]},
+                "c",
+            ]
+        },
+        variants=TEXTS,
+        default="a",
+    ),
+    "numbers": flag({"if": [{"<": [var("age"), 18]}, "on"]}),
+    "numbers-2": flag({"if": [{"<=": [5, var("age"), 18]}, "on"]}),
+    "numbers-3": flag({"if": [{">": [18, var("age")]}, "on", "off"]}),
+    "number-equal": flag({"if": [{"==": [var("age"), 18]}, "on"]}),
+    "number-not-equal": flag({"if": [{"!==": [var("age"), 18]}, "on"]}),
+    "any": flag(
+        {"or": [{"==": [var("beta"), True]}, {"ends_with": [var("email"), "@example.org"]}]},
+        variants={"true": True, "false": False},
+        default="false",
+    ),
+    "texts": flag(
+        {"if": [{"starts_with": [var("email"), "ada"]}, "on", {"in": ["example.com", var("email")]}, "on"]}
+    ),
+    "caret": flag({"if": [{"sem_ver": [var("version"), "^", "2.0.0"]}, "on"]}),
+    "tilde": flag({"if": [{"sem_ver": [var("version"), "~", "1.2"]}, "on"]}),
+    "other-version": flag({"if": [{"sem_ver": [var("version"), "!=", "v2"]}, "on"]}),
+    "version": flag({"if": [{"!": {"sem_ver": [var("version"), ">=", "2.0.0"]}}, "on"]}),
+    "referring": flag({"if": [{"$ref": "nordic"}, "on"]}),
+    "condition-if": flag(
+        {
+            "if": [
+                {
+                    "if": [
+                        {"==": [var("country"), "NO"]},
+                        {"==": [var("plan"), "pro"]},
+                        {"==": [var("plan"), "free"]},
+                    ]
+                },
+                "on",
+            ]
+        }
+    ),
+    "user": flag({"if": [{"in": [var("targetingKey"), ["user-1", "user-2"]]}, "on"]}),
+    "launched": flag({"if": [{">": [var("$flagd.timestamp"), 1600000000]}, "on"]}),
+    "future": flag({"if": [{">=": [var("$flagd.timestamp"), 4000000000]}, "on"]}),
+    "objects": flag(
+        {"if": [{"==": [var("country"), "NO"]}, "x", "y"]},
+        variants={"x": {"size": 1}, "y": {"size": 2.5}},
+        default="y",
+    ),
+    "counts": flag({"if": [{"==": [var("country"), "NO"]}, "x"]}, variants={"x": 7, "y": 1.5}, default="y"),
+    "all-of-it": flag({"fractional": [["on", 100], ["off", 0]]}),
+}
+DOCUMENT = {
+    "$schema": "https://flagd.dev/schema/v0/flags.json",
+    "flags": FLAGS,
+    "$evaluators": {"nordic": {"in": [var("country"), ["NO", "SE"]]}},
+}
+
+
+def evaluate_there(document: Any) -> Any:
+    # The evaluator reads `$ref` only in text, where the daemon replaces it.
+    text = json.dumps(document)
+    for name, rule in document.get("$evaluators", {}).items():
+        text = text.replace(json.dumps({"$ref": name}), json.dumps(rule))
+    core = FlagdCore()
+    core.set_flags(json.loads(text))
+
+    def evaluate(name: str, user: Any) -> Any:
+        attributes = {key: value for key, value in user.items() if key != "userId"}
+        context = EvaluationContext(user["userId"], attributes)
+        return core._resolve(name, None, context).value
+
+    return evaluate
+
+
+def test_exact_flags_give_what_flagd_gives():
+    conversion = convert(DOCUMENT)
+    assert {name for name, exactness in exactness_of(conversion).items() if exactness != "exact"} == set()
+    assert differences(conversion, make_users(FIELDS), evaluate_there(DOCUMENT)) == []
+
+
+def test_percentages_are_hashed_as_flagd_does():
+    split = flag({"fractional": [{"cat": [var("$flagd.flagKey"), var("email")]}, ["on", 30], ["off", 70]]})
+    [converted] = convert({"flags": {"rollout": split}}).flags
+    [outcome] = converted.source.splits
+    assert outcome.field == "email"
+    identifiers = [f"{number}@example.org" for number in range(1000)]
+    on = [each for each in identifiers if (murmur3("rollout" + each, 0, False) * 100) >> 32 < 30]
+    assert [picked for result, picked in pick_all(outcome, identifiers).items() if result.name == "ON"] == [
+        on
+    ]
+    assert converted.strategies[0]["parameters"] == {
+        "rollout": "30",
+        "stickiness": "email",
+        "groupId": "rollout",
+    }
+
+
+def test_weights_of_variants_are_shares_of_1000():
+    split = flag({"fractional": [["a", 1], ["b", 1], ["c", 2]]}, variants=TEXTS, default="a")
+    [converted] = convert({"flags": {"split": split}}).flags
+    assert [(v["name"], v["weight"]) for v in converted.strategies[0]["variants"]] == [
+        ("a", 250),
+        ("b", 250),
+        ("c", 500),
+    ]
+    assert str(converted.exactness) == "approximate"
+
+
+def test_flags_may_be_an_array():
+    conversion = convert({"flags": [{"key": "a", **flag(default="on")}]})
+    assert exactness_of(conversion) == {"a": "exact"}
+
+
+@pytest.mark.parametrize(
+    ("targeting", "sentence"),
+    [
+        ({"if": [{"map": [[], 1]}, "on"]}, "The operator map of its targeting has no equal."),
+        (
+            {"if": [{"==": [var("a"), var("b")]}, "on"]},
+            "It compares a with b: constraints compare with values.",
+        ),
+        ({"if": [{"==": [var("a"), None]}, "on"]}, "A constraint cannot say that a field is absent (a)."),
+        (
+            {"if": [{"$ref": "none"}, "on"]},
+            "Its targeting refers to none, which is not among the evaluators of the file.",
+        ),
+        ({"if": [True, "purple"]}, "It names purple, which is not among its variants."),
+        ({"if": [{"sem_ver": [var("a"), ">", "x"]}, "on"]}, "x is not a version like 1.2.3."),
+        ({"a": 1, "b": 2}, "Its targeting has an object that is not one operator with its operands."),
+    ],
+)
+def test_what_has_no_equal_is_said(targeting, sentence):
+    conversion = convert({"flags": {"odd": flag(targeting)}})
+    assert exactness_of(conversion) == {"odd": "imported off"}
+    assert notes_of(conversion, "odd") == [sentence]
+    assert evaluate_here(conversion, make_users({}, 1)) == [{"odd": "off"}]
+
+
+def test_a_variable_alone_is_approximate():
+    conversion = convert({"flags": {"odd": flag({"if": [var("beta"), "on"]})}})
+    assert exactness_of(conversion) == {"odd": "approximate"}
+
+
+def test_targeting_that_refers_to_itself_ends():
+    document = {
+        "flags": {"odd": flag({"if": [{"$ref": "loop"}, "on"]})},
+        "$evaluators": {"loop": {"!": {"$ref": "loop"}}},
+    }
+    assert notes_of(convert(document), "odd") == ["Its targeting is nested deeper than 50 levels."]
+
+
+def test_errors_name_the_place_and_what_is_right():
+    with pytest.raises(ValidationError) as caught:
+        convert({"flags": {"a": {"state": "MAYBE", "variants": {}}, "b": 5}}, "flagd")
+    assert [problem.as_dict() for problem in caught.value.details] == [
+        {"path": "flags.a.state", "message": "must be 'ENABLED' or 'DISABLED', not \"MAYBE\""},
+        {
+            "path": "flags.a.variants",
+            "message": "is not valid: Dictionary should have at least 1 item after validation, not 0",
+        },
+        {"path": "flags.b", "message": "must be an object, not 5"},
+    ]
