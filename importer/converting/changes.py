@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from io import BytesIO
+from typing import cast
 
 from django.utils import timezone
 
@@ -18,7 +19,7 @@ from playground.comparison.contexts import make_context
 from playground.comparison.users import make_users
 from playground.comparison.who_changes import Contexts, WhoChanges, choose_number_of_users
 from playground.engine.context import Context, time_text
-from playground.engine.definitions import FlagDefinition, SegmentDefinition
+from playground.engine.definitions import FlagDefinition, SegmentDefinition, StrategyDefinition
 from playground.engine.snapshot import Snapshot
 from playground.response.snapshot import compile_playground
 from playground.user_runs.file import Sample, UserFile
@@ -149,8 +150,9 @@ def definitions_of(
             "enabled": flag.is_enabled,
             "impression_data": False,
             "stale": False,
-            "strategies": [  # type: ignore[typeddict-item]
-                {**strategy, "id": f"{flag.name} {number}"} for number, strategy in enumerate(flag.strategies)
+            "strategies": [
+                cast("StrategyDefinition", strategy | {"id": f"{flag.name} {number}"})
+                for number, strategy in enumerate(flag.strategies)
             ],
             "variants": [],
             "dependencies": [
@@ -162,7 +164,7 @@ def definitions_of(
         for flag in flags
     ]
     known: dict[int, SegmentDefinition] = {
-        number: {"id": number, "name": name, "constraints": constraints}  # type: ignore[typeddict-item]
+        number: cast("SegmentDefinition", {"id": number, "name": name, "constraints": constraints})
         for name, (number, constraints) in segments.items()
     }
     return Definitions.of(sorted(definitions, key=lambda flag: flag["name"]), known)

@@ -7,9 +7,9 @@ does not have does not hold; inverted, it does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import partial
 from itertools import product
 
 MAX_ALTERNATIVES = 30
@@ -81,55 +81,66 @@ class Sizes:
     segment: int = 1_000
 
 
-def find_alternatives(condition: Condition, sizes: Sizes) -> list[Alternative]:
-    """The alternatives of a condition; an empty list if it never holds. Raises Unsupported."""
-    alternatives = _Expansion(sizes).expand(condition)
-    sets = list(map(set, alternatives))
-    return [each for each, own in zip(alternatives, sets, strict=True) if not any(o < own for o in sets)]
+class Alternatives:
+    """Finds the alternatives of conditions. Segments are expanded once."""
 
+    def __init__(self, sizes: Sizes) -> None:
+        self._sizes = sizes
+        self._segments: dict[InSegment, list[Alternative]] = {}
 
-@dataclass(frozen=True, slots=True)
-class _Expansion:
-    sizes: Sizes
-    in_segment: bool = False
+    def find(self, condition: Condition) -> list[Alternative]:
+        """The alternatives of a condition; an empty list if it never holds. Raises Unsupported."""
+        alternatives = self._expand(condition)
+        sets = list(map(set, alternatives))
+        return [each for each, own in zip(alternatives, sets, strict=True) if not any(o < own for o in sets)]
 
-    def expand(self, condition: Condition, *, negated: bool = False, depth: int = 0) -> list[Alternative]:
+    def _expand(
+        self, condition: Condition, *, negated: bool = False, in_segment: bool = False, depth: int = 0
+    ) -> list[Alternative]:
         if depth > MAX_DEPTH:
             raise Unsupported(f"Its conditions are nested deeper than {MAX_DEPTH} levels.")
         if isinstance(condition, Test):
-            return self._split(_invert(condition) if negated else condition)
+            size = self._sizes.segment if in_segment else self._sizes.constraint
+            return _split(_invert(condition) if negated else condition, size)
+        if isinstance(condition, InSegment) and not (negated or in_segment):
+            return self._find_segments(condition)
+        expand = partial(self._expand, in_segment=in_segment, depth=depth + 1)
         if isinstance(condition, InSegment):
-            if negated or self.in_segment:
-                return self.expand(condition.condition, negated=negated, depth=depth + 1)
-            return list(find_segments(condition, self.sizes))
+            return expand(condition.condition, negated=negated)
         if isinstance(condition, Not):
-            return self.expand(condition.part, negated=not negated, depth=depth + 1)
-        parts = (self.expand(part, negated=negated, depth=depth + 1) for part in condition.parts)
+            return expand(condition.part, negated=not negated)
+        parts = (expand(part, negated=negated) for part in condition.parts)
         return _join(parts) if isinstance(condition, All) is not negated else _collect(parts)
 
-    def _split(self, test: Test) -> list[Alternative]:
-        """Several constraints for one with more values than it may have."""
-        size = self.sizes.segment if self.in_segment else self.sizes.constraint
-        if len(test.values) <= size:
-            return [(test,)]
-        starts = range(0, len(test.values), size)
-        chunks = [replace(test, values=test.values[start : start + size]) for start in starts]
-        return [tuple(chunks)] if test.inverted else _collect([[(chunk,)] for chunk in chunks])
+    def _find_segments(self, segment: InSegment) -> list[Alternative]:
+        """The segments of which one has to hold. A segment holds if all its constraints do, so it may take several."""
+        known = self._segments.get(segment)
+        if known is None:
+            known = self._segments[segment] = self._make_segments(segment)
+        return known
+
+    def _make_segments(self, segment: InSegment) -> list[Alternative]:
+        alternatives = self._expand(segment.condition, in_segment=True)
+        for alternative in alternatives:
+            if sum(len(test.values) for test in alternative if isinstance(test, Test)) > self._sizes.segment:
+                raise Unsupported(
+                    f"Segment {segment.name} would have more than {self._sizes.segment:,} values."
+                )
+        if len(alternatives) == 1:
+            return [(InSegment(segment.name, All(alternatives[0])),)] if alternatives[0] else [()]
+        return [
+            (InSegment(f"{segment.name} {number}", All(alternative)),)
+            for number, alternative in enumerate(alternatives, 1)
+        ]
 
 
-@lru_cache(maxsize=1_000)
-def find_segments(segment: InSegment, sizes: Sizes) -> tuple[Alternative, ...]:
-    """The segments of which one has to hold. A segment holds if all its constraints do, so it may take several."""
-    alternatives = _Expansion(sizes, in_segment=True).expand(segment.condition)
-    for alternative in alternatives:
-        if sum(len(test.values) for test in alternative if isinstance(test, Test)) > sizes.segment:
-            raise Unsupported(f"Segment {segment.name} would have more than {sizes.segment:,} values.")
-    if len(alternatives) == 1:
-        return ((InSegment(segment.name, All(alternatives[0])),),) if alternatives[0] else ((),)
-    return tuple(
-        (InSegment(f"{segment.name} {number}", All(alternative)),)
-        for number, alternative in enumerate(alternatives, 1)
-    )
+def _split(test: Test, size: int) -> list[Alternative]:
+    """Several constraints for one with more values than it may have."""
+    if len(test.values) <= size:
+        return [(test,)]
+    starts = range(0, len(test.values), size)
+    chunks = [replace(test, values=test.values[start : start + size]) for start in starts]
+    return [tuple(chunks)] if test.inverted else _collect([[(chunk,)] for chunk in chunks])
 
 
 def _join(parts: Iterable[list[Alternative]]) -> list[Alternative]:
@@ -165,8 +176,3 @@ def _invert(test: Test) -> Test:
         pattern = "that a field is absent" if test.value == "^" else "that a pattern does not match"
         raise Unsupported(f"A constraint cannot say {pattern} ({test.field}).")
     return replace(test, inverted=not test.inverted)
-
-
-def fields_of(alternatives: Iterable[Alternative]) -> Iterator[str]:
-    """The context fields that these compare, without those of segments."""
-    return (each.field for alternative in alternatives for each in alternative if isinstance(each, Test))

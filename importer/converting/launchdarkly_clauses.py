@@ -95,10 +95,10 @@ class Clauses:
         if attribute in ("", "kind", "/kind"):
             raise Unsupported("A rule asks for the kind of a context.")
         field = self.field(clause.get("contextKind") or USER_KIND, attribute)
-        matches = self._matches(field, clause["op"], clause["values"])
+        compared = self._matches(field, clause["op"], clause["values"])
         if not negate:
-            return matches
-        return Not(matches) if field == "userId" else All((has_value(field), Not(matches)))
+            return compared
+        return Not(compared) if field == "userId" else All((has_value(field), Not(compared)))
 
     def _matches(self, field: str, operator: str, values: Sequence[Any]) -> Condition:
         if operator == "in":

@@ -6,9 +6,7 @@ that passes gives its variant; but none can turn a flag off. So rules that do ar
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -17,6 +15,7 @@ from importer.converting.conditions import (
     ALWAYS,
     All,
     Alternative,
+    Alternatives,
     Condition,
     InSegment,
     Literal,
@@ -24,7 +23,6 @@ from importer.converting.conditions import (
     Sizes,
     Test,
     Unsupported,
-    find_alternatives,
 )
 from importer.converting.files import text_of
 from importer.converting.flags import Flag, Outcome, Result, Rule, Split
@@ -40,14 +38,16 @@ Document = dict[str, Any]
 WITHOUT = (Result.OFF, Result.NEXT)
 
 
-@dataclass(slots=True)
 class Strategies:
-    """The strategies of flags, and the segments that they use, by name."""
+    """Makes strategies of flags. ``segments`` are those that they use, by name."""
 
-    limits: Limits
-    segments: dict[str, tuple[int, list[Document]]] = field(default_factory=dict)
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.segments: dict[str, tuple[int, list[Document]]] = {}
+        self._alternatives = Alternatives(Sizes(limits.constraint_values, limits.segment_values))
+        self._known: dict[Test, Document] = {}
 
-    def make(self, flag: Flag, choice: Choice, identifiers: dict[str, Sequence[str]]) -> list[Document]:
+    def make(self, flag: Flag, choice: Choice, identifiers: Mapping[str, Sequence[str]]) -> list[Document]:
         """The strategies of a flag. Raises Unsupported if they cannot say what its rules do."""
         strategies: list[Document] = []
         excluded: list[Condition] = []
@@ -69,9 +69,8 @@ class Strategies:
         ]
 
     def _strategies(self, flag: Flag, rule: Rule, excluded: Sequence[Condition]) -> Iterator[Document]:
-        sizes = Sizes(self.limits.constraint_values, self.limits.segment_values)
         shares = _on_shares(flag, rule.outcome)
-        for alternative in find_alternatives(All((rule.when, *excluded)), sizes):
+        for alternative in self._alternatives.find(All((rule.when, *excluded))):
             yield {
                 "name": FLEXIBLE_ROLLOUT,
                 "title": rule.title[:100] or None,
@@ -87,10 +86,15 @@ class Strategies:
         return {"rollout": str(_percentage(flag, outcome)), "stickiness": stickiness, "groupId": flag.name}
 
     def _constraints(self, alternative: Alternative) -> list[Document]:
-        constraints = [_constraint(each, self.limits) for each in alternative if isinstance(each, Test)]
+        constraints = [self._constraint(each) for each in alternative if isinstance(each, Test)]
         if len(constraints) > self.limits.constraints:
             raise Unsupported(f"A rule needs more than {self.limits.constraints} constraints.")
         return [dict(constraint) for constraint in constraints]
+
+    def _constraint(self, test: Test) -> Document:
+        if test not in self._known:
+            self._known[test] = _constraint(test, self.limits)
+        return self._known[test]
 
     def _segments(self, alternative: Alternative) -> list[int]:
         segments = [each for each in alternative if isinstance(each, InSegment)]
@@ -190,7 +194,6 @@ def _payload(name: str, value: Any) -> Document | None:
     return {"type": "json", "value": text}
 
 
-@lru_cache(maxsize=10_000)
 def _constraint(test: Test, limits: Limits) -> Document:
     """The constraint as an export has it. Raises Unsupported if SDKs could not read it."""
     operator = "NOT_IN" if test.operator == "IN" and test.inverted else test.operator
@@ -202,11 +205,10 @@ def _constraint(test: Test, limits: Limits) -> Document:
     if test.case_insensitive:
         constraint["caseInsensitive"] = True
     for value in test.values or (test.value,):
-        fault = problem(operator, value) or _value_fault(value, limits if test.values else None)
-        if fault:
+        if fault := problem(operator, value) or _value_fault(value, limits if test.values else None):
             raise Unsupported(f"{test.field} is compared with {value[:60]!r}, which {fault}.")
-    if fault := compile_constraint(constraint, Columns()).fault:
-        raise Unsupported(f"SDKs could not read a constraint: {fault}.")
+    if unreadable := compile_constraint(constraint, Columns()).fault:
+        raise Unsupported(f"SDKs could not read a constraint: {unreadable}.")
     return constraint
 
 

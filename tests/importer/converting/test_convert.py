@@ -11,21 +11,25 @@ from importer.converting.convert import Missing, Options, convert_file
 from importer.converting.files import read_document
 from importer.converting.rollouts import Choice
 from projects.models import Flag, Segment, Strategy
-from tests.importer.converting import test_flagd, test_launchdarkly
+from tests.importer.converting import flagd_flags, growthbook_features, launchdarkly_flags
 from tests.importer.converting.comparing import convert, evaluate_here, exactness_of
 
 ROLLOUT = {
     "flags": {
-        "rollout": test_flagd.flag({"fractional": [["on", 20], ["off", 80]]}),
-        "colors": test_flagd.flag(
-            {"fractional": [["a", 50], ["b", 50]]}, variants=test_flagd.TEXTS, default="c"
+        "rollout": flagd_flags.flag({"fractional": [["on", 20], ["off", 80]]}),
+        "colors": flagd_flags.flag(
+            {"fractional": [["a", 50], ["b", 50]]}, variants=flagd_flags.TEXTS, default="c"
         ),
-        "on": test_flagd.flag(default="on"),
-        "odd": test_flagd.flag({"if": [{"cat": []}, "on"]}),
+        "on": flagd_flags.flag(default="on"),
+        "odd": flagd_flags.flag({"if": [{"cat": []}, "on"]}),
     }
 }
 CSV = "userId,plan\n" + "".join(f"user-{number},pro\n" for number in range(1000))
-DOCUMENTS = {"flagd": test_flagd.DOCUMENT, "launchdarkly": test_launchdarkly.listed()}
+DOCUMENTS = {
+    "flagd": flagd_flags.DOCUMENT,
+    "launchdarkly": launchdarkly_flags.listed(),
+    "growthbook": growthbook_features.DOCUMENT,
+}
 
 
 @pytest.fixture
@@ -118,7 +122,7 @@ def test_refuses_what_is_no_file_of_a_product(tmp_path):
     path = tmp_path / "flags.json"
     path.write_text('{"features": []}')
     with pytest.raises(
-        CommandError, match="This is not a file of a product that can be converted: flagd, Launch"
+        CommandError, match="This is not a file of a product that can be converted: LaunchDarkly, "
     ):
         call_command("convert", "auto", str(path))
 
@@ -183,7 +187,7 @@ def test_more_users_than_a_segment_takes_are_kept_in_several():
 
 
 def test_names_that_cannot_be_here_are_left_out():
-    conversion = convert({"flags": {"my flag": test_flagd.flag(), "fine": test_flagd.flag()}})
+    conversion = convert({"flags": {"my flag": flagd_flags.flag(), "fine": flagd_flags.flag()}})
     assert exactness_of(conversion) == {"my flag": "left out", "fine": "exact"}
     assert [note.sentence for note in conversion.flags[0].notes] == [
         "It cannot have this name here: Spaces are not allowed. Use my-flag?."
@@ -191,7 +195,9 @@ def test_names_that_cannot_be_here_are_left_out():
 
 
 def test_a_flag_that_is_on_for_nobody_gets_no_default_strategy():
-    conversion = convert({"flags": {"nobody": test_flagd.flag({"if": [{"==": [{"var": "a"}, "b"]}, "off"]})}})
+    conversion = convert(
+        {"flags": {"nobody": flagd_flags.flag({"if": [{"==": [{"var": "a"}, "b"]}, "off"]})}}
+    )
     assert evaluate_here(conversion, [{"userId": "1"}]) == [{"nobody": "off"}]
     assert not conversion.flags[0].is_enabled
 

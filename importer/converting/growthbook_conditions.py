@@ -1,0 +1,191 @@
+"""GrowthBook's conditions, which are like MongoDB's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from importer.converting.comparisons import compare_number, compare_versions, complete_version
+from importer.converting.conditions import (
+    ALWAYS,
+    MAX_DEPTH,
+    NEVER,
+    All,
+    Condition,
+    Not,
+    Test,
+    Unsupported,
+    has_value,
+    one_of,
+)
+from importer.converting.conditions import Any as AnyOf
+from importer.converting.files import text_of
+
+ID = "id"
+
+
+def field_of(attribute: str) -> str:
+    return "userId" if attribute == ID else attribute
+
+
+class Conditions:
+    """``renamed`` are the attributes that are context fields of another name."""
+
+    def __init__(self, groups: Mapping[str, Any]) -> None:
+        self._groups = groups
+        self._depth = 0
+        self.renamed = {ID: "userId"}
+
+    def read(self, condition: Any) -> Condition:
+        """Raises Unsupported."""
+        if not isinstance(condition, Mapping):
+            raise Unsupported("A condition is not an object.")
+        self._depth += 1
+        try:
+            if self._depth > MAX_DEPTH:
+                raise Unsupported(f"Its conditions are nested deeper than {MAX_DEPTH} levels.")
+            return All(tuple(self._entries(condition)))
+        finally:
+            self._depth -= 1
+
+    def _entries(self, condition: Mapping[str, Any]) -> Iterator[Condition]:
+        for name, value in condition.items():
+            if name in ("$or", "$nor", "$and"):
+                yield self._list(name, value)
+            elif name == "$not":
+                yield Not(self.read(value))
+            elif name == "$savedGroup":
+                yield self._saved_group(value)
+            elif name.startswith("$"):
+                raise Unsupported(f"The operator {name[:60]} has no equal.")
+            else:
+                yield self._value(field_of(name), value)
+
+    def _list(self, operator: str, conditions: Any) -> Condition:
+        if not isinstance(conditions, list):
+            raise Unsupported(f"{operator} of a condition is not a list.")
+        parts = tuple(map(self.read, conditions))
+        if operator == "$and":
+            return All(parts)
+        either = AnyOf(parts) if parts else ALWAYS
+        return Not(either) if operator == "$nor" else either
+
+    def _saved_group(self, reference: Any) -> Condition:
+        group = self._groups.get(str(reference.get("id"))) if isinstance(reference, Mapping) else None
+        if not isinstance(group, Mapping):
+            raise Unsupported("A condition refers to a saved group that is not in the file.")
+        if group.get("type") == "condition":
+            return self.read(group.get("condition"))
+        attribute = reference.get("attributeKey", group.get("attributeKey"))
+        return one_of(field_of(str(attribute)), _texts(group.get("values")))
+
+    def _value(self, field: str, value: Any) -> Condition:
+        if isinstance(value, Mapping):
+            if not all(name.startswith("$") for name in value):
+                raise Unsupported(f"It compares {field} with an object.")
+            return All(tuple(self._operator(field, name, operand) for name, operand in value.items()))
+        return _equal(field, value)
+
+    def _operator(self, field: str, operator: str, operand: Any) -> Condition:
+        if operator == "$not":
+            return Not(self._value(field, operand))
+        if operator in ("$inGroup", "$notInGroup"):
+            group = self._groups.get(str(operand))
+            values = group.get("values") if isinstance(group, Mapping) else group
+            members = one_of(field, _texts(values or []))
+            return Not(members) if operator == "$notInGroup" else members
+        read = _OPERATORS.get(operator)
+        if read is None:
+            raise Unsupported(f"The operator {operator[:60]} has no equal.")
+        return read(field, operand)
+
+
+def _texts(values: Any) -> Sequence[str]:
+    if not isinstance(values, list) or any(
+        isinstance(value, list | Mapping) or value is None for value in values
+    ):
+        raise Unsupported("A list of values has lists, objects or nothing in it.")
+    return [text_of(value) for value in values]
+
+
+def _equal(field: str, value: Any) -> Condition:
+    if value is None:
+        return Not(has_value(field))
+    if isinstance(value, list | Mapping):
+        raise Unsupported(f"It compares {field} with a list or an object.")
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return compare_number(field, "==", value)
+    return one_of(field, [text_of(value)])
+
+
+def _order(relation: str) -> Callable[[str, Any], Condition]:
+    def read(field: str, limit: Any) -> Condition:
+        if isinstance(limit, bool) or not isinstance(limit, int | float):
+            raise Unsupported(f"It compares the order of {field} with what is not a number.")
+        return compare_number(field, relation, limit)
+
+    return read
+
+
+def _version(relation: str) -> Callable[[str, Any], Condition]:
+    def read(field: str, limit: Any) -> Condition:
+        version = text_of(limit)
+        if relation == "!=":
+            return Not(Test(field, "SEMVER_EQ", value=complete_version(version)))
+        return compare_versions(field, relation, version)
+
+    return read
+
+
+def _member(field: str, values: Any) -> Condition:
+    return one_of(field, _texts(values))
+
+
+def _member_in_any_case(field: str, values: Any) -> Condition:
+    """A list of patterns that match the whole text, in any case."""
+    texts = _texts(values)
+    if not texts:
+        return NEVER
+    pattern = "|".join(map(_quote, texts))
+    return Test(field, "REGEX", value=f"^(?:{pattern})$", case_insensitive=True)
+
+
+def _quote(text: str) -> str:
+    return "".join(f"\\{char}" if char in r"\.+*?()|[]{}^$" else char for char in text)
+
+
+def _pattern(*, case_insensitive: bool = False) -> Callable[[str, Any], Condition]:
+    return lambda field, pattern: Test(field, "REGEX", value=str(pattern), case_insensitive=case_insensitive)
+
+
+def _negated(read: Callable[[str, Any], Condition]) -> Callable[[str, Any], Condition]:
+    return lambda field, operand: Not(read(field, operand))
+
+
+def _exists(field: str, exists: Any) -> Condition:
+    return has_value(field) if exists else Not(has_value(field))
+
+
+_OPERATORS: Mapping[str, Callable[[str, Any], Condition]] = {
+    "$eq": _equal,
+    "$ne": _negated(_equal),
+    "$lt": _order("<"),
+    "$lte": _order("<="),
+    "$gt": _order(">"),
+    "$gte": _order(">="),
+    "$veq": _version("="),
+    "$vne": _version("!="),
+    "$vlt": _version("<"),
+    "$vlte": _version("<="),
+    "$vgt": _version(">"),
+    "$vgte": _version(">="),
+    "$in": _member,
+    "$nin": _negated(_member),
+    "$ini": _member_in_any_case,
+    "$nini": _negated(_member_in_any_case),
+    "$regex": _pattern(),
+    "$regexi": _pattern(case_insensitive=True),
+    "$notRegex": _negated(_pattern()),
+    "$notRegexi": _negated(_pattern(case_insensitive=True)),
+    "$exists": _exists,
+}
