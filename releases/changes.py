@@ -178,6 +178,16 @@ def _say_strategy(verb: str) -> Callable[[Target, Any], str]:
     return lambda target, payload: f"{verb} a strategy of {target.feature}"
 
 
+def _say_rollout(verb: str, words: str) -> Callable[[Target, Any], str]:
+    """With the percentage, if it is what changes."""
+
+    def say(target: Target, payload: Mapping[str, Any]) -> str:
+        rollout = (payload.get("parameters") or {}).get("rollout")
+        return f"{verb} {target.feature} to {rollout} %" if rollout else f"{words} {target.feature}"
+
+    return say
+
+
 def _changes_of(payload: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in payload.items() if key != "id"}
 
@@ -194,7 +204,7 @@ KINDS: dict[str, Kind] = {
     "addStrategy": Kind(
         lambda target, payload, caller: add_strategy(*target.place, payload, caller=caller),
         lambda target, payload: target.flag.name,
-        lambda target, payload: f"Add a strategy to {target.feature}",
+        _say_rollout("Also roll out", "Add a strategy to"),
         None,
         predicted.add_strategy,
         StrategyBody,
@@ -204,7 +214,7 @@ KINDS: dict[str, Kind] = {
             *target.place, payload["id"], _changes_of(payload), caller=caller
         ),
         _read_strategy,
-        _say_strategy("Change"),
+        _say_rollout("Roll out", "Change a strategy of"),
         lambda payload: f"strategy {payload['id']}",
         predicted.update_strategy,
         StrategyPayload,

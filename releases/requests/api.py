@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
@@ -11,7 +11,6 @@ from groups.authentication import ApiRequest
 from groups.models import User
 from projects.flags.toggle import project_environment
 from projects.models import ProjectEnvironment
-from projects.projects.environments import POLICY_PERMISSIONS, set_policy
 from projects.viewsets import InProjectViewSet
 from releases.derive import ProposedChange
 from releases.models import ChangeRequest
@@ -21,6 +20,7 @@ from releases.requests.apply import may_apply
 from releases.requests.approvals import may_approve
 from releases.requests.documents import request_document
 from releases.requests.queries import MAX_LISTED, UNDECIDED, by, count_states, requests_of
+from releases.requests.revert import revert_request
 from releases.requests.serializers import (
     ChangeBody,
     ChangeRequestRecord,
@@ -28,7 +28,6 @@ from releases.requests.serializers import (
     CommentRecord,
     CountRecord,
     NewStateBody,
-    PolicyBody,
     PolicyRecord,
     ReviewersBody,
     ReviewersRecord,
@@ -40,66 +39,6 @@ from releases.schedules.actions import set_any_state
 
 TAGS = ("Change requests",)
 State = ChangeRequest.State
-EXAMPLE = OpenApiExample(
-    "Half of the users",
-    {
-        "feature": "new-cart",
-        "action": "addStrategy",
-        "payload": {"name": "flexibleRollout", "parameters": {"rollout": "50", "stickiness": "default"}},
-    },
-    request_only=True,
-)
-
-
-class EnvironmentChangeRequestViewSet(InProjectViewSet):
-    """Below an environment of the project."""
-
-    tags = TAGS
-    permissions = {"create": None, "configure": POLICY_PERMISSIONS}
-
-    def authorize(self, project_id: str, environment: str) -> None:
-        super().authorize(project_id)
-        project_environment(project_id, environment)
-
-    @extend_schema(
-        operation_id="createChangeRequest",
-        request=ChangeBody,
-        responses={200: ChangeRequestRecord},
-        examples=[EXAMPLE],
-    )
-    def create(self, request: ApiRequest, project_id: str, environment: str) -> Response:
-        """Add a change, or a list of changes, to your draft for the environment.
-
-        Creates the draft if there is none. A second change of the same thing replaces the first. The changes are tried,
-        and refused if they could not be applied.
-        """
-        given = request.data if isinstance(request.data, list) else [request.data]
-        body = ChangeBody(data=given, many=True)
-        body.is_valid(raise_exception=True)
-        changes = [ProposedChange(**change) for change in body.validated_data]
-        made = propose.add_changes(project_id, environment, changes, caller=self.caller)
-        return Response(request_document(made))
-
-    @extend_schema(operation_id="updateProjectChangeRequestConfig", request=PolicyBody, responses={204: None})
-    @action(detail=False, methods=["put"], url_path="config")
-    def configure(self, request: ApiRequest, project_id: str, environment: str) -> Response:
-        """Say whether changes of the environment need a change request, and how many approvals.
-
-        `approvalRules` ask for another number by what a request does: the first rule that holds counts. Only members of
-        `approverGroups` may approve. Left out, both stay.
-        """
-        policy = self.validated(PolicyBody)
-        given = policy["requiredApprovals"]
-        approvals = (1 if given is None else given) if policy["changeRequestsEnabled"] else None
-        set_policy(
-            project_id,
-            environment,
-            approvals,
-            rules=policy["approvalRules"],
-            groups=policy["approverGroups"],
-            caller=self.caller,
-        )
-        return Response(status=204)
 
 
 class ChangeRequestViewSet(InProjectViewSet):
@@ -111,6 +50,7 @@ class ChangeRequestViewSet(InProjectViewSet):
         "set_title": None,
         "set_approvers": None,
         "comment": None,
+        "revert": None,
     }
 
     def found(self, project_id: str, request_id: str) -> ChangeRequest:
@@ -256,6 +196,13 @@ class ChangeRequestViewSet(InProjectViewSet):
             caller=self.caller,
         )
         return Response(request_document(changed))
+
+    @extend_schema(operation_id="revertChangeRequest", request=None, responses={200: ChangeRequestRecord})
+    @action(detail=True, methods=["post"], url_path="revert")
+    def revert(self, request: ApiRequest, project_id: str, request_id: str) -> Response:
+        """Send a request to review that does the inverse of an applied one."""
+        made = revert_request(project_id, path_id(request_id), caller=self.caller)
+        return Response(request_document(made))
 
     @extend_schema(operation_id="updateChangeRequestTitle", request=TitleBody, responses={204: None})
     @action(detail=True, methods=["put"], url_path="title")

@@ -49,7 +49,7 @@ def add_changes(
 
 @transactional
 def send_changes(
-    project_id: str, environment: str, changes: Sequence[ProposedChange], *, caller: Caller
+    project_id: str, environment: str, changes: Sequence[ProposedChange], *, title: str = "", caller: Caller
 ) -> ChangeRequest:
     """Sends the changes to review as a request of its own, beside the caller's draft. Raises as `add_changes`.
 
@@ -59,15 +59,20 @@ def send_changes(
     lock_project(project_id)
     request = _create(project_id, environment, State.IN_REVIEW, caller)
     _add_all(request, changes, caller)
-    sentences = [sentence_of(request, change) for change in request.changes.all()]
-    more = f" and {len(sentences) - 1} more" if len(sentences) > 1 else ""
-    request.title = f"{sentences[0][:200]}{more}"
+    request.title = title or _describe(request)
     request.save(update_fields=["title"])
     if text := current_comment():
         add_comment(request, text, caller)
     request.impact = measure(request)
     begin_review(request, caller)
     return request
+
+
+def _describe(request: ChangeRequest) -> str:
+    """A title by its first change: `Turn cart off and 2 more`."""
+    first, *others = request.changes.all()
+    more = f" and {len(others)} more" if others else ""
+    return f"{sentence_of(request, first)[:200]}{more}"
 
 
 def _add_all(request: ChangeRequest, changes: Sequence[ProposedChange], caller: Caller) -> None:

@@ -33,6 +33,7 @@ HARMLESS = {
     ("put", "/api/admin/projects/<str:project_id>/change-requests/<str:request_id>/title"),
     ("put", "/api/admin/projects/<str:project_id>/change-requests/<str:request_id>/approvers"),
     ("post", "/api/admin/projects/<str:project_id>/change-requests/<str:request_id>/comments"),
+    ("post", "/api/admin/projects/<str:project_id>/change-requests/<str:request_id>/revert"),
     ("put", "/api/admin/projects/<str:project_id>/change-requests/<str:request_id>/changes/<str:change_id>"),
     (
         "delete",

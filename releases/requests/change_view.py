@@ -1,0 +1,76 @@
+"""The changes of a request as its page shows them."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from flagadmin.core.errors import NotFound
+from projects.strategies.sentences import strategy_summary
+from releases.models import Change, ChangeRequest
+from releases.requests.conflicts import (
+    describe_conflict,
+    find_conflict,
+    narrow_payload,
+    read_now,
+    sentence_of,
+)
+from releases.requests.impact_view import FlagImpact, RequestImpact
+
+
+class ChangeView(NamedTuple):
+    """A change as the page shows it: what it does, and a strategy before and after.
+
+    ``differences`` says what its conflict is about; None if what it changes is gone, so that it cannot be kept.
+    """
+
+    pk: int
+    feature: str
+    sentence: str
+    conflict: str
+    before: Any
+    after: Any
+    differences: Sequence[str] | None
+
+
+class Group(NamedTuple):
+    """The changes of a flag, or of segments, with the users who change."""
+
+    feature: str
+    changes: Sequence[ChangeView]
+    impact: FlagImpact | None
+
+
+def group_changes(views: Sequence[ChangeView], impact: RequestImpact | None) -> list[Group]:
+    measured = impact.flags if impact else {}
+    names = dict.fromkeys(view.feature for view in views)
+    return [
+        Group(name, [view for view in views if view.feature == name], measured.get(name)) for name in names
+    ]
+
+
+def view_change(
+    request: ChangeRequest, change: Change, segments: dict[int, str], *, is_open: bool
+) -> ChangeView:
+    conflict = find_conflict(request, change) if is_open else ""
+    now, differences = change.made_from, None
+    if conflict:
+        with suppress(NotFound):
+            now = read_now(request, change)
+            differences = describe_conflict(change, now)
+    before, after = _sides(change, now, segments)
+    return ChangeView(
+        change.pk, change.feature, sentence_of(request, change), conflict, before, after, differences
+    )
+
+
+def _sides(change: Change, now: Any, segments: dict[int, str]) -> tuple[Any, Any]:
+    """The strategy as it is and as the change would leave it; None where there is none."""
+    if "Strategy" not in change.action or change.action == "reorderStrategy":
+        return None, None
+    stored = now if isinstance(now, dict) else None
+    before = strategy_summary(stored, segments=segments) if stored else None
+    if change.action == "deleteStrategy":
+        return before, None
+    payload = narrow_payload(change, change.made_from)
+    wanted = (stored or {}) | {key: value for key, value in payload.items() if value is not None}
+    return before, strategy_summary(wanted, segments=segments)

@@ -1,0 +1,75 @@
+"""/api/admin/projects/:projectId/environments/:environment/change-requests: drafts, and whether requests are needed."""
+
+from drf_spectacular.utils import OpenApiExample, extend_schema
+from rest_framework.decorators import action
+from rest_framework.response import Response
+
+from groups.authentication import ApiRequest
+from projects.flags.toggle import project_environment
+from projects.projects.environments import POLICY_PERMISSIONS, set_policy
+from projects.viewsets import InProjectViewSet
+from releases.derive import ProposedChange
+from releases.requests.documents import request_document
+from releases.requests.propose import add_changes
+from releases.requests.serializers import ChangeBody, ChangeRequestRecord, PolicyBody
+
+EXAMPLE = OpenApiExample(
+    "Half of the users",
+    {
+        "feature": "new-cart",
+        "action": "addStrategy",
+        "payload": {"name": "flexibleRollout", "parameters": {"rollout": "50", "stickiness": "default"}},
+    },
+    request_only=True,
+)
+
+
+class EnvironmentChangeRequestViewSet(InProjectViewSet):
+    """Below an environment of the project."""
+
+    tags = ("Change requests",)
+    permissions = {"create": None, "configure": POLICY_PERMISSIONS}
+
+    def authorize(self, project_id: str, environment: str) -> None:
+        super().authorize(project_id)
+        project_environment(project_id, environment)
+
+    @extend_schema(
+        operation_id="createChangeRequest",
+        request=ChangeBody,
+        responses={200: ChangeRequestRecord},
+        examples=[EXAMPLE],
+    )
+    def create(self, request: ApiRequest, project_id: str, environment: str) -> Response:
+        """Add a change, or a list of changes, to your draft for the environment.
+
+        Creates the draft if there is none. A second change of the same thing replaces the first. The changes are tried,
+        and refused if they could not be applied.
+        """
+        given = request.data if isinstance(request.data, list) else [request.data]
+        body = ChangeBody(data=given, many=True)
+        body.is_valid(raise_exception=True)
+        changes = [ProposedChange(**change) for change in body.validated_data]
+        made = add_changes(project_id, environment, changes, caller=self.caller)
+        return Response(request_document(made))
+
+    @extend_schema(operation_id="updateProjectChangeRequestConfig", request=PolicyBody, responses={204: None})
+    @action(detail=False, methods=["put"], url_path="config")
+    def configure(self, request: ApiRequest, project_id: str, environment: str) -> Response:
+        """Say whether changes of the environment need a change request, and how many approvals.
+
+        `approvalRules` ask for another number by what a request does: the first rule that holds counts. Only members of
+        `approverGroups` may approve. Left out, both stay.
+        """
+        policy = self.validated(PolicyBody)
+        given = policy["requiredApprovals"]
+        approvals = (1 if given is None else given) if policy["changeRequestsEnabled"] else None
+        set_policy(
+            project_id,
+            environment,
+            approvals,
+            rules=policy["approvalRules"],
+            groups=policy["approverGroups"],
+            caller=self.caller,
+        )
+        return Response(status=204)

@@ -1,0 +1,102 @@
+"""What has happened to a request, and what is still before it, as its page shows it."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from flagadmin.core.audit.events import EventType as E
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.errors import counted
+from releases.models import ChangeRequest
+
+State = ChangeRequest.State
+_EVENTS = {
+    E.CHANGE_REQUEST_SENT_TO_REVIEW: "sent it for review",
+    E.CHANGE_REQUEST_SCHEDULED: "scheduled it",
+    E.CHANGE_REQUEST_UNSCHEDULED: "cancelled its schedule",
+    E.CHANGE_REQUEST_APPLIED: "applied it",
+    E.CHANGE_REQUEST_APPLIED_AS_SCHEDULED: "applied it, as scheduled",
+    E.CHANGE_REQUEST_CANCELLED: "cancelled it",
+}
+
+
+class Station(NamedTuple):
+    """A state on the way of a request. ``at``: when it came there; ``note``: what it waits for."""
+
+    name: str
+    at: datetime | None
+    is_now: bool
+    note: str
+
+
+class Entry(NamedTuple):
+    """What somebody did or said. ``about`` is a sentence without its subject."""
+
+    name: str
+    about: str
+    at: datetime
+    text: str = ""
+
+
+def list_stations(request: ChangeRequest, note: str) -> list[Station]:
+    """The states on its way. ``note`` belongs to the one in which it is."""
+    way = [State.DRAFT, State.IN_REVIEW, State.APPROVED, State.APPLIED]
+    times = request.state_times
+    if State.DRAFT not in times:
+        way.remove(State.DRAFT)
+    if State.SCHEDULED in (request.state, *times) and hasattr(request, "schedule"):
+        way.insert(-1, State.SCHEDULED)
+    if request.state in (State.REJECTED, State.CANCELLED):
+        way = [state for state in way if state in times] + [State(request.state)]
+    reached = way.index(State(request.state))
+    return [
+        Station(
+            state.value,
+            datetime.fromisoformat(times[state]) if index <= reached and state in times else None,
+            index == reached,
+            note if index == reached else "",
+        )
+        for index, state in enumerate(way)
+    ]
+
+
+def list_activity(request: ChangeRequest) -> list[Entry]:
+    """The oldest first."""
+    return sorted([*_comments(request), *_reviews(request), *_steps(request)], key=lambda entry: entry.at)
+
+
+def _comments(request: ChangeRequest) -> Iterator[Entry]:
+    for comment in request.comments.all():
+        yield Entry(comment.author_name, "commented", comment.created_at, comment.text)
+
+
+def _reviews(request: ChangeRequest) -> Iterator[Entry]:
+    for review in request.reviews.all():
+        impact, about = review.impact, "approved it" if review.approved else "rejected it"
+        if impact:
+            about += f", having seen {impact['changed']:,} of {counted(impact['users'], 'user')} change"
+        yield Entry(review.author_name, about, review.created_at)
+
+
+def _steps(request: ChangeRequest) -> Iterator[Entry]:
+    """Who took it into its states. Found by their times, which need no index of their own."""
+    events = AuditEvent.objects.filter(
+        type__in=list(_EVENTS), created_at__in=list(request.state_times.values()), subject=f"{request.pk}"
+    )
+    for event in events.order_by("id"):
+        yield Entry(event.actor_name, _EVENTS[E(event.type)], event.created_at)
+
+
+def explain_waiting(
+    request: ChangeRequest, *, approvals: int, needed: int, conflicts: int, possible: Sequence[State]
+) -> str:
+    """Why it cannot be scheduled or applied yet, "" if it can or has ended."""
+    if request.state not in (State.IN_REVIEW, State.APPROVED, State.SCHEDULED):
+        return ""
+    missing = [
+        *([f"{counted(needed - approvals, 'more approval')}"] if request.state == State.IN_REVIEW else []),
+        *(["no conflict"] if conflicts else []),
+    ]
+    if missing:
+        return f"Schedule and Apply need {' and '.join(missing)}."
+    return "" if State.APPLIED in possible else "You may not apply it: that needs the permission."

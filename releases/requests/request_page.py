@@ -1,0 +1,118 @@
+"""/projects/ID/change-requests/ID/: what a request changes, for whom, and what it waits for."""
+
+from datetime import timedelta
+from typing import Any
+
+from django.utils import timezone
+
+from flagadmin.core.errors import ValidationError, counted
+from flagadmin.core.http.path_ids import path_id
+from flagadmin.core.lists.pages import curl_for
+from groups.console import ConsolePage, Crumbs
+from playground.pages.lines import explain_in
+from projects.console import api_path, project_crumbs, project_url
+from projects.models import Segment
+from projects.projects.environments import POLICY_PERMISSIONS
+from releases.models import ChangeRequest
+from releases.requests.access import OPEN, access_request, may_edit
+from releases.requests.approvals import approver_group_names, judge
+from releases.requests.change_view import group_changes, view_change
+from releases.requests.impact import measure_request
+from releases.requests.impact_view import RequestImpact
+from releases.requests.life import explain_waiting, list_activity, list_stations
+from releases.requests.states import possible_states
+from releases.schedules.actions import MIN_AHEAD, may_schedule
+
+State = ChangeRequest.State
+
+
+class RequestPage(ConsolePage):
+    template_name = "releases/request.html"
+
+    def get_title(self) -> str:
+        return self.found.title or f"Change request {self.found.pk}"
+
+    def crumbs(self) -> Crumbs:
+        requests = ("Requests", project_url(self.found.project_id, "change-requests"))
+        return (*project_crumbs(self.found.project), requests)
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        number = path_id(self.kwargs["request_id"])
+        self.found = request = access_request(self.kwargs["project_id"], number, self.caller)
+        steps = possible_states(request, self.caller)
+        return super().get_context_data(
+            change_request=request,
+            steps=steps,
+            main_step=State.APPLIED if State.APPLIED in steps else next(iter(steps), None),
+            may_edit=may_edit(request, self.caller),
+            may_revert=request.state == State.APPLIED,
+            schedule=getattr(request, "schedule", None),
+            schedule_at=self.schedule_at(request),
+            activity=list_activity(request),
+            reviewers=list(request.reviewers.order_by("username")),
+            approver_groups=approver_group_names(request.project_id, request.environment_id),
+            may_configure=self.may_configure(request),
+            **self.effects(request, steps),
+            **kwargs,
+        )
+
+    def effects(self, request: ChangeRequest, steps: list[State]) -> dict[str, Any]:
+        """Its changes, who changes, which rule holds, and what it waits for."""
+        changes = list(request.changes.all())
+        segments = dict(Segment.objects.values_list("id", "name"))
+        is_open = request.state in (*OPEN, State.SCHEDULED)
+        views = [view_change(request, change, segments, is_open=is_open) for change in changes]
+        compared = self.impact(request) if is_open and changes else {}
+        impact = compared.get("impact")
+        verdicts = judge(request, impact.document if impact else None) if is_open else []
+        needed = next((v.approvals for v in verdicts if v.holds), request.required_approvals)
+        conflicts, reviews = sum(bool(view.conflict) for view in views), list(request.reviews.all())
+        approvals = sum(review.approved for review in reviews)
+        waits = {"approvals": approvals, "needed": needed, "conflicts": conflicts}
+        return {
+            **waits,
+            **compared,
+            "is_open": is_open,
+            "reviews": reviews,
+            "verdicts": verdicts,
+            "groups": group_changes(views, impact),
+            "change_count": len(views),
+            "stations": list_stations(request, describe_progress(request, **waits)),
+            "waiting": explain_waiting(request, possible=steps, **waits),
+        }
+
+    def impact(self, request: ChangeRequest) -> dict[str, Any]:
+        """Who changes now, by flag too, and what has moved since it was approved."""
+        try:
+            measured = measure_request(request, now=timezone.now())
+        except ValidationError as error:
+            return {"refusals": [error.message]}
+        view = RequestImpact(measured, explain_in([request.environment_id]))
+        return {"impact": view, "moved": view.moved_since_approval(request)}
+
+    def schedule_at(self, request: ChangeRequest) -> str:
+        """The time in UTC to begin with: that of its schedule, else the next full hour. "" without the permission."""
+        if not may_schedule(request, self.caller):
+            return ""
+        now = timezone.now()
+        begin = request.schedule.at if request.state == State.SCHEDULED else now
+        if begin <= now:
+            begin = (now + MIN_AHEAD).replace(minute=0, second=0) + timedelta(hours=1)
+        return f"{begin:%Y-%m-%dT%H:%M:%S}"
+
+    def may_configure(self, request: ChangeRequest) -> bool:
+        here = {"project": request.project_id}
+        return any(self.caller.can(permission, **here) for permission in POLICY_PERMISSIONS)
+
+    def curl(self) -> str:
+        path = f"{api_path(self.found.project_id)}/change-requests/{self.found.pk}"
+        return curl_for(self.request, "GET", path)
+
+
+def describe_progress(request: ChangeRequest, *, approvals: int, needed: int, conflicts: int) -> str:
+    """``1 of 2 approvals · 1 conflict``"""
+    if request.state == State.IN_REVIEW:
+        parts = [f"{approvals} of {counted(needed, 'approval')}"]
+    else:
+        parts = []
+    return " · ".join([*parts, *([counted(conflicts, "conflict")] if conflicts else [])])
