@@ -9,6 +9,8 @@ class ImporterConfig(AppConfig):
 
     def ready(self) -> None:
         from importer.comparable import IMPORT
+        from importer.moving.remote_state import REMOTE
         from playground.comparison import kinds
 
         kinds.register(IMPORT)
+        kinds.register(REMOTE)

@@ -17,9 +17,10 @@ from django.db import DatabaseError, connection
 from django.utils import timezone
 
 from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.http.outside import Refused
 from flagadmin.core.server import background_tasks
 from integrations.builders import make_request
-from integrations.connections import TIMEOUT, Answer, Connection, Refused
+from integrations.connections import TIMEOUT, Answer, Connection
 from integrations.effects import Effect, find_effect, production_names
 from integrations.messages import Message, Tags
 from integrations.models import Delivery, Integration, SecretKeyChanged

@@ -1,7 +1,6 @@
 """HTTP connections to receivers: to addresses that are checked, in bounded time, without following redirects."""
 
 import http.client
-import ipaddress
 import socket
 import ssl
 import threading
@@ -9,19 +8,11 @@ import time
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from django.conf import settings
-
 from flagadmin import __version__
+from flagadmin.core.http.outside import connect
 
 TIMEOUT = 10.0  # seconds, for a whole request
 MAX_ANSWER = 2_000  # bytes of an answer that are read
-
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-_NAT64 = ipaddress.ip_network("64:ff9b::/96")
-
-
-class Refused(Exception):
-    """The URL must not be sent to. It will not be different at the next attempt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,24 +105,6 @@ class Watched:
 overdue = Overdue()
 
 
-def is_allowed(address: Address, *, encrypted: bool) -> bool:
-    """Public addresses with TLS, and the networks of FLAGADMIN_INTEGRATION_NETWORKS."""
-    address = _embedded(address)
-    if any(address in network for network in settings.INTEGRATION_NETWORKS):
-        return True
-    is_special = address.is_multicast or address.is_reserved or getattr(address, "is_site_local", False)
-    return encrypted and address.is_global and not is_special
-
-
-def _embedded(address: Address) -> Address:
-    """The IPv4 address that an IPv6 address leads to, if it does."""
-    if isinstance(address, ipaddress.IPv6Address):
-        if address in _NAT64:
-            return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
-        return address.ipv4_mapped or address.sixtofour or address
-    return address
-
-
 def _split(url: str) -> tuple[tuple[str, str, int], str]:
     parts = urlsplit(url)
     host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
@@ -144,7 +117,7 @@ def _open(place: tuple[str, str, int]) -> http.client.HTTPConnection:
     encrypted = scheme == "https"
     opened = http.client.HTTPConnection(host, port, timeout=TIMEOUT)
     opened.auto_open = 0
-    sock = _connect(host, port, encrypted=encrypted)
+    sock = connect(host, port, encrypted=encrypted, timeout=TIMEOUT)
     try:
         if encrypted:
             opened.default_port = 443
@@ -157,23 +130,3 @@ def _open(place: tuple[str, str, int]) -> http.client.HTTPConnection:
         raise
     opened.sock = sock
     return opened
-
-
-def _connect(host: str, port: int, *, encrypted: bool) -> socket.socket:
-    failure: OSError | None = None
-    for family, kind, protocol, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
-        if not is_allowed(ipaddress.ip_address(str(address[0]).partition("%")[0]), encrypted=encrypted):
-            raise Refused(
-                f"{host} has the address {address[0]}, which {'is not public' if encrypted else 'needs https'}."
-                " FLAGADMIN_INTEGRATION_NETWORKS can allow it."
-            )
-        sock = socket.socket(family, kind, protocol)
-        try:
-            sock.settimeout(TIMEOUT)
-            sock.connect(address)
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            return sock
-        except OSError as error:
-            sock.close()
-            failure = error
-    raise failure or OSError(f"{host} has no address.")

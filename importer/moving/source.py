@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, TypeVar
@@ -14,7 +15,9 @@ from requests.auth import AuthBase
 from urllib3.exceptions import HTTPError, ProtocolError
 
 from flagadmin.core.errors import AppError
+from flagadmin.core.http.outside import Refused
 from flagadmin.core.http.request_bodies import parse_json
+from importer.moving.checked_connections import checked_session
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -36,6 +39,21 @@ class UnexpectedStatus(SourceError):
     """The server has answered, but not with what was asked for."""
 
 
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Of one answer. ``only_allowed``: addresses are checked as those of integrations, and no proxies are used."""
+
+    attempts: int = ATTEMPTS
+    seconds: float = MAX_SECONDS
+    only_allowed: bool = False
+
+
+FOR_PAGES = Limits(only_allowed=True)
+"""Somebody in a browser names the address."""
+FOR_REQUESTS = Limits(attempts=1, seconds=30.0, only_allowed=True)
+"""Somebody waits for the answer."""
+
+
 class _Token(AuthBase):
     """Replaces what requests would find in ``~/.netrc``."""
 
@@ -53,10 +71,11 @@ class Source:
     Its methods raise SourceError. Thread-safe.
     """
 
-    def __init__(self, address: str, token: str) -> None:
+    def __init__(self, address: str, token: str, *, limits: "Limits | None" = None) -> None:
         self.address = check_address(address)
+        self._limits = limits or Limits()
         if not token or not token.isascii() or not token.isprintable():
-            raise SourceError("Give an admin token of that server with --token, or in UNLEASH_TOKEN.")
+            raise SourceError("Give an admin token of that server, in ASCII (--token or UNLEASH_TOKEN).")
         self._token = token
         self._local = threading.local()
 
@@ -92,7 +111,8 @@ class Source:
         absent: tuple[int, ...] = (),
     ) -> Any:
         url = self.address + path
-        for attempt in range(1, ATTEMPTS + 1):
+        attempts = self._limits.attempts
+        for attempt in range(1, attempts + 1):
             try:
                 answer = self._once(method, url, body, token or self._token, headers)
                 if answer.status_code != TOO_MANY and answer.status_code < 500:
@@ -100,20 +120,23 @@ class Source:
                 reason, wait = f"status {answer.status_code}", _asked_wait(url, answer)
             except requests.exceptions.SSLError as error:
                 raise SourceError(f"{url}: its certificate is not accepted: {_cause(error)}") from None
+            except Refused as error:
+                raise SourceError(str(error)) from None
             except (requests.ConnectionError, requests.Timeout) as error:
                 reason, wait = _cause(error), None
             except requests.RequestException as error:
                 raise SourceError(f"{url}: {_cause(error)}") from None
-            if attempt < ATTEMPTS:
+            if attempt < attempts:
                 time.sleep(WAIT * 2 ** (attempt - 1) if wait is None else wait)
-        raise SourceError(f"{url}: {reason}, {ATTEMPTS} times in a row.")
+        times = f", {attempts} times in a row" if attempts > 1 else ""
+        raise SourceError(f"{url}: {reason}{times}.")
 
     def _once(
         self, method: str, url: str, body: Any, token: str, headers: Mapping[str, str] | None
     ) -> requests.Response:
         if not hasattr(self._local, "session"):
-            self._local.session = requests.Session()
-        until = time.monotonic() + MAX_SECONDS
+            self._local.session = checked_session() if self._limits.only_allowed else requests.Session()
+        until = time.monotonic() + self._limits.seconds
         response: requests.Response = self._local.session.request(
             method,
             url,
@@ -149,7 +172,7 @@ def _read_body(url: str, response: requests.Response, until: float) -> bytes:
             if len(body) > MAX_BYTES:
                 raise SourceError(f"{url}: its answer has more than {MAX_BYTES:,} bytes.")
             if time.monotonic() > until:
-                raise requests.Timeout(f"no complete answer in {MAX_SECONDS:.0f} seconds")
+                raise requests.Timeout("no complete answer in time")
     except ProtocolError:
         raise requests.ConnectionError("the answer was cut off") from None
     except HTTPError as error:

@@ -17,7 +17,7 @@ Evaluates flags in two states for the same contexts, and says how many get somet
 A state is what is stored in an environment now; what was there at a moment in the past (`at`); or what would be stored
 there once a `draft` is saved: a flag with other strategies, variants or parents, turned on or off, or archived; or
 segments with other constraints; or what an `import` would leave there, the id of one of your own that the console
-previews and that is not applied.
+previews and that is not applied; or what an SDK token gets from another server that speaks Unleash's API (`remote`).
 
 The past is read from the audit events: flags, segments and parents as they were, also of flags and environments that
 have been deleted since; of deleted projects for admins only. Where flags were changed outside flagadmin since then,

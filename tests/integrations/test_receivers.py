@@ -7,8 +7,9 @@ from contextlib import suppress
 
 import pytest
 
+from flagadmin.core.http.outside import Refused
 from integrations import connections, sender
-from integrations.connections import Connection, Refused, overdue
+from integrations.connections import Connection, overdue
 from integrations.models import Delivery
 from projects.flags.actions import NewFlag, create_flag
 from tests.support.receiver import deliver, make_integration, receiver
