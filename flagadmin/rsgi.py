@@ -20,7 +20,7 @@ from django.db import connections
 
 from flagadmin.core.errors import AppError, AuthenticationRequired
 from flagadmin.core.http.access_log import log_request
-from flagadmin.core.http.client_address import address_of
+from flagadmin.core.http.client_address import address_of, peer_of
 from flagadmin.core.http.error_responses import as_app_error, is_api_path, logged_body
 from flagadmin.core.http.logs import request_id
 from flagadmin.core.http.middleware import REFUSED, request_id_for
@@ -83,7 +83,10 @@ class Application:
             return await self.answer(scope, protocol, b"")
         try:
             async with self.body_receiver.receive(scope, protocol) as body:
-                await self.answer(scope, protocol, body)
+                if scope.method == "POST" and (shortcut := loop_routes.find_post(scope.path)):
+                    await self.answer_ready(shortcut, scope, protocol, body)
+                else:
+                    await self.answer(scope, protocol, body)
         except AppError as error:
             if is_api_path(scope.path):
                 identifier = request_id_for(headers.get("x-request-id") or "")
@@ -98,17 +101,24 @@ class Application:
         """Answers a GET request without a body: in the loop if possible."""
         path = scope.path
         if shortcut := loop_routes.shortcuts.get(path):
-            begun = perf_counter()
-            if ready := shortcut.answer(scope):
-                _send(protocol, ready)
-                seconds = perf_counter() - begun
-                _count(scope, path[1:], ready.status, seconds, ready.request_id, shortcut.caller)
-            else:
-                await self.answer(scope, protocol, b"", learn=shortcut.learn(scope))
+            await self.answer_ready(shortcut, scope, protocol, b"")
         elif handler := loop_routes.streams.get(path):
             await self.stream(handler, scope, protocol)
         else:
             await self.answer(scope, protocol, b"")
+
+    async def answer_ready(
+        self, shortcut: loop_routes.Shortcut, scope: Any, protocol: Any, body: bytes
+    ) -> None:
+        """Answers in the loop if possible. Otherwise Django does, and the shortcut learns from it."""
+        begun = perf_counter()
+        if ready := shortcut.answer(scope, body):
+            _send(protocol, ready)
+            seconds = perf_counter() - begun
+            route, caller = ready.route or scope.path[1:], ready.caller or shortcut.caller
+            _count(scope, route, ready.status, seconds, ready.request_id, caller)
+        else:
+            await self.answer(scope, protocol, body, learn=shortcut.learn(scope, body))
 
     async def stream(self, handler: loop_routes.StreamHandler, scope: Any, protocol: Any) -> None:
         async def ask() -> tuple[Ready, Any]:
@@ -231,10 +241,6 @@ def _count(scope: Any, route: str, status: int, seconds: float, identifier: str,
             address=address_of(peer_of(scope), scope.headers.get("x-forwarded-for") or ""),
             request_id=identifier,
         )
-
-
-def peer_of(scope: Any) -> str:
-    return str(scope.client).rpartition(":")[0].strip("[]")
 
 
 def environ_of(scope: Any, body: bytes) -> dict[str, Any]:

@@ -17,8 +17,9 @@ from flagadmin.core.change_checks.comments import (
     current_comment,
 )
 from flagadmin.core.errors import ValidationError
+from flagadmin.core.http.json_bodies import parse_json
 from flagadmin.core.http.openapi import refusal
-from flagadmin.core.http.request_bodies import StrictJSONParser, parse_json
+from flagadmin.core.http.request_bodies import StrictJSONParser
 from groups.access import Caller
 from groups.authentication import ApiRequest
 from groups.viewsets import ViewSet

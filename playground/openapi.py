@@ -9,7 +9,8 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers as s
 
 from flagadmin.core.http.fields import ListOf, MapOf
-from playground.request import MAX_ENVIRONMENTS, MAX_FIELDS, MAX_PROJECTS, MAX_TEXT_LENGTH
+from playground.context_body import MAX_FIELDS, MAX_TEXT_LENGTH
+from playground.request import MAX_ENVIRONMENTS, MAX_PROJECTS
 
 PLAYGROUND_DESCRIPTION = """\
 Says for every active flag of the projects what an SDK would return for this context in this environment, and why.

@@ -91,17 +91,18 @@ def snapshot(projects: Iterable[str] | None, environment: str) -> ResponseSnapsh
 
 def snapshot_at(current: Mapping[str, int], environment: str) -> ResponseSnapshot:
     """The compiled flags of projects whose revisions were just read (``projects.revision.revisions``)."""
-    cached = cache.get(_key(current, environment))
+    cached = cache.get(make_key(current, environment))
     LOOKUPS.labels("hit" if cached else "miss").inc()
     return cached or _compile(list(current), environment)
 
 
 def cached_snapshot(current: Mapping[str, int], environment: str) -> ResponseSnapshot | None:
     """The compiled flags of projects at these revisions, if this worker has them."""
-    return cache.get(_key(current, environment))
+    return cache.get(make_key(current, environment))
 
 
-def _key(current: Mapping[str, int], environment: str) -> Key:
+def make_key(current: Mapping[str, int], environment: str) -> Key:
+    """The key of a snapshot in the cache."""
     return environment, tuple(sorted(current.items()))
 
 
@@ -130,7 +131,7 @@ def compile_ahead(environment: str, paced: Callable[[Iterator[Batch], Event], It
     """
     with consistent_reads():
         current = revisions()
-        key = _key(current, environment)
+        key = make_key(current, environment)
         if 2 * len(cache.nearest(key)[1]) > len(current):
             return
         ahead = _being_compiled[environment] = _Ahead(len(current))
@@ -156,7 +157,7 @@ def _compile(projects: list[str], environment: str) -> ResponseSnapshot:
     with _compiling, trim_after_long_work():
         begun = perf_counter()
         with consistent_reads():
-            key = _key(revisions(projects), environment)
+            key = make_key(revisions(projects), environment)
             compiled = cache.get(key)
             if compiled is not None:
                 return compiled

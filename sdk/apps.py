@@ -12,9 +12,11 @@ class SdkConfig(AppConfig):
 
     def ready(self) -> None:
         from flagadmin.core.http.error_responses import register_error_format
+        from flagadmin.core.installation.state import keep_origins
         from flagadmin.core.server import background_tasks, loop_routes
         from flagadmin.core.server.event_streams import streams
         from sdk.delta.version_ids import forget_unused
+        from sdk.evaluation.shortcuts import add_shortcuts
         from sdk.ofrep import tickets
         from sdk.ofrep.change_events import change_events
         from sdk.ofrep.errors import PREFIX, error_body
@@ -31,7 +33,9 @@ class SdkConfig(AppConfig):
         loop_routes.run_in_loop(sdk_streams.use_tokens)
 
         register_error_format(PREFIX, error_body)
-        loop_routes.add_evaluations(re.compile(r"/ofrep/.*|/api/frontend/?", re.DOTALL))
+        loop_routes.add_evaluations(re.compile(r"/ofrep/.*|/api/(frontend|proxy)/?", re.DOTALL))
+        add_shortcuts(watcher)
+        loop_routes.run_in_loop(keep_origins)
         loop_routes.add_stream(tickets.PATH, change_events.stream)
         loop_routes.run_in_loop(change_events.use_tokens)
         loop_routes.run_in_loop(change_events.watch_clock)

@@ -1,8 +1,5 @@
 """/api/frontend: evaluates flags on the server for SDKs in browsers and apps, which must not see definitions."""
 
-import hashlib
-import random
-import re
 from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS
@@ -11,27 +8,24 @@ from django.utils import timezone
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import serializers
 
-from flagadmin.core.errors import Problem, ValidationError
 from flagadmin.core.http.client_address import client_address
-from flagadmin.core.http.not_modified import is_known, not_modified
 from groups.authentication import ApiKeyAuthentication, ApiRequest, IsFrontendCaller
-from playground.engine.context import TOP_LEVEL, Context
-from playground.engine.evaluator import evaluate
-from playground.evaluation_metrics import EVALUATIONS
+from playground.engine.context import TOP_LEVEL
 from playground.openapi import EvaluationContext
-from playground.request import read_context
-from playground.response.frontend import render_toggles
 from playground.snapshot_cache import snapshot_at
 from projects.applications.usage_report import InstanceKey, UsageReport
 from sdk import schemas as wire
 from sdk.base import environment_of, token_of
 from sdk.cors import CorsView
+from sdk.evaluation.context import make_context
+from sdk.evaluation.prepared import prepare
+from sdk.evaluation.responses import respond
+from sdk.evaluation.toggles import answer_toggles, read_body_context, read_query_context
+from sdk.poll_answers import Origin, mark_origin
 from sdk.reports.batcher import report_batcher
 from sdk.reports.metrics import metrics_report
 from sdk.reports.register import instance_of
 from sdk.watcher.scopes import token_scope
-
-_PROPERTY = re.compile(r"properties\[(.+)\]")
 
 EXAMPLE = {
     "toggles": [
@@ -97,7 +91,9 @@ class FrontendTogglesView(FrontendView):
     )
     def get(self, request: ApiRequest) -> HttpResponse:
         """List the flags that are enabled for the context in the query. Other parameters count as properties."""
-        return evaluate_toggles(request, read_body_context({"context": read_query_context(request)}))
+        return evaluate_toggles(
+            request, read_body_context({"context": read_query_context(request.query_params.dict())})
+        )
 
     @extend_schema(
         operation_id="getFrontendFeaturesForContext",
@@ -112,52 +108,22 @@ class FrontendTogglesView(FrontendView):
         return evaluate_toggles(request, read_body_context(request.data))
 
 
-def evaluate_toggles(request: ApiRequest, context: dict[str, Any]) -> HttpResponse:
+def evaluate_toggles(request: ApiRequest, fields: dict[str, Any]) -> HttpResponse:
     """Environment and projects are the key's, whatever a context says."""
     token = token_of(request)
-    environment = environment_of(request)
-    defaults = {"remoteAddress": client_address(request._request), "appName": ""}
-    compiled = snapshot_at(token_scope(token, using=DEFAULT_DB_ALIAS).revisions, environment)
-    evaluation = evaluate(
-        compiled.snapshot,
-        Context(defaults | context | {"environment": environment}),
+    scope = token_scope(token, using=DEFAULT_DB_ALIAS)
+    context = make_context(
+        fields,
+        environment=scope.environment,
+        address=client_address(request._request),
         now=timezone.now(),
-        random=random.random,
     )
-    EVALUATIONS.labels("frontend").inc(len(compiled.flags))
-    body = render_toggles(compiled, evaluation)
-    etag = f'W/"{hashlib.blake2b(body, digest_size=8).hexdigest()}"'
-    if request.method == "GET" and is_known(request, etag):
-        answer = not_modified(etag)
-    else:
-        answer = HttpResponse(body, content_type="application/json", headers={"ETag": etag})
-    answer["Cache-Control"] = "no-cache"
-    return answer
-
-
-def read_query_context(request: ApiRequest) -> dict[str, Any]:
-    """``userId=7&properties[country]=NO``; any other parameter is a property too, the last of a name counts."""
-    context: dict[str, Any] = {}
-    properties: dict[str, str] = {}
-    for name, value in request.query_params.dict().items():
-        if name in TOP_LEVEL:
-            context[name] = value
-        elif match := _PROPERTY.fullmatch(name):
-            properties[match[1]] = value
-        else:
-            properties.setdefault(name, value)
-    return context | {"properties": properties}
-
-
-def read_body_context(body: Any) -> dict[str, Any]:
-    """Raises ValidationError. No body and no context are an empty one."""
-    if not isinstance(body, dict):
-        raise ValidationError("The body must be an object.")
-    problems: list[Problem] = []
-    context = read_context({"context": body.get("context") or {}}, problems)
-    if problems:
-        raise ValidationError.of(problems)
-    return context
+    prepared = prepare(snapshot_at(scope.revisions, scope.environment), scope.revisions)
+    known = request.headers.get("If-None-Match", "") if request.method == "GET" else ""
+    response = respond(answer_toggles(prepared, context, known))
+    response["Cache-Control"] = "no-cache"
+    mark_origin(response, Origin(token.pk, scope))
+    return response
 
 
 class FrontendRegisterView(FrontendView):
@@ -189,3 +155,21 @@ class FrontendMetricsView(FrontendView):
         report = metrics_report(body, environment_of(request), instance)
         report_batcher.submit(report, token=token_of(request).pk)
         return HttpResponse("OK", content_type="text/plain")
+
+
+# The same where the frontend API was before it was named so: SDKs still ask there.
+
+
+@extend_schema(exclude=True)
+class ProxyTogglesView(FrontendTogglesView):
+    pass
+
+
+@extend_schema(exclude=True)
+class ProxyRegisterView(FrontendRegisterView):
+    pass
+
+
+@extend_schema(exclude=True)
+class ProxyMetricsView(FrontendMetricsView):
+    pass

@@ -38,6 +38,12 @@ def mark_origin(response: HttpResponse, origin: Origin) -> None:
     response.origin = origin  # type: ignore[attr-defined]
 
 
+def known_state(watcher: Watcher) -> State | None:
+    """The state if it is certain; while the database cannot be reached, for a while what was read last."""
+    state = watcher.state
+    return watcher.latest if state is None and reach.is_lost and reach.age() is not None else state
+
+
 class PollAnswers(ReadyAnswers):
     """The shortcut of a path that backend tokens poll."""
 
@@ -48,11 +54,10 @@ class PollAnswers(ReadyAnswers):
         self._watcher = watcher
 
     def state(self) -> State | None:
-        state = self._watcher.state
-        return self._watcher.latest if state is None and reach.is_lost and reach.age() is not None else state
+        return known_state(self._watcher)
 
-    def answer(self, scope: Any) -> Ready | None:
-        ready = super().answer(scope)
+    def answer(self, scope: Any, body: bytes = b"") -> Ready | None:
+        ready = super().answer(scope, body)
         if ready and reach.is_lost and self._watcher.state is None and (age := reach.age()) is not None:
             ready.headers.append(("Cache-Status", cache_status_of(age)))
         return ready

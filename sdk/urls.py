@@ -5,7 +5,14 @@ from django.urls import include, path
 from sdk.delta.api import DeltaView
 from sdk.edge import ValidateTokensView
 from sdk.features.api import FeaturesView, FeatureView
-from sdk.frontend import FrontendMetricsView, FrontendRegisterView, FrontendTogglesView
+from sdk.frontend import (
+    FrontendMetricsView,
+    FrontendRegisterView,
+    FrontendTogglesView,
+    ProxyMetricsView,
+    ProxyRegisterView,
+    ProxyTogglesView,
+)
 from sdk.ofrep.api import EventsView, FlagsView, FlagView
 from sdk.reports.impact_metrics_api import ImpactMetricsView
 from sdk.reports.metrics import BulkMetricsView, MetricsView
@@ -25,6 +32,9 @@ frontend = [
     path("frontend", FrontendTogglesView.as_view()),
     path("frontend/client/register", FrontendRegisterView.as_view()),
     path("frontend/client/metrics", FrontendMetricsView.as_view()),
+    path("proxy", ProxyTogglesView.as_view()),
+    path("proxy/client/register", ProxyRegisterView.as_view()),
+    path("proxy/client/metrics", ProxyMetricsView.as_view()),
 ]
 ofrep = [
     path("v1/events", EventsView.as_view()),

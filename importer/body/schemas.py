@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 
 from flagadmin.core import errors
 from flagadmin.core.change_checks.comments import tidy_comment
-from flagadmin.core.http.request_bodies import parse_json
+from flagadmin.core.http.json_bodies import parse_json
 from importer.body.coercion import Boolean, Color, Integer, Moment, Number, Share, Text, Weight, one_of
 from importer.body.schema_errors import validate_by_parts
 from importer.isolation import bulk_work

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from flagadmin.core import errors
 from flagadmin.core.errors import MAX_DETAILS, Problem
-from flagadmin.core.http.request_bodies import Bounds, check_bounds, parse_json, too_large
+from flagadmin.core.http.json_bodies import Bounds, check_bounds, parse_json, too_large
 from importer.body.schema_errors import json_path, to_short_json, validation_error
 
 BOUNDS = Bounds(items=200_000, members=200_000, values=5_000_000, depth=100)

@@ -15,8 +15,8 @@ from requests.auth import AuthBase
 from urllib3.exceptions import HTTPError, ProtocolError
 
 from flagadmin.core.errors import AppError
+from flagadmin.core.http.json_bodies import parse_json
 from flagadmin.core.http.outside import Refused
-from flagadmin.core.http.request_bodies import parse_json
 from importer.moving.checked_connections import checked_session
 
 T = TypeVar("T")

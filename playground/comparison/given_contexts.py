@@ -18,10 +18,10 @@ from groups.access import Caller
 from playground.comparison.contexts import Texts, generate_contexts
 from playground.comparison.users import GeneratedUsers
 from playground.comparison.who_changes import Contexts
+from playground.context_body import kind_of, read_context
 from playground.engine.context import Context, PointInTime, time_text
 from playground.models import SavedContext
 from playground.queries import list_known_fields
-from playground.request import kind_of, read_context
 from playground.saved_contexts.queries import get_named_contexts
 from playground.user_runs.file import UserFile
 from projects.definitions import Definitions

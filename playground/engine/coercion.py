@@ -66,6 +66,8 @@ def trim(text: str) -> str:
 
 def string_of(value: object) -> str | None:
     """A name or a list item: the text of a scalar, None for null and for structured values."""
+    if type(value) is str:  # most are
+        return text_of(value)
     return None if value is None or isinstance(value, Mapping | list) else text_of(value)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from mmh3 import hash as murmur3
+from mmh3 import mmh3_32_uintdigest as murmur3
 
 ROLLOUT_SEED = 0
 VARIANT_SEED = 86028157
@@ -25,13 +25,18 @@ def hash_key(group: str) -> bytes:
 
 def hash_places(keys: Iterable[bytes], sizes: Iterable[int], identifier: bytes, seed: int) -> list[int]:
     """The place of the identifier for each key, from 1 to the size given for that key."""
-    # `strict` would cost a tenth of an evaluation; sizes may be endless. False asks for an unsigned number.
-    return [murmur3(key + identifier, seed, False) % size + 1 for key, size in zip(keys, sizes, strict=False)]
+    # `strict` would cost a tenth of an evaluation; sizes may be endless.
+    return [murmur3(key + identifier, seed) % size + 1 for key, size in zip(keys, sizes, strict=False)]
+
+
+def hash_place(key: bytes, size: int, identifier: bytes, seed: int) -> int:
+    """The place of the identifier for one key, from 1 to the size."""
+    return murmur3(key + identifier, seed) % size + 1
 
 
 def hashes(key: bytes, identifiers: Iterable[bytes], seed: int) -> list[int]:
     """The hash of each identifier for one key: its place is the remainder by the size, plus 1."""
-    return [murmur3(key + identifier, seed, False) for identifier in identifiers]
+    return [murmur3(key + identifier, seed) for identifier in identifiers]
 
 
 def drawn_places(sizes: Iterable[int], random: Random) -> list[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain
@@ -13,6 +13,8 @@ from playground.engine.batch import Batch
 from playground.engine.constraints import CompiledConstraint
 from playground.engine.context import Columns, Context, Values
 from playground.engine.flags import CompiledFlag, CompiledSegment
+from playground.engine.strategies import CompiledStrategy
+from playground.engine.variants import CompiledVariants
 
 SPARE_ENTRIES = 200
 
@@ -133,6 +135,37 @@ class Snapshot:
         }
         return list(timed.values())
 
+    @cached_property
+    def static(self) -> list[bool]:
+        """By flag whether every context gets the same."""
+        return [_is_static(flag) for flag in self.flags]
+
+    @cached_property
+    def compared_fields(self) -> frozenset[str]:
+        """The context fields that conditions compare."""
+        strategies = [strategy for flag in self.flags for strategy in flag.strategies]
+        used = set(chain.from_iterable(strategy.segments for strategy in strategies))
+        conditions = [strategy.constraints for strategy in strategies]
+        conditions += [self.segments[position].constraints for position in used]
+        return frozenset(constraint.field for constraint in chain.from_iterable(conditions))
+
+    @cached_property
+    def exact_fields(self) -> frozenset[str]:
+        """The context fields of which every other value may get another result: those that are hashed, or that choose
+        a variant."""
+        rollouts = (strategy.rollout for flag in self.flags for strategy in flag.strategies)
+        hashed = {rollout.stickiness for rollout in rollouts if rollout is not None}
+        chosen = set[str]()
+        for variants in self._variant_lists():
+            hashed.add(variants.stickiness)
+            chosen.update(field for *_, field in variants.overrides)
+        return frozenset(hashed | chosen | ({"userId", "sessionId"} if "default" in hashed else set()))
+
+    def _variant_lists(self) -> Iterator[CompiledVariants]:
+        for flag in self.flags:
+            lists = (flag.variants, *(strategy.variants for strategy in flag.strategies))
+            yield from (variants for variants in lists if variants is not None)
+
     def only(self, name: str) -> Snapshot:
         """A snapshot of only this flag, its parents and their segments; empty if the name is unknown.
 
@@ -140,8 +173,11 @@ class Snapshot:
         """
         if name not in self.positions:
             return self._of([])
-        names = {name, *(parent.name for parent in self.flags[self.positions[name]].parents)}
-        flags = [self.flags[self.positions[each]] for each in sorted(names & self.positions.keys())]
+        return self.part({name, *(parent.name for parent in self.flags[self.positions[name]].parents)})
+
+    def part(self, names: Collection[str]) -> Snapshot:
+        """A snapshot of only these flags and their segments."""
+        flags = [self.flags[self.positions[each]] for each in sorted(names) if each in self.positions]
         used = sorted(set(chain.from_iterable(s.segments for flag in flags for s in flag.strategies)))
         return Snapshot(
             tuple(_with_segments(flag, {old: new for new, old in enumerate(used)}) for flag in flags),
@@ -168,3 +204,20 @@ def _with_segments(flag: CompiledFlag, positions: Mapping[int, int]) -> Compiled
         for strategy in flag.strategies
     ]
     return replace(flag, strategies=tuple(moved))
+
+
+def _is_static(flag: CompiledFlag) -> bool:
+    """Whether it has no condition, no percentage between, no choice of variants, and no parent."""
+    variant_lists = [flag.variants, *(strategy.variants for strategy in flag.strategies)]
+    return (
+        not flag.parents
+        and not any(variants and (variants.overrides or variants.divides) for variants in variant_lists)
+        and all(_is_unconditional(strategy) for strategy in flag.strategies if strategy.counts)
+    )
+
+
+def _is_unconditional(strategy: CompiledStrategy) -> bool:
+    rollout = strategy.rollout
+    if strategy.conditions.constraints or strategy.segments or strategy.missing_segments:
+        return False
+    return rollout is None or rollout.threshold <= 0 or (rollout.draws and rollout.threshold >= 100)

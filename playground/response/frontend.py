@@ -2,39 +2,43 @@
 
 from __future__ import annotations
 
-from playground.engine.evaluator import Evaluation
-from playground.engine.flags import CompiledFlag
-from playground.engine.outcomes import PICK, FlagOutcome
-from playground.engine.variants import NONE
-from playground.response.fragments import FlagFragments
+from collections.abc import Iterable, Sequence
+
+from playground.engine.active import ActiveFlags, Pieces
+from playground.engine.snapshot import Snapshot
+from playground.response.fragments import FlagFragments, StrategyFragments
 from playground.response.json_text import as_json
-from playground.response.snapshot import ResponseSnapshot
 
 BOTH_SPELLINGS = b',"feature_enabled":true,"featureEnabled":true}'
 NO_VARIANT = b'{"name":"disabled","enabled":false' + BOTH_SPELLINGS
 
 
-def render_toggles(compiled: ResponseSnapshot, evaluation: Evaluation) -> bytes:
-    """``{"toggles": [...]}`` with the flags that are on, by name."""
-    rendered = [
-        _toggle(flag, fragments, outcome)
-        for fragments, (flag, outcome) in zip(compiled.flags, evaluation.pairs(), strict=True)
-        if outcome.on
-    ]
-    return b'{"toggles":[%b]}' % b",".join(rendered)
+def compile_toggles(snapshot: Snapshot, flags: Sequence[FlagFragments]) -> ActiveFlags[bytes]:
+    """Writes what can stand in an answer. `flags` are the fragments of the snapshot's flags."""
+
+    def pieces_of(position: int) -> Pieces[bytes]:
+        return _write_pieces(snapshot.flags[position].name, flags[position])
+
+    return ActiveFlags(snapshot, pieces_of)
 
 
-def _toggle(flag: CompiledFlag, fragments: FlagFragments, outcome: FlagOutcome) -> bytes:
-    return b'{"name":%b,"enabled":true,"variant":%b,"impressionData":%b}' % (
-        as_json(flag.name),
-        _variant(fragments, outcome),
-        b"true" if fragments.impression_data else b"false",
+def render_toggles(toggles: Iterable[bytes]) -> bytes:
+    """``{"toggles": [...]}`` with these flags."""
+    return b'{"toggles":[' + b",".join(toggles) + b"]}"
+
+
+def _write_pieces(name: str, fragments: FlagFragments) -> Pieces[bytes]:
+    head = b'{"name":%b,"enabled":true,"variant":' % as_json(name)
+    end = b',"impressionData":%b}' % (b"true" if fragments.impression_data else b"false")
+    return Pieces(
+        plain=head + NO_VARIANT + end,
+        own=tuple(head + variant + b"}" + end for variant in fragments.picks),
+        strategies=tuple(
+            tuple(head + variant + BOTH_SPELLINGS + end for variant in _variants(strategy))
+            for strategy in fragments.strategies
+        ),
     )
 
 
-def _variant(fragments: FlagFragments, outcome: FlagOutcome) -> bytes:
-    if outcome.decided != NONE:
-        pick = outcome.strategies[outcome.decided][PICK]
-        if pick != NONE:
-            return fragments.strategies[outcome.decided].variant(pick) + BOTH_SPELLINGS
-    return NO_VARIANT if outcome.pick == NONE else fragments.picks[outcome.pick] + b"}"
+def _variants(strategy: StrategyFragments) -> Iterable[bytes]:
+    return (strategy.variant(pick) for pick in range(len(strategy.picks)))

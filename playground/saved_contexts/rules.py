@@ -8,8 +8,8 @@ import orjson
 
 from flagadmin.core.errors import Problem
 from flagadmin.core.unreadable_values import without_unreadable
+from playground.context_body import read_context
 from playground.models import SavedContext
-from playground.request import read_context
 from projects.strategies.variant_rules import payload_problems
 
 MAX_NAME_LENGTH, MAX_NOTE_LENGTH = 100, 2_000  # characters

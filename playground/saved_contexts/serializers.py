@@ -8,8 +8,8 @@ from rest_framework import serializers as s
 from flagadmin.core.http.fields import Body, ListOf, NullableText
 from playground.comparison.draft import DraftBody
 from playground.comparison.openapi import SharedAnswer
+from playground.context_body import MAX_FIELDS
 from playground.openapi import Payload
-from playground.request import MAX_FIELDS
 from playground.saved_contexts.rules import MAX_NAME_LENGTH, MAX_NOTE_LENGTH
 from projects.serializers import StrictSerializer
 from projects.strategies.serializers import PayloadBody

@@ -11,7 +11,7 @@ from itertools import chain, islice
 from typing import IO
 
 from flagadmin.core.errors import MAX_DETAILS, Problem, ValidationError, check_problems, choices
-from playground.request import MAX_FIELDS, time_problem
+from playground.context_body import MAX_FIELDS, time_problem
 
 MAX_ROWS = 100_000
 MAX_VALUE_LENGTH = 1_000  # characters

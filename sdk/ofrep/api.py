@@ -1,6 +1,5 @@
 """/ofrep/v1: flags for OpenFeature's providers (OpenFeature Remote Evaluation Protocol, open-feature/protocol)."""
 
-from datetime import datetime
 from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS
@@ -10,24 +9,25 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework.authentication import BaseAuthentication
 
-from flagadmin.core.errors import AuthenticationRequired
+from flagadmin.core.errors import AuthenticationRequired, ValidationError
 from flagadmin.core.http.client_address import client_address
-from flagadmin.core.http.not_modified import is_known, not_modified
+from flagadmin.core.http.request_bodies import StrictJSONParser
 from flagadmin.core.server.event_streams import CONTENT_TYPE, streams
 from groups.authentication import ApiKeyHeaderAuthentication, ApiRequest, IsCallerOfKind
 from groups.models import ApiToken
-from playground.engine.context import Context
-from playground.response.snapshot import ResponseSnapshot
 from playground.snapshot_cache import snapshot_at
-from sdk.base import environment_of, token_of
+from sdk.base import token_of
 from sdk.cors import CorsView
 from sdk.delta.api import is_id
 from sdk.delta.scope import read_scope
+from sdk.evaluation.context import make_context
+from sdk.evaluation.prepared import Answer, prepare
+from sdk.evaluation.responses import respond
 from sdk.ofrep import openapi
-from sdk.ofrep.documents import render_flag, render_flags
-from sdk.ofrep.etag import make_etag
-from sdk.ofrep.request import LenientJSONParser, read_body
+from sdk.ofrep.answers import answer_flag, answer_flags
+from sdk.ofrep.request import read_body
 from sdk.ofrep.tickets import TicketAuthentication, event_streams, ticket_of
+from sdk.poll_answers import Origin, mark_origin
 from sdk.watcher.scopes import token_scope
 from sdk.watcher.token_streams import subscription
 
@@ -45,6 +45,18 @@ class IsSdkCaller(IsCallerOfKind):
                 "Send a backend or frontend token: Authorization: Bearer TOKEN, or X-API-Key: TOKEN."
             )
         return super().has_permission(request, view)
+
+
+class LenientJSONParser(StrictJSONParser):
+    """JSON whatever the Content-Type, also none."""
+
+    media_type = "*/*"
+
+    def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> Any:
+        try:
+            return super().parse(stream, media_type, parser_context)
+        except ValidationError as error:
+            return error  # raised by the view, after authentication
 
 
 class OfrepView(CorsView):
@@ -71,18 +83,28 @@ class OfrepView(CorsView):
 
 
 class Question:
-    """A request that was read: the flags, the context, and the moment."""
+    """A request that was read: the flags, the context, and who asks."""
 
     def __init__(self, request: ApiRequest) -> None:
-        environment = environment_of(request)
-        self.context: Context = read_body(
-            request.data, environment=environment, address=client_address(request._request)
+        if isinstance(request.data, ValidationError):
+            raise request.data
+        fields = read_body(request.data)
+        self._token = token_of(request)
+        self.scope = token_scope(self._token, using=DEFAULT_DB_ALIAS)
+        self.context = make_context(
+            fields,
+            environment=self.scope.environment,
+            address=client_address(request._request),
+            now=timezone.now(),
         )
-        self.token = token_of(request)
-        self.revisions = token_scope(self.token, using=DEFAULT_DB_ALIAS).revisions
-        self.compiled: ResponseSnapshot = snapshot_at(self.revisions, environment)
-        self.browser = is_browser(request)
-        self.now: datetime = timezone.now()
+        self.prepared = prepare(
+            snapshot_at(self.scope.revisions, self.scope.environment), self.scope.revisions
+        )
+
+    def respond(self, answer: Answer | None) -> HttpResponse:
+        response = respond(answer)
+        mark_origin(response, Origin(self._token.pk, self.scope))
+        return response
 
 
 def is_browser(request: ApiRequest) -> bool:
@@ -125,9 +147,9 @@ class FlagView(OfrepView):
         },
     )
     def post(self, request: ApiRequest, key: str) -> HttpResponse:
-        asked = Question(request)
-        body = render_flag(asked.compiled, key, asked.context, asked.now, browser=asked.browser)
-        return HttpResponse(body, content_type="application/json")
+        question = Question(request)
+        browser = is_browser(request)
+        return question.respond(answer_flag(question.prepared, key, question.context, browser=browser))
 
 
 class FlagsView(OfrepView):
@@ -153,19 +175,15 @@ class FlagsView(OfrepView):
         },
     )
     def post(self, request: ApiRequest) -> HttpResponse:
-        asked = Question(request)
-        ticket = ticket_of(asked.token)
-        etag = make_etag(asked.compiled.snapshot, asked.revisions, asked.context, asked.now, ticket=ticket)
-        if is_known(request, etag):
-            return not_modified(etag)
-        body = render_flags(
-            asked.compiled,
-            asked.context,
-            asked.now,
-            browser=asked.browser,
-            eventStreams=event_streams(ticket),
+        question = Question(request)
+        answer = answer_flags(
+            question.prepared,
+            question.context,
+            request.headers.get("If-None-Match", ""),
+            browser=is_browser(request),
+            streams=event_streams(ticket_of(token_of(request))),
         )
-        return HttpResponse(body, content_type="application/json", headers={"ETag": etag})
+        return question.respond(answer)
 
 
 class EventsView(OfrepView):

@@ -21,7 +21,7 @@ from playground.engine.snapshot import Snapshot
 from playground.snapshot_cache import snapshot_at
 from projects.revision import revisions
 from sdk.delta.scope import Scope
-from sdk.ofrep.etag import find_dates_reached
+from sdk.evaluation.dates_reached import find_dates_reached
 from sdk.watcher.token_streams import Listener, TokenStreams
 from sdk.watcher.watcher import watcher
 
@@ -96,8 +96,8 @@ def _read(scope: Scope) -> State:
 
 
 def reached(scope: Scope, snapshot: Snapshot) -> list[tuple[str, bool]]:
-    context = Context({"environment": scope.environment})
-    return find_dates_reached(snapshot, context, timezone.now())
+    context = Context({"environment": scope.environment}).at(timezone.now())
+    return find_dates_reached(snapshot, context)
 
 
 change_events = ChangeEvents()

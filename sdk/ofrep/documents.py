@@ -1,8 +1,6 @@
 """The documents of OFREP: what a provider gets for each flag."""
 
-import random
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
 import orjson
@@ -11,16 +9,19 @@ from flagadmin.core.errors import ValidationError
 from playground.engine import sentences
 from playground.engine.chance import drawn_flags
 from playground.engine.context import Context
-from playground.engine.evaluator import Evaluation, evaluate
+from playground.engine.evaluator import Evaluation
 from playground.engine.flags import CompiledFlag
+from playground.engine.hashing import Random
 from playground.engine.outcomes import FlagOutcome
 from playground.engine.reasons import Reasons
 from playground.evaluation_metrics import EVALUATIONS
 from playground.response.fragments import FlagFragments
-from playground.response.snapshot import ResponseSnapshot
+from sdk.evaluation.prepared import Prepared
 from sdk.ofrep.errors import FlagNotFound, TargetingKeyMissing, describe_failure
-from sdk.ofrep.reasons import Reason, find_bucket, find_reason, is_random, lacks_targeting_key
-from sdk.ofrep.values import Choice, find_choice, read_value
+from sdk.ofrep.reasons import Reason, find_bucket, find_outside, find_reason, is_random, lacks_targeting_key
+from sdk.ofrep.values import find_choice, read_value
+
+EVALUATED = EVALUATIONS.labels("ofrep")
 
 # What browsers are told: conditions, their values and percentages are for the server's side only.
 WITHOUT_DEFINITIONS: Mapping[tuple[Reason, bool], str] = {
@@ -40,48 +41,42 @@ class Resolver:
     def __init__(self, evaluation: Evaluation, *, browser: bool) -> None:
         self._evaluation = evaluation
         self._reasons = Reasons(evaluation)
-        names = evaluation.snapshot.names
         self._has_key = evaluation.context.lookup("userId") is not None
-        self._drawn = {names[position] for position in drawn_flags(evaluation)}
+        self._drawn = drawn_flags(evaluation)
+        self._static = evaluation.snapshot.static
         self._browser = browser
 
-    def flag(self, flag: CompiledFlag, outcome: FlagOutcome, fragments: FlagFragments) -> dict[str, Any]:
-        """OFREP's evaluationSuccess. Raises TargetingKeyMissing, and ValidationError for an unreadable payload.
+    def flag(self, position: int, fragments: FlagFragments) -> dict[str, Any]:
+        """OFREP's evaluationSuccess of the flag at a position. Raises TargetingKeyMissing, and ValidationError for an
+        unreadable payload.
 
         `variant` is never missing, because providers read it unasked: without one it is "enabled" or "disabled".
         """
-        if not self._has_key and lacks_targeting_key(self._evaluation, flag, outcome):
+        evaluation = self._evaluation
+        flag, outcome = evaluation.snapshot.flags[position], FlagOutcome(*evaluation.outcomes[position])
+        if not self._has_key and lacks_targeting_key(evaluation, flag, outcome):
             raise TargetingKeyMissing(
                 f"The rollout of flag {flag.name} is by userId: the context needs a targetingKey."
             )
         choice = find_choice(flag, outcome)
-        reason = find_reason(self._evaluation, flag, outcome, choice)
-        return {
-            "key": flag.name,
-            "reason": reason,
-            "variant": choice.name if choice else "enabled" if outcome.on else "disabled",
-            "value": read_value(outcome, fragments),
-            "metadata": self._metadata(flag, outcome, fragments, choice, reason),
-        }
-
-    def _metadata(
-        self,
-        flag: CompiledFlag,
-        outcome: FlagOutcome,
-        fragments: FlagFragments,
-        choice: Choice | None,
-        reason: Reason,
-    ) -> dict[str, Any]:
+        outside = () if outcome.on else find_outside(evaluation, flag, outcome)
+        reason = find_reason(flag, outcome, choice, outside, is_static=self._static[position])
         metadata: dict[str, Any] = {
             "why": self._why(flag, outcome, reason),
             "project": flag.project,
             "stale": fragments.stale,
         }
-        if is_random(self._evaluation, flag, outcome, choice, drawn=flag.name in self._drawn):
+        if is_random(evaluation, flag, outcome, choice, drawn=position in self._drawn):
             metadata["random"] = True
-        if (bucket := find_bucket(self._evaluation, flag, outcome)) is not None:
+        if (bucket := find_bucket(evaluation, flag, outcome, outside)) is not None:
             metadata["bucket"] = bucket
-        return metadata
+        return {
+            "key": flag.name,
+            "reason": reason,
+            "variant": choice.name if choice else "enabled" if outcome.on else "disabled",
+            "value": read_value(outcome, fragments),
+            "metadata": metadata,
+        }
 
     def _why(self, flag: CompiledFlag, outcome: FlagOutcome, reason: Reason) -> str:
         if not self._browser or reason is Reason.DISABLED:
@@ -89,31 +84,31 @@ class Resolver:
         return WITHOUT_DEFINITIONS[reason, outcome.on]
 
 
-def render_flag(
-    compiled: ResponseSnapshot, name: str, context: Context, now: datetime, *, browser: bool
-) -> bytes:
+def render_flag(prepared: Prepared, name: str, context: Context, random: Random, *, browser: bool) -> bytes:
     """One flag; only it and its parents are evaluated. Raises FlagNotFound, and what ``Resolver.flag`` does."""
-    position = compiled.snapshot.positions.get(name)
+    snapshot = prepared.snapshot
+    position = snapshot.positions.get(name)
     if position is None:
-        environment = compiled.snapshot.environment
+        environment = snapshot.environment
         raise FlagNotFound(f"Active flag {name} not found in {environment} with this token's projects.")
-    evaluation = evaluate(compiled.snapshot.only(name), context, now=now, random=random.random)
-    EVALUATIONS.labels("ofrep").inc()
+    evaluation = Evaluation(prepared.only(name), context, random)
+    EVALUATED.inc()
     resolver = Resolver(evaluation, browser=browser)
-    return orjson.dumps(resolver.flag(*evaluation.pair(name), compiled.flags[position]))
+    fragments = prepared.flags[position]
+    return orjson.dumps(resolver.flag(evaluation.snapshot.positions[name], fragments))
 
 
 def render_flags(
-    compiled: ResponseSnapshot, context: Context, now: datetime, *, browser: bool, **more: Any
+    prepared: Prepared, context: Context, random: Random, *, browser: bool, **more: Any
 ) -> bytes:
     """``{"flags": [...]}`` and ``more``: every flag by name, each an evaluationSuccess or an evaluationFailure."""
-    evaluation = evaluate(compiled.snapshot, context, now=now, random=random.random)
-    EVALUATIONS.labels("ofrep").inc(len(compiled.flags))
+    evaluation = Evaluation(prepared.snapshot, context, random)
+    EVALUATED.inc(len(prepared.flags))
     resolver = Resolver(evaluation, browser=browser)
     flags = []
-    for (flag, outcome), fragments in zip(evaluation.pairs(), compiled.flags, strict=True):
+    for position, fragments in enumerate(prepared.flags):
         try:
-            flags.append(resolver.flag(flag, outcome, fragments))
+            flags.append(resolver.flag(position, fragments))
         except ValidationError as error:
-            flags.append(describe_failure(error, flag.name))
+            flags.append(describe_failure(error, prepared.snapshot.flags[position].name))
     return orjson.dumps({"flags": flags} | more)

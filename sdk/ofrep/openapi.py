@@ -7,7 +7,7 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiRespo
 from rest_framework import serializers as s
 
 from flagadmin.core.http.fields import MapOf
-from playground.request import MAX_FIELDS, MAX_TEXT_LENGTH
+from playground.context_body import MAX_FIELDS, MAX_TEXT_LENGTH
 from sdk.ofrep.reasons import Reason
 
 SINGLE = """\

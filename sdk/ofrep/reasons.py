@@ -1,5 +1,6 @@
 """OpenFeature's reasons: what kind of decision led to a flag's value."""
 
+from collections.abc import Collection
 from enum import StrEnum
 
 from playground.engine.chance import state_over_calls
@@ -35,62 +36,48 @@ class Reason(StrEnum):
 
 
 def find_reason(
-    evaluation: Evaluation, flag: CompiledFlag, outcome: FlagOutcome, choice: Choice | None
+    flag: CompiledFlag,
+    outcome: FlagOutcome,
+    choice: Choice | None,
+    outside: Collection[int],
+    *,
+    is_static: bool,
 ) -> Reason:
+    """`outside`: see below. `is_static`: whether everybody gets the same (``Snapshot.static``)."""
     cause = cause_of(flag, outcome)
     if cause is Cause.SWITCHED_OFF:
         return Reason.DISABLED
-    if cause in (Cause.UNREADABLE, Cause.ONLY_SDK):
+    if cause is Cause.UNREADABLE or cause is Cause.ONLY_SDK:
         return Reason.UNKNOWN
-    if is_static(flag):
+    if is_static:
         return Reason.STATIC
     if cause is Cause.PARENT:
         unknown = deciding_parent(outcome).problem is ParentProblem.UNKNOWN
         return Reason.UNKNOWN if unknown else Reason.TARGETING_MATCH
-    return Reason.SPLIT if _is_split(evaluation, flag, outcome, choice) else Reason.TARGETING_MATCH
+    return Reason.SPLIT if outside or _is_split(flag, outcome, choice) else Reason.TARGETING_MATCH
 
 
-def is_static(flag: CompiledFlag) -> bool:
-    """Whether every context gets the same: no condition, no percentage between, no choice of variants, no parent."""
-    variant_lists = [flag.variants, *(strategy.variants for strategy in flag.strategies)]
-    return (
-        not flag.parents
-        and not any(variants and (variants.overrides or variants.divides) for variants in variant_lists)
-        and all(_is_unconditional(strategy) for strategy in flag.strategies if strategy.counts)
-    )
-
-
-def _is_unconditional(strategy: CompiledStrategy) -> bool:
-    rollout = strategy.rollout
-    if strategy.conditions.constraints or strategy.segments or strategy.missing_segments:
-        return False
-    return rollout is None or rollout.threshold <= 0 or (rollout.draws and rollout.threshold >= 100)
-
-
-def _is_split(
-    evaluation: Evaluation, flag: CompiledFlag, outcome: FlagOutcome, choice: Choice | None
-) -> bool:
+def _is_split(flag: CompiledFlag, outcome: FlagOutcome, choice: Choice | None) -> bool:
     if not outcome.on:
-        return any(
-            _is_outside(evaluation, strategy, strategy_outcome)
-            for strategy, strategy_outcome in zip(flag.strategies, outcome.strategies, strict=True)
-        )
+        return False
     if choice is not None and choice.is_by_weight:
         return True
     rollout = flag.strategies[outcome.decided].rollout if outcome.decided != NONE else None
     return rollout is not None and rollout.threshold < 100
 
 
-def _is_outside(
-    evaluation: Evaluation, strategy: CompiledStrategy, strategy_outcome: StrategyOutcome
-) -> bool:
-    """Whether only the rollout kept a strategy off."""
-    rollout = strategy.rollout
-    return (
-        rollout is not None
-        and strategy_outcome[BUCKET] > rollout.threshold
-        and _conditions_hold(evaluation, strategy, strategy_outcome)
-    )
+def find_outside(evaluation: Evaluation, flag: CompiledFlag, outcome: FlagOutcome) -> list[int]:
+    """The positions of the strategies of a flag that only their rollout kept off."""
+    outside = []
+    for position, strategy in enumerate(flag.strategies):
+        rollout, its_outcome = strategy.rollout, outcome.strategies[position]
+        if (
+            rollout is not None
+            and its_outcome[BUCKET] > rollout.threshold
+            and _conditions_hold(evaluation, strategy, its_outcome)
+        ):
+            outside.append(position)
+    return outside
 
 
 def _conditions_hold(
@@ -99,22 +86,18 @@ def _conditions_hold(
     return (
         strategy.counts
         and strategy_outcome[BITS] == strategy.all_hold
-        and all(evaluation.holds(segment) for segment in strategy.segments)
+        and all(map(evaluation.holds, strategy.segments))
     )
 
 
-def find_bucket(evaluation: Evaluation, flag: CompiledFlag, outcome: FlagOutcome) -> int | None:
+def find_bucket(
+    evaluation: Evaluation, flag: CompiledFlag, outcome: FlagOutcome, outside: Collection[int]
+) -> int | None:
     """The bucket, from 1 to 100, that decided, or that the rollout did not reach; None if none was hashed."""
-    for position, (strategy, strategy_outcome) in enumerate(
-        zip(flag.strategies, outcome.strategies, strict=True)
-    ):
-        rollout = strategy.rollout
-        if rollout is None or not strategy_outcome[BUCKET] or evaluation.values[rollout.column] is None:
-            continue
-        if position == outcome.decided or (
-            outcome.decided == NONE and _is_outside(evaluation, strategy, strategy_outcome)
-        ):
-            return strategy_outcome[BUCKET]
+    for position in outside if outcome.decided == NONE else (outcome.decided,):
+        rollout, bucket = flag.strategies[position].rollout, outcome.strategies[position][BUCKET]
+        if rollout is not None and bucket and evaluation.values[rollout.column] is not None:
+            return bucket
     return None
 
 

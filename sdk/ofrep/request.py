@@ -4,33 +4,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from flagadmin.core.errors import Problem, ValidationError
-from flagadmin.core.http.request_bodies import StrictJSONParser
-from playground.engine.context import TOP_LEVEL, Context
-from playground.request import kind_of, read_context
+from playground.context_body import kind_of, read_context
+from playground.engine.context import TOP_LEVEL
 from sdk.ofrep.errors import InvalidContext
 
 KEY = "targetingKey"
 
 
-class LenientJSONParser(StrictJSONParser):
-    """JSON whatever the Content-Type, also none."""
-
-    media_type = "*/*"
-
-    def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> Any:
-        try:
-            return super().parse(stream, media_type, parser_context)
-        except ValidationError as error:
-            return error  # raised by read_body, after authentication
-
-
-def read_body(body: Any, *, environment: str, address: str) -> Context:
-    """The context to evaluate with; `environment` is the token's, `address` the default of remoteAddress.
-
-    Raises ValidationError (PARSE_ERROR) and InvalidContext.
-    """
-    if isinstance(body, ValidationError):
-        raise body
+def read_body(body: Any) -> dict[str, Any]:
+    """The fields of the context. Raises ValidationError (PARSE_ERROR) and InvalidContext."""
     if not isinstance(body, Mapping) and body is not None:
         raise ValidationError(f"The body must be an object, not {kind_of(body)}.")
     fields = (body or {}).get("context")
@@ -42,8 +24,7 @@ def read_body(body: Any, *, environment: str, address: str) -> Context:
     context = read_context({"context": _select_context_fields(fields)}, problems)
     if problems:
         raise InvalidContext.of(problems)
-    defaults = {"remoteAddress": address, "appName": ""}
-    return Context(defaults | context | {"environment": environment})
+    return context
 
 
 def _select_context_fields(members: dict[str, Any]) -> dict[str, Any]:

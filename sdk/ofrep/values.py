@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import orjson
@@ -51,19 +52,22 @@ def find_choice(flag: CompiledFlag, outcome: FlagOutcome) -> Choice | None:
 
 def read_value(outcome: FlagOutcome, fragments: FlagFragments) -> Any:
     """The payload, or without one whether the flag is on. Raises ValidationError for a payload not of its type."""
-    payload = _read_payload(outcome, fragments) if fragments.has_payloads and outcome.on else None
-    return outcome.on if payload is None else parse_payload(payload)
-
-
-def _read_payload(outcome: FlagOutcome, fragments: FlagFragments) -> Mapping[str, Any] | None:
+    if not (outcome.on and fragments.has_payloads):
+        return outcome.on
     if outcome.decided != NONE and (pick := outcome.strategies[outcome.decided][PICK]) != NONE:
         variant = fragments.strategies[outcome.decided].variant(pick)
     elif outcome.pick != NONE:
         variant = fragments.picks[outcome.pick]
     else:
-        return None
+        return True
+    return _read_variant(variant)
+
+
+@lru_cache(maxsize=10_000)
+def _read_variant(variant: bytes) -> Any:
+    """The value of a variant, which is written without its last brace."""
     payload = orjson.loads(variant + b"}").get("payload")
-    return mapping_of(payload) if payload else None
+    return parse_payload(mapping_of(payload)) if payload else True
 
 
 def parse_payload(payload: Mapping[str, Any]) -> Any:

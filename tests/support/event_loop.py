@@ -60,10 +60,14 @@ class Headers:
 
 
 class Protocol:
-    """Granian's protocol object: keeps what was answered."""
+    """Granian's protocol object: has a body, and keeps what was answered."""
 
-    def __init__(self) -> None:
+    def __init__(self, body: bytes = b"") -> None:
+        self._body = body
         self.sent: list[tuple[int, list[tuple[str, str]], bytes]] = []
+
+    async def __call__(self) -> bytes:
+        return self._body
 
     def response_bytes(self, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
         self.sent.append((status, headers, body))
@@ -83,9 +87,11 @@ def scope(method: str, path: str, headers: Pairs = (("host", "localhost"),), sch
     )
 
 
-async def ask(application: Application, request: Any) -> tuple[int, list[tuple[str, str]], bytes]:
+async def ask(
+    application: Application, request: Any, body: bytes = b""
+) -> tuple[int, list[tuple[str, str]], bytes]:
     """Status, headers and body of the answer to this request."""
-    protocol = Protocol()
+    protocol = Protocol(body)
     await application.__rsgi__(request, protocol)
     (answer,) = protocol.sent
     return answer

@@ -11,6 +11,7 @@ import pytest
 from flagadmin import rsgi
 from flagadmin.core.server import loop_routes
 from flagadmin.core.server.ready_answers import ReadyAnswers
+from sdk.evaluation.shortcuts import add_shortcuts
 from sdk.features.cache import cache
 from sdk.poll_answers import PollAnswers, delta_answers, features_answers
 from sdk.watcher import watcher
@@ -42,31 +43,36 @@ class Server:
         method: str = "GET",
         scheme: str = "http",
         certain: bool = True,
+        body: bytes = b"",
     ) -> Any:
         """The answer, when the watcher is certain: it then comes from memory if it may."""
         if certain:
             await self.be_certain()
+        if body:
+            headers = (*headers, ("Content-Length", str(len(body))))
         request = scope(method, path, headers, scheme)
-        shortcut = loop_routes.shortcuts.get(request.path)
-        self.from_memory = bool(method == "GET" and shortcut and shortcut.answer(request))
-        return await event_loop.ask(self.application, request)
+        find = {"GET": loop_routes.shortcuts.get, "POST": loop_routes.find_post if body else None}.get(method)
+        shortcut = find(request.path) if find else None
+        self.from_memory = bool(shortcut and shortcut.answer(request, body))
+        return await event_loop.ask(self.application, request, body)
 
     async def be_certain(self) -> None:
         """Waits for the watcher's next read if it has been notified, or was kept from reading on a busy machine."""
         await until(lambda: self.watcher.state)
 
     async def ask_django(self, *request: Any, **more: Any) -> Any:
-        kept, loop_routes.shortcuts = loop_routes.shortcuts, {}
+        kept = loop_routes.shortcuts, loop_routes.posts
+        loop_routes.shortcuts, loop_routes.posts = {}, {}
         try:
             return await self.ask(*request, **more)
         finally:
-            loop_routes.shortcuts = kept
+            loop_routes.shortcuts, loop_routes.posts = kept
 
-    async def warm_up(self, *headers: tuple[str, str], path: str = FEATURES) -> str:
+    async def warm_up(self, *headers: tuple[str, str], path: str = FEATURES, **more: Any) -> str:
         """Asks until the answer comes from memory. Returns its ETag."""
         async with asyncio.timeout(60):
             while True:
-                _, answered, _ = await self.ask(path, *headers)
+                _, answered, _ = await self.ask(path, *headers, **more)
                 if self.from_memory:
                     return dict(answered).get("ETag", "")
                 await asyncio.sleep(0.01)
@@ -83,6 +89,7 @@ async def serving() -> AsyncIterator[Server]:
     server = Server()
     loop_routes.add_shortcut(FEATURES, server.shortcut)
     loop_routes.add_shortcut(DELTA, PollAnswers(server.watcher, delta_answers.reads))
+    add_shortcuts(server.watcher)
     loop_routes.run_in_loop(server.watcher.run)
     server.application.__rsgi_init__(asyncio.get_running_loop())
     try:
@@ -105,7 +112,7 @@ def with_server(work: Callable[[Server], Awaitable[Any]]) -> Any:
 @pytest.fixture
 def polling_routes(monkeypatch: pytest.MonkeyPatch) -> None:
     shortcuts = {"/healthz": ReadyAnswers()}
-    for name, own in (("shortcuts", shortcuts), ("streams", {}), ("tasks", [])):
+    for name, own in (("shortcuts", shortcuts), ("posts", {}), ("streams", {}), ("tasks", [])):
         monkeypatch.setattr(loop_routes, name, own)
     # A busy machine may keep the watcher waiting; what must not be certain, tests say themselves.
     monkeypatch.setattr(watcher, "SURE_SECONDS", 60)

@@ -1,5 +1,7 @@
 """The client's IP address."""
 
+from typing import Any
+
 from django.conf import settings
 from django.http import HttpRequest
 
@@ -7,6 +9,11 @@ from django.http import HttpRequest
 def client_address(request: HttpRequest) -> str:
     """The client's IP address, also of a DRF request."""
     return address_of(request.META.get("REMOTE_ADDR") or "", request.META.get("HTTP_X_FORWARDED_FOR", ""))
+
+
+def peer_of(scope: Any) -> str:
+    """The address at the other end of the connection of an RSGI request."""
+    return str(scope.client).rpartition(":")[0].strip("[]")
 
 
 def address_of(peer: str, forwarded_for: str) -> str:

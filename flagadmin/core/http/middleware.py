@@ -88,7 +88,7 @@ class SecurityHeadersMiddleware:
 def canonical_path(path: str) -> str:
     """Drops an API path's trailing slash, unless it belongs to a path parameter, such as the tag "x/"."""
     if not path.endswith("/") or not path.startswith(
-        ("/api/admin/", "/api/client/", "/api/frontend/", "/auth/", "/invite/", "/ofrep/")
+        ("/api/admin/", "/api/client/", "/api/frontend/", "/api/proxy/", "/auth/", "/invite/", "/ofrep/")
     ):
         return path
     with suppress(Http404):

@@ -1,9 +1,5 @@
-"""Request bodies: size limits, decompression and strict JSON parsing. Also JSON rendering."""
+"""Request bodies of views: size limits and strict JSON parsing. Also JSON rendering."""
 
-import re
-import zlib
-from collections.abc import Callable
-from dataclasses import dataclass
 from io import BytesIO
 from typing import Any
 
@@ -17,9 +13,9 @@ from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from flagadmin.core import errors
 from flagadmin.core.errors import AppError
 from flagadmin.core.http.error_responses import error_response
+from flagadmin.core.http.json_bodies import Bounds, inflate, read_json, too_large
 from flagadmin.core.http.middleware import GetResponse, canonical_path
 
 ORJSON_OPTIONS = orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z | orjson.OPT_NAIVE_UTC
@@ -82,31 +78,6 @@ def bound_body(request: HttpRequest, limit: int) -> None:
     request._read_started = False  # type: ignore[attr-defined]
 
 
-def inflate(body: bytes, encoding: str, limit: int) -> bytes:
-    """The body decompressed from gzip or deflate. Raises PayloadTooLarge beyond ``limit`` bytes of output."""
-    if encoding not in ("gzip", "x-gzip", "deflate"):
-        raise errors.ContentTypeNotAccepted(
-            f"Content-Encoding {encoding} is not accepted. Use gzip, or none."
-        )
-    decoder = zlib.decompressobj(zlib.MAX_WBITS | 32)
-    try:
-        inflated = decoder.decompress(body, limit + 1)
-    except zlib.error as exc:
-        raise errors.ValidationError("The body is not valid gzip data.") from exc
-    if len(inflated) > limit:
-        raise too_large(limit)
-    if not decoder.eof:
-        raise errors.ValidationError("The body is not valid gzip data: it ends too early.")
-    if decoder.unused_data:
-        raise errors.ValidationError("The body is not valid gzip data: something follows its end.")
-    return inflated
-
-
-def too_large(limit: int) -> AppError:
-    size = f"{limit / 1_000_000:g} MB" if limit >= 1_000_000 else f"{limit:,} bytes"
-    return errors.PayloadTooLarge(f"The body is larger than the {size} accepted here.")
-
-
 class FreedBodies:
     """A mixin for DRF views: request and response bodies, which may be megabytes, are freed when the response was sent.
 
@@ -145,16 +116,6 @@ class OrjsonRenderer(BaseRenderer):
         return orjson.dumps(data, default=str, option=ORJSON_OPTIONS)
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """The general limits of a JSON document. Fields have their own in addition."""
-
-    items: int = 10_000  # of one list
-    members: int = 10_000  # of one object
-    values: int = 200_000  # of the whole document
-    depth: int = 32
-
-
 class StrictJSONParser(BaseParser):
     """Refuses malformed JSON, NaN, lone surrogates and NUL characters."""
 
@@ -162,94 +123,13 @@ class StrictJSONParser(BaseParser):
     bounds = Bounds()
 
     def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> Any:
-        body, bounds = stream.read(), self.bounds
-        check_values(body, bounds)
-        data = parse_json(body)
-        check_bounds(data, bounds)
-        return data
+        return read_json(stream.read(), self.bounds)
 
 
 class ManyValuesParser(StrictJSONParser):
     """For bodies with thousands of objects."""
 
     bounds = Bounds(values=1_000_000)
-
-
-def parse_json(body: bytes) -> Any:
-    """Raises ValidationError with the position of the error."""
-    try:
-        data = orjson.loads(body)
-    except orjson.JSONDecodeError as exc:
-        raise errors.ValidationError(f"The body is not valid JSON: {exc}.") from exc
-    # PostgreSQL text cannot contain NUL. Checked here, the error can name its path.
-    if b"\\u0000" in body and (path := _place_of(data, _has_nul)) is not None:
-        raise errors.ValidationError.at(path, "a NUL character (\\u0000) is not allowed")
-    return data
-
-
-_STRING = re.compile(rb'"(?:[^"\\]|\\.)*(?:"|\\?\Z)', re.DOTALL)
-
-
-def check_values(body: bytes, bounds: Bounds) -> None:
-    """Raises ValidationError for too many values, by counting commas before the body is parsed."""
-    if body.count(b",") >= bounds.values and _STRING.sub(b"", body).count(b",") >= bounds.values:
-        raise _too_many_values(bounds)
-
-
-def _too_many_values(bounds: Bounds) -> AppError:
-    return errors.ValidationError(f"The body must have at most {bounds.values:,} values.")
-
-
-def check_bounds(data: Any, bounds: Bounds) -> None:
-    """Raises ValidationError for a document beyond these bounds. Walks it level by level."""
-    level, values = [data], 1
-    for _ in range(bounds.depth):
-        inner: list[Any] = []
-        for value in level:
-            if type(value) is list:
-                if len(value) > bounds.items:
-                    raise _too_many(data, value, f"must have at most {bounds.items:,} items")
-                inner += value
-            elif type(value) is dict:
-                if len(value) > bounds.members:
-                    raise _too_many(data, value, f"must have at most {bounds.members:,} members")
-                inner += value.values()
-        values += len(inner)
-        if values > bounds.values:
-            raise _too_many_values(bounds)
-        if not inner:
-            return
-        level = inner
-    raise errors.ValidationError(f"The body must be nested at most {bounds.depth} levels deep.")
-
-
-def _too_many(data: Any, collection: list | dict, allowed: str) -> AppError:
-    path = _place_of(data, lambda value: value is collection) or ""
-    return errors.ValidationError.at(path, f"{allowed}, not {len(collection):,}")
-
-
-def _has_nul(value: Any) -> bool:
-    if isinstance(value, str):
-        return "\0" in value
-    return isinstance(value, dict) and any("\0" in key for key in value)
-
-
-def _place_of(data: Any, sought: Callable[[Any], bool]) -> str | None:
-    """The path of the first value that ``sought`` accepts.
-
-    Not recursive: bodies may be nested deeper than the stack.
-    """
-    waiting = [("", data)]
-    while waiting:
-        path, value = waiting.pop()
-        if sought(value):
-            return path
-        if isinstance(value, dict):
-            inner = [(f"{path}.{key}" if path else key, item) for key, item in value.items()]
-            waiting += reversed(inner)
-        elif isinstance(value, list):
-            waiting += reversed([(f"{path}[{index}]", item) for index, item in enumerate(value)])
-    return None
 
 
 class AlwaysJson(DefaultContentNegotiation):

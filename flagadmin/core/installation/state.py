@@ -3,12 +3,13 @@
 A change takes effect at once in the process that makes it, and within SECONDS in the others.
 """
 
+import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.conf import settings
-from django.db import DatabaseError
+from django.db import DatabaseError, connections
 
 from flagadmin.core.db.outages import reach
 from flagadmin.core.installation.models import ROW, Installation
@@ -21,6 +22,8 @@ class _Remembered:
     is_in_maintenance: bool = False
     frontend_origins: Sequence[str] | None = None
     until: float = 0.0
+    is_asked: bool = False
+    """Whether the event loop has asked since the last reading ahead."""
 
 
 _remembered = _Remembered()
@@ -33,8 +36,36 @@ def is_in_maintenance() -> bool:
 
 def frontend_origins() -> Sequence[str]:
     """The origins whose pages may call the frontend API and OFREP; ``*`` stands for all."""
-    changed = _current().frontend_origins
+    return _origins(_current())
+
+
+def _origins(remembered: _Remembered) -> Sequence[str]:
+    changed = remembered.frontend_origins
     return settings.FRONTEND_API_ORIGINS if changed is None else changed
+
+
+def remembered_origins() -> Sequence[str] | None:
+    """The same without a query; None if it may be out of date. `keep_origins` has them read again ahead of that."""
+    _remembered.is_asked = True
+    if time.monotonic() >= _remembered.until and not reach.is_lost:
+        return None
+    return _origins(_remembered)
+
+
+async def keep_origins() -> None:
+    """A task of the event loop: reads the settings again before they are out of date, while somebody asks."""
+    while True:
+        await asyncio.sleep(SECONDS / 2)
+        if _remembered.is_asked:
+            _remembered.is_asked = False
+            await asyncio.to_thread(_read_again)
+
+
+def _read_again() -> None:
+    try:
+        _read(time.monotonic())
+    finally:
+        connections.close_all()
 
 
 def forget() -> None:
@@ -46,11 +77,15 @@ def _current() -> _Remembered:
     """While the database is away, what was last read."""
     now = time.monotonic()
     if now >= _remembered.until and not reach.is_lost:
-        _remembered.until = now + SECONDS
-        try:
-            row = Installation.objects.filter(pk=ROW).first() or Installation()
-        except DatabaseError:
-            return _remembered
-        _remembered.is_in_maintenance = row.is_in_maintenance
-        _remembered.frontend_origins = row.frontend_origins
+        _read(now)
     return _remembered
+
+
+def _read(now: float) -> None:
+    _remembered.until = now + SECONDS
+    try:
+        row = Installation.objects.filter(pk=ROW).first() or Installation()
+    except DatabaseError:
+        return
+    _remembered.is_in_maintenance = row.is_in_maintenance
+    _remembered.frontend_origins = row.frontend_origins

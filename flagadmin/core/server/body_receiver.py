@@ -14,7 +14,8 @@ from django.conf import settings
 from granian.rsgi import ProtocolClosed, ProtocolError
 
 from flagadmin.core import errors
-from flagadmin.core.http.request_bodies import limit_at, too_large
+from flagadmin.core.http.json_bodies import too_large
+from flagadmin.core.http.request_bodies import limit_at
 
 APIS = ("/api/", "/ofrep/")  # of known callers
 RECEIVE_TIMEOUT = 10.0  # for any body; a larger one must then arrive at BYTES_PER_SECOND

@@ -6,7 +6,8 @@ loop_routes.add_shortcut("/healthz", HealthShortcut())
 loop_routes.add_stream("/api/client/streaming", stream)
 loop_routes.run_in_loop(watcher.run)
 
-Only requests without a body get here; everything else is answered by Django. Nothing here may block: one loop
+Only GET requests without a body and POST requests to a few paths get here; everything else is answered by Django.
+Nothing here may block: one loop
 serves all connections of a worker.
 """
 
@@ -28,6 +29,10 @@ class Ready(NamedTuple):
     headers: Headers
     body: bytes
     request_id: str = ""
+    route: str = ""
+    """The URL pattern for metrics; empty if it is the path."""
+    caller: str = ""
+    """The kind of token, if it is not that of all callers of the shortcut."""
 
 
 Learn = Callable[[Ready, Any], None]
@@ -41,10 +46,10 @@ class Shortcut(Protocol):
 
     caller: str
 
-    def answer(self, scope: Any) -> Ready | None:
+    def answer(self, scope: Any, body: bytes = b"") -> Ready | None:
         """The response to this RSGI request, or None if it is not certain: then Django answers."""
 
-    def learn(self, scope: Any) -> Learn | None:
+    def learn(self, scope: Any, body: bytes = b"") -> Learn | None:
         """Called before Django answers. The result is called afterwards, in the loop, with what Django answered:
         the response as sent, and Django's own response object."""
 
@@ -71,6 +76,7 @@ StreamHandler = Callable[[StreamRequest], Coroutine[Any, Any, None]]
 LoopTask = Callable[[], Coroutine[Any, Any, None]]
 
 shortcuts: dict[str, Shortcut] = {}
+posts: dict[str, Shortcut] = {}
 streams: dict[str, StreamHandler] = {}
 tasks: list[LoopTask] = []
 evaluations: list[re.Pattern[str]] = []
@@ -79,6 +85,15 @@ evaluations: list[re.Pattern[str]] = []
 def add_shortcut(path: str, shortcut: Shortcut) -> None:
     """Registers what answers GET requests for exactly this path."""
     shortcuts[path] = shortcut
+
+
+def add_post_shortcut(path: str, shortcut: Shortcut) -> None:
+    """Registers what answers POST requests for this path, or, if it ends with a slash, for all just below it."""
+    posts[path] = shortcut
+
+
+def find_post(path: str) -> Shortcut | None:
+    return posts.get(path) or posts.get(path[: path.rfind("/") + 1])
 
 
 def add_stream(path: str, handler: StreamHandler) -> None:

@@ -55,20 +55,20 @@ class ReadyAnswers:
         """What Django's answer rests on, None if on more than is known. ``before`` is the state of before it began."""
         return Basis(lambda state: True, lambda: sent.body) if sent.status == 200 else None
 
-    def answer(self, scope: Any) -> Ready | None:
+    def answer(self, scope: Any, body: bytes = b"") -> Ready | None:
         key, request_id = self._identify(scope)
         answer = self._answers.get(key) if key else None
         state = self.state() if answer else None
         if answer is None or state is None or not answer.basis.holds(state):
             return None
-        body = answer.basis.body()
-        if body is None:
+        kept = answer.basis.body()
+        if kept is None:
             return None
         self._answers.move_to_end(key)
         identifier = request_id_for(request_id)
-        return Ready(answer.status, [*answer.headers, (_REQUEST_ID, identifier)], body, identifier)
+        return Ready(answer.status, [*answer.headers, (_REQUEST_ID, identifier)], kept, identifier)
 
-    def learn(self, scope: Any) -> Learn | None:
+    def learn(self, scope: Any, body: bytes = b"") -> Learn | None:
         state = self.state()
         key, _ = self._identify(scope)
         if state is None or not key:

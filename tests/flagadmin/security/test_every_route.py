@@ -23,6 +23,7 @@ WITHOUT_A_KEY = {
 API, ADMIN, SDK, FRONTEND, OFREP = (
     routes(prefix) for prefix in ("api/", "api/admin/", "api/client/", "api/frontend", "ofrep/")
 )
+FRONTEND += routes("api/proxy")
 API += OFREP + routes("mcp")
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from playground.engine.context import Context
 from playground.engine.evaluator import evaluate
 from playground.response.snapshot import ResponseSnapshot, compile_playground
+from sdk.evaluation.prepared import Prepared
 from sdk.ofrep import documents
 from sdk.ofrep.errors import FlagNotFound, describe_failure
 from tests.support.engine import NOW
@@ -24,20 +25,14 @@ def drawn() -> float:
     return 0.3
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _same_draw() -> Any:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(documents.random, "random", drawn)
-        yield
-
-
 def compiled(state: Any) -> ResponseSnapshot:
     segments = {segment["id"]: segment for segment in state.get("segments") or []}
     return compile_playground(state["features"], segments, environment="development")
 
 
 def all_flags(snapshot: ResponseSnapshot, context: Any, *, browser: bool = False) -> dict[str, Any]:
-    answer = documents.render_flags(snapshot, Context(context), NOW, browser=browser)
+    prepared = Prepared(snapshot, {})
+    answer = documents.render_flags(prepared, Context(context).at(NOW), drawn, browser=browser)
     return {flag["key"]: flag for flag in json.loads(answer)["flags"]}
 
 
@@ -47,7 +42,10 @@ def told(answer: dict[str, Any]) -> tuple[Any, ...]:
 
 def one_flag(snapshot: ResponseSnapshot, name: str, context: Any) -> dict[str, Any]:
     try:
-        return json.loads(documents.render_flag(snapshot, name, Context(context), NOW, browser=False))
+        prepared = Prepared(snapshot, {})
+        return json.loads(
+            documents.render_flag(prepared, name, Context(context).at(NOW), drawn, browser=False)
+        )
     except documents.ValidationError as error:
         return describe_failure(error, name)
 
@@ -111,4 +109,4 @@ def test_browsers_get_the_same_with_fewer_words(state: Any, context: Any) -> Non
 @settings(max_examples=examples(30), deadline=None)
 def test_an_unknown_flag_is_not_found(name: str) -> None:
     with pytest.raises(FlagNotFound):
-        documents.render_flag(compiled({"features": []}), name, Context({}), NOW, browser=False)
+        one_flag(compiled({"features": []}), name, {})

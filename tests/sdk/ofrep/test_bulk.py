@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from django.core.signing import Signer
 
+from playground.engine.evaluator import Evaluation
 from projects.models import Flag, FlagEnvironment
-from sdk.ofrep import api, tickets
+from sdk.ofrep import api, documents, tickets
 from tests.support.cast import client, make_token
 from tests.support.flags import make_flag
 from tests.support.ofrep import FLAGS, constraint, rollout, variant
@@ -169,13 +170,12 @@ def test_only_the_flag_asked_for_is_evaluated(
     for n, condition in enumerate(conditions):
         make_flag(f"flag-{n}", "default", enabled=True, strategies=[condition])
     evaluations: list[Any] = []
-    evaluate = api.render_flag.__globals__["evaluate"]
 
-    def noted(*args: Any, **kwargs: Any) -> Any:
-        evaluations.append(evaluate(*args, **kwargs))
+    def noted(*args: Any) -> Any:
+        evaluations.append(Evaluation(*args))
         return evaluations[-1]
 
-    monkeypatch.setitem(api.render_flag.__globals__, "evaluate", noted)
+    monkeypatch.setattr(documents, "Evaluation", noted)
     web.post(f"{FLAGS}/flag-1", {})
     with django_assert_num_queries(2):  # the token, the revisions of its projects
         web.post(f"{FLAGS}/flag-1", {})

@@ -21,10 +21,10 @@ class Remembering:
     def __init__(self) -> None:
         self.known: Ready | None = None
 
-    def answer(self, scope: Any) -> Ready | None:
+    def answer(self, scope: Any, body: bytes = b"") -> Ready | None:
         return self.known
 
-    def learn(self, scope: Any) -> Learn | None:
+    def learn(self, scope: Any, body: bytes = b"") -> Learn | None:
         def learn(sent: Ready, response: Any) -> None:
             self.known = sent
             self.response = response
@@ -142,6 +142,8 @@ def test_a_task_that_fails_is_started_again_and_ends_with_the_worker(
         ("POST", "/api/frontend/client/metrics", True),
         ("POST", "/api/frontend", False),
         ("POST", "/api/frontend/", False),
+        ("POST", "/api/proxy", False),
+        ("POST", "/api/proxy/client/metrics", True),
         ("POST", "/ofrep/v1/evaluate/flags/checkout", False),
         ("POST", "/api/admin/playground/advanced", False),
         ("POST", "/login/", True),

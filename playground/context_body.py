@@ -1,0 +1,103 @@
+"""Reads the context of a request body, reporting all problems at once. Knows no framework and no database."""
+
+from collections.abc import Iterator, Mapping, Sized
+from typing import Any
+
+from flagadmin.core.errors import Problem
+from playground.engine import literals
+from playground.engine.coercion import string_of, text_of
+from playground.engine.context import TOP_LEVEL
+
+MAX_FIELDS = 1_000
+MAX_TEXT_LENGTH = 100_000  # characters of a value or name
+Body = dict[str, Any]
+
+
+def read_context(body: Body, problems: list[Problem]) -> Body:
+    """The coerced context of a body; adds what is wrong with it to ``problems``."""
+    if "context" not in body:
+        problems.append(Problem("context", "is required; it may be empty: {}"))
+        return {}
+    context = body["context"]
+    if not isinstance(context, dict):
+        problems.append(Problem("context", f"must be an object, not {kind_of(context)}"))
+        return {}
+    if problem := size_problem(context, MAX_FIELDS):
+        problems.append(Problem("context", problem))
+        return {}
+    read: Body = {}
+    for key, value in context.items():
+        if key == "properties":
+            if value is not None:
+                read[key] = _properties(value, problems)
+        elif (text := _text(value, "context", key, problems)) is not None:
+            read[key] = text
+    problems.extend(_bad_time(read))
+    return read
+
+
+def _properties(value: Any, problems: list[Problem]) -> dict[str, str]:
+    if not isinstance(value, dict):
+        problems.append(Problem("context.properties", f"must be an object, not {kind_of(value)}"))
+        return {}
+    if problem := size_problem(value, MAX_FIELDS):
+        problems.append(Problem("context.properties", problem))
+        return {}
+    texts: dict[str, str] = {}
+    for key, item in value.items():
+        if (text := _text(item, "context.properties", key, problems)) is not None:
+            texts[key] = text
+    return texts
+
+
+def _text(value: Any, place: str, key: str, problems: list[Problem]) -> str | None:
+    """The text of a scalar, None for null; adds what is wrong with it to ``problems``."""
+    if type(value) is str and len(value) <= MAX_TEXT_LENGTH:  # most are
+        return text_of(value)
+    if isinstance(value, dict | list):
+        is_own = place == "context" and key not in TOP_LEVEL
+        hint = "; put nested values into properties as strings" if is_own else ""
+        problems.append(Problem(f"{place}.{key}", f"must be a string, not {kind_of(value)}{hint}"))
+        return None
+    if problem := length_problem(value):
+        problems.append(Problem(f"{place}.{key}", problem))
+        return None
+    return string_of(value)
+
+
+def size_problem(sent: Sized, most: int) -> str | None:
+    """What is wrong with too many entries, None if there are not."""
+    return f"must have at most {most:,} entries; this has {len(sent):,}" if len(sent) > most else None
+
+
+def length_problem(value: Any) -> str | None:
+    """What is wrong with a text that is too long, None if it is not."""
+    if isinstance(value, str) and len(value) > MAX_TEXT_LENGTH:
+        return f"must have at most {MAX_TEXT_LENGTH:,} characters; this has {len(value):,}"
+    return None
+
+
+def _bad_time(context: Mapping[str, Any]) -> Iterator[Problem]:
+    time = context.get("currentTime")
+    if time is not None and (message := time_problem(time)):
+        yield Problem("context.currentTime", message)
+
+
+def time_problem(text: str) -> str:
+    """What is wrong with a currentTime, "" if nothing is."""
+    if literals.instant(text) is not None:
+        return ""
+    return f'must be a date and time with its offset, for example 2026-11-21T09:00:00Z, not "{text}"'
+
+
+def kind_of(value: Any) -> str:
+    """A JSON value of the wrong type as error messages show it: `a list`, `"x"`, `5`."""
+    if value is None:
+        return "null"
+    if isinstance(value, dict):
+        return "an object"
+    if isinstance(value, list):
+        return "a list"
+    if isinstance(value, str):
+        return f'"{value[:80]}"'
+    return text_of(value)

@@ -1,0 +1,204 @@
+"""Decides which flags are on for a context, and with which variant, and nothing else: nothing that a reason would need.
+
+Frontend SDKs ask for no more. Only what can turn a flag on is looked at, and only until something does. Flags that
+depend on others, and those others, are left to `playground.engine.evaluator`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from playground.engine.constraints import CompiledConstraint
+from playground.engine.context import Context, Values
+from playground.engine.evaluator import Evaluation
+from playground.engine.flags import CompiledFlag
+from playground.engine.hashing import ROLLOUT_SEED, VARIANT_SEED, Random, hash_place
+from playground.engine.operators import UNDECIDABLE, Test
+from playground.engine.outcomes import PICK, FlagOutcome
+from playground.engine.snapshot import Snapshot
+from playground.engine.strategies import CompiledStrategy, Mode
+from playground.engine.variants import NONE, CompiledVariants
+
+T = TypeVar("T")
+ALWAYS = 100  # the threshold of a rollout that leaves nobody out
+
+
+class Pieces(NamedTuple, Generic[T]):
+    """What stands for a flag that is on: without a variant, with one of its own, with one of each strategy's."""
+
+    plain: T
+    own: tuple[T, ...]
+    strategies: tuple[tuple[T, ...], ...]
+
+    def of(self, outcome: FlagOutcome) -> T:
+        if outcome.decided != NONE and (pick := outcome.strategies[outcome.decided][PICK]) != NONE:
+            return self.strategies[outcome.decided][pick]
+        return self.plain if outcome.pick == NONE else self.own[outcome.pick]
+
+
+class _Choice(NamedTuple, Generic[T]):
+    """Variants of which one is picked, and what stands for each."""
+
+    variants: CompiledVariants
+    pieces: tuple[T, ...]
+    plain: T
+
+    def pick(self, values: Values, random: Random) -> T:
+        variants = self.variants
+        identifier = values[variants.column]
+        if variants.overrides or identifier is None:
+            index, _ = variants.pick(values, random)
+            return self.plain if index == NONE else self.pieces[index]
+        place = hash_place(variants.key, variants.total, identifier, VARIANT_SEED)
+        return self.pieces[bisect_left(variants.limits, place)]
+
+
+class _Strategy(NamedTuple, Generic[T]):
+    """A strategy that can pass: the constraints it needs as a bit set, and its rollout."""
+
+    needed: int
+    threshold: int
+    column: int
+    key: bytes
+    draws: bool
+    piece: T | None
+    choice: _Choice[T] | None
+
+
+class _Flag(NamedTuple, Generic[T]):
+    strategies: tuple[_Strategy[T], ...]
+
+
+class ActiveFlags(Generic[T]):
+    """The flags of a snapshot that can be on. Immutable; safe to share."""
+
+    def __init__(self, snapshot: Snapshot, pieces_of: Callable[[int], Pieces[T]]) -> None:
+        """`pieces_of` returns the pieces of the flag at a position."""
+        self._snapshot = snapshot
+        self._tested = _Tested(snapshot)
+        apart = _dependent(snapshot)
+        self._apart = snapshot.part({snapshot.flags[position].name for position in apart}) if apart else None
+        self._runs: list[tuple[list[_Flag[T]], str, Pieces[T] | None]] = []
+        """Flags by name, cut at those that are evaluated apart: the flags before one, its name and its pieces."""
+        run: list[_Flag[T]] = []
+        for position, flag in enumerate(snapshot.flags):
+            if not flag.enabled or flag.fault is not None:
+                continue
+            if position in apart:
+                self._runs.append((run, flag.name, pieces_of(position)))
+                run = []
+            elif strategies := tuple(self._strategies(flag, pieces_of(position))):
+                run.append(_Flag(strategies))
+        self._runs.append((run, "", None))
+
+    def _strategies(self, flag: CompiledFlag, pieces: Pieces[T]) -> Iterator[_Strategy[T]]:
+        own = _choose(flag.variants, pieces.own, pieces.plain)
+        if not flag.strategies:
+            yield _Strategy(0, ALWAYS, NONE, b"", True, *own)
+        for strategy, its_pieces in zip(flag.strategies, pieces.strategies, strict=True):
+            rollout = strategy.rollout
+            if strategy.mode is not Mode.OPEN or strategy.missing_segments:
+                continue
+            needed = self._tested.bits(strategy)
+            chosen = (
+                own if strategy.variants is None else _choose(strategy.variants, its_pieces, pieces.plain)
+            )
+            if rollout is None:
+                yield _Strategy(needed, ALWAYS, NONE, b"", True, *chosen)
+            elif rollout.threshold > 0:
+                yield _Strategy(
+                    needed, rollout.threshold, rollout.column, rollout.key, rollout.draws, *chosen
+                )
+
+    def find(self, context: Context, random: Random) -> list[T]:
+        """What stands for each flag that is on, by name. The context has its currentTime."""
+        values = self._snapshot.values(context)
+        held = self._tested.held(values)
+        pieces: list[T] = []
+        apart = Evaluation(self._apart, context, random) if self._apart is not None else None
+        for run, name, its_pieces in self._runs:
+            _add_active(run, held, values, random, pieces)
+            if its_pieces is not None and apart is not None:
+                _, outcome = apart.pair(name)
+                if outcome.on:
+                    pieces.append(its_pieces.of(outcome))
+        return pieces
+
+
+def _add_active(flags: list[_Flag[T]], held: int, values: Values, random: Random, pieces: list[T]) -> None:
+    for (strategies,) in flags:
+        for needed, threshold, column, key, draws, piece, choice in strategies:
+            if held & needed != needed:
+                continue
+            if threshold < ALWAYS or not draws:
+                identifier = values[column]
+                if identifier is not None:
+                    if hash_place(key, 100, identifier, ROLLOUT_SEED) > threshold:
+                        continue
+                elif not draws or int(random() * 100) + 1 > threshold:
+                    continue
+            pieces.append(choice.pick(values, random) if choice is not None else piece)  # type: ignore[arg-type]
+            break
+
+
+def _choose(
+    variants: CompiledVariants | None, pieces: tuple[T, ...], plain: T
+) -> tuple[T | None, _Choice[T] | None]:
+    """What stands for these variants: always the same, or a choice."""
+    if variants is None:
+        return plain, None
+    if variants.overrides or variants.divides:
+        return None, _Choice(variants, pieces, plain)
+    return pieces[bisect_left(variants.limits, 1)] if variants.total else plain, None
+
+
+def _dependent(snapshot: Snapshot) -> set[int]:
+    """The positions of the flags that depend on others, and of those others."""
+    positions = snapshot.positions
+    parents = {parent.name for child in snapshot.children for parent in snapshot.flags[child].parents}
+    return {*snapshot.children, *(positions[name] for name in parents if name in positions)}
+
+
+class _Tested:
+    """The constraints that decide something, each tested once for a context. What holds is a bit set."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._segments = snapshot.segments
+        self._known: dict[int, int] = {}
+        self._tests: list[tuple[Test, int, bool]] = []
+
+    def bits(self, strategy: CompiledStrategy) -> int:
+        """The bits of what a strategy and its segments need."""
+        needed = 0
+        for constraint in strategy.constraints:
+            needed |= self._bit(constraint)
+        for position in strategy.segments:
+            for constraint in self._segments[position].constraints:
+                needed |= self._bit(constraint)
+        return needed
+
+    def _bit(self, constraint: CompiledConstraint) -> int:
+        index = self._known.setdefault(id(constraint), len(self._tests))
+        if index == len(self._tests):
+            self._tests.append(_tested(constraint))
+        return 1 << 8 * index
+
+    def held(self, values: Values) -> int:
+        """What holds for these values of the columns: a byte for each constraint, which is made fastest."""
+        return int.from_bytes(
+            bytes([test(values[column]) is not inverted for test, column, inverted in self._tests]), "little"
+        )
+
+
+def _tested(constraint: CompiledConstraint) -> tuple[Test, int, bool]:
+    if constraint.operator != "REGEX":
+        return constraint.test, constraint.column, constraint.inverted
+    test, inverted = constraint.test, constraint.inverted
+
+    def holds_for_certain(value: Any) -> bool:
+        """Whether a server can tell, and it holds."""
+        return value is not UNDECIDABLE and test(value) is not inverted
+
+    return holds_for_certain, constraint.column, False

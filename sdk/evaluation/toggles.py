@@ -1,0 +1,85 @@
+"""Answers frontend SDKs: reads their context, and finds what it gets, from memory if nothing has changed."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from flagadmin.core.errors import Problem, ValidationError
+from flagadmin.core.http.etag_lists import is_listed
+from playground.context_body import read_context
+from playground.engine.context import TOP_LEVEL, Context
+from playground.evaluation_metrics import EVALUATIONS
+from playground.response.frontend import render_toggles
+from sdk.evaluation.chance import Chance
+from sdk.evaluation.prepared import Answer, Prepared
+from sdk.evaluation.remembered import Remembered
+
+POINTER = 8  # bytes
+
+remembered: Remembered[str, list[bytes]] = Remembered()
+_evaluated = EVALUATIONS.labels("frontend")
+_PROPERTY = re.compile(r"properties\[(.+)\]")
+
+
+def answer_toggles(
+    prepared: Prepared, context: Context, known: str, *, may_evaluate: bool = True
+) -> Answer | None:
+    """What the context, which has its currentTime, gets. ``known`` is the client's If-None-Match, or empty.
+
+    The ETag is that of the flags and the context, so that nothing is evaluated for a client that has the answer. Where
+    chance decided it is that of the answer: the next one may be another. None if it would have to be evaluated, but may
+    not.
+    """
+    etag = f'W/"{prepared.digest(context)}"'
+    if is_listed(known, etag):
+        return Answer(etag, None, is_lasting=True)
+    toggles = remembered.get(etag)
+    if toggles is None:
+        if not may_evaluate:
+            return None
+        chance = Chance()
+        toggles = prepared.toggles.find(context, chance)
+        _evaluated.inc(len(prepared.flags))
+        if chance.was_used:
+            return _answer_drawn(render_toggles(toggles), known)
+        remembered.put(etag, toggles, POINTER * len(toggles))
+    return Answer(etag, render_toggles(toggles), is_lasting=True)
+
+
+def recall_toggles(etag: str) -> bytes | None:
+    """The answer with this ETag, if it is remembered."""
+    toggles = remembered.get(etag)
+    return None if toggles is None else render_toggles(toggles)
+
+
+def _answer_drawn(body: bytes, known: str) -> Answer:
+    etag = f'W/"{hashlib.blake2b(body, digest_size=8).hexdigest()}"'
+    return Answer(etag, None if is_listed(known, etag) else body)
+
+
+def read_query_context(parameters: Mapping[str, str]) -> dict[str, Any]:
+    """``userId=7&properties[country]=NO``; any other parameter is a property too."""
+    context: dict[str, Any] = {}
+    properties: dict[str, str] = {}
+    for name, value in parameters.items():
+        if name in TOP_LEVEL:
+            context[name] = value
+        elif match := _PROPERTY.fullmatch(name):
+            properties[match[1]] = value
+        else:
+            properties.setdefault(name, value)
+    return context | {"properties": properties}
+
+
+def read_body_context(body: Any) -> dict[str, Any]:
+    """Raises ValidationError. No body and no context are an empty one."""
+    if not isinstance(body, dict):
+        raise ValidationError("The body must be an object.")
+    problems: list[Problem] = []
+    context = read_context({"context": body.get("context") or {}}, problems)
+    if problems:
+        raise ValidationError.of(problems)
+    return context
