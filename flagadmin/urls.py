@@ -7,6 +7,7 @@ from flagadmin.console.api_docs import document as api
 from flagadmin.console.api_docs.pages import OperationPage, OperationsPage
 from flagadmin.core.http import health, request_metrics
 from integrations.mcp.api import McpView
+from integrations.signals.api import SignalView
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", health.healthz),
@@ -25,6 +26,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/admin/", include("groups.api_urls")),
     path("api/admin/", include("integrations.api_urls")),
     path("", include("sdk.urls")),
+    path("api/signals/<str:source>", SignalView.as_view(), name="signal"),
     path("mcp", McpView.as_view(), name="mcp"),
     path("auth/", include("groups.login.api")),
     path("invite/", include("groups.sign_up.open_api")),

@@ -18,6 +18,7 @@ class IntegrationsConfig(AppConfig):
         from integrations.audit_log import retention, write
         from integrations.mcp.protocol import error_document
         from integrations.relay import read_settled_id
+        from integrations.signals.receive import delete_old_signals
         from projects.history import settled
 
         register_error_format("/mcp", error_document)
@@ -25,5 +26,6 @@ class IntegrationsConfig(AppConfig):
         background_tasks.run_throughout(sender.run)
         background_tasks.run_every(timedelta(hours=1), sender.delete_old_deliveries)
         background_tasks.run_every(timedelta(hours=1), retention.prune)
+        background_tasks.run_every(timedelta(hours=1), delete_old_signals)
         if settings.AUDIT_LOG:
             background_tasks.run_throughout(write.run)

@@ -3,8 +3,12 @@
 from django.urls import path
 
 from integrations.addons import pages
+from integrations.signals import pages as signals
+from integrations.signals import rule_pages
 
 INTEGRATION = "integrations/<int:integration_id>/"
+SOURCE = "signals/<int:source_id>/"
+RULE = f"{SOURCE}rules/<int:rule_id>/"
 
 urlpatterns = [
     path("integrations/", pages.IntegrationsPage.as_view(), name="integrations"),
@@ -17,4 +21,13 @@ urlpatterns = [
     path(f"{INTEGRATION}test", pages.SendTest.as_view(), name="integration-test"),
     path(f"{INTEGRATION}signing-key", pages.NewSigningKey.as_view(), name="integration-signing-key"),
     path(f"{INTEGRATION}delete", pages.DeleteIntegration.as_view(), name="integration-delete"),
+    path("signals/", signals.SignalsPage.as_view(), name="signals"),
+    path("signals/new/", signals.NewSource.as_view(), name="signal-source-new"),
+    path(SOURCE, signals.SourcePage.as_view(), name="signal-source"),
+    path(f"{SOURCE}token", signals.NewToken.as_view(), name="signal-token"),
+    path(f"{SOURCE}delete", signals.DeleteSource.as_view(), name="signal-source-delete"),
+    path(f"{SOURCE}rules/new/", rule_pages.SaveRule.as_view(), name="signal-rule-new"),
+    path(RULE, rule_pages.SaveRule.as_view(), name="signal-rule"),
+    path(f"{RULE}try", rule_pages.TryRule.as_view(), name="signal-rule-try"),
+    path(f"{RULE}delete", rule_pages.DeleteRule.as_view(), name="signal-rule-delete"),
 ]

@@ -122,3 +122,82 @@ class WrittenLog(models.Model):
 
     def __str__(self) -> str:
         return str(self.written_id)
+
+
+class SignalSource(models.Model):
+    """Another system that says something, with a token of its own, at ``/api/signals/NAME``."""
+
+    class Kind(models.TextChoices):
+        GENERIC = "generic", "Any JSON object"
+        ALERTMANAGER = "alertmanager", "Alertmanager"
+
+    name = models.CharField(max_length=100, unique=True)
+    kind = models.CharField(max_length=20, choices=Kind.choices)
+    token_hash = models.CharField(max_length=64, editable=False)
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    class Meta:
+        ordering = ("name",)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class SignalRule(models.Model):
+    """What a signal that has all of ``match`` does to a flag, with the rights of ``author``, who saved the rule last.
+
+    ``match`` has values by path (``labels.severity``); ``*`` is any. Names may be of what has gone since.
+    """
+
+    class Action(models.TextChoices):
+        TURN_OFF = "turnOff", "Turn the flag off"
+        NOTE = "note", "Only note it on the flag's page"
+
+    source = models.ForeignKey(SignalSource, models.CASCADE, related_name="rules")
+    name = models.CharField(max_length=100)
+    match = models.JSONField()
+    project = models.TextField()
+    flag = models.TextField()
+    environment = models.TextField()
+    then = models.CharField(max_length=20, choices=Action.choices)
+    enabled = models.BooleanField(default=False)
+    author = models.ForeignKey("groups.User", models.SET_NULL, null=True, blank=True, related_name="+")
+
+    class Meta:
+        ordering = ("id",)
+        constraints = (
+            models.UniqueConstraint(fields=("source", "name"), name="signal_rule_names_are_unique"),
+        )
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Signal(models.Model):
+    """One that arrived. ``results``: what each rule that it met did."""
+
+    source = models.ForeignKey(SignalSource, models.CASCADE, related_name="signals")
+    received_at = models.DateTimeField(db_default=Now(), editable=False)
+    body = models.JSONField()
+    results = models.JSONField(default=list)
+
+    class Meta:
+        ordering = ("-id",)
+        indexes = (models.Index(fields=("source", "-id"), name="signals_newest_first"),)
+
+    def __str__(self) -> str:
+        return f"{self.source_id} / {self.pk}"
+
+
+class SignalDone(models.Model):
+    """What a rule has done already: alerts are repeated as long as they last, and act once."""
+
+    rule = models.ForeignKey(SignalRule, models.CASCADE, related_name="+")
+    key = models.CharField(max_length=300)
+    at = models.DateTimeField(db_default=Now(), editable=False)
+
+    class Meta:
+        constraints = (models.UniqueConstraint(fields=("rule", "key"), name="a_rule_acts_once_for_a_key"),)
+
+    def __str__(self) -> str:
+        return f"{self.rule_id} / {self.key}"

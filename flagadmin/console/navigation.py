@@ -90,6 +90,7 @@ def all_sections() -> tuple[Section, ...]:
                 Page("Service accounts", reverse("service-accounts"), (Permission.ADMIN,)),
                 Page("API tokens", reverse("tokens")),
                 Page("Integrations", reverse("integrations"), of_integrations),
+                Page("Signals", reverse("signals"), of_integrations),
                 Page("Installation", reverse("installation"), of_installation),
             ),
         ),

@@ -163,6 +163,15 @@ PAGES = [
     "/integrations/{integration}/deliveries/",
     "/integrations/{integration}/signing-key",
     "/integrations/{integration}/delete",
+    "/signals/",
+    "/signals/new/",
+    "/signals/{source}/",
+    "/signals/{source}/token",
+    "/signals/{source}/delete",
+    "/signals/{source}/rules/new/",
+    "/signals/{source}/rules/{rule}/",
+    "/signals/{source}/rules/{rule}/try",
+    "/signals/{source}/rules/{rule}/delete",
     "/tag-types/",
     "/tag-types/new",
     "/tag-types/simple/",
@@ -186,7 +195,7 @@ def filled(address: str) -> str:
     from flagadmin.core.audit.models import AuditEvent
     from groups.models import ApiToken, Group, User
     from groups.permissions import BuiltIn
-    from integrations.models import Integration
+    from integrations.models import Integration, SignalRule, SignalSource
     from playground.models import SavedContext
     from projects.models import FlagLink, Segment, Strategy
 
@@ -199,6 +208,8 @@ def filled(address: str) -> str:
         "segment": Segment.objects,
         "saved": SavedContext.objects,
         "integration": Integration.objects,
+        "source": SignalSource.objects,
+        "rule": SignalRule.objects,
         "link": FlagLink.objects.filter(flag__name="checkout-redesign"),
         "change": AuditEvent.objects.filter(type="feature-environment-enabled"),
         "version": AuditEvent.objects.filter(feature="checkout-redesign"),

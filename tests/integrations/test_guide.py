@@ -1,33 +1,55 @@
-"""The calls of docs/integrations.md work, one after the other."""
+"""The calls of docs/integrations.md work, one after the other, and its settings of Alertmanager are what ours accepts."""
 
 import json
 from typing import Any
 
+import yaml
+
 from integrations.attempts import make_test_event
 from integrations.messages import Message
-from integrations.models import Delivery, Integration
+from integrations.models import Delivery, Integration, SignalRule, SignalSource
 from integrations.outgoing import make_webhook
+from projects.flags.actions import NewFlag, create_flag
 from tests.documentation.blocks import blocks
+from tests.support.cast import make_project
+
+BLOCKS = blocks("docs/integrations.md")
 
 
-def test_its_calls_create_sign_test_and_look_up(api: Any, shop: Any) -> None:
-    for block in blocks("docs/integrations.md"):
-        text = block.text
-        if integration := Integration.objects.order_by("id").first():
-            text = text.replace("addons/1", f"addons/{integration.pk}")
-        head, _, body = text.partition("\n\n")
+def test_its_calls_work_one_after_the_other(api: Any, callers: Any, db: Any) -> None:
+    make_project("checkout")
+    create_flag("checkout", NewFlag(name="new-checkout"), caller=callers("admin"))
+    for block in BLOCKS:
+        if block.language != "http":
+            continue
+        head, _, body = _with_ids(block.text).partition("\n\n")
         method, path, *_ = head.split()
-        answer = getattr(api["admin"], method.lower())(
-            path, json.loads(body) if body else None, format="json"
-        )
+        data = json.loads(body) if body else None
+        answer = getattr(api["admin"], method.lower())(path, data, format="json")
         assert answer.status_code in (200, 201, 202), answer.content
     first, on_call = Integration.objects.order_by("id")
     assert len(first.secrets()["keys"]) == 1
-    body = json.loads(
-        make_webhook(on_call.parameters | on_call.secrets()["parameters"], Message(make_test_event())).bodies[
-            ""
-        ]
-    )
+    _check_alert(on_call)
+    assert Delivery.objects.get().event_id is None
+    assert answer.json()["items"][0]["meets"]
+
+
+def test_its_settings_of_alertmanager_are_yaml() -> None:
+    [text] = [block.text for block in BLOCKS if block.language == "yaml"]
+    [webhook] = yaml.safe_load(text)["receivers"][0]["webhook_configs"]
+    assert webhook["url"].endswith("/api/signals/prometheus")
+
+
+def _with_ids(text: str) -> str:
+    """The rows of a test have other numbers than those of a new installation."""
+    for path, rows in (("addons", Integration), ("signals", SignalSource), ("rules", SignalRule)):
+        if row := rows.objects.order_by("id").first():
+            text = text.replace(f"{path}/1", f"{path}/{row.pk}")
+    return text
+
+
+def _check_alert(integration: Integration) -> None:
+    parameters = integration.parameters | integration.secrets()["parameters"]
+    body = json.loads(make_webhook(parameters, Message(make_test_event())).bodies[""])
     assert body["payload"]["summary"] == "flagadmin: integration-test "
     assert json.loads(body["payload"]["custom_details"])["type"] == "integration-test"
-    assert Delivery.objects.get().event_id is None

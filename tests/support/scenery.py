@@ -10,7 +10,7 @@ from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.audit.record import Event, record_all
 from groups.access import Caller
-from groups.models import Grant, Group, GroupMembership
+from groups.models import Grant, Group, GroupMembership, User
 from groups.permissions import BuiltIn
 from playground.models import SavedContext
 from projects.applications.store_report import store_report
@@ -28,6 +28,7 @@ from projects.models import (
 from tests.support.cast import make_project, make_token, make_user
 from tests.support.flags import add_strategy, make_flag
 from tests.support.receiver import make_integration
+from tests.support.signals import make_alert, make_body, make_rule, make_source
 
 PAYMENT = [
     {"name": "blue", "weight": 500, "weightType": "variable", "stickiness": "default"},
@@ -98,6 +99,7 @@ def make_scenery() -> None:
     make_applications()
     make_access(checkout)
     make_deliveries()
+    make_signals()
 
 
 def make_applications() -> None:
@@ -150,6 +152,15 @@ def make_deliveries() -> None:
             state_details=text,
             details=details,
         )
+
+
+def make_signals() -> None:
+    """A source with a rule that is on, and a signal that it met."""
+    source = make_source()
+    place = {"flag": "checkout-redesign", "project": "checkout"}
+    make_rule(source, author=User.objects.get(username="maria"), **place)
+    results = [{"rule": "Checkout fails", "result": "turnedOff", "environment": "production", **place}]
+    source.signals.create(body=make_body(make_alert()), results=results)
 
 
 def make_vocabulary() -> None:

@@ -109,6 +109,10 @@ class EventType(StrEnum):
     ADDON_CREATED = "addon-config-created"
     ADDON_UPDATED = "addon-config-updated"
     ADDON_DELETED = "addon-config-deleted"
+    SIGNAL_SOURCE_CREATED = "signal-source-created"
+    SIGNAL_SOURCE_UPDATED = "signal-source-updated"
+    SIGNAL_SOURCE_DELETED = "signal-source-deleted"
+    SIGNAL_RECEIVED = "signal-received"
     APPLICATION_UPDATED = "application-updated"
     APPLICATION_DELETED = "application-deleted"
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 from groups.permissions import BuiltIn
+from tests.support.signals import make_alert, make_body
 
 VARIANT = {
     "name": "blue", "weight": 1000, "weightType": "variable", "stickiness": "default",
@@ -102,6 +103,15 @@ INTEGRATION = {
     "events": ["feature-created"],
     "projects": ["shop"],
     "environments": ["production"],
+}
+SIGNAL_RULE = {
+    "name": "Payments fail",
+    "match": {"labels.alertname": "PaymentErrors"},
+    "project": "shop",
+    "flag": "cart",
+    "environment": "production",
+    "then": "turnOff",
+    "enabled": True,
 }
 TAG_TYPE = {"description": "d", "icon": "i", "color": "#00AAFF"}
 GROUP = {
@@ -318,6 +328,11 @@ VALID: dict[str, Any] = {
     f"post {_ADMIN}/tags": {"type": "team", "value": "blue"},
     f"post {_ADMIN}/addons": INTEGRATION,
     f"put {_ADMIN}/addons/<str:addon_id>": INTEGRATION,
+    f"post {_ADMIN}/signals": {"name": "grafana", "kind": "generic"},
+    f"post {_ADMIN}/signals/<str:source_id>/rules": SIGNAL_RULE,
+    f"put {_ADMIN}/signals/<str:source_id>/rules/<str:rule_id>": SIGNAL_RULE,
+    f"post {_ADMIN}/signals/<str:source_id>/rules/<str:rule_id>/try": make_body(make_alert()),
+    "post /api/signals/<str:source>": make_body(make_alert()),
     f"post {_ADMIN}/tag-types": TAG_TYPE | {"name": "area"},
     f"put {_ADMIN}/tag-types/<str:name>": TAG_TYPE,
     f"post {_ADMIN}/tag-types/validate": TAG_TYPE | {"name": "area"},

@@ -33,6 +33,7 @@ from releases.models import Change, ChangeRequest, Milestone, ReleasePlan, Relea
 from tests.flagadmin.security.routes import Route
 from tests.support.cast import make_token, make_user
 from tests.support.receiver import make_integration
+from tests.support.signals import make_rule, make_source
 
 # What stands for a placeholder, by what stands before it in the address. The first that fits counts.
 PLACES: tuple[tuple[str, str], ...] = (
@@ -42,6 +43,9 @@ PLACES: tuple[tuple[str, str], ...] = (
     (r"if-saved/$", "form"),
     (r"addons/<\w+>/events/$", "delivery"),
     (r"addons/$", "integration"),
+    (r"signals/<\w+>/rules/$", "signal rule"),
+    (r"api/signals/$", "signal source name"),
+    (r"signals/$", "signal source"),
     (r"deliveries/$", "delivery"),
     (r"integrations/new/$", "provider"),
     (r"integrations/$", "integration"),
@@ -183,6 +187,7 @@ def build(shop: Any) -> dict[str, Any]:
     """Kind of thing → what names it in an address."""
     now = timezone.now()
     integration = make_integration("https://receiver.example.org/hook")
+    source = make_source()
     flag, parent = (
         Flag.objects.create(name=name, project=shop, created_at=now) for name in ("cart", "checkout")
     )
@@ -227,6 +232,9 @@ def build(shop: Any) -> dict[str, Any]:
         "integration": integration.pk,
         "delivery": Delivery.objects.create(integration=integration, sent_at=now).pk,
         "provider": "webhook",
+        "signal source": source.pk,
+        "signal source name": source.name,
+        "signal rule": make_rule(source, author=person).pk,
         "flag": flag.name,
         "form": f"projects/{shop.id}/features/{flag.name}/switch",
         "archived flag": "gone",

@@ -1,0 +1,128 @@
+"""Creates, changes and deletes sources of signals and their rules."""
+
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.record import Event, record
+from flagadmin.core.db.transactions import transactional
+from flagadmin.core.errors import NotFound, ValidationError, check_problems
+from groups.access import Caller
+from groups.permissions import Permission
+from groups.tokens import hash_secret
+from integrations.models import SignalRule, SignalSource
+from integrations.signals.documents import Document, rule_document, source_document
+from integrations.signals.queries import find_rule, find_source
+from integrations.signals.rules import rule_problems, source_problems
+from projects.access import access_flag
+from projects.models import ProjectEnvironment
+
+_ASSIGNED = ("name", "match", "project", "flag", "environment", "then", "enabled")
+
+
+@transactional
+def create_source(name: str, kind: str, *, caller: Caller) -> tuple[SignalSource, str]:
+    """Returns its token too, which cannot be read later. Raises NoAccess, ValidationError."""
+    caller.check(Permission.CREATE_ADDON)
+    check_problems(source_problems(name))
+    token = _make_token()
+    source = SignalSource.objects.create(name=name, kind=kind, token_hash=hash_secret(token))
+    source.refresh_from_db()  # the database says when
+    _record(EventType.SIGNAL_SOURCE_CREATED, source, caller, after=source_document(source))
+    return source, token
+
+
+@transactional
+def replace_token(source_id: int, *, caller: Caller) -> str:
+    """Returns the new one. The one before is refused at once. Raises NotFound, NoAccess."""
+    source = access_for_update(caller, source_id, Permission.UPDATE_ADDON)
+    token = _make_token()
+    source.token_hash = hash_secret(token)
+    source.save(update_fields=["token_hash"])
+    _record(EventType.SIGNAL_SOURCE_UPDATED, source, caller, after={"token": "replaced"})
+    return token
+
+
+@transactional
+def delete_source(source_id: int, *, caller: Caller) -> None:
+    """With its rules and what arrived. Raises NotFound, NoAccess."""
+    source = access_for_update(caller, source_id, Permission.DELETE_ADDON)
+    _record(EventType.SIGNAL_SOURCE_DELETED, source, caller, before=source_document(source))
+    source.delete()
+
+
+@transactional
+def save_rule(
+    source_id: int, values: Mapping[str, Any], *, rule_id: int | None = None, caller: Caller
+) -> SignalRule:
+    """A new rule, or another state of one. It acts with the rights of the caller from now on.
+
+    Raises NotFound, NoAccess, ValidationError.
+    """
+    source = access_for_update(caller, source_id, Permission.UPDATE_ADDON)
+    rule = find_rule(source, rule_id) if rule_id is not None else None
+    before = rule_document(rule) if rule else None
+    check_problems(rule_problems(source, values, instead=rule))
+    _check_place(values, caller)
+    rule = rule or SignalRule(source=source)
+    for name in _ASSIGNED:
+        setattr(rule, name, values[name])
+    rule.author = caller.user
+    rule.save()
+    after = rule_document(rule)
+    _record(EventType.SIGNAL_SOURCE_UPDATED, source, caller, before=before, after=after)
+    return rule
+
+
+@transactional
+def delete_rule(source_id: int, rule_id: int, *, caller: Caller) -> None:
+    """Raises NotFound, NoAccess."""
+    source = access_for_update(caller, source_id, Permission.UPDATE_ADDON)
+    rule = find_rule(source, rule_id)
+    _record(EventType.SIGNAL_SOURCE_UPDATED, source, caller, before=rule_document(rule))
+    rule.delete()
+
+
+def access_for_update(caller: Caller, source_id: int, permission: Permission) -> SignalSource:
+    """The source, locked. Raises NotFound, NoAccess."""
+    find_source(source_id)
+    caller.check(permission)
+    source = SignalSource.objects.select_for_update().filter(pk=source_id).first()
+    if source is None:
+        raise NotFound("Source not found.")
+    return source
+
+
+def _check_place(values: Mapping[str, Any], caller: Caller) -> None:
+    """The flag is there, and the caller may do what the rule does. Raises NoAccess, ValidationError."""
+    project, environment = values["project"], values["environment"]
+    try:
+        access_flag(caller, project, values["flag"], archived=False)
+    except NotFound as error:
+        raise ValidationError.at("flag", error.message) from None
+    places = ProjectEnvironment.objects.filter(project=project).values_list("environment_id", flat=True)
+    if environment not in places:
+        raise ValidationError.at(
+            "environment", f"must be {' or '.join(sorted(places))}, not {environment[:100]}"
+        )
+    if caller.user is None:
+        raise ValidationError.at(
+            "enabled", "A rule acts with the rights of a person or service account: use a token of one."
+        )
+    caller.check(Permission.UPDATE_FEATURE_ENVIRONMENT, project=project, environment=environment)
+
+
+def _make_token() -> str:
+    return f"signal_{secrets.token_urlsafe(32)}"
+
+
+def _record(
+    kind: EventType,
+    source: SignalSource,
+    caller: Caller,
+    *,
+    before: Document | None = None,
+    after: Document | None = None,
+) -> None:
+    record(Event(type=kind, subject=source.name, before=before, after=after), actor=caller)

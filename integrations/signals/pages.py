@@ -1,0 +1,173 @@
+"""/signals/: sources of signals, their tokens, and what arrived."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.db.models import Count, QuerySet
+from django.http import HttpRequest, HttpResponseBase
+from django.urls import reverse, reverse_lazy
+
+from flagadmin.core.lists.pages import Column, Filter, curl_for
+from groups.console import ConfirmPage, ConsolePage, Crumbs, FormPage, ListPage
+from groups.one_time_secrets import ShowsSecretOnce
+from groups.permissions import Permission
+from integrations.models import SignalSource
+from integrations.signals import actions
+from integrations.signals.forms import SourceForm
+from integrations.signals.queries import find_source, list_sources
+
+SIGNALS = ("Signals", reverse_lazy("signals"))
+API = "/api/admin/signals"
+MAX_SHOWN = 20
+READERS = (Permission.CREATE_ADDON, Permission.UPDATE_ADDON, Permission.DELETE_ADDON)
+
+
+class SignalsPage(ListPage):
+    template_name = "signals/signals.html"
+    title = "Signals"
+    csv_name = "signals"
+    default_sort = "name"
+    columns = (
+        Column("name", "Source", by=("name",)),
+        Column("kind", "Sends", by=("kind",)),
+        Column("rule_count", "Rules", by=("rule_count",), numeric=True),
+        Column("last_received", "Last signal", by=("last_received",)),
+    )
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        self.caller.check_any(READERS)
+        return super().get(request, *args, **kwargs)
+
+    def get_filters(self) -> Sequence[Filter]:
+        return (Filter("q", "Name"),)
+
+    def rows(self, values: dict[str, str]) -> QuerySet[Any]:
+        counted = list_sources().annotate(rule_count=Count("rules", distinct=True))
+        return counted.filter(name__icontains=values["q"])
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(may_create=self.caller.can(Permission.CREATE_ADDON), **kwargs)
+
+    def curl(self) -> str:
+        return curl_for(self.request, "GET", API)
+
+
+class NewSource(ShowsSecretOnce, FormPage):
+    template_name = "signals/token.html"
+    title = "New source of signals"
+    form_class = SourceForm
+
+    def find(self) -> None:
+        self.caller.check(Permission.CREATE_ADDON)
+
+    def submit(self, form: Any) -> str:
+        data = form.cleaned_data
+        source, token = actions.create_source(data["name"], data["kind"], caller=self.caller)
+        self.created = {"secret": token, "back": source_url(source), "address": f"/api/signals/{source.name}"}
+        return source_url(source)
+
+    def crumbs(self) -> Crumbs:
+        return (SIGNALS,)
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(**{"button": "Create source", "cancel": SIGNALS[1], **kwargs})
+
+    def curl(self) -> str:
+        return curl_for(self.request, "POST", API, {"name": "alertmanager", "kind": "alertmanager"})
+
+
+class SourcePage(ConsolePage):
+    template_name = "signals/source.html"
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        self.caller.check_any(READERS)
+        self.source = find_source(self.kwargs["source_id"])
+        return self.render_to_response(self.get_context_data())
+
+    def crumbs(self) -> Crumbs:
+        return (SIGNALS,)
+
+    def get_title(self) -> str:
+        return self.source.name
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        may_edit = self.caller.can(Permission.UPDATE_ADDON)
+        return super().get_context_data(
+            source=self.source,
+            address=self.request.build_absolute_uri(f"/api/signals/{self.source.name}"),
+            rules=self.source.rules.select_related("author"),
+            signals=self.source.signals.all()[:MAX_SHOWN] if may_edit else (),
+            may_edit=may_edit,
+            may_delete=self.caller.can(Permission.DELETE_ADDON),
+            **kwargs,
+        )
+
+    def curl(self) -> str:
+        return curl_for(self.request, "GET", f"{API}/{self.source.pk}")
+
+
+class NewToken(ShowsSecretOnce, FormPage):
+    template_name = "signals/token.html"
+    title = "New token"
+    form_class = forms.Form
+
+    def find(self) -> None:
+        self.caller.check(Permission.UPDATE_ADDON)
+        self.source = find_source(self.kwargs["source_id"])
+
+    def submit(self, form: Any) -> str:
+        token = actions.replace_token(self.kwargs["source_id"], caller=self.caller)
+        self.created = {"secret": token, "back": self.url()}
+        return self.url()
+
+    def url(self) -> str:
+        return reverse("signal-source", args=[self.kwargs["source_id"]])
+
+    def crumbs(self) -> Crumbs:
+        return (SIGNALS, (f"Source {self.kwargs['source_id']}", self.url()))
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(
+            **{"button": "Create token", "cancel": self.url(), "replaces": True, **kwargs}
+        )
+
+    def curl(self) -> str:
+        return curl_for(self.request, "POST", f"{API}/{self.kwargs['source_id']}/token")
+
+
+class DeleteSource(ConfirmPage):
+    def plan(self) -> dict[str, Any]:
+        self.caller.check(Permission.DELETE_ADDON)
+        source = find_source(self.kwargs["source_id"])
+        return {
+            "title": f"Delete source {source.name}",
+            "lead": "What it sends is refused from then on.",
+            "removed_items": [
+                "the source and its token",
+                f"{source.rules.count():,} rules",
+                "the list of its signals",
+            ],
+            "button": f"Delete source {source.name}",
+            "cancel": source_url(source),
+        }
+
+    def crumbs(self) -> Crumbs:
+        return (SIGNALS,)
+
+    def act(self) -> tuple[str, str]:
+        actions.delete_source(self.kwargs["source_id"], caller=self.caller)
+        return "Deleted the source.", str(SIGNALS[1])
+
+    def curl(self) -> str:
+        return curl_for(self.request, "DELETE", f"{API}/{self.kwargs['source_id']}")
+
+
+def source_url(source: SignalSource) -> str:
+    return reverse("signal-source", args=[source.pk])
+
+
+def say_saved(page: ConsolePage, name: str, *, enabled: bool) -> None:
+    state = "It is on." if enabled else "It is off: try it, then enable it."
+    messages.success(page.request, f"Saved rule {name}. {state}")

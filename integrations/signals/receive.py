@@ -1,0 +1,150 @@
+"""Takes a signal, and does what the rules that it meets say, each with the rights of whoever saved the rule."""
+
+import hmac
+import logging
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.record import Event, record
+from flagadmin.core.change_checks import Refusal, overriding, skipping
+from flagadmin.core.change_checks.comments import CommentRefused, commenting
+from flagadmin.core.db.transactions import transactional
+from flagadmin.core.errors import (
+    AppError,
+    AuthenticationRequired,
+    MaintenanceMode,
+    TooManyRequests,
+    ValidationError,
+)
+from flagadmin.core.installation.maintenance import check_writable
+from groups.access import Caller
+from groups.tokens import hash_secret
+from integrations.models import Signal, SignalDone, SignalRule, SignalSource
+from integrations.signals.matching import Item, meets, read_items
+from projects.access import access_flag_for_update
+from projects.flags.environments import disable_flag
+
+log = logging.getLogger("flagadmin.integrations")
+
+MAX_SIGNALS = 60  # of a source in a minute
+KEPT = timedelta(days=30)
+Result = dict[str, Any]
+
+
+class Repeated(Exception):
+    """The rule has acted for this already."""
+
+
+def authenticate_source(name: str, token: str) -> SignalSource:
+    """Raises AuthenticationRequired, also for a source that there is not."""
+    source = SignalSource.objects.filter(name=name).first()
+    expected = source.token_hash if source else ""
+    if not hmac.compare_digest(hash_secret(token), expected) or source is None:
+        raise AuthenticationRequired
+    return source
+
+
+def receive_signal(source: SignalSource, body: Mapping[str, Any]) -> Signal:
+    """Raises ValidationError, TooManyRequests, MaintenanceMode."""
+    try:
+        items = read_items(source.kind, body)
+    except ValueError as error:
+        raise ValidationError.at("alerts", str(error)) from None
+    signal = _store(source, body)
+    rules = source.rules.filter(enabled=True).select_related("author", "source")
+    for rule in rules:
+        for item in items:
+            if meets(rule.match, item.document):
+                signal.results.append(_apply(rule, item))
+    signal.save(update_fields=["results"])
+    return signal
+
+
+def try_rule(rule: SignalRule, body: Mapping[str, Any]) -> list[Result]:
+    """What an example would do: nothing is changed. Raises ValidationError."""
+    try:
+        items = read_items(rule.source.kind, body)
+    except ValueError as error:
+        raise ValidationError.at("alerts", str(error)) from None
+    return [
+        {"item": number, "meets": meets(rule.match, item.document), "summary": item.summary}
+        for number, item in enumerate(items, 1)
+    ]
+
+
+@transactional
+def _store(source: SignalSource, body: Mapping[str, Any]) -> Signal:
+    check_writable()
+    SignalSource.objects.select_for_update().get(pk=source.pk)
+    since = timezone.now() - timedelta(minutes=1)
+    if source.signals.filter(received_at__gt=since).count() >= MAX_SIGNALS:
+        raise TooManyRequests(
+            f"{source.name} sent {MAX_SIGNALS} signals within a minute. Wait and send it again.",
+            headers={"Retry-After": "60"},
+        )
+    return Signal.objects.create(source=source, body=body)
+
+
+def _apply(rule: SignalRule, item: Item) -> Result:
+    """What the rule did. A rule that cannot act does not keep others from acting."""
+    result = {"rule": rule.name, "flag": rule.flag, "environment": rule.environment}
+    if rule.author is None:
+        return result | {
+            "result": "refused",
+            "why": "Whoever saved this rule has been deleted. Save it again.",
+        }
+    caller = Caller(user=rule.author)
+    comment = f"Signal of {rule.source.name}: {item.summary or rule.name}"
+    try:
+        # Around the action: what changes need is checked at its end.
+        with commenting(comment), skipping(caller), overriding(caller):
+            return result | {"result": _act(rule, item, caller)}
+    except Repeated:
+        return result | {"result": "repeated"}
+    except MaintenanceMode:
+        raise
+    except (AppError, CommentRefused) as error:
+        return result | {"result": "refused", "why": error.message}
+    except Refusal as error:
+        return result | {"result": "refused", "why": error.as_app_error().message}
+
+
+@transactional
+def _act(rule: SignalRule, item: Item, caller: Caller) -> str:
+    """All or nothing: what is noted as done has been done. Raises AppError, CommentRefused, Refusal, Repeated."""
+    with transaction.atomic():
+        if item.key:
+            _, is_new = SignalDone.objects.get_or_create(rule=rule, key=item.key[:300])
+            if not is_new:
+                raise Repeated
+        result = "noted"
+        if rule.then == SignalRule.Action.TURN_OFF:
+            was_on = disable_flag(rule.project, rule.flag, rule.environment, caller=caller)
+            result = "turnedOff" if was_on else "wasOff"
+        _note(rule, item, caller)
+    return result
+
+
+def _note(rule: SignalRule, item: Item, caller: Caller) -> None:
+    """An event of the flag, which its page shows. Raises NotFound, NoAccess."""
+    access_flag_for_update(caller, rule.project, rule.flag, None)
+    event = Event(
+        type=EventType.SIGNAL_RECEIVED,
+        project=rule.project,
+        environment=rule.environment,
+        feature=rule.flag,
+        subject=rule.source.name,
+        after={"rule": rule.name, "then": rule.then, "summary": item.summary, "match": rule.match},
+    )
+    record(event, actor=caller)
+
+
+def delete_old_signals() -> None:
+    before = timezone.now() - KEPT
+    Signal.objects.filter(received_at__lt=before).delete()
+    SignalDone.objects.filter(at__lt=before).delete()
