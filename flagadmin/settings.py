@@ -102,6 +102,8 @@ REPORT_VARIANTS_LIMIT = environment.integer(
     "FLAGADMIN_REPORT_VARIANTS", 100, at_least=1
 )  # for each flag of an application
 IMPACT_METRICS_LIMIT = environment.integer("FLAGADMIN_IMPACT_METRICS", 100, at_least=1)
+PROMETHEUS_URL = environment.text("FLAGADMIN_PROMETHEUS_URL")
+IMPACT_POINTS_LIMIT = environment.integer("FLAGADMIN_IMPACT_POINTS", 2_000_000, at_least=0)  # rows
 IMPACT_SERIES_LIMIT = environment.integer("FLAGADMIN_IMPACT_SERIES", 1_000, at_least=1)  # for each metric
 FLAG_LINKS_LIMIT = environment.integer("FLAGADMIN_FLAG_LINKS", 10, at_least=1)
 PLAYGROUND_MAX_EVALUATIONS = environment.integer("FLAGADMIN_PLAYGROUND_MAX_EVALUATIONS", 50_000, at_least=1)

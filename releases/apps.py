@@ -13,6 +13,7 @@ class ReleasesConfig(AppConfig):
         from releases import changes
         from releases.forecast import forecast
         from releases.gate import guard
+        from releases.plans import due as plans
         from releases.plans.changes import PLAN_KINDS
         from releases.schedules import due
 
@@ -20,3 +21,4 @@ class ReleasesConfig(AppConfig):
         change_checks.register(guard)
         future.register(forecast)
         background_tasks.run_every(due.INTERVAL, due.apply_due, everywhere=True)
+        background_tasks.run_every(plans.INTERVAL, plans.look_at_due, everywhere=True)

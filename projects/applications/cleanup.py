@@ -14,6 +14,7 @@ from django.db import connection
 from django.utils import timezone
 
 from flagadmin.core.db.transactions import transactional
+from projects.applications.impact_points import clean_points
 from projects.applications.queries import refresh_lines_ahead
 from projects.applications.usage_report import HOURS_KEPT
 from projects.applications.usage_sums import DAYS_KEPT, delete_hours, refresh_totals
@@ -63,6 +64,7 @@ def clean_usage(*, now: datetime | None = None) -> CleanupResult:
     _delete("DELETE FROM projects_unknownflag WHERE seen_at < %s", now - HOURS_KEPT)
     _delete("DELETE FROM projects_ignoredreport WHERE hour < %s", now - HOURS_KEPT)
     _delete("DELETE FROM projects_impactseries WHERE seen_at < %s", long_ago)
+    clean_points(now)
     instances = _in_parts(partial(_delete, _INSTANCES), long_ago)
     _delete(_ORPHANS)
     return CleanupResult(

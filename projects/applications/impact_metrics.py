@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 import orjson
 from django.conf import settings
 
+from projects.applications.impact_points import ADD_POINTS
+
 COUNTER, GAUGE, HISTOGRAM = "counter", "gauge", "histogram"
 
 
@@ -77,7 +79,9 @@ def write_samples(cursor: Any, samples: Samples, *, now: datetime) -> int:
                            = ARRAY(SELECT jsonb_object_keys(excluded.buckets) ORDER BY 1)) AS how (adds))
     """
     if rows:
-        cursor.execute(statement, [now, *(list(column) for column in zip(*rows, strict=True))])
+        columns = [list(column) for column in zip(*rows, strict=True)]
+        cursor.execute(statement, [now, *columns])
+        cursor.execute(ADD_POINTS, [now, *columns[:3], *columns[4:]])
     return len(samples) - len(kept)
 
 

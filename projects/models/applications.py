@@ -188,6 +188,30 @@ class ImpactSeries(models.Model):
         return f"{self.name}{self.labels}"
 
 
+class ImpactPoint(models.Model):
+    """What a series of an impact metric reported in a minute, or in an hour of which the minutes are added up.
+
+    A gauge's ``value`` is the last one of the minute, or the mean of the hour.
+    """
+
+    pk = models.CompositePrimaryKey("name", "at", "labels", "is_hour")
+    name = models.TextField(db_collation="C")
+    at = models.DateTimeField()
+    labels = models.TextField(db_collation="C")
+    is_hour = models.BooleanField(default=False)
+    kind = models.TextField()
+    value = models.FloatField(default=0)
+    count = models.BigIntegerField(default=0)
+    buckets = models.JSONField(default=dict)
+
+    class Meta:
+        verbose_name_plural = "impact points"
+        indexes = [models.Index(fields=["at"], name="impact_point_age")]
+
+    def __str__(self) -> str:
+        return f"{self.name}{self.labels} at {self.at}"
+
+
 class ProjectApplication(models.Model):
     """A row of a project's applications list.
 

@@ -1,5 +1,6 @@
 """What an environment would answer once a plan's change is made, without making it."""
 
+from collections.abc import Mapping
 from itertools import zip_longest
 from typing import Any
 
@@ -29,7 +30,7 @@ def draft_milestone(state: Predicted, plan: ReleasePlan, milestone: Milestone) -
         remove_strategy(state, name, {"id": key})
 
 
-def without_identity(document: dict[str, Any]) -> dict[str, Any]:
+def without_identity(document: Mapping[str, Any]) -> dict[str, Any]:
     """A milestone's strategy as the values of one of a flag, which has its own id and place."""
     return {key: value for key, value in document.items() if key not in ("id", "sortOrder")}
 

@@ -33,3 +33,7 @@ def _open_from(transition: Transition, moment: datetime) -> datetime:
         if day.isoweekday() in window["days"] and end > moment:
             return max(moment, datetime.combine(day, begins, zone).astimezone(moment.tzinfo))
     raise AssertionError("a window has at least one day of the week")
+
+
+def is_open(window: Mapping[str, Any], moment: datetime) -> bool:
+    return _open_from({"window": window}, moment) == moment

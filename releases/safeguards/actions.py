@@ -17,6 +17,7 @@ from releases.plans.approval import note_edit
 from releases.plans.documents import safeguard_document
 from releases.plans.queries import UNFINISHED, find_plan, find_safeguard
 from releases.plans.steps import record_plan, save_plan
+from releases.safeguards.labels import selects
 from releases.safeguards.rules import MAX_SAFEGUARDS, safeguard_problems
 
 UPDATE = Permission.UPDATE_FEATURE_STRATEGY
@@ -90,10 +91,3 @@ def note_alert(name: str, labels: Mapping[str, str], *, fires: bool) -> int:
     running = ReleasePlan.objects.filter(pk__in=keys.values(), state=ReleasePlan.State.RUNNING)
     running.update(look_at=now)
     return len(keys)
-
-
-def selects(wanted: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    """Whether each label that is selected has one of its values."""
-    return all(
-        name in labels and ("*" in values or labels[name] in values) for name, values in wanted.items()
-    )

@@ -99,6 +99,10 @@ ELSEWHERE = {
         for block in blocks("docs/releases.md")
     },
     **{
+        ("docs/release-plans.md", block.first_line): "tests/releases/plans/test_guide.py"
+        for block in blocks("docs/release-plans.md")
+    },
+    **{
         ("docs/integrations.md", block.first_line): "tests/integrations/test_guide.py"
         for block in blocks("docs/integrations.md")
     },

@@ -103,6 +103,7 @@ class EventType(StrEnum):
     RELEASE_PLAN_MILESTONE_STARTED = "release-plan-milestone-started"
     RELEASE_PLAN_PAUSED = "release-plan-progressions-paused"
     RELEASE_PLAN_RESUMED = "release-plan-progressions-resumed"
+    RELEASE_PLAN_COMPLETED = "release-plan-completed"
     MILESTONE_PROGRESSION_CHANGED = "milestone-progression-changed"
     SAFEGUARD_CHANGED = "safeguard-changed"
     SAFEGUARD_DELETED = "safeguard-deleted"

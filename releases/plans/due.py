@@ -1,0 +1,235 @@
+"""Takes the steps of running plans when they are due, on whichever server comes first.
+
+Every server looks every second. Whoever claims a plan, for a minute, reads its safeguards without a lock. Then it locks
+the project and the plan, looks whether the plan still stands where it did, and takes the step in that transaction. A
+server that dies in between has changed nothing, and another one looks a minute later.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from functools import partial
+
+from django.db import InterfaceError, OperationalError, connection
+from django.utils import timezone
+
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.change_checks import Refusal
+from flagadmin.core.change_checks.comments import MAX_LENGTH, CommentRefused, commenting
+from flagadmin.core.db.transactions import LOCK_NOT_AVAILABLE, sqlstate, transactional
+from flagadmin.core.errors import AppError, MaintenanceMode
+from flagadmin.core.installation.maintenance import check_writable
+from groups.access import EVERYTHING, Caller
+from projects.flags.environments import disable_flag
+from projects.flags.queries import strategy_documents
+from projects.models import Project, Strategy
+from releases.applying import applying
+from releases.models import ReleasePlan, Safeguard
+from releases.plans.access import place_of
+from releases.plans.predicted import without_identity
+from releases.plans.progress import APPLY, UPDATE, find_step, may_be_due, standing_of
+from releases.plans.queries import find_preceding
+from releases.plans.steps import (
+    LOOK_EVERY,
+    enter_milestone,
+    enter_pause,
+    find_next_look,
+    record_plan,
+    save_plan,
+)
+from releases.safeguards.judge import Judge, Verdict, find_breach
+
+log = logging.getLogger("flagadmin.releases")
+
+State, Action = ReleasePlan.State, Safeguard.Action
+INTERVAL = timedelta(seconds=1)
+AT_ONCE = 200
+LOCK_WAIT = "1s"
+_CLAIM = """
+UPDATE releases_releaseplan SET look_at = %s WHERE id IN (
+       SELECT id FROM releases_releaseplan WHERE state = 'running' AND look_at <= %s
+        ORDER BY look_at LIMIT %s FOR NO KEY UPDATE SKIP LOCKED) RETURNING id
+"""
+_outage = threading.Event()
+"""Set while the database is away, which is logged once."""
+
+
+class ByPlan(Caller):
+    """Takes the steps that somebody has started. Their rights are checked before."""
+
+    def __init__(self) -> None:
+        super().__init__(rights=EVERYTHING)
+
+    @property
+    def name(self) -> str:
+        return "Release plan"
+
+
+def look_at_due() -> None:
+    """Looks at the plans that are due for it."""
+    try:
+        check_writable()
+        while len(keys := _claim(timezone.now())) > 0:
+            _look_at(keys)
+            if len(keys) < AT_ONCE:
+                break
+    except MaintenanceMode:
+        pass  # steps are taken once it is over
+    except (OperationalError, InterfaceError) as error:
+        if not _outage.is_set():
+            log.warning("Release plans wait for the database: %s", error)
+        _outage.set()
+    else:
+        _outage.clear()
+
+
+def _claim(now: datetime) -> list[str]:
+    with connection.cursor() as cursor:
+        cursor.execute(_CLAIM, [now + LOOK_EVERY, now, AT_ONCE])
+        return [key for (key,) in cursor.fetchall()]
+
+
+def _look_at(keys: Sequence[str]) -> None:
+    now = timezone.now()
+    judge = Judge(now)
+    plans = ReleasePlan.objects.filter(pk__in=keys).select_related("flag", "active", "by")
+    for plan in plans.prefetch_related("milestones", "safeguards").order_by("pk"):
+        verdicts = judge.judge(plan)
+        if (breach := find_breach(verdicts)) is not None:
+            _try(plan, partial(react, plan, breach))
+        elif may_be_due(plan, now) and find_step(plan, verdicts, now).is_due:
+            _try(plan, partial(take_step, plan))
+        else:
+            _look_again(plan, now)
+
+
+def _look_again(plan: ReleasePlan, now: datetime) -> None:
+    """Sooner or later than a minute from now, if something is due then."""
+    look_at = find_next_look(plan, now)
+    if look_at is not None and look_at > now and look_at != now + LOOK_EVERY:
+        ReleasePlan.objects.filter(pk=plan.pk, state=State.RUNNING).update(look_at=look_at)
+
+
+def _try(plan: ReleasePlan, act: Callable[[], None]) -> None:
+    """What cannot be done pauses the plan and says why; what another change holds up is tried again in a minute."""
+    try:
+        try:
+            act()
+        except MaintenanceMode:
+            raise
+        except (AppError, CommentRefused) as error:
+            note_failure(plan, error.message)
+        except Refusal as error:
+            note_failure(plan, error.as_app_error().message)
+        except (OperationalError, InterfaceError):
+            raise
+        except Exception:
+            log.exception("A step of a release plan failed")
+            note_failure(plan, "An error that is described in the server's log.")
+    except OperationalError as error:
+        if sqlstate(error) != LOCK_NOT_AVAILABLE:
+            raise
+
+
+def take_step(seen: ReleasePlan) -> None:
+    """Starts the next milestone, or ends the plan after its last. Not if somebody else has changed it meanwhile."""
+    with applying(seen.flag.project_id, seen.environment_id):
+        _take_step(seen)
+
+
+@transactional
+def _take_step(seen: ReleasePlan) -> None:
+    plan, now = _take(seen), timezone.now()
+    if plan is None or not (step := find_step(plan, (), now)).is_due:
+        return
+    caller = ByPlan()
+    reason = find_obstacle(plan)
+    with commenting(_comment(plan, reason)):
+        if reason:
+            enter_pause(plan, reason, caller)
+        elif step.milestone is not None:
+            enter_milestone(plan, step.milestone, caller, passed=True)
+        else:
+            _finish(plan, caller, now)
+
+
+def _finish(plan: ReleasePlan, caller: Caller, now: datetime) -> None:
+    active, _ = standing_of(plan)
+    active.passed_at = now
+    active.save(update_fields=["passed_at"])
+    plan.state = State.DONE
+    save_plan(plan, now)
+    record_plan(EventType.RELEASE_PLAN_COMPLETED, plan, caller)
+
+
+def react(seen: ReleasePlan, breach: Verdict) -> None:
+    """Does what a breached safeguard asks for, which always pauses the plan."""
+    with applying(seen.flag.project_id, seen.environment_id):
+        _react(seen, breach)
+
+
+@transactional
+def _react(seen: ReleasePlan, breach: Verdict) -> None:
+    plan = _take(seen)
+    if plan is None:
+        return
+    caller, action = ByPlan(), breach.safeguard.action
+    before = find_preceding(plan)
+    with commenting(_comment(plan, breach.sentence)):
+        if action == Action.TURN_OFF:
+            disable_flag(*place_of(plan), caller=caller)
+        elif action == Action.STEP_BACK and before is not None and not find_obstacle(plan):
+            enter_milestone(plan, before, caller)
+        enter_pause(plan, breach.sentence, caller)
+
+
+@transactional
+def note_failure(seen: ReleasePlan, reason: str) -> None:
+    plan = _take(seen)
+    if plan is not None:
+        with commenting(_comment(plan, reason)):
+            enter_pause(plan, reason, ByPlan())
+
+
+def _take(seen: ReleasePlan) -> ReleasePlan | None:
+    """The plan, locked with its project, if it still stands where it was seen."""
+    check_writable()
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT set_config('lock_timeout', %s, true)", [LOCK_WAIT])
+    list(Project.objects.select_for_update(no_key=True).filter(id=seen.flag.project_id))
+    rows = ReleasePlan.objects.select_for_update(of=("self",), skip_locked=True)
+    rows = rows.filter(pk=seen.pk, state=State.RUNNING, active=seen.active_id, since=seen.since)
+    return rows.select_related("flag", "active", "by").prefetch_related("milestones", "safeguards").first()
+
+
+def find_obstacle(plan: ReleasePlan) -> str:
+    """Why no step is taken until somebody looks at it, "" if nothing is in its way."""
+    flag, by = plan.flag, plan.by
+    if flag.is_archived:
+        return f"{flag.name} has been archived."
+    who = f"{plan.by_name}, who started it,"
+    if plan.is_personal and by is None:
+        return f"{who} has been deleted."
+    if by is not None:
+        if not by.is_active:
+            return f"{who} can no longer log in."
+        caller, place = Caller(user=by), {"project": flag.project_id, "environment": plan.environment_id}
+        if not caller.can(UPDATE, **place) and not caller.can(APPLY, **place):
+            return f"{who} may not change strategies there any more."
+    return (
+        "" if has_own_strategies(plan) else f"The plan's strategies of {flag.name} were changed by somebody."
+    )
+
+
+def has_own_strategies(plan: ReleasePlan) -> bool:
+    """Whether the flag's strategies that are the plan's are still those of the active milestone."""
+    active, _ = standing_of(plan)
+    rows = Strategy.objects.filter(pk__in=plan.strategy_ids, flag=plan.flag, environment=plan.environment_id)
+    stored = {document["id"]: without_identity(document) for document in strategy_documents(rows)}
+    wanted = [without_identity(strategy) for strategy in active.strategies]
+    return [stored.get(key) for key in plan.strategy_ids] == wanted
+
+
+def _comment(plan: ReleasePlan, reason: str) -> str:
+    return (reason or f"Release plan {plan.name}, started by {plan.by_name}")[:MAX_LENGTH]

@@ -1,0 +1,107 @@
+"""What the next milestone of a running plan waits for."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from groups.permissions import Permission
+from projects.models import FlagEnvironment
+from releases.models import Milestone, ReleasePlan
+from releases.plans.queries import find_following, needs_requests
+from releases.plans.timing import find_opening, is_open
+from releases.safeguards.judge import Verdict
+
+UPDATE, APPLY = Permission.UPDATE_FEATURE_STRATEGY, Permission.APPLY_CHANGE_REQUEST
+
+
+class Condition(NamedTuple):
+    """Something that must hold. ``sentence`` says whether it does."""
+
+    sentence: str
+    holds: bool
+
+
+class Step(NamedTuple):
+    """What comes next. Without a milestone, the plan is done then. ``opens``: not before; None: by hand."""
+
+    milestone: Milestone | None
+    opens: datetime | None
+    conditions: Sequence[Condition]
+
+    @property
+    def is_due(self) -> bool:
+        return self.opens is not None and all(condition.holds for condition in self.conditions)
+
+
+def find_step(plan: ReleasePlan, verdicts: Sequence[Verdict], now: datetime) -> Step:
+    """The step after the active milestone of a plan that is started."""
+    active, since = standing_of(plan)
+    following, transition = find_following(plan), active.transition
+    guarded = [Condition(verdict.sentence, verdict.holds) for verdict in verdicts]
+    if transition is None:
+        return Step(following, None, [Condition("Somebody who starts it.", False), *guarded])
+    conditions = [
+        _held(active, since, now),
+        *_window(transition, now),
+        *_switch(plan),
+        *_approval(plan),
+        *guarded,
+    ]
+    return Step(following, find_opening(transition, since), conditions)
+
+
+def standing_of(plan: ReleasePlan) -> tuple[Milestone, datetime]:
+    """The active milestone of a started plan, and since when its time counts."""
+    if plan.active is None or plan.since is None:
+        raise AssertionError("a plan that is started has an active milestone")
+    return plan.active, plan.since
+
+
+def may_be_due(plan: ReleasePlan, now: datetime) -> bool:
+    """Whether it is time for the next step, whatever else it waits for. Reads nothing."""
+    active, since = standing_of(plan)
+    return active.transition is not None and find_opening(active.transition, since) <= now
+
+
+def _held(active: Milestone, since: datetime, now: datetime) -> Condition:
+    minutes = (active.transition or {}).get("intervalMinutes") or 0
+    return Condition(f"{say_minutes(minutes)} at {active.name}", now >= since + timedelta(minutes=minutes))
+
+
+def _window(transition: Mapping[str, Any], now: datetime) -> list[Condition]:
+    window = transition.get("window")
+    return [] if window is None else [Condition(say_window(window), is_open(window, now))]
+
+
+def _switch(plan: ReleasePlan) -> list[Condition]:
+    """Steps of a flag that is off would be seen by nobody, and guarded by nothing."""
+    states = FlagEnvironment.objects.filter(flag=plan.flag, environment=plan.environment_id, enabled=True)
+    if states.exists():
+        return []
+    return [Condition(f"{plan.flag.name} is off in {plan.environment_id}.", False)]
+
+
+def _approval(plan: ReleasePlan) -> list[Condition]:
+    if plan.approved or not needs_requests(plan):
+        return []
+    return [Condition("It was changed since it was approved: a change request must start it again.", False)]
+
+
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+
+
+def say_window(window: Mapping[str, Any]) -> str:
+    """``Mon to Thu, 09:00–16:00 Europe/Oslo``."""
+    days = window["days"]
+    names = [_DAYS[day - 1] for day in days]
+    in_row = len(days) > 2 and days == list(range(days[0], days[-1] + 1))
+    listed = f"{names[0]} to {names[-1]}" if in_row else ", ".join(names)
+    return f"{listed}, {window['from']}–{window['to']} {window['zone']}"
+
+
+def say_minutes(minutes: int) -> str:
+    """``5 days``, ``36 hours``, ``1 minute``."""
+    for size, unit in ((1440, "day"), (60, "hour")):
+        if minutes >= size and minutes % size == 0:
+            return f"{minutes // size} {unit}{'' if minutes == size else 's'}"
+    return f"{minutes} minute{'' if minutes == 1 else 's'}"
