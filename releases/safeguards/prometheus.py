@@ -7,7 +7,7 @@ from typing import Any
 import requests
 from django.conf import settings
 
-from flagadmin.core.http.request_bodies import parse_json
+from flagadmin.core.http.json_bodies import parse_json
 
 CONNECT_SECONDS, READ_SECONDS = 2.0, 5.0
 MAX_BYTES = 1_000_000
