@@ -27,6 +27,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/admin/", include("integrations.api_urls")),
     path("", include("sdk.urls")),
     path("api/signals/<str:source>", SignalView.as_view(), name="signal"),
+    path("scim/v2/", include("groups.scim.urls")),
     path("mcp", McpView.as_view(), name="mcp"),
     path("auth/", include("groups.login.api")),
     path("invite/", include("groups.sign_up.open_api")),

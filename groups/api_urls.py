@@ -8,6 +8,7 @@ from groups.people.inactive_api import InactivePeopleViewSet
 from groups.people.me_api import MeViewSet, PersonalTokenViewSet
 from groups.people.service_accounts_api import ServiceAccountTokenViewSet, ServiceAccountViewSet
 from groups.roles.api import PermissionViewSet, RoleViewSet
+from groups.scim.settings_api import ScimSettingsViewSet
 from groups.sign_up.api import InviteLinkViewSet
 
 router = Router()
@@ -15,6 +16,7 @@ router.register("groups", GroupViewSet)
 router.register("roles", RoleViewSet)
 router.register("permissions", PermissionViewSet)
 router.register("invite-link/tokens", InviteLinkViewSet)
+router.register("scim-settings", ScimSettingsViewSet)
 router.register("", MeViewSet)
 router.register("", FeedbackViewSet)
 router.register("user/tokens", PersonalTokenViewSet)

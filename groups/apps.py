@@ -10,10 +10,13 @@ class GroupsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
+        from flagadmin.core.http.error_responses import register_error_format
         from groups import periodic_tasks as housekeeping
+        from groups.scim.errors import PREFIX, error_body
         from groups.seed import seed_roles
         from groups.sessions import signals
 
+        register_error_format(PREFIX, error_body)
         housekeeping.register()
         signals.connect()
         post_migrate.connect(seed_roles, sender=self)

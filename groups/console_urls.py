@@ -12,6 +12,7 @@ from groups.login.sign_on import pages as sign_on
 from groups.people import edit_pages, own_account_pages, pages, service_token_pages
 from groups.people.console import PEOPLE, SERVICE
 from groups.roles import pages as roles
+from groups.scim import pages as scim
 from groups.second_factor import admin_pages as second_factor_admin
 from groups.second_factor import login_pages as second_factor_login
 from groups.second_factor import pages as second_factor
@@ -80,6 +81,9 @@ urlpatterns = [
     path("access/invite-links/", sign_up.InviteLinksPage.as_view(), name="invite-links"),
     path("access/invite-links/new/", sign_up.NewInviteLinkPage.as_view(), name="invite-link-new"),
     path("access/invite-links/<str:key>/enabled", sign_up.SetEnabled.as_view(), name="invite-link-enabled"),
+
+    path("access/scim/", scim.ProvisioningPage.as_view(), name="scim"),
+    path("access/scim/enabled", scim.SetProvisioning.as_view(), name="scim-enabled"),
 
     path("access/groups/", groups.GroupsPage.as_view(), name="groups"),
     path("access/groups/new/", groups.NewGroupPage.as_view(), name="group-new"),

@@ -87,6 +87,7 @@ def all_sections() -> tuple[Section, ...]:
                 Page("Groups", reverse("groups"), of_roles),
                 Page("People", reverse("people"), (Permission.ADMIN,)),
                 Page("Invite links", reverse("invite-links"), (Permission.ADMIN,)),
+                Page("Provisioning", reverse("scim"), (Permission.ADMIN,)),
                 Page("Service accounts", reverse("service-accounts"), (Permission.ADMIN,)),
                 Page("API tokens", reverse("tokens")),
                 Page("Integrations", reverse("integrations"), of_integrations),

@@ -11,7 +11,15 @@ from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
-from flagadmin.core.errors import AppError, NameExists, NotFound, Problem, ValidationError, raised_by
+from flagadmin.core.errors import (
+    AppError,
+    NameExists,
+    NotFound,
+    Problem,
+    ValidationError,
+    check_problems,
+    raised_by,
+)
 from groups.access import Caller
 from groups.models import Grant, Group, GroupMembership, User
 from groups.people.last_admin import check_admins_without_group, keeping_admins
@@ -38,6 +46,8 @@ class GroupChanges(TypedDict, total=False):
     mappings_sso: Iterable[str]
     root_role: int | str | None
     users: Iterable[int]
+    external_id: str | None
+    scim_id: str
 
 
 def access_group_for_update(caller: Caller, group_id: int, *, for_deletion: bool = False) -> Group:
@@ -73,10 +83,17 @@ def create_group(new: NewGroup, *, caller: Caller) -> Group:
 
 
 @transactional
-def update_group(group_id: int, changes: GroupChanges, *, expected: Expected = None, caller: Caller) -> Group:
+def update_group(
+    group_id: int,
+    changes: GroupChanges,
+    *,
+    expected: Expected = None,
+    by_provider: bool = False,
+    caller: Caller,
+) -> Group:
     """Updates a group.
 
-    The name and members of a SCIM group come from the identity provider and cannot be changed.
+    The name and members of a SCIM group come from the identity provider: only it can change them (``by_provider``).
     Raises NoAccess, NotFound, EditConflict, ValidationError, NameExists, InvalidOperation.
     """
     caller.check(Permission.ADMIN)
@@ -84,7 +101,7 @@ def update_group(group_id: int, changes: GroupChanges, *, expected: Expected = N
         group = access_group_for_update(caller, group_id)
         before = group.document()
         check_expected(expected, before)
-        _apply_changes(group, changes, caller)
+        _apply_changes(group, changes, caller, by_provider=by_provider)
     after = group.document()
     if after != before:
         record(
@@ -95,15 +112,46 @@ def update_group(group_id: int, changes: GroupChanges, *, expected: Expected = N
 
 @transactional
 def change_members(
-    group_id: int, *, add: Iterable[int] = (), remove: Iterable[int] = (), caller: Caller
+    group_id: int,
+    *,
+    add: Iterable[int] = (),
+    remove: Iterable[int] = (),
+    by_provider: bool = False,
+    caller: Caller,
 ) -> Group:
-    """Adds and removes members; the others stay. Raises the errors of update_group."""
+    """Adds and removes members; the others are neither locked nor read, and its event has only those that change.
+
+    Raises the errors of update_group.
+    """
     caller.check(Permission.ADMIN)
+    to_add, to_remove = set(add) - set(remove), set(remove)
     with keeping_admins(caller):
         group = access_group_for_update(caller, group_id)
-        member_ids = group.member_ids()
-        user_ids = (member_ids | set(add)) - set(remove)
-        return update_group(group_id, {"users": sorted(user_ids)}, caller=caller)
+        rows = group.memberships.filter(user_id__in=to_add | to_remove)
+        present_ids = set(rows.values_list("user_id", flat=True))
+        to_add, to_remove = to_add - present_ids, to_remove & present_ids
+        if not to_add and not to_remove:
+            return group
+        problems: list[Problem] = []
+        if group.scim_id and not by_provider:
+            problems.append(_fixed_members())
+        members = _lock_members(sorted(to_add), problems)
+        check_problems(problems)
+        group.memberships.filter(user_id__in=to_remove).delete()
+        _add_members(group, members, caller)
+    document = group.document(with_members=False)
+    event = Event(
+        type=EventType.GROUP_UPDATED,
+        subject=group.name,
+        before=document | {"users": sorted(to_remove)},
+        after=document | {"users": sorted(members)},
+    )
+    record(event, actor=caller)
+    return group
+
+
+def _fixed_members() -> Problem:
+    return Problem("users", "The members of a SCIM group come from the identity provider.")
 
 
 @transactional
@@ -161,10 +209,11 @@ def _without_other_access(group: Group) -> QuerySet[User]:
     )
 
 
-def _apply_changes(group: Group, changes: GroupChanges, caller: Caller) -> None:
+def _apply_changes(group: Group, changes: GroupChanges, caller: Caller, *, by_provider: bool) -> None:
     problems: list[Problem] = []
+    is_fixed = bool(group.scim_id) and not by_provider
     if "name" in changes:
-        if group.scim_id and changes["name"] != group.name:
+        if is_fixed and changes["name"] != group.name:
             problems.append(Problem("name", "The name of a SCIM group comes from the identity provider."))
         group.name = changes["name"].strip()
     if "description" in changes:
@@ -173,10 +222,13 @@ def _apply_changes(group: Group, changes: GroupChanges, caller: Caller) -> None:
         group.mappings_sso = list(changes["mappings_sso"])
     if "root_role" in changes:
         group.root_role_id = find_root_role_id(changes["root_role"], problems)
+    for column in ("external_id", "scim_id"):
+        if column in changes:
+            setattr(group, column, changes[column])
     member_ids = _lock_members(changes["users"], problems) if "users" in changes else None
     present_ids = group.member_ids()
-    if member_ids is not None and group.scim_id and member_ids != present_ids:
-        problems.append(Problem("users", "The members of a SCIM group come from the identity provider."))
+    if member_ids is not None and is_fixed and member_ids != present_ids:
+        problems.append(_fixed_members())
     _check_group(group, problems)
     group.save()
     if member_ids is not None:

@@ -2,6 +2,7 @@
 
 from groups.models.people import Group, GroupMembership, LoginFailure, LoginLink, User
 from groups.models.roles import Grant, Role, RolePermission
+from groups.models.scim import ScimSettings
 from groups.models.sign_up import InviteLink
 from groups.models.tokens import ApiToken, ApiTokenProject, StartUpKey
 
@@ -16,6 +17,7 @@ __all__ = [
     "LoginLink",
     "Role",
     "RolePermission",
+    "ScimSettings",
     "StartUpKey",
     "User",
 ]

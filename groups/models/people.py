@@ -1,7 +1,7 @@
 """Models of accounts and groups, and of one-time login links and failed logins."""
 
 from collections.abc import Iterator
-from typing import Any, ClassVar, TypedDict
+from typing import Any, ClassVar, NotRequired, TypedDict
 
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser
@@ -50,6 +50,7 @@ class AccountDocument(TypedDict):
     email: str | None
     rootRole: int | None
     isActive: bool
+    externalId: NotRequired[str]
 
 
 class User(AbstractBaseUser):
@@ -69,6 +70,15 @@ class User(AbstractBaseUser):
     )
     created_at = models.DateTimeField(auto_now_add=True)
     seen_at = models.DateTimeField(null=True, blank=True)
+    external_id = models.CharField(
+        max_length=255, null=True, blank=True, db_index=True, help_text="The identity provider's, by SCIM."
+    )
+    scim_name = models.JSONField(
+        null=True,
+        blank=True,
+        editable=False,
+        help_text="Parts of the name, as the identity provider has them.",
+    )
     session_generation = models.PositiveIntegerField(
         default=0, editable=False, help_text="Sessions of an earlier generation are over."
     )
@@ -102,7 +112,7 @@ class User(AbstractBaseUser):
 
     def document(self) -> AccountDocument:
         """The account as a JSON document for audit events and edit conflicts."""
-        return {
+        document: AccountDocument = {
             "id": self.pk,
             "username": self.username,
             "name": self.name,
@@ -110,6 +120,7 @@ class User(AbstractBaseUser):
             "rootRole": self.root_role_id,
             "isActive": self.is_active,
         }
+        return {**document, "externalId": self.external_id} if self.external_id else document
 
     def get_session_auth_hash(self) -> str:
         return self._session_hash()
@@ -148,6 +159,7 @@ class GroupDocument(TypedDict):
     mappingsSSO: list[str]
     scimId: str | None
     users: list[int]
+    externalId: NotRequired[str]
 
 
 class Group(models.Model):
@@ -161,6 +173,9 @@ class Group(models.Model):
     )
     mappings_sso = models.JSONField("SSO group names", default=list, blank=True)
     scim_id = models.CharField("SCIM id", max_length=255, null=True, blank=True, unique=True)
+    external_id = models.CharField(
+        max_length=255, null=True, blank=True, help_text="The identity provider's, by SCIM."
+    )
     created_at = models.DateTimeField(auto_now_add=True)
     created_by = models.CharField(max_length=255, blank=True)
     members = models.ManyToManyField(User, through="GroupMembership", related_name="groups")
@@ -175,17 +190,20 @@ class Group(models.Model):
     def member_ids(self) -> set[int]:
         return set(self.memberships.values_list("user_id", flat=True))
 
-    def document(self) -> GroupDocument:
-        """The group as a JSON document for audit events and edit conflicts. Reads its members."""
-        return {
+    def document(self, *, with_members: bool = True) -> GroupDocument:
+        """The group as a JSON document for audit events and edit conflicts. Reads its members, unless there are none
+        to be in it.
+        """
+        document: GroupDocument = {
             "id": self.pk,
             "name": self.name,
             "description": self.description,
             "rootRole": self.root_role_id,
             "mappingsSSO": self.mappings_sso,
             "scimId": self.scim_id,
-            "users": sorted(self.member_ids()),
+            "users": sorted(self.member_ids()) if with_members else [],
         }
+        return {**document, "externalId": self.external_id} if self.external_id else document
 
 
 class GroupMembership(models.Model):

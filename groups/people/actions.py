@@ -43,7 +43,7 @@ _EVENTS = {
 class NewAccount:
     """The values of a new account. ``root_role``: id or name, or None.
 
-    Without a password, a user logs in with a one-time link first.
+    Without a password, a user logs in with a one-time link first. What follows it only SCIM gives.
     """
 
     username: str
@@ -52,15 +52,23 @@ class NewAccount:
     email: str | None = None
     root_role: int | str | None = None
     password: str | None = None
+    is_active: bool = True
+    external_id: str | None = None
+    scim_name: dict[str, str] | None = None
 
 
 class AccountChanges(TypedDict, total=False):
-    """New values of an account. ``root_role``: id or name, or None."""
+    """New values of an account. ``root_role``: id or name, or None. Only SCIM gives the user name and what follows
+    ``is_active``.
+    """
 
+    username: str
     name: str | None
     email: str | None
     root_role: int | str | None
     is_active: bool
+    external_id: str | None
+    scim_name: dict[str, str] | None
 
 
 @transactional
@@ -88,6 +96,9 @@ def _create(new: NewAccount, *, project: str | None = None, caller: Caller) -> U
         name=new.name,
         email=(new.email or "").strip() or None,
         is_service=new.is_service,
+        is_active=new.is_active,
+        external_id=new.external_id,
+        scim_name=new.scim_name,
     )
     problems = [*_problems_of_names(user)]
     if new.password is not None:
@@ -171,8 +182,9 @@ def _apply_changes(user: User, changes: AccountChanges) -> None:
     problems: list[Problem] = []
     if "name" in changes:
         user.name = changes["name"] or ""
-    if "is_active" in changes:
-        user.is_active = changes["is_active"]
+    for column in ("username", "is_active", "external_id", "scim_name"):
+        if column in changes:
+            setattr(user, column, changes[column])
     if "email" in changes:
         user.email = (changes["email"] or "").strip() or None
     if "root_role" in changes:

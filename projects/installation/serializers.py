@@ -125,7 +125,7 @@ class Statistics(serializers.Serializer):
     maxConstraintValues = serializers.IntegerField()
     SAMLenabled = serializers.BooleanField(help_text="Always false.")
     OIDCenabled = serializers.BooleanField()
-    SCIMenabled = serializers.BooleanField(help_text="Always false.")
+    SCIMenabled = serializers.BooleanField()
     passwordAuthEnabled = serializers.BooleanField()
     clientApps = ApplicationRange(many=True)
     featureExports = serializers.IntegerField()

@@ -16,6 +16,7 @@ from flagadmin.core.installation.models import ROW, Installation
 from groups.access import Caller
 from groups.models import ApiToken, Group, Role, User
 from groups.permissions import Permission
+from groups.scim.queries import load_settings
 from projects.models import (
     Application,
     ApplicationInstance,
@@ -55,7 +56,7 @@ def statistics(caller: Caller, *, now: datetime | None = None) -> dict[str, Any]
         **_count_largest(),
         "SAMLenabled": False,
         "OIDCenabled": settings.OIDC is not None,
-        "SCIMenabled": False,
+        "SCIMenabled": load_settings().is_enabled,
         "passwordAuthEnabled": settings.PASSWORD_LOGIN,
         "clientApps": _count_applications(now),
         "featureExports": AuditEvent.objects.filter(type=EventType.FEATURES_EXPORTED.value).count(),

@@ -105,6 +105,7 @@ PAGES = [
     "/access/tokens/{token}/revoke/",
     "/access/invite-links/",
     "/access/invite-links/new/",
+    "/access/scim/",
     "/access/people/",
     "/access/people/new/",
     "/access/people/{person}/",

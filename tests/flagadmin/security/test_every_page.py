@@ -37,7 +37,7 @@ OWN = {
 
 
 def pages() -> list[Route]:
-    """Those of the console; the admin site, OFREP, MCP and the metrics have their own tests."""
+    """Those of the console; the admin site, OFREP, MCP, SCIM and the metrics have their own tests."""
     return [
         route
         for route in routes("")
@@ -52,6 +52,7 @@ def pages() -> list[Route]:
                 "mcp",
                 "metrics",
                 "ofrep/",
+                "scim/",
             )
         )
         and str(route) not in OPEN

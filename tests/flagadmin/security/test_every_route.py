@@ -24,7 +24,7 @@ API, ADMIN, SDK, FRONTEND, OFREP = (
     routes(prefix) for prefix in ("api/", "api/admin/", "api/client/", "api/frontend", "ofrep/")
 )
 FRONTEND += routes("api/proxy")
-API += OFREP + routes("mcp")
+API += OFREP + routes("mcp") + routes("scim/")
 
 
 @pytest.fixture

@@ -1,0 +1,157 @@
+"""/scim/v2: accounts and groups, for an identity provider (RFC 7643 and 7644)."""
+
+import hmac
+from typing import Any, ClassVar
+
+from django.conf import settings
+from django.utils import timezone
+from django.utils.functional import cached_property
+from drf_spectacular.utils import extend_schema
+from rest_framework.authentication import BaseAuthentication
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from flagadmin.core.db.standby import committed_locally
+from flagadmin.core.errors import AuthenticationRequired
+from flagadmin.core.http.request_bodies import FreedBodies, OrjsonRenderer, StrictJSONParser
+from groups.access import Caller
+from groups.authentication import ApiRequest, credential_of
+from groups.models import ScimSettings
+from groups.scim.actions import make_caller
+from groups.scim.queries import load_settings
+from groups.tokens import LAST_USED_STEP, hash_secret
+
+MEDIA_TYPE = "application/scim+json"
+
+
+class ScimParser(StrictJSONParser):
+    media_type = MEDIA_TYPE
+
+
+class ScimRenderer(OrjsonRenderer):
+    media_type = MEDIA_TYPE
+
+
+class ScimAuthentication(BaseAuthentication):
+    """Accepts the token of SCIM, while SCIM is on."""
+
+    def authenticate(self, request: Any) -> tuple[Caller, ScimSettings]:
+        secret, found = credential_of(request) or "", load_settings()
+        if not hmac.compare_digest(found.token_hash or "", hash_secret(secret)):
+            raise _refuse("Send the token of SCIM in the Authorization header.")
+        if not found.is_enabled:
+            raise _refuse("SCIM is switched off.")
+        _note_use(found)
+        return make_caller(), found
+
+
+def _refuse(message: str) -> AuthenticationRequired:
+    return AuthenticationRequired(message, headers={"WWW-Authenticate": "Bearer"})
+
+
+def _note_use(found: ScimSettings) -> None:
+    now = timezone.now()
+    if found.seen_at is None or now - found.seen_at > LAST_USED_STEP:
+        with committed_locally():
+            ScimSettings.objects.filter(pk=found.pk).update(seen_at=now)
+
+
+@extend_schema(exclude=True)
+class ScimView(FreedBodies, APIView):
+    """Its operations are the standard's, which describes its resources itself (`/Schemas`)."""
+
+    request: ApiRequest
+    authentication_classes = (ScimAuthentication,)
+    permission_classes = ()
+    parser_classes = (ScimParser, StrictJSONParser)
+    renderer_classes = (ScimRenderer,)
+
+    @cached_property
+    def service(self) -> Any:
+        from groups.scim import service  # late: it says why
+
+        return service
+
+    @property
+    def caller(self) -> Caller:
+        return self.request.user
+
+    @property
+    def base(self) -> str:
+        server = settings.PUBLIC_URL or self.request.build_absolute_uri("/").rstrip("/")
+        return f"{server}/scim/v2"
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        return {name: str(value) for name, value in self.request.query_params.items()}
+
+
+class DiscoveryView(ScimView):
+    kind: ClassVar[str] = ""
+
+    def get(self, request: ApiRequest, key: str = "") -> Response:
+        return Response(self.service.describe(self.kind, key))
+
+
+class ServiceProviderConfigView(DiscoveryView):
+    kind = "ServiceProviderConfig"
+
+
+class SchemasView(DiscoveryView):
+    kind = "Schemas"
+
+
+class ResourceTypesView(DiscoveryView):
+    kind = "ResourceTypes"
+
+
+def _created(document: dict[str, Any]) -> Response:
+    return Response(document, status=201, headers={"Location": document["meta"]["location"]})
+
+
+class UsersView(ScimView):
+    def get(self, request: ApiRequest) -> Response:
+        return Response(self.service.list_users(self.parameters, self.base))
+
+    def post(self, request: ApiRequest) -> Response:
+        return _created(self.service.create_user(request.data, self.base, caller=self.caller))
+
+
+class UserView(ScimView):
+    def get(self, request: ApiRequest, key: str) -> Response:
+        return Response(self.service.get_user(key, self.parameters, self.base))
+
+    def put(self, request: ApiRequest, key: str) -> Response:
+        return Response(self.service.replace_user(key, request.data, self.base, caller=self.caller))
+
+    def patch(self, request: ApiRequest, key: str) -> Response:
+        return Response(self.service.patch_user(key, request.data, self.base, caller=self.caller))
+
+    def delete(self, request: ApiRequest, key: str) -> Response:
+        self.service.delete_user(key, caller=self.caller)
+        return Response(status=204)
+
+
+class GroupsView(ScimView):
+    def get(self, request: ApiRequest) -> Response:
+        return Response(self.service.list_groups(self.parameters, self.base))
+
+    def post(self, request: ApiRequest) -> Response:
+        return _created(self.service.create_group(request.data, self.base, caller=self.caller))
+
+
+class GroupView(ScimView):
+    def get(self, request: ApiRequest, key: str) -> Response:
+        return Response(self.service.get_group(key, self.parameters, self.base))
+
+    def put(self, request: ApiRequest, key: str) -> Response:
+        return Response(self.service.replace_group(key, request.data, self.base, caller=self.caller))
+
+    def patch(self, request: ApiRequest, key: str) -> Response:
+        """204: a group may have many members."""
+        self.service.patch_group(key, request.data, caller=self.caller)
+        return Response(status=204)
+
+    def delete(self, request: ApiRequest, key: str) -> Response:
+        self.service.delete_group(key, caller=self.caller)
+        return Response(status=204)

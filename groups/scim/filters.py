@@ -1,0 +1,130 @@
+"""Filters of SCIM as conditions of queries."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from django.db.models import Q
+from django.db.models.functions import Lower
+from django.db.models.lookups import Exact
+from scim2_models import ScimFilter
+from scim2_models.path import (
+    AttrPath,
+    CompareOperator,
+    Comparison,
+    FilterVisitor,
+    LogicalExpr,
+    LogicalOperator,
+    Not,
+    Present,
+    ValuePath,
+)
+
+from groups.scim.errors import ScimRefused
+
+NOTHING, EVERYTHING = Q(pk__in=[]), ~Q(pk__in=[])
+_LOOKUPS = {
+    CompareOperator.co: "contains",
+    CompareOperator.sw: "startswith",
+    CompareOperator.ew: "endswith",
+    CompareOperator.gt: "gt",
+    CompareOperator.ge: "gte",
+    CompareOperator.lt: "lt",
+    CompareOperator.le: "lte",
+}
+MAX_NUMBER = 2**63 - 1
+
+
+class Column(NamedTuple):
+    """A column that an attribute is stored in, and how it is compared."""
+
+    name: str
+    kind: type = str
+    is_exact: bool = False
+
+
+USER_COLUMNS = {
+    "id": Column("pk", int),
+    "externalid": Column("external_id", is_exact=True),
+    "username": Column("username"),
+    "displayname": Column("name"),
+    "name.formatted": Column("name"),
+    "emails": Column("email"),
+    "emails.value": Column("email"),
+    "active": Column("is_active", bool),
+    "meta.created": Column("created_at", datetime),
+}
+GROUP_COLUMNS = {
+    "id": Column("pk", int),
+    "externalid": Column("external_id", is_exact=True),
+    "displayname": Column("name"),
+    "members": Column("memberships__user", int),
+    "members.value": Column("memberships__user", int),
+    "meta.created": Column("created_at", datetime),
+}
+_OF_EVERY_EMAIL = {"type", "primary"}
+"""There is one address, which is for work and the primary one."""
+
+
+def make_condition(scim_filter: ScimFilter[Any], columns: Mapping[str, Column]) -> Q:
+    """Raises ScimRefused for attributes that cannot be searched."""
+    return _Conditions(columns).visit(scim_filter.ast)
+
+
+class _Conditions(FilterVisitor[Q]):
+    """``outer``: the attribute whose value is selected, such as emails in ``emails[type eq "work"]``."""
+
+    def __init__(self, columns: Mapping[str, Column], outer: str = "") -> None:
+        self._columns, self._outer = columns, outer
+
+    def visit_comparison(self, node: Comparison) -> Q:
+        if self._outer == "emails" and node.attr_path.attr.lower() in _OF_EVERY_EMAIL:
+            return EVERYTHING
+        column = self._find(node.attr_path)
+        if node.op is CompareOperator.ne:
+            return ~_compare(column, CompareOperator.eq, node.value)
+        return _compare(column, node.op, node.value)
+
+    def visit_present(self, node: Present) -> Q:
+        column = self._find(node.attr_path)
+        present = Q(**{f"{column.name}__isnull": False})
+        return present & ~Q(**{column.name: ""}) if column.kind is str else present
+
+    def visit_not(self, node: Not) -> Q:
+        return ~self.visit(node.expr)
+
+    def visit_logical_expr(self, node: LogicalExpr) -> Q:
+        first, *others = (self.visit(term) for term in node.terms)
+        for other in others:
+            first = first & other if node.op is LogicalOperator.and_ else first | other
+        return first
+
+    def visit_value_path(self, node: ValuePath) -> Q:
+        return _Conditions(self._columns, node.attr_path.attr.lower()).visit(node.val_filter)
+
+    def _find(self, path: AttrPath) -> Column:
+        name = ".".join(filter(None, (self._outer, path.attr, path.sub_attr))).lower()
+        if name not in self._columns:
+            raise ScimRefused(f"{path} cannot be searched for.", "invalidFilter")
+        return self._columns[name]
+
+
+def _compare(column: Column, operator: CompareOperator, value: Any) -> Q:
+    if value is None:
+        return Q(**{f"{column.name}__isnull": True}) if operator is CompareOperator.eq else NOTHING
+    if column.kind is int:
+        text = str(value)
+        is_number = text.isascii() and text.isdigit() and int(text) <= MAX_NUMBER
+        return Q(**{column.name: int(text)}) if is_number and operator is CompareOperator.eq else NOTHING
+    if column.kind is not str:
+        lookup = "exact" if operator is CompareOperator.eq else _LOOKUPS[operator]
+        return Q(**{f"{column.name}__{lookup}": value})
+    if operator is CompareOperator.eq:
+        # Lower case, as the unique indexes have it: iexact compares upper case, without an index.
+        exact = Q(**{column.name: value})
+        return exact if column.is_exact else Q(Exact(Lower(column.name), str(value).lower()))
+    letter = "" if column.is_exact or operator not in (_TEXT) else "i"
+    return Q(**{f"{column.name}__{letter}{_LOOKUPS[operator]}": value})
+
+
+_TEXT = {CompareOperator.co, CompareOperator.sw, CompareOperator.ew}

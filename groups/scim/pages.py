@@ -1,0 +1,56 @@
+"""/access/scim/: whether an identity provider manages people and groups, and the token that it needs."""
+
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.urls import reverse
+
+from flagadmin.core.lists.pages import curl_for
+from groups.console import ActionPage, Crumbs, FormPage
+from groups.one_time_secrets import CREATED, ShowsSecretOnce
+from groups.permissions import Permission
+from groups.scim import settings_actions as actions
+from groups.scim.queries import read_settings
+
+API = "/api/admin/scim-settings"
+
+
+class ProvisioningPage(ShowsSecretOnce, FormPage):
+    """Its form makes a token."""
+
+    template_name = "scim/provisioning.html"
+    title = "Provisioning"
+    form_class = forms.Form
+
+    def crumbs(self) -> Crumbs:
+        """Of the page that shows a new token."""
+        return (("Provisioning", reverse("scim")),) if CREATED in self.request.GET else ()
+
+    def find(self) -> None:
+        self.caller.check(Permission.ADMIN)
+
+    def submit(self, form: Any) -> str:
+        secret = actions.make_token(caller=self.caller)
+        self.created = {"title": "Token for provisioning", "secret": secret, "back": reverse("scim")}
+        return reverse("scim")
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        server = settings.PUBLIC_URL or self.request.build_absolute_uri("/").rstrip("/")
+        context = {"address": f"{server}/scim/v2", "found": read_settings(self.caller)}
+        return super().get_context_data(**{**context, **kwargs})
+
+    def curl(self) -> str:
+        return curl_for(self.request, "GET", API)
+
+
+class SetProvisioning(ActionPage):
+    """Switches SCIM on or off."""
+
+    def act(self) -> str:
+        is_enabled = self.request.POST.get("enabled") == "yes"
+        actions.set_enabled(is_enabled, caller=self.caller)
+        return "Provisioning is on." if is_enabled else "Provisioning is off: its token no longer works."
+
+    def back(self) -> str:
+        return reverse("scim")

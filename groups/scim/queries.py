@@ -1,0 +1,17 @@
+"""Reads the settings of SCIM."""
+
+from groups.access import Caller
+from groups.models import ScimSettings
+from groups.models.scim import ROW
+from groups.permissions import Permission
+
+
+def load_settings() -> ScimSettings:
+    """As stored, or those of an installation that has never used SCIM."""
+    return ScimSettings.objects.filter(pk=ROW).first() or ScimSettings()
+
+
+def read_settings(caller: Caller) -> ScimSettings:
+    """Raises NoAccess."""
+    caller.check(Permission.ADMIN)
+    return load_settings()

@@ -1,0 +1,63 @@
+"""/api/admin/scim-settings: whether an identity provider may manage accounts and groups, and its token."""
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.decorators import action
+from rest_framework.response import Response
+
+from flagadmin.core.http.fields import Body
+from groups.authentication import ApiRequest
+from groups.models import ScimSettings
+from groups.permissions import Permission
+from groups.scim import settings_actions as actions
+from groups.scim.queries import read_settings
+from groups.viewsets import ViewSet
+
+
+class ScimSettingsBody(Body):
+    enabled = serializers.BooleanField()
+    assumeControlOfExisting = serializers.BooleanField(
+        required=False,
+        help_text="Accepted. Accounts that the identity provider finds are its own from then on.",
+    )
+
+
+class ScimSettingsRecord(serializers.Serializer):
+    enabled = serializers.BooleanField()
+    hasToken = serializers.BooleanField()
+
+
+class ScimTokenRecord(serializers.Serializer):
+    token = serializers.CharField()
+
+
+class ScimSettingsViewSet(ViewSet):
+    tags = ("People",)
+    permissions = {
+        "list": Permission.ADMIN,
+        "create": Permission.ADMIN,
+        "generate_new_token": Permission.ADMIN,
+    }
+
+    @extend_schema(operation_id="getScimSettings", responses={200: ScimSettingsRecord})
+    def list(self, request: ApiRequest) -> Response:
+        """Say whether SCIM is on, and whether it has a token."""
+        return Response(_record(read_settings(self.caller)))
+
+    @extend_schema(
+        operation_id="setScimSettings", request=ScimSettingsBody, responses={200: ScimSettingsRecord}
+    )
+    def create(self, request: ApiRequest) -> Response:
+        """Switch SCIM on or off."""
+        is_enabled = self.validated(ScimSettingsBody)["enabled"]
+        return Response(_record(actions.set_enabled(is_enabled, caller=self.caller)))
+
+    @extend_schema(operation_id="generateScimToken", request=None, responses={200: ScimTokenRecord})
+    @action(detail=False, methods=["post"], url_path="generate-new-token")
+    def generate_new_token(self, request: ApiRequest) -> Response:
+        """Make a new token for SCIM. The one before no longer works. It is shown only here."""
+        return Response({"token": actions.make_token(caller=self.caller)})
+
+
+def _record(found: ScimSettings) -> dict[str, bool]:
+    return {"enabled": found.is_enabled, "hasToken": found.has_token}

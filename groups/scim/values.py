@@ -1,0 +1,65 @@
+"""What the resources of a provider mean here."""
+
+from typing import Any
+
+from groups.people.actions import AccountChanges
+from groups.scim.documents import WORK
+from groups.scim.errors import ScimRefused
+from groups.scim.resources import Name, User
+
+
+def read_user(resource: User, before: User | None = None) -> AccountChanges:
+    """What an account with this resource has. ``before`` says which name was changed, if they differ."""
+    parts = {
+        key: value
+        for key, value in (
+            ("givenName", resource.name and resource.name.given_name),
+            ("familyName", resource.name and resource.name.family_name),
+        )
+        if value
+    }
+    changes: AccountChanges = {
+        "username": (resource.user_name or "").strip(),
+        "name": _full_name(resource, before),
+        "email": _address(resource),
+        "external_id": resource.external_id,
+        "scim_name": parts or None,
+    }
+    if resource.active is not None:
+        changes["is_active"] = resource.active
+    return changes
+
+
+def _full_name(resource: User, before: User | None) -> str:
+    """The display name, or the name as formatted, or its parts; what was changed wins over what was not."""
+    candidates = _names_of(resource)
+    if before is not None:
+        old = _names_of(before)
+        changed = [new for new, was in zip(candidates, old, strict=True) if new != was and new]
+        candidates = [*changed, *candidates]
+    return next(filter(None, candidates), "")[:255]
+
+
+def _names_of(resource: User) -> list[str]:
+    name = resource.name or Name()
+    parts = " ".join(filter(None, (name.given_name, name.family_name)))
+    return [resource.display_name or "", name.formatted or "", parts]
+
+
+def _address(resource: User) -> str | None:
+    """The primary one, else the one for work, else the first."""
+    emails = [email for email in resource.emails or () if email.value]
+    emails.sort(key=lambda email: (not email.primary, (email.type or "").lower() != WORK))
+    return emails[0].value if emails else None
+
+
+def read_members(value: Any) -> set[int]:
+    """The ids in ``[{"value": "7"}]``. Raises ScimRefused."""
+    members = value if isinstance(value, list) else [value]
+    ids = set()
+    for member in members:
+        text = member.get("value") if isinstance(member, dict) else getattr(member, "value", member)
+        if not isinstance(text, str) or not (text.isascii() and text.isdigit() and len(text) < 19):
+            raise ScimRefused(f"{text!r:.100} is not the id of a user.", "invalidValue")
+        ids.add(int(text))
+    return ids
