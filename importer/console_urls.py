@@ -5,6 +5,7 @@ from django.urls import path
 from importer.pages.evaluate import EvaluatePage
 from importer.pages.export import ExportFile
 from importer.pages.history import HistoryPage
+from importer.pages.move import MovePage, MoveRunPage, SourceHistoryPage
 from importer.pages.promote import PromotePage
 from importer.pages.run import ProgressPart, RunPage
 from importer.pages.upload import UploadPage
@@ -17,6 +18,9 @@ urlpatterns = [
     path("import/<uuid:run_id>/evaluate/", EvaluatePage.as_view(), name="import-evaluate"),
     path("import/<uuid:run_id>/who-changes/", WhoChangesPage.as_view(), name="import-who-changes"),
     path("projects/<str:project_id>/promote", PromotePage.as_view(), name="promote"),
+    path("move/", MovePage.as_view(), name="move"),
+    path("move/history/", SourceHistoryPage.as_view(), name="source-history"),
+    path("move/<uuid:run_id>/", MoveRunPage.as_view(), name="move-run"),
     path("imports/", HistoryPage.as_view(), name="imports"),
     path("projects/<str:project_id>/export", ExportFile.as_view(), name="project-export"),
 ]

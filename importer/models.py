@@ -1,10 +1,12 @@
 """Models for import runs (pending, running, done or undone), their reports for each flag, and foreign history."""
 
 import uuid
+from datetime import timedelta
 from typing import Any
 
 import pgtrigger
 from django.db import models
+from django.utils import timezone
 
 
 class ImportRun(models.Model):
@@ -144,3 +146,48 @@ class SourceEvent(models.Model):
 
     def __str__(self) -> str:
         return f"{self.type} {self.feature or self.project or ''}".strip()
+
+
+class InstallationMove(models.Model):
+    """A look at another installation from the console, or a move from it. The token for it is kept in memory alone.
+
+    While it goes on, ``beat_at`` is brought up to date: the process may be gone. ``report`` and ``proofs`` are
+    documents of ``importer.moving``.
+    """
+
+    class Step(models.TextChoices):
+        PLAN = "plan", "Check"
+        APPLY = "apply", "Move"
+        PROVE = "prove", "Proof"
+
+    MAX_SILENCE = timedelta(seconds=30)
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    step = models.CharField(max_length=16, choices=Step.choices)
+    address = models.TextField()
+    projects = models.JSONField(default=list, blank=True)
+    users = models.PositiveIntegerField(default=0)
+    overwrite = models.BooleanField(default=False)
+    caller_id = models.BigIntegerField(null=True, blank=True)
+    caller_name = models.CharField(max_length=255)
+    created_at = models.DateTimeField(auto_now_add=True)
+    beat_at = models.DateTimeField(default=timezone.now)
+    finished_at = models.DateTimeField(null=True, blank=True)
+    progress = models.TextField(blank=True)
+    problem = models.TextField(blank=True)
+    report = models.JSONField(null=True, blank=True)
+    proofs = models.JSONField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-created_at"]
+
+    def __str__(self) -> str:
+        return f"{self.get_step_display()}: {self.address}"
+
+    @property
+    def is_running(self) -> bool:
+        return self.finished_at is None and timezone.now() - self.beat_at < self.MAX_SILENCE
+
+    @property
+    def is_interrupted(self) -> bool:
+        return self.finished_at is None and not self.is_running

@@ -78,7 +78,14 @@ def all_sections() -> tuple[Section, ...]:
                 Page("Expectations", reverse("expectations")),
             ),
         ),
-        Section("Import", (Page("Import", reverse("import")), Page("Past imports", reverse("imports")))),
+        Section(
+            "Import",
+            (
+                Page("Import", reverse("import")),
+                Page("Past imports", reverse("imports")),
+                Page("Move from Unleash", reverse("move"), (Permission.ADMIN,)),
+            ),
+        ),
         Section("Activity", (Page("Activity", reverse("activity")),)),
         Section(
             "Access",

@@ -31,12 +31,12 @@ from importer.moving.traces import move_traces
 from projects.access import lock_projects
 
 
-def move(installation: Installation, *, write: bool, overwrite: bool = False) -> Report:
+def move(installation: Installation, *, write: bool, overwrite: bool = False, by: str = "") -> Report:
     """Writes what is new or changed, or only says what that would be. What exists here only stays as it is.
 
     If anything is refused, nothing is written. What was edited here since the last move stays, unless ``overwrite``.
     """
-    with _in_one_change(f"Moved from {installation.address}"):
+    with _in_one_change(f"Moved from {installation.address}{f' by {by}' if by else ''}"):
         return retrying(partial(_move_in_transaction, installation, write=write, overwrite=overwrite))
 
 

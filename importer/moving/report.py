@@ -36,6 +36,7 @@ class Line:
             "project": self.project,
             "subject": self.subject,
             "detail": self.detail,
+            "flag": self.flag,
         }
 
 
@@ -67,21 +68,27 @@ class Report:
     def document(self) -> dict[str, Any]:
         return {
             "counts": self.counts | {"same": self.same},
+            "refused": self.is_refused,
             "lines": [each.document() for each in self.lines],
         }
 
     def texts(self) -> Iterator[str]:
         """A sentence for each line. New flags of a project are one line."""
+        for line in self.joined_lines():
+            yield plain(f"{line.kind:9}{line.subject}{': ' if line.detail else ''}{line.detail}")
+
+    def joined_lines(self) -> Iterator[Line]:
+        """New flags of a project are one line."""
         new: dict[str, list[str]] = {}
         for line in self.lines:
             if line.kind is Kind.CREATE and line.flag:
                 new.setdefault(line.project, []).append(line.flag)
         for line in self.lines:
-            if line.kind is Kind.CREATE and line.flag:
-                if names := new.pop(line.project, []):
-                    yield plain(f"create   {name_some('flag', names)} of {line.project}")
-                continue
-            yield plain(f"{line.kind:9}{line.subject}{': ' if line.detail else ''}{line.detail}")
+            if not (line.kind is Kind.CREATE and line.flag):
+                yield line
+            elif names := new.pop(line.project, []):
+                subject = f"{name_some('flag', names)} of {line.project}"
+                yield Line(Kind.CREATE, subject, project=line.project)
 
 
 def plain(text: str) -> str:

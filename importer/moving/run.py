@@ -20,6 +20,8 @@ class Wanted:
     projects: Sequence[str] = ()
     database: str = ""
     overwrite: bool = False
+    by: str = ""
+    """Who asks for it, if that is no operator of this machine."""
 
 
 def move_from(source: Source, wanted: Wanted, *, write: bool) -> tuple[Installation, Report]:
@@ -28,4 +30,4 @@ def move_from(source: Source, wanted: Wanted, *, write: bool) -> tuple[Installat
     with open_database(wanted.database) if wanted.database else nullcontext() as database:
         if database is not None:
             add_hidden(installation, database)
-        return installation, move(installation, write=write, overwrite=wanted.overwrite)
+        return installation, move(installation, write=write, overwrite=wanted.overwrite, by=wanted.by)

@@ -77,6 +77,8 @@ class Source:
         if not token or not token.isascii() or not token.isprintable():
             raise SourceError("Give an admin token of that server, in ASCII (--token or UNLEASH_TOKEN).")
         self._token = token
+        self.answers = 0
+        """So far, for whoever waits."""
         self._local = threading.local()
 
     def get(self, path: str, *, token: str = "", headers: Mapping[str, str] | None = None) -> Any:
@@ -115,6 +117,7 @@ class Source:
         for attempt in range(1, attempts + 1):
             try:
                 answer = self._once(method, url, body, token or self._token, headers)
+                self.answers += 1
                 if answer.status_code != TOO_MANY and answer.status_code < 500:
                     return _read_answer(url, answer, absent)
                 reason, wait = f"status {answer.status_code}", _asked_wait(url, answer)

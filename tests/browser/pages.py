@@ -24,6 +24,8 @@ PAGES = [
     "/import/",
     "/import/?project=checkout",
     "/imports/",
+    "/move/",
+    "/move/history/",
     "/installation/",
     "/nowhere/",
     "/playground/",

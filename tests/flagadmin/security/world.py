@@ -13,7 +13,7 @@ from django.utils import timezone
 from flagadmin.core.audit.models import AuditEvent
 from groups.models import ApiToken, Group, InviteLink, Role, User
 from groups.permissions import BuiltIn
-from importer.models import ImportRun
+from importer.models import ImportRun, InstallationMove
 from integrations.models import Delivery
 from playground.models import SavedContext, UserRun
 from projects.models import (
@@ -83,6 +83,7 @@ PLACES: tuple[tuple[str, str], ...] = (
     (r"segments/$", "segment"),
     (r"playground/contexts/$", "saved context"),
     (r"playground/users/$", "user run"),
+    (r"move/$", "move"),
     (r"strategy-types/$", "strategy type"),
     (r"tag-types/$", "tag type"),
     (r"feature-types/$", "flag type"),
@@ -269,6 +270,7 @@ def build(shop: Any) -> dict[str, Any]:
         "second factor": Authenticator.objects.create(user=person, type="totp", data={}).pk,
         "session": UserSession.objects.create(user=person, ip="192.0.2.1", session_key="of somebody").pk,
         "person": person.pk,
+        "move": InstallationMove.objects.create(step="plan", address="https://unleash.example.com").pk,
         "import": ImportRun.objects.create(
             project=shop.id, environment="production", state="done", source="api", caller_name="robot"
         ).pk,

@@ -1,0 +1,213 @@
+"""/move/: moving from an Unleash server, for root admins. /move/ID/: how far it is, and what has come of it."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import orjson
+from django import forms
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.urls import reverse
+from django.utils.functional import cached_property
+
+from flagadmin.core.errors import NotFound, ValidationError
+from flagadmin.core.lists.pages import Column, Filter
+from groups.console import ConsolePage, Crumbs, FormPage, ListPage
+from groups.login.links import absolute_url
+from groups.permissions import Permission
+from importer.models import InstallationMove, SourceEvent
+from importer.moving import background
+from importer.moving.prove import MAX_USERS
+from importer.moving.report import Kind, Line, Report
+from importer.moving.source import FOR_PAGES, Source, SourceError
+
+TITLE = "Move from Unleash"
+MAX_LINES = 500
+MAX_FLAGS = 50
+"""Differing flags of a token that are named. The file has all."""
+ORDER = (Kind.REFUSE, Kind.CONFLICT, Kind.CHANGE, Kind.CREATE, Kind.NOTE)
+WORK = (Kind.REFUSE, Kind.CONFLICT, Kind.CHANGE, Kind.CREATE)
+MARKS = {"refuse": "warn", "conflict": "warn", "change": "info", "create": "plus", "note": ""}
+LABELS = {
+    "refuse": "refused",
+    "conflict": "edited here",
+    "change": "changed",
+    "create": "new",
+    "note": "note",
+}
+Step = InstallationMove.Step
+
+
+class MoveForm(forms.Form):
+    address = forms.CharField(
+        label="Address of Unleash", max_length=500, help_text="For example https://unleash.example.com"
+    )
+    token = forms.CharField(
+        label="Admin token",
+        max_length=500,
+        widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
+        help_text="Of that server. It stays in memory until the end, and is not stored.",
+    )
+    projects = forms.CharField(
+        required=False,
+        max_length=2_000,
+        label="Only these projects",
+        help_text="Their ids, separated by commas.",
+    )
+    users = forms.IntegerField(
+        initial=10_000, min_value=1, max_value=MAX_USERS, label="Generated users", help_text="Of the proof."
+    )
+    overwrite = forms.BooleanField(
+        required=False, label="Also change what was edited here since the last move"
+    )
+    step = forms.ChoiceField(choices=Step.choices, required=False)
+
+
+class MovePage(FormPage):
+    template_name = "importer/move.html"
+    title = TITLE
+    form_class = MoveForm
+
+    def find(self) -> None:
+        self.caller.check(Permission.ADMIN)
+
+    def get_initial(self) -> dict[str, Any]:
+        latest = InstallationMove.objects.first()
+        address = self.request.GET.get("address", latest.address if latest else "")
+        return {"address": address, "users": 10_000}
+
+    def submit(self, form: Any) -> str:
+        data = form.cleaned_data
+        try:
+            source = Source(data["address"].strip(), data["token"].strip(), limits=FOR_PAGES)
+        except SourceError as error:
+            raise ValidationError.at("address", str(error)) from None
+        run = InstallationMove(
+            step=data["step"] or Step.PLAN,
+            address=source.address,
+            projects=[name.strip() for name in data["projects"].split(",") if name.strip()],
+            users=data["users"],
+            overwrite=data["overwrite"],
+            caller_id=self.caller.id,
+            caller_name=self.caller.name,
+        )
+        background.begin(run, source)
+        return reverse("move-run", args=[run.pk])
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(
+            runs=InstallationMove.objects.all(), has_history=SourceEvent.objects.exists(), **kwargs
+        )
+
+
+class MoveRunPage(ConsolePage):
+    template_name = "importer/move_run.html"
+
+    @cached_property
+    def run(self) -> InstallationMove:
+        self.caller.check(Permission.ADMIN)
+        run = InstallationMove.objects.filter(pk=self.kwargs["run_id"]).first()
+        if run is None:
+            raise NotFound(f"Move {self.kwargs['run_id']} not found. The latest {background.KEPT} are kept.")
+        return run
+
+    def get_title(self) -> str:
+        return str(self.run)
+
+    def crumbs(self) -> Crumbs:
+        return ((TITLE, reverse("move")),)
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        run = self.run
+        if request.GET.get("format") == "json":
+            content = orjson.dumps(_document(run), option=orjson.OPT_INDENT_2)
+            return HttpResponse(
+                content,
+                content_type="application/json",
+                headers={"Content-Disposition": f'attachment; filename="move-{run.step}.json"'},
+            )
+        response = self.render_to_response(self.get_context_data())
+        if run.is_running:
+            response["Refresh"] = "2"
+        return response
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        report, proofs = self.run.report or {}, self.run.proofs or []
+        lines = _read_lines(report)
+        shown = sorted(
+            (line for line in lines if line.kind in ORDER), key=lambda line: ORDER.index(line.kind)
+        )
+        return super().get_context_data(
+            run=self.run,
+            counts=_counts(report),
+            same=report.get("counts", {}).get("same", 0),
+            is_refused=report.get("refused", False),
+            has_work=any(line.kind in WORK for line in lines),
+            lines=[(LABELS[line.kind], MARKS[line.kind], line) for line in shown[:MAX_LINES]],
+            more=max(0, len(shown) - MAX_LINES),
+            by_hand=[line for line in lines if line.kind is Kind.CANNOT],
+            proofs=[(proof, proof["differences"][:MAX_FLAGS]) for proof in proofs],
+            unequal=sum(1 for proof in proofs if proof["problem"] or proof["differences"]),
+            root=absolute_url(self.request, "/").rstrip("/"),
+            again=f"{reverse('move')}?address={self.run.address}",
+            **kwargs,
+        )
+
+
+def _document(run: InstallationMove) -> dict[str, Any]:
+    return {
+        "address": run.address,
+        "step": run.step,
+        "by": run.caller_name,
+        "begun": run.created_at,
+        "ended": run.finished_at,
+        "problem": run.problem,
+        "moved": run.report,
+        "users": run.users,
+        "tokens": run.proofs,
+    }
+
+
+def _read_lines(report: dict[str, Any]) -> list[Line]:
+    stored = [
+        Line(Kind(each["kind"]), each["subject"], each["detail"], each["project"], each.get("flag", ""))
+        for each in report.get("lines", ())
+    ]
+    return list(Report(lines=stored).joined_lines())
+
+
+def _counts(report: dict[str, Any]) -> Iterator[tuple[int, str, str]]:
+    for kind in ORDER:
+        if number := report.get("counts", {}).get(kind.value):
+            yield number, LABELS[kind], MARKS[kind]
+
+
+class SourceHistoryPage(ListPage):
+    """What the other installation had recorded before its flags came here."""
+
+    template_name = "importer/source_history.html"
+    title = "History of the source"
+    csv_name = "history-of-the-source"
+    default_sort = "-when"
+    columns = (
+        Column("when", "When", by=("created_at", "event_id")),
+        Column("what", "What", by=("type",)),
+        Column("who", "Who", by=("created_by",)),
+        Column("project", "Project", by=("project",)),
+        Column("feature", "Flag", by=("feature",)),
+        Column("environment", "Environment", by=("environment",)),
+    )
+
+    def crumbs(self) -> Crumbs:
+        return ((TITLE, reverse("move")),)
+
+    def get_filters(self) -> Sequence[Filter]:
+        return (Filter("flag", "Flag"), Filter("project", "Project"), Filter("type", "What"))
+
+    def rows(self, values: dict[str, str]) -> Any:
+        self.caller.check(Permission.ADMIN)
+        events = SourceEvent.objects.defer("before", "after")
+        if values["flag"]:
+            events = events.filter(feature=values["flag"])
+        if values["project"]:
+            events = events.filter(project=values["project"])
+        return events.filter(type__icontains=values["type"]) if values["type"] else events

@@ -1,0 +1,125 @@
+"""Moving from an Unleash server on the pages of the console."""
+
+import json
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from flagadmin.core.audit.models import AuditEvent
+from groups.access import Caller
+from importer.models import InstallationMove, SourceEvent
+from importer.moving import background, source
+from projects.flags.archive import archive_flags
+from projects.models import Flag
+from tests.support.generated_unleash import make_recording
+from tests.support.page_text import page_text
+from tests.support.receiver import LOOPBACK
+from tests.support.recorded_unleash import ADMIN, replayed, send
+
+pytestmark = pytest.mark.django_db
+PAGE = "/move/"
+
+
+@pytest.fixture
+def unleash(settings, monkeypatch):
+    settings.INTEGRATION_NETWORKS = LOOPBACK
+    monkeypatch.setattr(source, "WAIT", 0)
+    monkeypatch.setattr(background, "start", lambda run_id, source, do: do())
+    with replayed(make_recording(12)) as replay:
+        yield replay
+
+
+@pytest.fixture
+def begin(browse, unleash, django_capture_on_commit_callbacks):
+    """Sends the form, and returns the page that it leads to."""
+
+    def begin(step, who="admin", **values):
+        browser = browse(who)
+        form = {"address": unleash.address, "token": ADMIN, "users": 100, "step": step} | values
+        with django_capture_on_commit_callbacks(execute=True):
+            answer = browser.post(PAGE, form)
+        return browser.get(answer["Location"]) if answer.status_code == 302 else answer
+
+    return begin
+
+
+def test_checks_then_moves_and_proves(begin, browse):
+    before = AuditEvent.objects.count()
+    checked = page_text(begin("plan"))
+    assert "What would move" in checked
+    assert "6 flags: p0.flag-00000" in checked
+    assert "token admin : is of type admin" in checked.replace("admin:", "admin :")
+    assert (Flag.objects.count(), AuditEvent.objects.count()) == (0, before)
+    moved = begin("apply")
+    text = page_text(moved)
+    assert Flag.objects.count() == 12
+    assert "all 9 tokens get the same here" in text
+    assert "UNLEASH_URL=http://testserver/api" in text
+    assert "There is nothing to do" in page_text(begin("plan"))
+    report = json.loads(browse("admin").get(f"{moved.request['PATH_INFO']}?format=json").content)
+    assert (report["step"], len(report["tokens"]), report["moved"]["counts"]["create"]) == ("apply", 9, 90)
+    assert AuditEvent.objects.filter(comment__endswith=f"by {report['by']}").exists()
+
+
+def test_a_proof_names_flags_that_differ(begin):
+    begin("apply")
+    archive_flags("p0", ["p0.flag-00004"], caller=Caller.system())
+    text = page_text(begin("prove"))
+    assert "tokens get something else here" in text
+    assert "p0.flag-00004" in text
+
+
+def test_the_token_is_nowhere_stored(begin):
+    begin("plan")
+    run = InstallationMove.objects.values().get()
+    assert "unleash-admin-secret" not in json.dumps(run, default=str)
+
+
+def test_what_goes_wrong_is_said(begin, unleash, settings):
+    unleash.lie = lambda handler: send(handler, 401, b"{}")
+    assert "does not accept the token (status 401)." in page_text(begin("apply"))
+    assert "is no address like" in page_text(begin("plan", address="unleash"))
+    settings.INTEGRATION_NETWORKS = []
+    unleash.asked.clear()
+    assert "FLAGADMIN_INTEGRATION_NETWORKS can allow it." in page_text(begin("plan"))
+    assert unleash.asked == []
+
+
+def test_a_failure_of_our_own_is_no_page_of_secrets(begin, monkeypatch):
+    monkeypatch.setattr(background, "move_from", lambda *_, **__: 1 / 0)
+    assert "the log of this server says why" in page_text(begin("apply"))
+
+
+def test_one_at_a_time(begin, browse):
+    running = InstallationMove.objects.create(step="apply", address="https://u.example", caller_name="ann")
+    assert "ann has begun one" in page_text(begin("plan"))
+    page = browse("admin").get(f"/move/{running.pk}/")
+    assert (page["Refresh"], "It has begun." in page_text(page)) == ("2", True)
+    InstallationMove.objects.update(beat_at=timezone.now() - timedelta(minutes=1))
+    page = browse("admin").get(f"/move/{running.pk}/")
+    assert ("Refresh" in page, "This was interrupted" in page_text(page)) == (False, True)
+    assert "What would move" in page_text(begin("plan"))
+
+
+def test_only_admins_may_move(begin, browse):
+    run = InstallationMove.objects.create(step="plan", address="https://u.example", caller_name="ann")
+    for who in ("editor", "viewer"):
+        assert begin("apply", who).status_code == 403
+        for page in (PAGE, f"/move/{run.pk}/", f"/move/{run.pk}/?format=json", "/move/history/"):
+            assert browse(who).get(page).status_code == 403
+    assert Flag.objects.count() == 0
+
+
+def test_the_history_of_the_source_is_searched(browse):
+    for number, flag in enumerate(("cart", "search")):
+        SourceEvent.objects.create(
+            source="https://u.example",
+            event_id=number,
+            created_at=timezone.now(),
+            type="feature-updated",
+            feature=flag,
+            created_by="ann",
+        )
+    text = page_text(browse("admin").get("/move/history/?flag=cart"))
+    assert ("cart" in text, "search" in text.lower().replace("search ", "")) == (True, False)
