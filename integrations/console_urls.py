@@ -3,6 +3,7 @@
 from django.urls import path
 
 from integrations.addons import pages
+from integrations.calendar import pages as calendar
 from integrations.signals import pages as signals
 from integrations.signals import rule_pages
 
@@ -21,6 +22,9 @@ urlpatterns = [
     path(f"{INTEGRATION}test", pages.SendTest.as_view(), name="integration-test"),
     path(f"{INTEGRATION}signing-key", pages.NewSigningKey.as_view(), name="integration-signing-key"),
     path(f"{INTEGRATION}delete", pages.DeleteIntegration.as_view(), name="integration-delete"),
+    path("calendar/", calendar.CalendarPage.as_view(), name="calendar"),
+    path("calendar/delete", calendar.DeleteCalendar.as_view(), name="calendar-delete"),
+    path("calendar/<str:token>.ics", calendar.CalendarFeedView.as_view(), name="calendar-feed"),
     path("signals/", signals.SignalsPage.as_view(), name="signals"),
     path("signals/new/", signals.NewSource.as_view(), name="signal-source-new"),
     path(SOURCE, signals.SourcePage.as_view(), name="signal-source"),

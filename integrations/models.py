@@ -151,6 +151,7 @@ class SignalRule(models.Model):
 
     class Action(models.TextChoices):
         TURN_OFF = "turnOff", "Turn the flag off"
+        PAUSE_PLAN = "pausePlan", "Pause its release plan"
         NOTE = "note", "Only note it on the flag's page"
 
     source = models.ForeignKey(SignalSource, models.CASCADE, related_name="rules")
@@ -201,3 +202,14 @@ class SignalDone(models.Model):
 
     def __str__(self) -> str:
         return f"{self.rule_id} / {self.key}"
+
+
+class CalendarFeed(models.Model):
+    """A person's calendar: what its token shows is what they may read."""
+
+    user = models.OneToOneField("groups.User", models.CASCADE, related_name="+")
+    token_hash = models.CharField(max_length=64, unique=True, editable=False)
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    def __str__(self) -> str:
+        return f"calendar of {self.user_id}"

@@ -86,7 +86,7 @@ def all_sections() -> tuple[Section, ...]:
                 Page("Move from Unleash", reverse("move"), (Permission.ADMIN,)),
             ),
         ),
-        Section("Activity", (Page("Activity", reverse("activity")),)),
+        Section("Activity", (Page("Activity", reverse("activity")), Page("Calendar", reverse("calendar")))),
         Section(
             "Access",
             (

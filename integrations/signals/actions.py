@@ -110,7 +110,9 @@ def _check_place(values: Mapping[str, Any], caller: Caller) -> None:
         raise ValidationError.at(
             "enabled", "A rule acts with the rights of a person or service account: use a token of one."
         )
-    caller.check(Permission.UPDATE_FEATURE_ENVIRONMENT, project=project, environment=environment)
+    pauses = values["then"] == SignalRule.Action.PAUSE_PLAN
+    needed = Permission.UPDATE_FEATURE_STRATEGY if pauses else Permission.UPDATE_FEATURE_ENVIRONMENT
+    caller.check(needed, project=project, environment=environment)
 
 
 def _make_token() -> str:

@@ -23,11 +23,16 @@ from flagadmin.core.errors import (
 )
 from flagadmin.core.installation.maintenance import check_writable
 from groups.access import Caller
+from groups.permissions import Permission
 from groups.tokens import hash_secret
 from integrations.models import Signal, SignalDone, SignalRule, SignalSource
 from integrations.signals.matching import Item, meets, read_items
 from projects.access import access_flag_for_update
 from projects.flags.environments import disable_flag
+from releases.models import ReleasePlan
+from releases.plans.access import Place, access_flag_in
+from releases.plans.actions import pause_plan
+from releases.plans.queries import plans_of
 
 log = logging.getLogger("flagadmin.integrations")
 
@@ -122,12 +127,35 @@ def _act(rule: SignalRule, item: Item, caller: Caller) -> str:
             _, is_new = SignalDone.objects.get_or_create(rule=rule, key=item.key[:300])
             if not is_new:
                 raise Repeated
-        result = "noted"
-        if rule.then == SignalRule.Action.TURN_OFF:
-            was_on = disable_flag(rule.project, rule.flag, rule.environment, caller=caller)
-            result = "turnedOff" if was_on else "wasOff"
+        result = _DO[SignalRule.Action(rule.then)](rule, item, caller)
         _note(rule, item, caller)
     return result
+
+
+def _turn_off(rule: SignalRule, item: Item, caller: Caller) -> str:
+    was_on = disable_flag(rule.project, rule.flag, rule.environment, caller=caller)
+    return "turnedOff" if was_on else "wasOff"
+
+
+def _pause_plan(rule: SignalRule, item: Item, caller: Caller) -> str:
+    place = Place(rule.project, rule.flag, rule.environment)
+    flag = access_flag_in(place, Permission.UPDATE_FEATURE_STRATEGY, caller)
+    running = plans_of(flag, rule.environment).filter(state=ReleasePlan.State.RUNNING).first()
+    if running is None:
+        return "noRunningPlan"
+    pause_plan(place, str(running.pk), reason=f"A signal of {rule.source.name} has paused it.", caller=caller)
+    return "paused"
+
+
+def _do_nothing(rule: SignalRule, item: Item, caller: Caller) -> str:
+    return "noted"
+
+
+_DO = {
+    SignalRule.Action.TURN_OFF: _turn_off,
+    SignalRule.Action.PAUSE_PLAN: _pause_plan,
+    SignalRule.Action.NOTE: _do_nothing,
+}
 
 
 def _note(rule: SignalRule, item: Item, caller: Caller) -> None:

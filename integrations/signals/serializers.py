@@ -76,7 +76,9 @@ class ResultRecord(serializers.Serializer):
     rule = serializers.CharField()
     flag = serializers.CharField()
     environment = serializers.CharField()
-    result = serializers.CharField(help_text="turnedOff, wasOff, noted, repeated or refused.")
+    result = serializers.CharField(
+        help_text="turnedOff, wasOff, paused, noRunningPlan, noted, repeated or refused."
+    )
     why = serializers.CharField(required=False)
 
 

@@ -166,6 +166,7 @@ PAGES = [
     "/integrations/{integration}/deliveries/",
     "/integrations/{integration}/signing-key",
     "/integrations/{integration}/delete",
+    "/calendar/",
     "/signals/",
     "/signals/new/",
     "/signals/{source}/",

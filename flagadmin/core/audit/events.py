@@ -114,6 +114,8 @@ class EventType(StrEnum):
     SIGNAL_SOURCE_UPDATED = "signal-source-updated"
     SIGNAL_SOURCE_DELETED = "signal-source-deleted"
     SIGNAL_RECEIVED = "signal-received"
+    CALENDAR_FEED_CREATED = "calendar-feed-created"
+    CALENDAR_FEED_DELETED = "calendar-feed-deleted"
     APPLICATION_UPDATED = "application-updated"
     APPLICATION_DELETED = "application-deleted"
 

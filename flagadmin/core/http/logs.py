@@ -30,6 +30,7 @@ _SECRETS = (
         r"\1…",
     ),
     (re.compile(r"(/login/(?:link|invite)/|/invite/|/invite-link/tokens/)[^\s?\"'/]+"), r"\1…"),
+    (re.compile(r"(/calendar/)[^\s?\"'/]+(?=\.ics)"), r"\1…"),
     (re.compile(r"([?&]token=)[^\s&\"']+"), r"\1…"),
 )
 

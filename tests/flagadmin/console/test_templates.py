@@ -24,7 +24,7 @@ FOLDERS = {  # of each app
     "groups": {"groups", "login", "people", "roles", "second_factor", "sessions", "sign_up"},
     "importer": {"importer"},
     "playground": {"playground", "saved_contexts", "user_runs"},
-    "integrations": {"integrations", "signals"},
+    "integrations": {"calendar", "integrations", "signals"},
     "releases": {"releases"},
     "projects": {
         "applications", "connect", "context_fields", "deletion", "environments", "flags", "history", "installation", "members", "projects", "reverts", "segments",

@@ -17,6 +17,7 @@ OPEN = {
     "/ready",
     "/readyz",
     "/edge/validate",
+    "/calendar/<str:token>.ics",
     "/login/",
     "/login/code/",
     "/login/invite/<str:token>/",
@@ -32,6 +33,7 @@ OPEN = {
 OWN = {
     "/account/log-out-everywhere/",
     "/account/sessions/end-others",
+    "/calendar/",
     "/projects/<str:project_id>/favorite",
 }
 

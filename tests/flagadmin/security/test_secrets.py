@@ -138,6 +138,7 @@ def test_log_lines(formatter):
         ("/api/admin/api-tokens/*:*.secret", "/api/admin/api-tokens/…"),
         ('"/login/link/abc-_/"', '"/login/link/…/"'),
         ('"/login/invite/abc-_/"', '"/login/invite/…/"'),
+        ("/calendar/abc-_.ics?project=shop", "/calendar/….ics?project=shop"),
         ("GET /invite/abc-_/validate", "GET /invite/…/validate"),
         ("/api/admin/invite-link/tokens/abc-_?x=1", "/api/admin/invite-link/tokens/…?x=1"),
         ("/auth/reset/validate?token=abc-_&x=1", "/auth/reset/validate?token=…&x=1"),

@@ -83,7 +83,7 @@ def test_trying_changes_nothing(api, cart, people):
         ({"flag": "nothing"}, "nothing"),
         ({"project": "nowhere"}, "nowhere"),
         ({"environment": "nowhere"}, "must be development or production"),
-        ({"then": "explode"}, "must be note or turnOff"),
+        ({"then": "explode"}, "must be note, pausePlan or turnOff"),
         ({"name": "taken"}, "there is a rule taken already"),
     ],
 )

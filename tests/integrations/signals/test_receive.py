@@ -15,6 +15,7 @@ from projects.flags.environments import enable_flag
 from projects.models import FlagEnvironment, ProjectEnvironment
 from tests.support.cast import client
 from tests.support.page_text import page_text
+from tests.support.plans import PLACE, reload, started
 from tests.support.signals import TOKEN, make_alert, make_body, make_rule, make_source
 
 pytestmark = pytest.mark.django_db
@@ -188,3 +189,16 @@ def test_after_a_month_signals_are_forgotten(cart, source, people):
     delete_old_signals()
     assert not Signal.objects.exists()
     assert not SignalDone.objects.exists()
+
+
+# Release plans ------------------------------------------------------------------------------------------------
+
+
+def test_a_release_plan_is_paused(cart, source, people):
+    make_rule(source, author=people["member"], then="pausePlan")
+    assert results(make_body(make_alert())) == ["noRunningPlan"]
+    plan = started(10, 50, place=PLACE)
+    assert results(make_body(make_alert(fingerprint="another"))) == ["paused"]
+    plan = reload(plan)
+    assert (plan.state, plan.reason) == ("paused", "A signal of monitoring has paused it.")
+    assert is_on()

@@ -1,0 +1,59 @@
+"""/calendar/: the address of one's calendar; and the calendar itself, for programs that have the address."""
+
+from typing import Any
+
+from django import forms
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseNotFound
+from django.urls import reverse
+from django.utils import timezone
+from django.views import View
+
+from groups.console import ActionPage, Crumbs, FormPage
+from groups.login.links import absolute_url
+from groups.one_time_secrets import ShowsSecretOnce
+from groups.tokens import hash_secret
+from integrations.calendar import actions
+from integrations.calendar.feed import find_caller, write_calendar
+from integrations.models import CalendarFeed
+
+
+class CalendarPage(ShowsSecretOnce, FormPage):
+    template_name = "calendar/calendar.html"
+    title = "Calendar"
+    form_class = forms.Form
+
+    def submit(self, form: Any) -> str:
+        token = actions.create_feed(caller=self.caller)
+        address = absolute_url(self.request, reverse("calendar-feed", args=[token]))
+        self.created = {"secret": address, "back": reverse("calendar")}
+        return reverse("calendar")
+
+    def crumbs(self) -> Crumbs:
+        return (("Activity", reverse("activity")),)
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        feed = CalendarFeed.objects.filter(user=self.caller.user).first()
+        button = "Create another address" if feed else "Create address"
+        return super().get_context_data(**{"button": button, "feed": feed, **kwargs})
+
+
+class DeleteCalendar(ActionPage):
+    def act(self) -> str:
+        actions.delete_feed(caller=self.caller)
+        return "Deleted the calendar. Its address answers nothing any more."
+
+    def back(self) -> str:
+        return reverse("calendar")
+
+
+class CalendarFeedView(View):
+    """Needs no login: the token is in the address, as calendars can send nothing else."""
+
+    def get(self, request: HttpRequest, token: str) -> HttpResponseBase:
+        caller = find_caller(hash_secret(token))
+        if caller is None:
+            return HttpResponseNotFound("There is no such calendar.\n", content_type="text/plain")
+        content = write_calendar(caller, request.GET.get("project", ""), timezone.now())
+        return HttpResponse(
+            content, content_type="text/calendar; charset=utf-8", headers={"Cache-Control": "private"}
+        )
