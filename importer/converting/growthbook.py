@@ -9,10 +9,11 @@ from pydantic import ConfigDict, TypeAdapter, with_config
 from typing_extensions import TypedDict
 
 from importer.converting.conditions import Unsupported
-from importer.converting.files import text_of, validate
+from importer.converting.files import validate
 from importer.converting.flags import Flag, Outcome, Parent, Result, Rule, Share, Source, Split
 from importer.converting.growthbook_conditions import ID, Conditions, field_of
 from importer.converting.hashing import fnv1a_32
+from importer.converting.naming import add_value, find_name
 
 NAME, TITLE = "growthbook", "GrowthBook"
 SIZES = {1: 1_000, 2: 10_000}  # of the buckets of each version of its hash
@@ -187,11 +188,11 @@ class _Values:
         self.named: dict[str, Any] = {}
         if not self.is_boolean:
             for value in listed:
-                if value is not None and self.name(value) is None:
-                    self.named[_make_name(value, self.named)] = value
+                if value is not None:
+                    add_value(self.named, value)
 
     def name(self, value: Any) -> str | None:
-        return next((name for name, known in self.named.items() if _is_same(known, value)), None)
+        return find_name(self.named, value)
 
     def outcome(self, value: Any) -> Outcome:
         if value is None:
@@ -201,17 +202,6 @@ class _Values:
         name = self.name(value)
         assert name is not None
         return name
-
-
-def _is_same(left: Any, right: Any) -> bool:
-    """Equal as JSON: 1 is not true."""
-    return isinstance(left, bool) is isinstance(right, bool) and left == right
-
-
-def _make_name(value: Any, taken: Mapping[str, Any]) -> str:
-    shown = text_of(value) if isinstance(value, str | int | float) else ""
-    name = shown if 0 < len(shown) <= 50 else f"value-{len(taken) + 1}"
-    return name if name not in taken else f"{name}-{len(taken) + 1}"
 
 
 def _parent(key: str, condition: Mapping[str, Any], values: _Values) -> Parent:

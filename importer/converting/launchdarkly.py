@@ -12,9 +12,10 @@ from typing_extensions import TypedDict
 from flagadmin.core import errors
 from flagadmin.core.errors import choices
 from importer.converting.conditions import All, Unsupported, one_of
-from importer.converting.files import text_of, validate
+from importer.converting.files import validate
 from importer.converting.flags import Flag, Outcome, Parent, Result, Rule, Share, Source, Split
 from importer.converting.launchdarkly_clauses import USER_KIND, Clause, Clauses, Segment
+from importer.converting.naming import make_name
 from importer.converting.rollouts import pick_share
 
 NAME, TITLE = "launchdarkly", "LaunchDarkly"
@@ -231,11 +232,11 @@ def _values(variations: Sequence[Variation]) -> dict[str, Any]:
     if all(isinstance(variation["value"], bool) for variation in variations):
         return {}
     values: dict[str, Any] = {}
-    for number, variation in enumerate(variations, 1):
-        value = variation["value"]
-        shown = text_of(value) if isinstance(value, str | int | float) else ""
-        name = variation.get("name") or (shown if 0 < len(shown) <= 50 else f"variation-{number}")
-        values[name if name not in values else f"{name}-{number}"] = value
+    for variation in variations:
+        name = variation.get("name")
+        values[name if name and name not in values else make_name(variation["value"], values)] = variation[
+            "value"
+        ]
     return values
 
 

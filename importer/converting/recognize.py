@@ -9,7 +9,7 @@ from typing import Any
 
 from flagadmin.core import errors
 from flagadmin.core.errors import choices
-from importer.converting import flagd, growthbook, launchdarkly
+from importer.converting import flagd, flagsmith, growthbook, launchdarkly
 from importer.converting.files import read_document
 from importer.converting.flags import Source
 
@@ -28,7 +28,9 @@ class Product:
         return cls(module.NAME, module.TITLE, module.recognize, module.read)
 
 
-PRODUCTS = {product.name: product for product in map(Product.of, (launchdarkly, flagd, growthbook))}
+PRODUCTS = {
+    product.name: product for product in map(Product.of, (launchdarkly, flagsmith, growthbook, flagd))
+}
 
 
 def read_source(content: bytes, *, product: str = "", file_name: str = "", environment: str = "") -> Source:

@@ -11,7 +11,12 @@ from importer.converting.convert import Missing, Options, convert_file
 from importer.converting.files import read_document
 from importer.converting.rollouts import Choice
 from projects.models import Flag, Segment, Strategy
-from tests.importer.converting import flagd_flags, growthbook_features, launchdarkly_flags
+from tests.importer.converting import (
+    flagd_flags,
+    flagsmith_environment,
+    growthbook_features,
+    launchdarkly_flags,
+)
 from tests.importer.converting.comparing import convert, evaluate_here, exactness_of
 
 ROLLOUT = {
@@ -29,6 +34,7 @@ DOCUMENTS = {
     "flagd": flagd_flags.DOCUMENT,
     "launchdarkly": launchdarkly_flags.listed(),
     "growthbook": growthbook_features.DOCUMENT,
+    "flagsmith": flagsmith_environment.ENVIRONMENT,
 }
 
 
