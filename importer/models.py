@@ -15,7 +15,8 @@ class ImportRun(models.Model):
     It has no foreign keys, because it outlives its caller and its project. ``before`` holds the documents of
     the flags that were changed, ``after`` a hash of every flag written; ``saved_contexts`` has both for
     those. ``promoted_from`` is the environment that a promotion copies from, whose ``body`` says what to copy (see
-    :mod:`importer.promotion`). A pending run has a compressed
+    :mod:`importer.promotion`), and ``converted_from`` the product whose file is converted
+    (:mod:`importer.converting.stored`). A pending run has a compressed
     ``body`` (``size`` bytes uncompressed) and a preview: ``preview`` (see :mod:`importer.report.document`)
     and a :class:`FlagReport` per flag.
     """
@@ -39,6 +40,7 @@ class ImportRun(models.Model):
     project = models.TextField()
     environment = models.TextField()
     promoted_from = models.TextField(blank=True, default="", db_default="")
+    converted_from = models.TextField(blank=True, default="", db_default="")
     file_name = models.TextField(blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     finished_at = models.DateTimeField(null=True, blank=True)

@@ -16,6 +16,7 @@ from groups.access import Caller
 from importer.apply.execute import CheckedImport, OutdatedPlan, apply_checked
 from importer.apply.progress import ProgressReporter, RunProgress, is_running
 from importer.body.schemas import Body, parse_body
+from importer.converting.stored import StoredConversion
 from importer.isolation import bulk_work
 from importer.models import FlagReport, ImportRun
 from importer.plan.build import plan_import
@@ -80,20 +81,37 @@ def create_run(
 ) -> ImportRun:
     """Creates a pending run with this body and its preview. Raises ValidationError for an invalid body."""
     parsed = parse_body(body, project=project, environment=environment)
+    return store_run(parsed, body, size=len(body), caller=caller, file_name=file_name, source=source)
+
+
+def store_run(
+    body: Body,
+    content: bytes,
+    *,
+    size: int,
+    caller: Caller,
+    source: str,
+    file_name: str = "",
+    converted_from: str = "",
+    preview: Mapping[str, Any] | None = None,
+) -> ImportRun:
+    """Stores ``content``, from which the body is read again, with the preview of the body."""
     delete_expired()
     run = ImportRun.objects.create(
         source=source,
         state=ImportRun.State.PENDING,
         caller_id=caller.id,
         caller_name=caller.name,
-        project=parsed.project,
-        environment=parsed.environment,
+        project=body.project,
+        environment=body.environment,
+        converted_from=converted_from,
         file_name=file_name[:255],
         expires_at=timezone.now() + EXPIRES_AFTER,
-        body=zlib.compress(body, 1),
-        size=len(body),
+        body=zlib.compress(content, 1),
+        size=size,
+        preview=preview or {},
     )
-    _save_preview(run, plan_import(parsed, caller=caller))
+    _save_preview(run, plan_import(body, caller=caller))
     return run
 
 
@@ -154,6 +172,8 @@ def body_of(run: ImportRun) -> Body:
         body = read_promotion(promotion_of(run))
     else:
         unpacked = zlib.decompress(bytes(run.body))
+        if run.converted_from:
+            unpacked = StoredConversion.load(unpacked).convert().dump()
         body = parse_body(unpacked, project=run.project, environment=run.environment)
     return exclude_flags(body, run.excluded) if run.excluded else body
 
@@ -181,7 +201,8 @@ def check_run(run: ImportRun, *, caller: Caller, excluded: Iterable[str] | None 
 def _save_preview(run: ImportRun, plan: Plan) -> None:
     """Raises Conflict if the run was confirmed in the meantime."""
     run.counts, run.fingerprint = plan.counts, plan.fingerprint
-    run.preview, run.checked_at = preview_document(plan), plan.made_at
+    conversion = {key: run.preview[key] for key in ("conversion",) if key in run.preview}
+    run.preview, run.checked_at = preview_document(plan) | conversion, plan.made_at
     columns = ("excluded", "counts", "fingerprint", "preview", "checked_at")
     pending = ImportRun.objects.filter(id=run.id, body__isnull=False)
     if not pending.update(**{name: getattr(run, name) for name in columns}):
@@ -219,11 +240,6 @@ def confirm_run(
 
 
 # Variants for another process: their arguments and results are cheap to pass -------------------------------
-
-
-def upload(body: bytes, *, caller: Caller, project: str, environment: str, file_name: str) -> UUID:
-    run = create_run(body, caller=caller, project=project, environment=environment, file_name=file_name)
-    return run.id
 
 
 def check(run_id: UUID, *, caller: Caller, excluded: Iterable[str] | None = None) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from io import BytesIO
-from typing import cast
+from typing import Any, cast
 
 from django.utils import timezone
 
@@ -64,6 +64,14 @@ class Change:
             "onBefore": round(self.before, 4),
             "onAfter": round(self.after, 4),
         }
+
+
+def describe_change(change: Mapping[str, Any], file_name: str) -> str:
+    """``change``: its document. ``file_name`` is that of the users, empty if they are generated."""
+    whose = f"users of {file_name}" if file_name else "generated users"
+    before, after = change["onBefore"], change["onAfter"]
+    shares = f"; on for {before:.1%} of them before, {after:.1%} after" if min(before, after) < 1 else ""
+    return f"{change['changed']:,} of {change['users']:,} {whose} change{shares}."
 
 
 def read_users(content: bytes) -> Users:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import orjson
+from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect, StreamingHttpResponse
 from django.urls import reverse
@@ -16,8 +17,10 @@ from flagadmin.core.lists.pages import csv_response, curl_for
 from groups.console import ConsolePage, Crumbs
 from groups.permissions import Permission
 from importer.apply.undo import find_undoing, plan_undo, undo_import
+from importer.converting.runs import change_conversion
 from importer.isolation import run_isolated
 from importer.models import ImportRun
+from importer.pages.conversion import conversion_context, read_options
 from importer.pages.flag_rows import FlagRow, csv_rows, listing_of
 from importer.pages.history import counts_of
 from importer.pages.naming import name_run, pages_above
@@ -39,6 +42,7 @@ MAX_PLANNED = 2000
 class RunPage(ConsolePage):
     """Shows the stored run on GET. POST checks it again, excludes flags, confirms or undoes it."""
 
+    body_limit = settings.IMPORT_BODY_LIMIT  # a file of users comes with the choices for percentages
     refusal: AppError | None = None
     changes: Sequence[str] = ()
 
@@ -111,8 +115,13 @@ class RunPage(ConsolePage):
             changes=self.changes,
             comment_required=is_pending and requires_comment([self.run.project], [self.run.environment]),
             **(preview_context(self.run, self.request.GET.getlist("flag")) if is_pending else {}),
+            **(conversion_context(self.run.preview["conversion"]) if self.is_converted else {}),
             **kwargs,
         )
+
+    @property
+    def is_converted(self) -> bool:
+        return self.run.state == State.PENDING and bool(self.run.converted_from)
 
     def copied_parts(self) -> Iterator[tuple[str, str, bool]]:
         """What a promotion can copy: its key, its name, and whether it is copied."""
@@ -174,6 +183,8 @@ class RunPage(ConsolePage):
         elif action == "copy":
             parts = promotion_of(self.run).parts ^ {self.request.POST.get("toggle", "")}
             run_isolated(self.run.size, change_parts, self.run.id, parts, caller=self.caller)
+        elif action == "convert":
+            self.convert()
         elif action == "exclude":
             self.check({*self.run.excluded} | flags)
         elif action == "include":
@@ -183,6 +194,20 @@ class RunPage(ConsolePage):
             self.check()
         elif action == "check":
             self.check()
+
+    def convert(self) -> None:
+        file = self.request.FILES.get("users")
+        users, name = (file.read(), file.name or "") if file else (b"", "")
+        options = read_options(self.request.POST)
+        run_isolated(
+            self.run.size + len(users),
+            change_conversion,
+            self.run.id,
+            options,
+            users,
+            name,
+            caller=self.caller,
+        )
 
     def check(self, excluded: set[str] | None = None) -> Sequence[str]:
         return run_isolated(self.run.size, check, self.run.id, caller=self.caller, excluded=excluded)

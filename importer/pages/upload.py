@@ -13,11 +13,15 @@ from groups.access import Caller
 from groups.console import FormPage
 from groups.permissions import Permission
 from groups.roles.subjects import name_of_permission
+from importer.converting.files import ENDINGS
+from importer.converting.recognize import PRODUCTS
+from importer.converting.runs import upload
 from importer.isolation import run_isolated
-from importer.runs import last_target, upload
+from importer.runs import last_target
 from projects.models import Environment, Project
 
 STEPS = ("File", "Check changes", "Result")
+ACCEPTED = ",".join((*ENDINGS, "application/json"))
 PROBLEMS_SHOWN = 100
 NO_PROJECT = (
     f'You cannot import into any project: that needs "{name_of_permission(Permission.UPDATE_FEATURE)}" there. '
@@ -30,9 +34,9 @@ class UploadForm(forms.Form):
 
     file = forms.FileField(
         required=False,
-        label="Export file",
-        help_text="The JSON file of an export. Choose it or drop it here.",
-        widget=forms.ClearableFileInput(attrs={"accept": ".json,application/json", "class": "drop"}),
+        label="File",
+        help_text="An export, or another product's file. Choose it or drop it here.",
+        widget=forms.ClearableFileInput(attrs={"accept": ACCEPTED, "class": "drop"}),
     )
     text = forms.CharField(
         required=False,
@@ -41,6 +45,12 @@ class UploadForm(forms.Form):
     )
     project = forms.ChoiceField(label="Into project")
     environment = forms.ChoiceField(label="Into environment")
+    source_environment = forms.CharField(
+        required=False,
+        max_length=100,
+        label="From environment",
+        help_text="Of a LaunchDarkly file that has several.",
+    )
 
     def __init__(
         self, *args: Any, projects: Sequence[str], environments: Sequence[str], **kwargs: Any
@@ -94,6 +104,7 @@ class UploadPage(FormPage):
                 project=form.cleaned_data["project"],
                 environment=form.cleaned_data["environment"],
                 file_name=file_name,
+                source_environment=form.cleaned_data["source_environment"],
             )
         except AppError as error:
             self.schema_errors = error.details
@@ -107,6 +118,7 @@ class UploadPage(FormPage):
             more_schema_errors=max(len(self.schema_errors) - PROBLEMS_SHOWN, 0),
             blocked="" if importable_projects(self.caller) else NO_PROJECT,
             limit=settings.IMPORT_BODY_LIMIT // 1_000_000,
+            products=", ".join(product.title for product in PRODUCTS.values()),
             **kwargs,
         )
 

@@ -26,7 +26,7 @@ def export(*names):
 
 def bring(page, path):
     page.goto("/import/")
-    page.get_by_label("Export file").set_input_files(path)
+    page.get_by_label("File", exact=True).set_input_files(path)
     page.get_by_label("Into project").select_option("default")
     page.get_by_label("Into environment").select_option("production")
     page.get_by_role("button", name="Check changes").click()

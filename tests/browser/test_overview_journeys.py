@@ -88,7 +88,7 @@ def test_an_import_without_two_flags(visit, transactional_db, tmp_path):
     clicks = Clicks(page)
 
     clicks.on(page.get_by_role("navigation", name="Main").get_by_role("link", name="Import"))
-    page.get_by_label("Export file").set_input_files(tmp_path / "export.json")
+    page.get_by_label("File", exact=True).set_input_files(tmp_path / "export.json")
     clicks.count += 1  # the button that opens the browser's dialog
     typed(page, "Into project", "Default")
     typed(page, "Into environment", "production")

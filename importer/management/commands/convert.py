@@ -8,7 +8,7 @@ import orjson
 from django.core.management.base import BaseCommand, CommandError, OutputWrapper
 
 from flagadmin.core.errors import AppError
-from importer.converting.changes import Change, Users, count_changes, read_users
+from importer.converting.changes import Change, count_changes, describe_change, read_users
 from importer.converting.convert import Conversion, Exactness, Missing, Options, convert_file
 from importer.converting.recognize import PRODUCTS
 from importer.converting.rollouts import DESCRIPTIONS, Choice
@@ -82,7 +82,8 @@ class Command(BaseCommand):
             identifiers=users.identifiers if users else {},
         )
         changes = count_changes(conversion, users)
-        self._report(conversion, changes, users, self.stdout if options["output"] else self.stderr)
+        users_name = options["users"].name if options["users"] else ""
+        self._report(conversion, changes, users_name, self.stdout if options["output"] else self.stderr)
         if options["report"]:
             report = report_document(conversion, changes)
             options["report"].write_bytes(orjson.dumps(report, option=orjson.OPT_INDENT_2))
@@ -92,26 +93,18 @@ class Command(BaseCommand):
             self.stdout.write(conversion.dump().decode())
 
     def _report(
-        self, conversion: Conversion, changes: dict[str, Change], users: Users | None, output: OutputWrapper
+        self, conversion: Conversion, changes: dict[str, Change], users: str, output: OutputWrapper
     ) -> None:
         for flag in conversion.flags:
             if flag.exactness is not Exactness.EXACT:
                 sentences = [note.sentence for note in flag.notes]
                 if change := changes.get(flag.name):
-                    sentences.append(describe(change, users))
+                    sentences.append(describe_change(change.document(), users))
                 output.write(f"{flag.exactness:12} {flag.name:40} {' '.join(sentences)}")
         for note in conversion.notes:
             output.write(note)
         counts = ", ".join(f"{count:,} {each}" for each, count in conversion.counts.items() if count)
         output.write(f"{conversion.source.product}: {counts or 'no flags'}")
-
-
-def describe(change: Change, users: Users | None) -> str:
-    whose = "of your users" if users else "generated users"
-    return (
-        f"{change.changed:,} of {change.users:,} {whose} change; "
-        f"on for {change.before:.1%} before, {change.after:.1%} after."
-    )
 
 
 def report_document(conversion: Conversion, changes: dict[str, Change]) -> dict[str, Any]:
