@@ -23,7 +23,10 @@ class Unsupported(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """A constraint. ``value`` is for operators that take one value, ``values`` for the others."""
+    """A constraint. ``value`` is for operators that take one value, ``values`` for the others.
+
+    ``negation`` stands for what cannot be inverted.
+    """
 
     field: str
     operator: str
@@ -31,6 +34,7 @@ class Test:
     value: str = ""
     inverted: bool = False
     case_insensitive: bool = False
+    negation: Test | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +176,8 @@ def _merge(left: Alternative, right: Alternative) -> Alternative | None:
 
 
 def _invert(test: Test) -> Test:
+    if test.negation is not None:
+        return test.negation
     if test.operator == "REGEX":
         pattern = "that a field is absent" if test.value == "^" else "that a pattern does not match"
         raise Unsupported(f"A constraint cannot say {pattern} ({test.field}).")

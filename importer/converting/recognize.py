@@ -9,7 +9,7 @@ from typing import Any
 
 from flagadmin.core import errors
 from flagadmin.core.errors import choices
-from importer.converting import flagd, flagsmith, growthbook, launchdarkly
+from importer.converting import flagd, flagsmith, gofeatureflag, growthbook, launchdarkly
 from importer.converting.files import read_document
 from importer.converting.flags import Source
 
@@ -29,7 +29,8 @@ class Product:
 
 
 PRODUCTS = {
-    product.name: product for product in map(Product.of, (launchdarkly, flagsmith, growthbook, flagd))
+    product.name: product
+    for product in map(Product.of, (launchdarkly, flagsmith, growthbook, flagd, gofeatureflag))
 }
 
 

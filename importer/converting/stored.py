@@ -59,8 +59,8 @@ class StoredConversion:
             Missing(head["missing"]),
             head["environment"],
         )
-        files = files[:length], files[length:]
-        return cls(head["product"], head["fileName"], files[0], options, files[1], head["usersName"])
+        content, users = files[:length], files[length:]
+        return cls(head["product"], head["fileName"], content, options, users, head["usersName"])
 
     def choose(self, options: Options, users: bytes = b"", users_name: str = "") -> StoredConversion:
         """The same with other choices. The users stay if no others are given. Raises ValidationError."""

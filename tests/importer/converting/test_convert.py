@@ -14,6 +14,7 @@ from projects.models import Flag, Segment, Strategy
 from tests.importer.converting import (
     flagd_flags,
     flagsmith_environment,
+    gofeatureflag_flags,
     growthbook_features,
     launchdarkly_flags,
 )
@@ -35,6 +36,7 @@ DOCUMENTS = {
     "launchdarkly": launchdarkly_flags.listed(),
     "growthbook": growthbook_features.DOCUMENT,
     "flagsmith": flagsmith_environment.ENVIRONMENT,
+    "gofeatureflag": gofeatureflag_flags.DOCUMENT,
 }
 
 

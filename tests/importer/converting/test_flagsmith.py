@@ -63,7 +63,7 @@ def evaluate_there(document: Any = ENVIRONMENT) -> Any:
         )
         for number, identity in enumerate(document.get("identity_overrides", ()))
     ]
-    segments = {
+    segments: Any = {
         str(each["id"]): {
             "key": str(each["id"]),
             "name": each["name"],

@@ -1,0 +1,171 @@
+"""GO Feature Flag's queries: ``country eq "NO" and (age gt 17 or not (email pr))``.
+
+``and`` and ``or`` bind alike, from the left. ``not`` stands before a parenthesis. Texts are compared in any case, but
+those of a list are not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+
+from importer.converting.comparisons import compare_number, compare_versions
+from importer.converting.conditions import (
+    MAX_DEPTH,
+    All,
+    Condition,
+    Not,
+    Test,
+    Unsupported,
+    has_value,
+    one_of,
+)
+from importer.converting.conditions import Any as AnyOf
+from importer.converting.files import text_of
+
+SYMBOLS = {"==": "eq", "!=": "ne", "<": "lt", ">": "gt", "<=": "le", ">=": "ge"}
+RELATIONS = {"eq": "==", "lt": "<", "gt": ">", "le": "<=", "ge": ">="}
+TEXTS = {"co": "STR_CONTAINS", "sw": "STR_STARTS_WITH", "ew": "STR_ENDS_WITH"}
+_TOKEN = re.compile(r'\s*(?:("(?:[^"\\]|\\.)*")|([()])|(\[[^\]]*\])|([=!<>]=|[<>])|([^\s()\[\]"=!<>]+))')
+_VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+\S*", re.ASCII)
+_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?", re.ASCII)
+
+
+class Version(str):
+    __slots__ = ()
+
+
+class Query:
+    """Reads the queries of a flag.
+
+    ``compares_text`` and ``negates`` say whether one compares texts for equality, and whether one negates something.
+    """
+
+    def __init__(self, field_of: Callable[[str], str]) -> None:
+        self._field_of = field_of
+        self._tokens: list[str] = []
+        self.compares_text = self.negates = False
+
+    def read(self, query: str) -> Condition:
+        """Raises Unsupported, also for what is no query."""
+        if not query.strip():
+            return All()
+        self._tokens = list(reversed(_split(query)))
+        condition = self._logical(0)
+        if self._tokens:
+            raise _malformed(self._tokens[-1])
+        return condition
+
+    def _next(self) -> str:
+        if not self._tokens:
+            raise Unsupported("A query ends too early.")
+        return self._tokens.pop()
+
+    def _logical(self, depth: int) -> Condition:
+        condition = self._term(depth)
+        while self._tokens and self._tokens[-1] in ("and", "or"):
+            operator = self._next()
+            other = self._term(depth)
+            condition = All((condition, other)) if operator == "and" else AnyOf((condition, other))
+        return condition
+
+    def _term(self, depth: int) -> Condition:
+        if depth > MAX_DEPTH:
+            raise Unsupported(f"A query is nested deeper than {MAX_DEPTH} levels.")
+        token = self._next()
+        is_negated = token == "not"
+        if is_negated:
+            self.negates = True
+            token = self._next()
+        if token != "(":
+            if is_negated:
+                raise Unsupported("not stands before something that is not in parentheses.")
+            return self._comparison(token)
+        condition = self._logical(depth + 1)
+        if self._next() != ")":
+            raise Unsupported("A parenthesis of a query is not closed.")
+        return Not(condition) if is_negated else condition
+
+    def _comparison(self, attribute: str) -> Condition:
+        if attribute[:1] in '"[)':
+            raise _malformed(attribute)
+        field, operator = self._field_of(attribute), self._next().lower()
+        operator = SYMBOLS.get(operator, operator)
+        if operator == "pr":
+            return has_value(field)
+        value = _read_value(self._next())
+        if operator == "in":
+            return self._member(field, value)
+        if operator in TEXTS and isinstance(value, str):
+            return (
+                Test(field, TEXTS[operator], (value,), case_insensitive=True) if value else has_value(field)
+            )
+        if operator == "ne":
+            self.negates = True
+            return self._differs(field, value)
+        return self._compare(field, operator, value)
+
+    def _differs(self, field: str, value: Any) -> Condition:
+        if isinstance(value, Version):
+            return compare_versions(field, "!=", value)
+        return All((has_value(field), Not(self._compare(field, "eq", value))))
+
+    def _compare(self, field: str, operator: str, value: Any) -> Condition:
+        relation = RELATIONS.get(operator)
+        if relation is None:
+            raise Unsupported(f"The operator {operator[:60]} of a query has no equal.")
+        if isinstance(value, Version):
+            return compare_versions(field, "=" if relation == "==" else relation, value)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return compare_number(field, relation, value)
+        if operator != "eq":
+            raise Unsupported(f"It compares the order of {field} with what is not a number.")
+        return one_of(field, [text_of(value)]) if isinstance(value, bool) else self._equal(field, value)
+
+    def _member(self, field: str, values: Any) -> Condition:
+        """Members of a list are compared as they are written."""
+        if not isinstance(values, list):
+            raise Unsupported("What follows in is not a list.")
+        return one_of(field, map(text_of, values))
+
+    def _equal(self, field: str, text: str) -> Condition:
+        """Equal in any case. Only a pattern can say that, and a pattern cannot be negated: then, as written."""
+        if text.lower() == text.upper():
+            return one_of(field, [text])
+        self.compares_text = True
+        pattern = re.sub(r"([\\.+*?()|\[\]{}^$])", r"\\\1", text)
+        written = Test(field, "IN", (text,), inverted=True)
+        return Test(field, "REGEX", value=f"^(?:{pattern})$", case_insensitive=True, negation=written)
+
+
+def _split(query: str) -> list[str]:
+    tokens, place, query = [], 0, query.rstrip()
+    while place < len(query):
+        match = _TOKEN.match(query, place)
+        if match is None:
+            raise _malformed(query[place:].strip())
+        tokens.append(match[match.lastindex or 0])
+        place = match.end()
+    return tokens
+
+
+def _read_value(token: str) -> Any:
+    if token[:1] in '"[':
+        try:
+            return orjson.loads(token)
+        except orjson.JSONDecodeError:
+            raise _malformed(token) from None
+    if token in ("true", "false"):
+        return token == "true"
+    if _VERSION.fullmatch(token):
+        return Version(token)
+    if _NUMBER.fullmatch(token):
+        return orjson.loads(token)
+    raise _malformed(token)
+
+
+def _malformed(text: str) -> Unsupported:
+    return Unsupported(f"A query cannot be read at {text[:40]}.")
