@@ -37,9 +37,12 @@ class Test:
     negation: Test | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class InSegment:
-    """Whether the segment with this name holds. A negated one is replaced by the negation of its condition."""
+    """Whether the segment with this name holds. A negated one is replaced by the negation of its condition.
+
+    One object stands for a segment: comparing thousands of values again and again would take most of the time.
+    """
 
     name: str
     condition: Condition

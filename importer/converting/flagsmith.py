@@ -88,6 +88,7 @@ class _Reader:
         self.name = environment.get("name", "")
         self.prefix = f"{environment.get('api_key', '')}_"
         self.segments = (environment.get("project") or {}).get("segments") or []
+        self._segments: dict[int, tuple[SegmentReader, InSegment]] = {}
         self.overrides: dict[str, list[tuple[float, ProjectSegment, FeatureState]]] = {}
         for segment in self.segments:
             for state in segment.get("feature_states") or ():
@@ -126,9 +127,17 @@ class _Reader:
     def _segment_rules(self, flag: Flag) -> Iterator[Rule]:
         """The override with the lowest priority wins, and of several the first."""
         for _, segment, state in sorted(self.overrides.get(flag.name, ()), key=lambda override: override[0]):
+            reader, condition = self._segment(segment)
+            yield Rule(
+                self._limited(self._result(flag, state), reader), condition, f"Segment {segment['name']}"
+            )
+
+    def _segment(self, segment: ProjectSegment) -> tuple[SegmentReader, InSegment]:
+        key = id(segment)
+        if key not in self._segments:
             reader = SegmentReader(segment, self.prefix)
-            condition, result = InSegment(segment["name"], reader.read()), self._result(flag, state)
-            yield Rule(self._limited(result, reader), condition, f"Segment {segment['name']}")
+            self._segments[key] = reader, InSegment(segment["name"], reader.read())
+        return self._segments[key]
 
     def _limited(self, result: Outcome | Split, reader: SegmentReader) -> Outcome | Split:
         """The result for the share of users that a segment has."""
