@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('importer', '0008_source_events'),
+        ('importer', '0009_installation_moves'),
     ]
 
     operations = [
