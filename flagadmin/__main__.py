@@ -1,6 +1,20 @@
-"""`python -m flagadmin`: the command line."""
+"""`flagadmin` and `python -m flagadmin`: the command line."""
 
-from flagadmin.command import main
+import sys
+
+from flagadmin import client
+
+
+def main() -> None:
+    """Django takes longer to start than most of the client's commands take."""
+    if sys.argv[1:2] and sys.argv[1] in client.NAMES:
+        from flagadmin.client.main import run
+
+        sys.exit(run(sys.argv[1:]))
+    from flagadmin.command import main as run_django
+
+    run_django()
+
 
 if __name__ == "__main__":
     main()

@@ -14,7 +14,7 @@ from django.core.management import ManagementUtility
 from django.core.management.base import BaseCommand
 from django.db.utils import OperationalError, ProgrammingError
 
-from flagadmin import __version__
+from flagadmin import __version__, client
 from flagadmin.core.db.bundled import server
 from flagadmin.core.db.reachable import check_reachable
 from flagadmin.core.db.transactions import sqlstate
@@ -23,6 +23,7 @@ GROUPS = {
     "Serving": ("serve", "demo"),
     "Accounts and tokens": ("createadmin", "login_link", "remove_second_factor", "token"),
     "Flags": ("import_flags", "convert", "move", "check_expectations"),
+    "Flags of a server, from another machine": client.NAMES,
     "Data": ("backup", "restore", "cleanup_usage"),
     "Databases": ("standby",),
 }

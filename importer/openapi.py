@@ -147,8 +147,12 @@ COMPARE_EXAMPLE = {
 
 
 def import_schema() -> dict[str, Any]:
-    """The JSON schema of the import body without references, so that it can be embedded anywhere."""
-    schema = TypeAdapter(BodyDocument).json_schema()
+    return inline_schema(BodyDocument)
+
+
+def inline_schema(body: Any) -> dict[str, Any]:
+    """The JSON schema of a type of bodies without references, so that it can be embedded anywhere."""
+    schema = TypeAdapter(body).json_schema()
     return _inlined(schema, schema.get("$defs", {}))
 
 

@@ -3,11 +3,13 @@
 from flagadmin.core.http.routers import Router
 from playground.api import PlaygroundViewSet
 from playground.saved_contexts.api import SavedContextViewSet
+from playground.stale.api import StaleViewSet
 from playground.user_runs.api import UserRunViewSet
 
 router = Router()
 router.register("playground/contexts", SavedContextViewSet)
 router.register("playground/users", UserRunViewSet)
 router.register("playground", PlaygroundViewSet)
+router.register("stale-flags", StaleViewSet)
 
 urlpatterns = router.urls

@@ -10,6 +10,7 @@ from playground.saved_contexts import pages as saved
 from playground.saved_contexts.expectations_page import ExpectationsPage
 from playground.saved_contexts.flag_expectations import FlagExpectationsPart
 from playground.saved_contexts.new_expectation_page import NewExpectationPage
+from playground.stale import pages as stale
 from playground.user_runs import pages as users
 
 urlpatterns = [
@@ -40,6 +41,12 @@ urlpatterns = [
         "projects/<str:project_id>/features/<str:name>/expectations",
         FlagExpectationsPart.as_view(),
         name="flag-expectations",
+    ),
+    path("stale-flags/", stale.StaleFlagsPage.as_view(), name="stale-flags"),
+    path(
+        "projects/<str:project_id>/features/<str:name>/complete",
+        stale.Complete.as_view(),
+        name="flag-complete",
     ),
     path("if-saved/<path:form>", IfSavedPage.as_view(), name="if-saved"),
 ]

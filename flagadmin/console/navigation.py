@@ -58,6 +58,7 @@ def all_sections() -> tuple[Section, ...]:
             (
                 Page("Projects", reverse("projects")),
                 Page("All flags", reverse("all-flags")),
+                Page("Stale flags", reverse("stale-flags")),
                 Page("Applications", reverse("applications")),
                 Page("Environments", reverse("environments")),
                 Page("Segments", reverse("segments")),

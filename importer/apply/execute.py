@@ -96,6 +96,22 @@ def import_body(
 
 
 @bulk_work
+@transactional
+def import_part(body: Body, *, caller: Caller) -> Plan:
+    """Imports a part of a larger change. Returns its plan; one without a change leaves no trace.
+
+    Raises NoAccess or ValidationError without writing anything.
+    """
+    lock_projects(caller, [body.project])
+    _lock_contents(body)
+    plan = plan_import(body, caller=caller)
+    plan.check()
+    if any(plan.with_action(Action.CREATE, Action.CHANGE)):
+        _write(plan, ImportRun(source=ImportRun.Source.API), caller, NoProgress())
+    return plan
+
+
+@bulk_work
 @_retry_when_missing
 @transactional
 def promote_flags(promotion: Promotion, *, expected: Expected = None, caller: Caller) -> ImportRun:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from itertools import islice
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 import orjson
 from pydantic import TypeAdapter, ValidationError
@@ -14,6 +14,7 @@ from flagadmin.core.errors import MAX_DETAILS, Problem, choices
 from importer.body.coercion import EXPECTED_TYPE
 
 Location = tuple[int | str, ...]
+T = TypeVar("T")
 
 MAX_KEY_LENGTH = 60
 """The length to which unknown keys are cut."""
@@ -51,6 +52,17 @@ def validate_by_parts(adapter: TypeAdapter, raw: Any, shape: Any) -> Any:
     if count:
         raise validation_error(problems, count)
     return read
+
+
+def validate_shape(adapter: TypeAdapter[T], raw: Any, shape: Any) -> T:
+    """The validated body, all of it at once. Raises ValidationError with the first errors and their JSON paths."""
+    try:
+        return adapter.validate_python(raw)
+    except ValidationError as invalid:
+        listed = invalid.errors(include_url=False)[:MAX_DETAILS]
+        raise validation_error(
+            [_problem(error, raw, shape, 0) for error in listed], invalid.error_count()
+        ) from None
 
 
 def _parts(raw: Any) -> Iterator[tuple[int, Any]]:
@@ -132,6 +144,8 @@ def valid_keys(shape: Any, location: Location) -> list[str]:
         shape = _strip_wrappers(shape)
         if isinstance(step, int):
             shape = get_args(shape)[0] if get_origin(shape) is list else shape
+        elif get_origin(shape) is dict:
+            shape = get_args(shape)[1]
         elif is_typeddict(shape):
             shape = shape.__annotations__[step]
     shape = _strip_wrappers(shape)

@@ -53,6 +53,7 @@ PAGES = [
     "/search/?q=check",
     "/search/?q=check&kind=flags",
     "/flags/",
+    "/stale-flags/",
     "/projects/checkout/features/checkout-redesign/insights/",
     "/projects/checkout/features/checkout-redesign/insights/?period=90d",
     "/flags/?rollout=differs&sort=-in-production",

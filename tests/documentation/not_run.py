@@ -7,6 +7,7 @@ from tests.documentation.blocks import Block, blocks, pages
 
 RUN = [
     "README.md",
+    "docs/flags-as-code.md",
     "docs/migrating.md",
     "docs/openfeature.md",
     "docs/operations.md",
@@ -19,6 +20,12 @@ RUN = [
 
 # What a reader of the page has already.
 BEFORE = {
+    "docs/flags-as-code.md": """
+export FLAGADMIN_URL=$URL FLAGADMIN_TOKEN=$TOKEN
+""",
+    "docs/how-to/remove-a-flag.md": """
+export FLAGADMIN_URL=$URL FLAGADMIN_TOKEN=$TOKEN
+""",
     "docs/migrating.md": """
 UNLEASH_URL=$URL UNLEASH_TOKEN=$TOKEN
 """,
@@ -106,6 +113,8 @@ ELSEWHERE = {
         ("docs/integrations.md", block.first_line): "tests/integrations/test_guide.py"
         for block in blocks("docs/integrations.md")
     },
+    ("docs/flags-as-code.md", "name: Flags"): "tests/importer/as_code/test_ci_examples.py",
+    ("docs/flags-as-code.md", "default:"): "tests/importer/as_code/test_ci_examples.py",
     ("deploy/README.md", "./rolling-restart.sh \\"): "tests/flagadmin/deploy/test_rolling_restart.py",
     (
         "deploy/README.md",

@@ -13,7 +13,7 @@ from tests.documentation.not_run import ELSEWHERE, NOT_RUN, PAGES_NOT_RUN, RUN, 
 from tests.support.paths import ROOT
 
 EVERY = [block for page in pages() for block in blocks(page)]
-ENDS = {"|", ">", "<", "&&", ";", "2>&1", "&"}
+ENDS = {"|", "||", ">", "<", "&&", ";", "2>&1", "&"}
 
 
 def is_run(block: Block) -> bool:

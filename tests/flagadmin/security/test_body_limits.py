@@ -11,6 +11,7 @@ from tests.flagadmin.security.sending import bodies, described_api
 
 # These are bounded as a whole: in bytes and in entries.
 IMPORTS = tuple(f"/api/admin/features-batch/{name}" for name in ("import", "validate", "compare"))
+IMPORTS += ("/api/admin/flags-as-code/plan", "/api/admin/flags-as-code/apply")
 
 
 @pytest.fixture(scope="module")

@@ -18,6 +18,7 @@ WITHOUT_A_KEY = {
     ("get", "/api/openapi.json"),
     ("get", "/api/docs/"),
     ("get", "/api/docs/<str:operation_id>/"),
+    ("get", "/api/admin/flags-as-code/schemas/<str:name>"),
 }
 
 API, ADMIN, SDK, FRONTEND, OFREP = (
@@ -83,7 +84,8 @@ def test_expired_key(people, world):
 @pytest.mark.parametrize("kind", ["backend", "frontend"])
 def test_sdk_keys_do_nothing_in_the_admin_api(world, kind):
     key = client(make_token(kind, environment="production"))
-    assert others(answers(key, calls(ADMIN), world), {403}) == {}
+    asked = [call for call in calls(ADMIN) if (call[0], str(call[1])) not in WITHOUT_A_KEY]
+    assert others(answers(key, asked, world), {403}) == {}
 
 
 @pytest.mark.parametrize("name", ["admin", "admin_token"])

@@ -153,6 +153,30 @@ BULK = {
         | {"timestamp": "2026-11-21T03:00:00.000Z", "variants": {"blue": 3}}
     ],
 }
+AS_CODE: dict[str, Any] = {
+    "flags": [
+        {
+            "project": "shop",
+            "flag": {
+                "name": "as-code", "type": "release", "description": "Described", "stale": False,
+                "impressionData": False, "tags": ["team:green"], "links": [{"url": "https://example.org", "title": "T"}],
+                "dependencies": [{"feature": "checkout", "enabled": True}],
+                "environments": {
+                    "production": {
+                        "enabled": False,
+                        "strategies": [{"name": "default", "title": "All", "disabled": False, "segments": ["as-code"]}],
+                        "variants": [],
+                    },
+                },
+            },
+        },
+    ],
+    "segments": [{"name": "as-code", "description": "", "constraints": []}],
+    "contextFields": [{"name": "as-code", "stickiness": True, "sortOrder": 3, "legalValues": [{"value": "a"}]}],
+    "archive": [],
+    "fingerprint": "",
+    "skipChangeRequests": False,
+}  # fmt: skip
 IMPORT = {
     "project": "shop",
     "environment": "production",
@@ -199,6 +223,8 @@ VALID: dict[str, Any] = {
     },
     f"post {_ADMIN}/features-batch/import": IMPORT,
     f"post {_ADMIN}/features-batch/validate": IMPORT,
+    f"post {_ADMIN}/flags-as-code/plan": AS_CODE,
+    f"post {_ADMIN}/flags-as-code/apply": AS_CODE,
     f"post {_ADMIN}/features-batch/compare": IMPORT | {
         "contexts": {
             "explicit": [{"userId": "42"}], "csv": "userId\n7\n", "generated": True, "synthetic": 10, "seed": 1,

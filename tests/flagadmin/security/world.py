@@ -38,6 +38,7 @@ from tests.support.signals import make_rule, make_source
 # What stands for a placeholder, by what stands before it in the address. The first that fits counts.
 PLACES: tuple[tuple[str, str], ...] = (
     (r"api/docs/$", "operation"),
+    (r"schemas/$", "kind of file"),
     (r"projects/<\w+>/context/$", "project context field"),
     (r"context/$", "context field"),
     (r"if-saved/$", "form"),
@@ -136,6 +137,8 @@ BODIES: dict[tuple[str, str], Any] = {
         "environment": "production",
         "data": {"features": [{"name": "new"}], "featureStrategies": [], "tagTypes": []},
     },
+    ("post", "/api/admin/flags-as-code/plan"): {"flags": [{"project": "shop", "flag": {"name": "new"}}]},
+    ("post", "/api/admin/flags-as-code/apply"): {"flags": [{"project": "shop", "flag": {"name": "new"}}]},
     ("post", "/api/admin/projects/<str:project_id>/environments/promote"): {
         "from": "development",
         "to": "production",
@@ -261,6 +264,7 @@ def build(shop: Any) -> dict[str, Any]:
         ).name,
         "legal value": "gold",
         "operation": "getProjects",
+        "kind of file": "flag",
         "token": ids["of shop"],
         "personal token": ids["of somebody"],
         "service account token": ids["of robot"],

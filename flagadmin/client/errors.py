@@ -1,0 +1,36 @@
+"""What these commands fail with."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Problem:
+    """``line`` is 0 if it is of the file as a whole."""
+
+    file: Path
+    line: int
+    message: str
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}" if self.line else f"{self.file}"
+        return f"{place}: {self.message}"
+
+
+class ClientError(Exception):
+    """The command cannot go on. The message says why, and never the token."""
+
+
+class BadFiles(ClientError):
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = sorted(problems)
+        super().__init__("\n".join(map(str, self.problems)))
+
+
+class Refused(ClientError):
+    """The server answers with an error record."""
+
+    def __init__(self, status: int, message: str, details: list[dict[str, str]]) -> None:
+        super().__init__(message)
+        self.status, self.details = status, details

@@ -1,0 +1,227 @@
+"""Reads the files of flags as code, and finds the line of whatever is wrong with one of them."""
+
+import io
+import json
+import os
+import re
+from codecs import BOM_UTF8
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from yaml12 import parse_yaml
+
+from flagadmin.client.errors import BadFiles, Problem
+
+Document = dict[str, Any]
+SETTINGS = "flagadmin"
+FOLDERS = {"flag": "flags", "segment": "segments", "context-field": "context-fields"}
+SUFFIXES = (".yaml", ".yml", ".json")
+MAX_FILE = 1_000_000  # bytes
+MAX_FILES = 100_000
+_PLACE = re.compile(r"(?:YAML parse error: )?(.*) at byte \d+ line (\d+) column \d+", re.DOTALL)
+_KEY = re.compile(r"^([ -]*)([\w.\"'-]+):(?:\s|$)")
+_STEP = re.compile(r"[^.\[\]]+|\[\d+\]")
+
+
+@dataclass(slots=True)
+class File:
+    """``kind`` is a key of `FOLDERS`. ``project`` is that of a flag's folder."""
+
+    path: Path
+    kind: str
+    document: Document
+    project: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.document["name"]
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.kind, self.name
+
+
+@dataclass
+class Folder:
+    """What was read: the projects that flagadmin.yaml names, and all files by kind and name."""
+
+    root: Path
+    projects: list[str] = field(default_factory=list)
+    is_shared: bool = True
+    files: dict[tuple[str, str], File] = field(default_factory=dict)
+
+    def of_kind(self, kind: str) -> list[File]:
+        return [file for file in self.files.values() if file.kind == kind]
+
+
+def open_folder(root: Path, *, may_be_new: bool = False) -> Folder:
+    """A folder with its settings, whose files are not read yet. Raises BadFiles."""
+    folder = Folder(root)
+    if path := _find_settings(root):
+        _read_settings(path, folder)
+    elif not may_be_new:
+        raise BadFiles([Problem(root / f"{SETTINGS}.yaml", 0, "is missing: `flagadmin pull` makes it")])
+    return folder
+
+
+def read_files(folder: Folder) -> None:
+    """Raises BadFiles with everything that is wrong with any of the files."""
+    problems: list[Problem] = []
+    for kind, path in _find_files(folder.root):
+        file, wrong = _read_file(path, kind)
+        problems += wrong
+        if file is None:
+            continue
+        if file.project and folder.projects and file.project not in folder.projects:
+            message = f"{SETTINGS}.yaml does not name project {file.project}"
+            problems.append(Problem(path, 0, message))
+        if (other := folder.files.get(file.key)) is not None:
+            problems.append(Problem(path, 0, f"{file.name} is in {other.path}, too"))
+        folder.files.setdefault(file.key, file)
+    if problems:
+        raise BadFiles(problems)
+
+
+def _find_settings(root: Path) -> Path | None:
+    return next((path for suffix in SUFFIXES if (path := root / f"{SETTINGS}{suffix}").is_file()), None)
+
+
+def _read_settings(path: Path, folder: Folder) -> None:
+    document = parse(path)
+    projects, is_shared = document.get("projects"), document.get("shared", True)
+    if not isinstance(projects, list) or not projects or not isinstance(is_shared, bool):
+        message = "must have projects, a list of projects, and may have shared: true or false"
+        raise BadFiles([Problem(path, 1, message)])
+    if unknown := document.keys() - {"projects", "shared"}:
+        raise BadFiles([Problem(path, find_line(path, min(unknown)), f"{min(unknown)} is not a valid key")])
+    folder.projects, folder.is_shared = [str(project) for project in projects], is_shared
+
+
+def _find_files(root: Path) -> Iterator[tuple[str, Path]]:
+    number = 0
+    for kind, name in FOLDERS.items():
+        parents = sorted(_list(root / name, directories=True)) if kind == "flag" else [str(root / name)]
+        for parent in parents:
+            for path in sorted(_list(parent)):
+                number += 1
+                if number > MAX_FILES:
+                    raise BadFiles([Problem(root, 0, f"has more than {MAX_FILES:,} files")])
+                yield kind, Path(path)
+
+
+def _list(folder: str | Path, *, directories: bool = False) -> Iterator[str]:
+    if not os.path.isdir(folder):
+        return
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.startswith("."):
+                continue
+            if entry.is_dir() if directories else entry.name.endswith(SUFFIXES):
+                yield entry.path
+
+
+def _read_file(path: Path, kind: str) -> tuple[File | None, list[Problem]]:
+    try:
+        document = parse(path)
+    except BadFiles as error:
+        return None, error.problems
+    name = document.get("name")
+    if not isinstance(name, str) or not name:
+        message = "name: must be a string" if "name" in document else "name: is required"
+        return None, [Problem(path, 1, message)]
+    return File(path, kind, document, path.parent.name if kind == "flag" else ""), []
+
+
+def parse(path: Path) -> Document:
+    """The document in a file. Raises BadFiles."""
+    try:
+        if path.stat().st_size > MAX_FILE:
+            raise BadFiles([Problem(path, 0, f"has more than {MAX_FILE:,} bytes")])
+        text = read_text(path)
+        document: Any = json.loads(text) if path.suffix == ".json" else parse_yaml(text)
+    except json.JSONDecodeError as error:
+        raise BadFiles([Problem(path, error.lineno, error.msg)]) from None
+    except UnicodeDecodeError:
+        raise BadFiles([Problem(path, 0, "is not UTF-8")]) from None
+    except OSError as error:
+        raise BadFiles([Problem(path, 0, error.strerror or "cannot be read")]) from None
+    except ValueError as error:
+        place = _PLACE.fullmatch(str(error))
+        raise BadFiles(
+            [Problem(path, int(place[2]), place[1]) if place else Problem(path, 1, str(error))]
+        ) from None
+    if not isinstance(document, dict):
+        raise BadFiles([Problem(path, 1, "must be a mapping of keys to values")])
+    return document
+
+
+def read_text(path: Path) -> str:
+    return path.read_bytes().removeprefix(BOM_UTF8).decode()
+
+
+def check_keys(path: Path) -> None:
+    """Raises BadFiles if a key is there twice, of which `parse` takes the last."""
+    text = read_text(path)
+    if path.suffix != ".json" and _may_repeat_keys(text):
+        load_with_comments(path, text)
+
+
+def _may_repeat_keys(text: str) -> bool:
+    """Whether a key may be there twice. It may be wrong about text in quotes."""
+    above: list[tuple[int, set[str]]] = []
+    for line in text.splitlines():
+        if (match := _KEY.match(line)) is None:
+            continue
+        depth, key = len(match[1]), match[2]
+        while above and (above[-1][0] > depth):
+            above.pop()
+        if "-" in match[1] and above and above[-1][0] == depth:
+            above.pop()
+        if not above or above[-1][0] < depth:
+            above.append((depth, set()))
+        if key in above[-1][1]:
+            return True
+        above[-1][1].add(key)
+    return False
+
+
+def round_trip() -> Any:
+    """A parser that keeps comments, quotes and the order of keys. It takes two hundred times as long as the other."""
+    from ruamel.yaml import YAML  # slow to import, and seldom needed
+
+    yaml = YAML()
+    yaml.preserve_quotes = True
+    yaml.width = 1_000_000
+    yaml.indent(mapping=2, sequence=4, offset=2)
+    return yaml
+
+
+def load_with_comments(path: Path, text: str) -> Any:
+    """Raises BadFiles, also for a key that is there twice."""
+    from ruamel.yaml.error import MarkedYAMLError
+
+    try:
+        return round_trip().load(io.StringIO(text))
+    except MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        message = (error.problem or str(error)).partition(" with value")[0]
+        raise BadFiles([Problem(path, line, message)]) from None
+
+
+def find_line(path: Path, place: str) -> int:
+    """The line of a member such as ``environments.production.strategies[0].name``, or of the nearest one above it."""
+    try:
+        node = load_with_comments(path, read_text(path))
+    except (BadFiles, OSError):
+        return 1
+    line = 1
+    for step in _STEP.findall(place):
+        key: Any = int(step[1:-1]) if step.startswith("[") else step
+        try:
+            line = (node.lc.item(key) if isinstance(key, int) else node.lc.key(key))[0] + 1
+            node = node[key]
+        except (AttributeError, KeyError, IndexError, TypeError):
+            break
+    return line

@@ -1,0 +1,142 @@
+"""Plans as text, as Markdown for pull requests, and as JUnit's XML. Names and values are data: what could be read as
+markup or moves a terminal's cursor is replaced."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+from xml.etree import ElementTree
+
+from flagadmin.client.errors import Problem
+
+Document = dict[str, Any]
+SIGNS = {"create": "+", "change": "~", "archive": "-"}
+KINDS = {
+    "offToOn": "off → on",
+    "onToOff": "on → off",
+    "variant": "another variant",
+    "payload": "another payload",
+    "share": "another share",
+    "unknown": "cannot be told",
+}
+MAX_LINES = 1_000
+MAX_VALUE = 500  # characters
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
+
+
+def plain(text: str) -> str:
+    return _CONTROL.sub(" ", text)
+
+
+def code(text: str) -> str:
+    return "`" + plain(text).replace("`", "'").replace("|", "\\|") + "`"
+
+
+def subject(line: Document) -> str:
+    where = ", ".join(filter(None, (line.get("project"), line.get("environment"))))
+    return f"{line['kind']} {line['name']}" + (f" in {where}" if where else "")
+
+
+def details(line: Document) -> list[str]:
+    if "summary" in line:
+        return [line["summary"][:MAX_VALUE]]
+    return [_change(change) for change in line.get("changes", ())]
+
+
+def _change(change: Document) -> str:
+    before, after = (
+        value[:MAX_VALUE] if isinstance(value := change.get(side), str) else value
+        for side in ("before", "after")
+    )
+    if before is None:
+        return f"{change['part']}: + {after}"
+    return f"{change['part']}: − {before}" if after is None else f"{change['part']}: {before} → {after}"
+
+
+def who(place: Document) -> str:
+    kinds = ", ".join(f"{number:,} {KINDS.get(kind, kind)}" for kind, number in place["counts"].items())
+    place_name = f"{place['project']} / {place['environment']}"
+    changed = f"{place_name}: {place['changed']:,} of {place['users']:,} generated users change"
+    contexts = place["savedContexts"]
+    saved = f"; saved contexts that change: {', '.join(contexts)}" if contexts else ""
+    if place["compared"] < place["differing"]:
+        saved += f" (of the first {place['compared']:,} flags of {place['differing']:,})"
+    broken = place["brokenExpectations"]
+    return (
+        changed
+        + (f": {kinds}" if kinds else "")
+        + saved
+        + (f"; {broken} expectations break" if broken else "")
+    )
+
+
+def request(entry: Document, *, is_plan: bool) -> str:
+    where, number = f"{entry['project']} / {entry['environment']}", len(entry["changes"])
+    what = "1 change" if number == 1 else f"{number} changes"
+    if not entry["isNew"]:
+        return f"Change request {entry['id']} for {where} waits already ({entry['state']}): {what}"
+    if is_plan:
+        return f"A change request will be made for {where}: {what}"
+    return f"Change request {entry['id']} for {where} was made ({entry['state']}): {what}"
+
+
+def write_text(answer: Document, missing: Sequence[tuple[str, str]], *, is_plan: bool) -> Iterator[str]:
+    for line in answer["changes"][:MAX_LINES]:
+        yield f"{SIGNS[line['action']]} {subject(line)}"
+        yield from (f"    {detail}" for detail in details(line))
+    if (more := len(answer["changes"]) - MAX_LINES) > 0:
+        yield f"… and {more:,} more"
+    for entry in answer["changeRequests"]:
+        yield request(entry, is_plan=is_plan)
+    for place in answer["whoChanges"]:
+        yield who(place)
+        for flag in place["flags"][:20]:
+            yield f"    {flag['name']}: {flag['changed']:,}"
+    yield from (f"Note: {note}" for note in answer["notes"][:MAX_LINES])
+    yield from write_missing(missing)
+
+
+def write_missing(missing: Sequence[tuple[str, str]]) -> Iterator[str]:
+    if missing:
+        named = ", ".join(name for _, name in missing[:20]) + (" …" if len(missing) > 20 else "")
+        yield f"Not in the directory, and left alone ({len(missing):,}): {named}. --archive-missing archives them."
+
+
+def write_markdown(answer: Document, missing: Sequence[tuple[str, str]]) -> Iterator[str]:
+    yield "## Flags"
+    if not answer["changes"] and not answer["changeRequests"]:
+        yield "\nNothing to do."
+    else:
+        yield "\n| | What | Where | Change |\n|---|---|---|---|"
+    for line in answer["changes"][:MAX_LINES]:
+        where = ", ".join(filter(None, (line.get("project"), line.get("environment"))))
+        changes = "<br>".join(code(detail) for detail in details(line))
+        yield f"| {line['action']} | {line['kind']} {code(line['name'])} | {code(where) if where else ''} | {changes} |"
+    for entry in answer["changeRequests"]:
+        yield f"\n- {code(request(entry, is_plan=True))}"
+    if answer["whoChanges"]:
+        yield "\n### Who changes\n"
+    yield from (f"- {code(who(place))}" for place in answer["whoChanges"])
+    yield from (f"\n> {code(note)}" for note in (*answer["notes"][:MAX_LINES], *write_missing(missing)))
+
+
+def write_junit(answer: Document | None, problems: Iterable[Problem]) -> str:
+    """Each change is a failure, so that a plan on a schedule shows drift; each problem of a file is an error."""
+    suite = ElementTree.Element("testsuite", name="flags as code")
+    failures, errors = 0, 0
+    for line in (answer or {}).get("changes", ()):
+        case = ElementTree.SubElement(
+            suite, "testcase", classname=plain(line["kind"]), name=plain(subject(line))
+        )
+        failure = ElementTree.SubElement(case, "failure", message=plain(line["action"]))
+        failure.text = plain("; ".join(details(line)))
+        failures += 1
+    for problem in problems:
+        place = {"file": str(problem.file), "line": str(problem.line)}
+        named = {"classname": "file", "name": plain(str(problem.file))}
+        case = ElementTree.SubElement(suite, "testcase", named | place)
+        ElementTree.SubElement(case, "error", message=plain(str(problem)))
+        errors += 1
+    if not failures + errors:
+        ElementTree.SubElement(suite, "testcase", classname="plan", name="nothing to do")
+    suite.attrib |= {"tests": str(failures + errors or 1), "failures": str(failures), "errors": str(errors)}
+    return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True)

@@ -1,0 +1,309 @@
+"""Writes flags as code: all of it in one transaction, or nothing. A plan is the same work, undone at its end."""
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import orjson
+from django.db import transaction
+
+from flagadmin.core.change_checks import skipped_by, skipping
+from flagadmin.core.change_checks.comments import commenting, current_comment
+from flagadmin.core.db.transactions import transactional
+from flagadmin.core.errors import Conflict, NameExists, Problem, ValidationError
+from groups.access import Caller
+from importer.apply.execute import import_part
+from importer.as_code.bodies import Part, PartBuilder, split_flags
+from importer.as_code.documents import field_entry, keep_spelling, segment_entry
+from importer.as_code.schemas import Directory
+from importer.isolation import bulk_work
+from importer.plan.import_plan import Action, Plan
+from importer.plan.stored import read_flags
+from projects.access import access_project, lock_projects
+from projects.context_fields.actions import create_context_field, update_context_field
+from projects.definitions import Definitions, read_definitions
+from projects.flags.archive import archive_flags_of_projects
+from projects.history.diff import diff, summary
+from projects.models import ContextField, Flag, ProjectEnvironment, Segment
+from projects.segments.actions import create_segment, update_segment
+from projects.strategies.constraint_rules import constraint_document
+from releases.derive import derive_changes
+from releases.gate import NeedsChangeRequest
+from releases.requests.propose_once import propose_once
+
+Document = dict[str, Any]
+Place = tuple[str, str]
+"""A project and one of its environments."""
+MAX_TRIES = 100
+"""Environments that need a change request, each of which is found by trying."""
+TITLE = "Flags as code"
+
+
+class OutdatedPlan(Conflict):
+    """409: something that the plan depends on has changed since."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """What waits for change requests: the environments, and with ``shared`` also what is of all environments."""
+
+    places: tuple[Place, ...] = ()
+    shared: bool = False
+
+    def with_place(self, place: Place) -> "Held | None":
+        """What waits as well if changes of this place are refused. None: nothing else can."""
+        if place not in self.places:
+            return replace(self, places=(*self.places, place))
+        return None if self.shared else replace(self, shared=True)
+
+    def in_project(self, project: str) -> set[str]:
+        return {environment for owner, environment in self.places if owner == project}
+
+
+@dataclass
+class Written:
+    """What was written, and the environments that answer something else since: before, and after."""
+
+    fingerprint: str = ""
+    lines: list[Document] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    requests: list[Document] = field(default_factory=list)
+    states: dict[Place, tuple[Definitions, Definitions]] = field(default_factory=dict)
+
+    def add(self, plan: Plan) -> None:
+        segments = plan.references.known.segments if plan.references else {}
+        for flag in plan.flags.values():
+            line = _line(flag.action.value, "flag", flag.name, plan.project)
+            if flag.action is Action.SKIP:
+                self.notes.append(flag.reason)
+            elif flag.action is Action.CREATE and flag.after is not None:
+                self.lines.append(
+                    line | {"environment": plan.environment, "summary": summary(flag.after, segments)}
+                )
+            elif flag.action is Action.CHANGE and flag.before is not None and flag.after is not None:
+                changes = [asdict(change) for change in diff(flag.before, flag.after, segments)]
+                self.lines.append(line | {"environment": plan.environment, "changes": changes})
+        self.notes += [note for note in plan.notes if note not in self.notes]
+
+
+def _line(action: str, kind: str, name: str, project: str | None) -> Document:
+    return {"action": action, "kind": kind, "name": name} | ({"project": project} if project else {})
+
+
+@bulk_work
+def plan_directory(directory: Directory, *, caller: Caller) -> Written:
+    """What applying it would write now. Raises what applying it would raise, but for a missing comment."""
+
+    def attempt(held: Held) -> Written:
+        with transaction.atomic():
+            written = _write(directory, held, caller=caller)
+            transaction.set_rollback(True)
+        return written
+
+    with commenting(current_comment() or "Planned, and undone"):
+        return _widen_until_accepted(attempt, directory)
+
+
+@bulk_work
+def apply_directory(directory: Directory, *, caller: Caller) -> Written:
+    """Writes it, and makes a change request for each environment that needs one.
+
+    Raises NotFound, NoAccess, ValidationError, InvalidOperation, and OutdatedPlan if its fingerprint is not the plan's.
+    """
+    return _widen_until_accepted(lambda held: _write(directory, held, caller=caller), directory)
+
+
+def _widen_until_accepted(attempt: Callable[[Held], Written], directory: Directory) -> Written:
+    """Tries again with what needs a change request held back, until nothing else needs one."""
+    held = Held()
+    with skipping(skipped_by() if directory.skips_requests else None):
+        for _ in range(MAX_TRIES):
+            try:
+                return attempt(held)
+            except NeedsChangeRequest as refusal:
+                wider = held.with_place((refusal.gated.project, refusal.gated.environment))
+                if wider is None:
+                    raise
+                held = wider
+    raise Conflict(f"More than {MAX_TRIES} environments need change requests.")
+
+
+@transactional
+def _write(directory: Directory, held: Held, *, caller: Caller) -> Written:
+    for project in directory.projects:
+        access_project(caller, project)
+    lock_projects(caller, directory.projects)
+    written = Written(fingerprint=take_fingerprint(directory))
+    if directory.fingerprint not in ("", written.fingerprint):
+        raise OutdatedPlan("Something that this plan is about was changed after it was made. Plan again.")
+    places = list(
+        ProjectEnvironment.objects.filter(project__in=directory.projects)
+        .order_by("project", "environment")
+        .values_list("project_id", "environment_id")
+    )
+    before = _read(places)
+    _write_parts(directory, written, places, held, caller)
+    for number, place in enumerate(held.places):
+        # What is of all environments is proposed once.
+        shared = held.shared and number == 0
+        if request := _propose(directory, place, places, shared, caller):
+            written.requests.append(request)
+    after = _read(places)
+    written.states = {
+        place: (before[place], after[place]) for place in places if before[place] != after[place]
+    }
+    return written
+
+
+def _read(places: Iterable[Place]) -> dict[Place, Definitions]:
+    return {place: read_definitions([place[0]], place[1]) for place in places}
+
+
+def _write_parts(
+    directory: Directory, written: Written, places: Sequence[Place], held: Held, caller: Caller
+) -> None:
+    for number, entry in enumerate(directory.fields):
+        with _placed(f"contextFields[{number}]"):
+            written.lines += _write_field(entry, caller)
+    for number, segment in enumerate(directory.segments):
+        with _placed(f"segments[{number}]"):
+            written.lines += _write_segment(segment, caller, may_change=not held.shared)
+    for project in directory.projects:
+        environments = [environment for owner, environment in places if owner == project]
+        waiting = held.in_project(project)
+        parts = split_flags(directory.flags_of(project), environments, waiting)
+        for environment, flags in parts.items():
+            built = PartBuilder(project, environment, flags, parents=not held.shared)
+            written.add(_import(built.part, caller))
+    if directory.archive and not held.shared:
+        archived = archive_flags_of_projects(directory.archive, caller=caller)
+        written.lines += [_line("archive", "flag", flag.name, flag.project_id) for flag in archived]
+
+
+@contextmanager
+def _placed(path: str) -> Iterator[None]:
+    """Problems get the path of what is written meanwhile."""
+    try:
+        yield
+    except (ValidationError, NameExists) as error:
+        problems = error.details or [Problem("", error.message)]
+        raise ValidationError.of(
+            Problem(f"{path}.{problem.path}".rstrip("."), problem.message) for problem in problems
+        ) from error
+
+
+def _import(part: Part, caller: Caller) -> Plan:
+    try:
+        return import_part(part.body, caller=caller)
+    except ValidationError as error:
+        raise ValidationError.of([part.problem(problem) for problem in error.details]) from error
+
+
+def _write_field(entry: Mapping[str, Any], caller: Caller) -> Iterator[Document]:
+    name, project = entry["name"], entry.get("project") or None
+    values = {
+        "description": entry.get("description") or None,
+        "stickiness": entry.get("stickiness", False),
+        "sort_order": entry.get("sortOrder", 0),
+        "legal_values": entry.get("legalValues", []),
+    }
+    stored = ContextField.objects.filter(name=name).first()
+    if stored is None:
+        create_context_field(values | {"name": name, "project_id": project}, caller=caller)
+        yield _line("create", "context field", name, project)
+    elif stored.project_id != project:
+        raise ValidationError.at("project", _belongs(stored.project_id))
+    elif any(getattr(stored, key) != value for key, value in values.items()):
+        before = field_entry(stored)
+        after = field_entry(update_context_field(name, values, caller=caller, project=project))
+        yield from _changed("context field", name, project, before, after)
+
+
+def _write_segment(entry: Mapping[str, Any], caller: Caller, *, may_change: bool) -> Iterator[Document]:
+    name, project = entry["name"], entry.get("project") or None
+    values: dict[str, Any] = {
+        "description": entry.get("description") or "",
+        "constraints": [constraint_document(constraint) for constraint in entry["constraints"]],
+    }
+    stored = Segment.objects.filter(name=name).first()
+    if stored is not None:
+        values["constraints"] = keep_spelling(values["constraints"], stored.constraints)
+    if stored is None:
+        create_segment(values | {"name": name, "project_id": project}, caller=caller)
+        yield _line("create", "segment", name, project)
+    elif stored.project_id != project:
+        raise ValidationError.at("project", _belongs(stored.project_id))
+    elif may_change and any(getattr(stored, key) != value for key, value in values.items()):
+        before = segment_entry(stored)
+        after = segment_entry(update_segment(stored.pk, values, caller=caller))
+        yield from _changed("segment", name, project, before, after)
+
+
+def _belongs(project: str | None) -> str:
+    return f"must be {project}, to which it belongs" if project else "must be left out: it is of all projects"
+
+
+def _changed(
+    kind: str, name: str, project: str | None, before: Document, after: Document
+) -> Iterator[Document]:
+    changes = [
+        {"part": key, "before": _text(before.get(key)), "after": _text(after.get(key))}
+        for key in {**before, **after}
+        if before.get(key) != after.get(key)
+    ]
+    if changes:
+        yield _line("change", kind, name, project) | {"changes": changes}
+
+
+def _text(value: Any) -> str | None:
+    return value if value is None or isinstance(value, str) else orjson.dumps(value).decode()
+
+
+def _propose(
+    directory: Directory, place: Place, places: Sequence[Place], shared: bool, caller: Caller
+) -> Document | None:
+    """Has a request made of what waits in the environment. None if nothing does."""
+    before = read_definitions([place[0]], place[1])
+    others = Held(tuple(other for other in places if other != place), shared=not shared)
+    with transaction.atomic():
+        _write_parts(directory, Written(), places, others, Caller.system())
+        after = read_definitions([place[0]], place[1])
+        archived = Flag.objects.archived().filter(name__in=directory.archive.get(place[0], ()))
+        changes = derive_changes(before, after, set(archived.values_list("name", flat=True)))
+        transaction.set_rollback(True)
+    if changes is None:
+        raise Conflict(f"What changes of {place[1]} in project {place[0]} cannot be proposed.")
+    if not changes:
+        return None
+    request, is_new = propose_once(*place, changes, title=TITLE, caller=caller)
+    return {
+        "project": place[0],
+        "environment": place[1],
+        "id": request.pk,
+        "isNew": is_new,
+        "state": request.state,
+        "changes": [{"flag": change.feature, "action": change.action} for change in changes],
+        "impact": request.impact,
+    }
+
+
+def take_fingerprint(directory: Directory) -> str:
+    """Of what is wanted, and of what is stored of it now."""
+    names = {
+        project: {flag["name"] for _, flag in directory.flags_of(project)} for project in directory.projects
+    }
+    for project, archived in directory.archive.items():
+        names[project].update(archived)
+    state: list[Any] = [directory.flags, directory.segments, directory.fields, directory.archive]
+    links = ProjectEnvironment.objects.filter(project__in=names).order_by("project", "environment")
+    for link in links:
+        state.append([link.project_id, link.environment_id, link.default_strategy, link.required_approvals])
+        stored = read_flags(names[link.project_id], project=link.project_id, environment=link.environment_id)
+        state.append([[name, flag.project, flag.document] for name, flag in sorted(stored.items())])
+    segments = Segment.objects.filter(name__in=[entry["name"] for entry in directory.segments])
+    fields = ContextField.objects.filter(name__in=[entry["name"] for entry in directory.fields])
+    state += [segment_entry(row) for row in segments.order_by("name")]
+    state += [field_entry(row) for row in fields.order_by("name")]
+    return hashlib.sha256(orjson.dumps(state, option=orjson.OPT_SORT_KEYS)).hexdigest()

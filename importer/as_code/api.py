@@ -1,0 +1,177 @@
+"""/api/admin/flags-as-code: what flagadmin pull, plan and apply ask for, and the JSON Schemas of their files."""
+
+from typing import Any
+
+from django.conf import settings
+from django.utils import timezone
+from drf_spectacular.extensions import OpenApiSerializerExtension
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.decorators import action
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from flagadmin.core.errors import NotFound, ValidationError, choices
+from groups.access import Caller
+from groups.authentication import ApiRequest
+from groups.open_views import OpenView
+from groups.viewsets import ViewSet
+from importer.api import BytesParser
+from importer.as_code.actions import apply_directory, plan_directory
+from importer.as_code.documents import read_directory
+from importer.as_code.report import written_document
+from importer.as_code.schemas import SCHEMAS, DirectoryBody, json_schema, parse_directory
+from importer.isolation import run_isolated
+from importer.openapi import inline_schema
+
+PLAN_DESCRIPTION = """\
+Says what applying these flags, segments and context fields would change, field by field, and who would get something
+else. Nothing is written. What would be refused is refused here, with the same error.
+
+A flag has what its entry says, and nothing else; but environments that it leaves out stay as they are, as do all flags,
+segments and context fields that the body does not name. The projects are locked while this takes.
+"""
+APPLY_DESCRIPTION = """\
+Stores these flags, segments and context fields: all of them in one transaction, or nothing. With the `fingerprint` of a
+plan, it is refused with 409 if anything that the plan is about has changed since.
+
+Where an environment needs a change request, one is made with what would change there, and sent for review; the same
+changes are proposed once. `skipChangeRequests` changes it at once, which needs the permission to skip them.
+
+Requires what an import of the flags would need, and for segments, context fields and archiving what each change would
+need by itself.
+"""
+
+
+class Entries(serializers.Serializer[Any]):
+    """What a directory has. The members of a flag, segment and context field are those of their files' schemas."""
+
+    flags = serializers.ListField(child=serializers.DictField(), help_text="`{project, flag}`")
+    segments = serializers.ListField(child=serializers.DictField())
+    contextFields = serializers.ListField(child=serializers.DictField())
+    used = serializers.DictField(
+        child=serializers.ListField(child=serializers.CharField()),
+        help_text="`segments` and `contextFields` that the flags use.",
+    )
+
+
+class Outcome(serializers.Serializer[Any]):
+    fingerprint = serializers.CharField()
+    changes = serializers.ListField(
+        child=serializers.DictField(),
+        help_text="`{action, kind, name, project, environment, changes: [{part, before, after}], summary}`",
+    )
+    changeRequests = serializers.ListField(child=serializers.DictField())
+    whoChanges = serializers.ListField(child=serializers.DictField())
+    notes = serializers.ListField(child=serializers.CharField())
+
+
+class FlagsAsCodeBody(serializers.Serializer[Any]):
+    """A placeholder for the body, which ``schemas`` validates."""
+
+
+class FlagsAsCodeBodySchema(OpenApiSerializerExtension):
+    target_class = FlagsAsCodeBody
+
+    def map_serializer(self, auto_schema: Any, direction: str) -> dict[str, Any]:
+        return inline_schema(DirectoryBody)
+
+
+EXAMPLE = OpenApiExample(
+    "One flag",
+    {
+        "flags": [
+            {
+                "project": "checkout",
+                "flag": {
+                    "name": "checkout-redesign",
+                    "environments": {"production": {"enabled": True, "strategies": [{"name": "default"}]}},
+                },
+            }
+        ]
+    },
+    request_only=True,
+)
+
+
+class AsCodeViewSet(ViewSet):
+    """Permissions depend on the body."""
+
+    tags = ("Import and export",)
+    permissions = {"plan": None, "apply": None}
+    body_limit = settings.IMPORT_BODY_LIMIT
+
+    @extend_schema(
+        operation_id="getFlagsAsCode",
+        summary="Read flags, segments and context fields as files have them",
+        parameters=[
+            OpenApiParameter("project", str, many=True, required=True, description="May be repeated.")
+        ],
+        responses={200: Entries},
+    )
+    def list(self, request: ApiRequest) -> Response:
+        """Without members that are empty. Of segments and context fields, those that the projects can use."""
+        projects = request.query_params.getlist("project")
+        if not projects:
+            raise ValidationError.at("project", "is required: the project whose flags to read")
+        return Response(read_directory(projects, caller=self.caller))
+
+    @extend_schema(
+        operation_id="planFlagsAsCode",
+        summary="Say what applying flags as code would change",
+        description=PLAN_DESCRIPTION,
+        request=FlagsAsCodeBody,
+        responses={200: Outcome},
+        examples=[EXAMPLE],
+    )
+    @action(detail=False, methods=["post"], parser_classes=[BytesParser])
+    def plan(self, request: ApiRequest) -> Response:
+        body = self._body()
+        return Response(run_isolated(len(body), plan_bytes, body, caller=self.caller))
+
+    @extend_schema(
+        operation_id="applyFlagsAsCode",
+        summary="Apply flags as code",
+        description=APPLY_DESCRIPTION,
+        request=FlagsAsCodeBody,
+        responses={200: Outcome},
+        examples=[EXAMPLE],
+    )
+    @action(detail=False, methods=["post"], parser_classes=[BytesParser])
+    def apply(self, request: ApiRequest) -> Response:
+        body = self._body()
+        return Response(run_isolated(len(body), apply_bytes, body, caller=self.caller))
+
+    def _body(self) -> bytes:
+        data = self.request.data
+        return data if isinstance(data, bytes) else b""
+
+
+def plan_bytes(body: bytes, *, caller: Caller) -> dict[str, Any]:
+    written = plan_directory(parse_directory(body), caller=caller)
+    return written_document(written, now=timezone.now(), caller=caller)
+
+
+def apply_bytes(body: bytes, *, caller: Caller) -> dict[str, Any]:
+    written = apply_directory(parse_directory(body), caller=caller)
+    return written_document(written, now=timezone.now(), caller=caller)
+
+
+class FileSchemaView(OpenView):
+    """For editors, which send no token. It says nothing about the installation."""
+
+    tags = ("Import and export",)
+
+    @extend_schema(
+        operation_id="getFileSchema",
+        summary="Get the JSON Schema of a kind of file",
+        parameters=[OpenApiParameter("name", str, OpenApiParameter.PATH, enum=list(SCHEMAS))],
+        responses={200: OpenApiTypes.OBJECT},
+        auth=[],
+    )
+    def get(self, request: Request, name: str) -> Response:
+        """The files of flags as code: of a flag, a segment, a context field, and flagadmin.yaml. Needs no token."""
+        if name not in SCHEMAS:
+            raise NotFound(f"Schema {name[:100]} not found. Available: {choices(SCHEMAS)}.")
+        return Response(json_schema(name))

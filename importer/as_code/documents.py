@@ -1,0 +1,171 @@
+"""Reads stored flags, segments and context fields as the documents that files of flags as code have."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import orjson
+from django.db.models import Q
+
+from flagadmin.core.db.transactions import consistent_reads
+from groups.access import Caller
+from importer.as_code.schemas import MAX_PROJECTS
+from importer.isolation import bulk_work
+from projects.access import check_project
+from projects.export import export_flags
+from projects.models import ContextField, ProjectEnvironment, Segment
+
+Document = dict[str, Any]
+IN_FLAG = ("type", "description", "stale", "impressionData")
+PARAMETERS = ("rollout", "stickiness", "groupId")
+CONSTRAINT = ("contextName", "operator", "inverted", "caseInsensitive", "value", "values")
+VARIANT = ("name", "weight", "weightType", "stickiness", "payload", "overrides")
+LINK = ("url", "title")
+
+
+@bulk_work
+def read_directory(projects: Iterable[str], *, caller: Caller) -> Document:
+    """``{flags: [{project, flag}], segments, contextFields, used}`` of these projects, without what is empty.
+
+    Of segments and context fields, those that the projects can use; ``used`` names those that their flags do use.
+    Everything is read in one database snapshot. Raises ValidationError for a project that the caller cannot read.
+    """
+    with consistent_reads():
+        ids = [check_project(caller, project).pk for project in sorted(set(projects))[:MAX_PROJECTS]]
+        flags: list[Document] = []
+        used: dict[str, set[str]] = {"segments": set(), "contextFields": set()}
+        for project in ids:
+            flags += ({"project": project, "flag": flag} for flag in _read_project(project, used))
+        usable = Q(project__in=ids) | Q(project=None)
+        segments = Segment.objects.filter(usable).order_by("name")
+        fields = ContextField.objects.filter(usable).order_by("name")
+        return {
+            "flags": flags,
+            "segments": [segment_entry(row) for row in segments],
+            "contextFields": [field_entry(row) for row in fields],
+            "used": {kind: sorted(names) for kind, names in used.items()},
+        }
+
+
+def _read_project(project: str, used: dict[str, set[str]]) -> list[Document]:
+    """Its flags. Adds the names of the segments and context fields that they use."""
+    links = ProjectEnvironment.objects.filter(project=project).order_by("environment_id")
+    flags: dict[str, Document] = {}
+    for environment in links.values_list("environment_id", flat=True):
+        exported = export_flags(environment, project=project, full_segments=True)
+        if not flags:
+            flags = {document["name"]: document for document in _flags(exported)}
+        for name, state in read_states(exported).items():
+            flags[name]["environments"][environment] = state
+        for kind, names in used.items():
+            names.update(entry["name"] for entry in exported[kind])
+    return list(flags.values())
+
+
+def _flags(exported: Document) -> Iterator[Document]:
+    """What flags are in all environments."""
+    tags: dict[str, list[str]] = {}
+    for tag in exported["featureTags"]:
+        tags.setdefault(tag["featureName"], []).append(f"{tag['tagType']}:{tag['tagValue']}")
+    links = {
+        entry["feature"]: [_without_empty(link, "title", drop=("id",)) for link in entry["links"]]
+        for entry in exported["links"]
+    }
+    parents = {
+        entry["feature"]: [_parent(parent) for parent in entry["dependencies"]]
+        for entry in exported["dependencies"]
+    }
+    for feature in exported["features"]:
+        name = feature["name"]
+        described = {key: feature[key] for key in IN_FLAG if feature[key] not in (None, "", False)}
+        lists = {
+            "tags": sorted(tags.get(name, ())),
+            "links": links.get(name),
+            "dependencies": parents.get(name),
+        }
+        yield {"name": name, **described, **{key: value for key, value in lists.items() if value}} | {
+            "environments": {}
+        }
+
+
+def read_states(exported: Document) -> dict[str, Document]:
+    """What flags have in the environment of an export, by name."""
+    names = {segment["id"]: segment["name"] for segment in exported["segments"]}
+    states = {state["featureName"]: _state(state) for state in exported["featureEnvironments"]}
+    strategies: dict[str, list[Document]] = {}
+    for strategy in exported["featureStrategies"]:
+        strategies.setdefault(strategy["featureName"], []).append(_strategy(strategy, names))
+    for feature in exported["features"]:
+        name = feature["name"]
+        state = states.setdefault(name, {"enabled": False})
+        if name in strategies:
+            states[name] = {"enabled": state["enabled"], "strategies": strategies[name], **state}
+    return states
+
+
+def _state(state: Document) -> Document:
+    variants = [_in_order(variant, VARIANT) for variant in state["variants"]]
+    return {"enabled": state["enabled"]} | ({"variants": variants} if variants else {})
+
+
+def _strategy(strategy: Document, segments: Mapping[int, str]) -> Document:
+    entry = {
+        "name": strategy["name"],
+        "title": strategy["title"],
+        "disabled": strategy["disabled"],
+        "parameters": _in_order(strategy["parameters"], PARAMETERS),
+        "constraints": [_constraint(constraint) for constraint in strategy["constraints"]],
+        "segments": [segments[key] for key in strategy["segments"]],
+        "variants": [_in_order(variant, VARIANT) for variant in strategy["variants"]],
+    }
+    return _without_empty(entry, *(key for key in entry if key != "name"))
+
+
+def keep_spelling(constraints: Iterable[Any], stored: Iterable[Any]) -> list[Any]:
+    """Those that say what stored ones say, as these say it: with members that are empty, or without."""
+    spellings = {orjson.dumps(_constraint(constraint)): constraint for constraint in stored}
+    return [spellings.get(orjson.dumps(_constraint(constraint)), constraint) for constraint in constraints]
+
+
+def _constraint(constraint: Document) -> Document:
+    return _without_empty(_in_order(constraint, CONSTRAINT), "values", "value", "inverted", "caseInsensitive")
+
+
+def _in_order(entry: Document, order: tuple[str, ...]) -> Document:
+    """PostgreSQL keeps the members of JSON in an order of its own, which nobody would write."""
+    return {key: entry[key] for key in (*order, *sorted(entry)) if key in entry}
+
+
+def _parent(parent: Document) -> Document:
+    entry = _without_empty(parent, "variants")
+    return entry if not entry["enabled"] else {key: entry[key] for key in entry if key != "enabled"}
+
+
+def segment_entry(segment: Segment) -> Document:
+    entry = {
+        "name": segment.name,
+        "description": segment.description,
+        "project": segment.project_id,
+        "constraints": [_constraint(constraint) for constraint in segment.constraints],
+    }
+    return _without_empty(entry, "description", "project")
+
+
+def field_entry(field: ContextField) -> Document:
+    entry = {
+        "name": field.name,
+        "description": field.description,
+        "project": field.project_id,
+        "stickiness": field.stickiness,
+        "sortOrder": field.sort_order,
+        "legalValues": [_without_empty(value, "description") for value in field.legal_values],
+    }
+    return _without_empty(entry, "description", "project", "stickiness", "sortOrder", "legalValues")
+
+
+def _without_empty(entry: Mapping[str, Any], *keys: str, drop: tuple[str, ...] = ()) -> Document:
+    """Without those of the members that say nothing, and without ``drop``."""
+    return {
+        key: value
+        for key, value in entry.items()
+        if key not in drop and not (key in keys and value in (None, "", [], {}, False, 0))
+    }

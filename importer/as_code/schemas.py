@@ -1,0 +1,176 @@
+"""Types of the files of flags as code, from which their JSON Schemas are made, and of the directory as it is sent."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Required
+
+from pydantic import Field, TypeAdapter
+from typing_extensions import TypedDict
+
+from flagadmin.core.http.json_bodies import parse_json
+from importer.body.coercion import Boolean, Integer, Text
+from importer.body.schema_errors import validate_shape
+from importer.body.schemas import (
+    Constraint,
+    FeatureVariant,
+    Inner,
+    LegalValue,
+    Link,
+    Parent,
+    StrategyVariant,
+    Texts,
+    strict,
+)
+from importer.isolation import bulk_work
+
+MAX_PROJECTS = 100
+MAX_FLAGS = 50_000
+
+
+@strict
+class StrategyEntry(TypedDict, total=False):
+    """A strategy. ``segments`` are names."""
+
+    name: Required[Text]
+    title: Text | None
+    disabled: Boolean
+    parameters: dict[str, Text]
+    constraints: Inner[Constraint]
+    segments: Texts
+    variants: Inner[StrategyVariant]
+
+
+@strict
+class EnvironmentEntry(TypedDict, total=False):
+    """What a flag has in an environment: all of its strategies, in their order, and all of its variants."""
+
+    enabled: Required[Boolean]
+    strategies: Inner[StrategyEntry]
+    variants: Inner[FeatureVariant]
+
+
+@strict
+class FlagFile(TypedDict, total=False):
+    """A flag. What is left out is empty, but environments that are left out stay as they are."""
+
+    name: Required[Text]
+    type: Text
+    description: Text | None
+    stale: Boolean
+    impressionData: Boolean
+    tags: Annotated[Texts, Field(description="Each as type:value.")]
+    links: Inner[Link]
+    dependencies: Annotated[Inner[Parent], Field(description="Parents: the flag is on only if they are.")]
+    environments: dict[str, EnvironmentEntry]
+
+
+@strict
+class SegmentFile(TypedDict, total=False):
+    """A segment. Without ``project``, all projects can use it."""
+
+    name: Required[Text]
+    description: Text | None
+    project: Text | None
+    constraints: Required[Inner[Constraint]]
+
+
+@strict
+class ContextFieldFile(TypedDict, total=False):
+    """A context field. Without ``project``, it is of all projects."""
+
+    name: Required[Text]
+    description: Text | None
+    project: Text | None
+    stickiness: Boolean
+    sortOrder: Integer
+    legalValues: Inner[LegalValue]
+
+
+@strict
+class DirectoryFile(TypedDict, total=False):
+    """flagadmin.yaml: the projects whose flags the directory has."""
+
+    projects: Required[Annotated[Texts, Field(min_length=1, max_length=MAX_PROJECTS)]]
+    shared: Annotated[
+        Boolean,
+        Field(description="Whether it also has segments and context fields of all projects. Default true."),
+    ]
+
+
+SCHEMAS: Mapping[str, TypeAdapter[Any]] = {
+    "flag": TypeAdapter(FlagFile),
+    "segment": TypeAdapter(SegmentFile),
+    "context-field": TypeAdapter(ContextFieldFile),
+    "flagadmin": TypeAdapter(DirectoryFile),
+}
+
+
+def json_schema(name: str) -> dict[str, Any]:
+    """The JSON Schema of a kind of file."""
+    schema = SCHEMAS[name].json_schema()
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+@strict
+class FlagEntry(TypedDict):
+    project: Text
+    flag: FlagFile
+
+
+@strict
+class ArchiveEntry(TypedDict):
+    project: Text
+    name: Text
+
+
+@strict
+class DirectoryBody(TypedDict, total=False):
+    flags: list[FlagEntry]
+    segments: list[SegmentFile]
+    contextFields: list[ContextFieldFile]
+    archive: list[ArchiveEntry]
+    fingerprint: Text
+    skipChangeRequests: Boolean
+
+
+_BODY: TypeAdapter[DirectoryBody] = TypeAdapter(DirectoryBody)
+
+
+@dataclass(frozen=True, slots=True)
+class Directory:
+    """What a directory wants to be stored. ``archive`` are flags to archive, by project."""
+
+    flags: list[FlagEntry]
+    segments: list[SegmentFile]
+    fields: list[ContextFieldFile]
+    archive: dict[str, list[str]]
+    fingerprint: str = ""
+    skips_requests: bool = False
+
+    @property
+    def projects(self) -> list[str]:
+        return sorted({entry["project"] for entry in self.flags} | self.archive.keys())
+
+    def flags_of(self, project: str) -> list[tuple[int, FlagFile]]:
+        """With their places in the body."""
+        return [
+            (place, entry["flag"]) for place, entry in enumerate(self.flags) if entry["project"] == project
+        ]
+
+
+@bulk_work
+def parse_directory(content: bytes) -> Directory:
+    """Raises ValidationError with every error and its JSON path ("flags[3].flag.name")."""
+    raw = parse_json(content) if content.strip() else {}
+    body = validate_shape(_BODY, raw, DirectoryBody)
+    archive: dict[str, list[str]] = {}
+    for entry in body.get("archive", ()):
+        archive.setdefault(entry["project"], []).append(entry["name"])
+    return Directory(
+        body.get("flags", []),
+        body.get("segments", []),
+        body.get("contextFields", []),
+        archive,
+        body.get("fingerprint", ""),
+        body.get("skipChangeRequests", False),
+    )

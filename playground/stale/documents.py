@@ -1,0 +1,58 @@
+"""Flags that can go, as the API answers them, and the task for whoever removes one from the code."""
+
+from typing import Any
+
+from flagadmin.core.http.timestamps import iso
+from playground.comparison.shares import Answer
+from playground.engine.outcomes import State
+from playground.stale.queries import Proof
+
+Document = dict[str, Any]
+
+
+def proof_document(proof: Proof) -> Document:
+    flag = proof.flag
+    return {
+        "name": flag.name,
+        "project": flag.project_id,
+        "why": list(proof.why),
+        "ageDays": proof.age_days,
+        "lifetimeDays": proof.lifetime_days,
+        "unchangedDays": proof.unchanged_days,
+        "everybodyGets": proof.everybody_gets,
+        "keep": kept_document(proof.kept),
+        "lastEvaluated": {name: iso(at) for name, at in proof.seen.items()},
+        "dependents": list(proof.dependents),
+        "isCompleted": proof.completed is not None,
+        "canLeaveTheCode": proof.can_leave_the_code,
+        "canBeArchived": proof.can_be_archived,
+        "task": task_text(proof),
+    }
+
+
+def kept_document(kept: Answer | None) -> Document | None:
+    if kept is None:
+        return None
+    return {"isEnabled": kept.state is State.ON, "variant": kept.variant}
+
+
+def task_text(proof: Proof) -> str:
+    """A ticket, or the prompt of an agent. "" while the flag has to stay. The flag's name is quoted as data."""
+    kept, name = proof.kept, proof.flag.name
+    if kept is None or not proof.can_leave_the_code:
+        return ""
+    if kept.state is not State.ON:
+        keep = "Keep what runs while it is off, and delete what runs while it is on."
+    elif kept.variant is None:
+        keep = "Keep what runs while it is on, and delete what runs while it is off."
+    else:
+        keep = f'Keep what runs for its variant "{kept.variant}", and delete all else.'
+    gets = ", ".join(f"{environment}: {words}" for environment, words in proof.everybody_gets.items())
+    lines = [
+        f'Remove the feature flag "{name}" from the code.',
+        "",
+        f"Everybody gets the same of it ({gets}), and it has not been changed for {proof.unchanged_days} days.",
+        keep,
+        "Delete code, tests, configuration and translations that nothing uses then.",
+    ]
+    return "\n".join(lines)

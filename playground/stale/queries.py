@@ -1,0 +1,189 @@
+"""Flags that can go, with the proof: what everybody gets, what depends on them, and who still asks."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import reduce
+from operator import or_
+
+from django.db.models import Max, Q
+
+from flagadmin.core.audit.models import AuditEvent
+from groups.access import Caller
+from playground.comparison.contexts import generate_contexts
+from playground.comparison.results import StateResults
+from playground.comparison.shares import Answer, Shares
+from playground.comparison.table import ContextTable
+from playground.engine.context import Context
+from playground.engine.outcomes import State
+from playground.models import SavedContext
+from playground.saved_contexts.expectations import compile_flags, read_stored_flags, shares_words
+from projects.definitions import Definitions
+from projects.flags.evaluations import read_last_evaluations
+from projects.flags.lifecycle_queries import ORDER
+from projects.flags.search_conditions import FULL, in_stage, overdue, rolled_out
+from projects.models import Dependency, Flag, FlagQuerySet, FlagType, LifecycleStage, ProjectEnvironment
+
+MAX_CONTEXTS = 300
+QUIET = timedelta(days=7)
+"""Without an evaluation for so long, no application asks any more: SDKs report every minute."""
+COMPLETED = LifecycleStage.Stage.COMPLETED
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """Why a flag can go, or not yet.
+
+    ``results`` are what everybody gets by environment: one, if everybody gets the same. ``completed`` is the stage of
+    a flag that is marked as completed. ``production`` are the environments of production.
+    """
+
+    flag: Flag
+    now: datetime
+    why: Sequence[str]
+    lifetime_days: int | None
+    results: Mapping[str, Sequence[Shares]]
+    production: frozenset[str]
+    seen: Mapping[str, datetime]
+    changed_at: datetime
+    dependents: Sequence[str] = ()
+    completed: LifecycleStage | None = None
+
+    @property
+    def age_days(self) -> int:
+        return (self.now - self.flag.created_at).days
+
+    @property
+    def unchanged_days(self) -> int:
+        return (self.now - self.changed_at).days
+
+    @property
+    def last_seen(self) -> datetime | None:
+        return max(self.seen.values(), default=None)
+
+    @property
+    def everybody_gets(self) -> dict[str, str]:
+        return {
+            name: shares_words(results[0]) if len(results) == 1 else "not the same"
+            for name, results in self.results.items()
+        }
+
+    @property
+    def kept(self) -> Answer | None:
+        """What the code is to keep: what everybody gets in production. None if that is not one thing."""
+        among = self.production or self.results.keys()
+        answers = {self._certain(results) for name, results in self.results.items() if name in among}
+        return answers.pop() if len(answers) == 1 else None
+
+    @staticmethod
+    def _certain(results: Sequence[Shares]) -> Answer | None:
+        """What everybody gets on every call, if no SDK has to find out."""
+        if len(results) == len(results[0]) == 1 and results[0][0][0].state is not State.UNKNOWN:
+            return results[0][0][0]
+        return None
+
+    @property
+    def is_constant(self) -> bool:
+        return all(self._certain(results) is not None for results in self.results.values())
+
+    @property
+    def is_quiet(self) -> bool:
+        return self.last_seen is None or self.now - self.last_seen > QUIET
+
+    @property
+    def can_leave_the_code(self) -> bool:
+        return self.is_constant and self.kept is not None and not self.dependents
+
+    @property
+    def can_be_archived(self) -> bool:
+        return self.is_quiet and not self.dependents
+
+
+def list_reasons(now: datetime) -> dict[str, Q]:
+    """Why a flag may be past its time, with the condition of each."""
+    return {
+        "marked as stale": Q(stale=True),
+        "marked as completed": in_stage(COMPLETED),
+        "older than its type lives": overdue(now),
+        "on for everyone in production for 30 days": rolled_out(FULL),
+    }
+
+
+def find_candidates(flags: FlagQuerySet, reasons: Mapping[str, Q]) -> FlagQuerySet:
+    """The active flags with any of the reasons, the oldest first."""
+    matches = reduce(or_, reasons.values())
+    return flags.active().filter(matches).order_by("created_at", "name")
+
+
+def prove_flags(
+    flags: Sequence[Flag], reasons: Mapping[str, Q], *, now: datetime, caller: Caller
+) -> list[Proof]:
+    """The proofs in the order of the flags. Each environment of each of their projects is read once."""
+    ids, names = [flag.pk for flag in flags], [flag.name for flag in flags]
+    seen, lifetimes = read_last_evaluations(ids), dict(FlagType.objects.values_list("id", "lifetime_days"))
+    why = {
+        words: set(Flag.objects.filter(condition, pk__in=ids).values_list("pk", flat=True))
+        for words, condition in reasons.items()
+    }
+    changes = AuditEvent.objects.filter(feature__in=names).order_by().values_list("feature")
+    changed = dict(changes.annotate(Max("created_at")))
+    children: dict[int, list[str]] = defaultdict(list)
+    rows = Dependency.objects.filter(parent__in=ids, flag__archived_at=None).order_by("flag__name")
+    for parent, child in rows.values_list("parent", "flag__name"):
+        children[parent].append(child)
+    results = _evaluate(flags, now, caller)
+    places = ProjectEnvironment.objects.filter(project__in={flag.project_id for flag in flags})
+    production = {
+        (link.project_id, link.environment_id)
+        for link in places.select_related("environment")
+        if link.environment.is_production
+    }
+    completed = _completed(ids)
+    return [
+        Proof(
+            flag,
+            now,
+            [words for words, matching in why.items() if flag.pk in matching],
+            lifetimes.get(flag.type),
+            results[flag.name],
+            frozenset(name for project, name in production if project == flag.project_id),
+            seen[flag.pk],
+            changed.get(flag.name, flag.created_at),
+            children[flag.pk],
+            completed.get(flag.pk),
+        )
+        for flag in flags
+    ]
+
+
+def _completed(ids: Sequence[int]) -> dict[int, LifecycleStage]:
+    assert ORDER.index(COMPLETED) == len(ORDER) - 2, "active flags have no later stage"
+    return {row.flag_id: row for row in LifecycleStage.objects.filter(flag__in=ids, stage=COMPLETED)}
+
+
+def _evaluate(flags: Sequence[Flag], now: datetime, caller: Caller) -> dict[str, dict[str, Sequence[Shares]]]:
+    """What saved contexts and generated ones, which meet and miss each rule of a flag, get in each environment."""
+    results: dict[str, dict[str, Sequence[Shares]]] = {flag.name: {} for flag in flags}
+    names: dict[str, set[str]] = defaultdict(set)
+    for flag in flags:
+        names[flag.project_id].add(flag.name)
+    for project, its_names in names.items():
+        saved = SavedContext.objects.readable_by(caller).usable_in(project)[:MAX_CONTEXTS]
+        given = [Context(each.context).at(now) for each in saved]
+        places = ProjectEnvironment.objects.filter(project=project).order_by("environment__sort_order")
+        for environment in places.values_list("environment_id", flat=True):
+            read = read_stored_flags([project], environment, its_names)
+            snapshot = compile_flags(read, environment)
+            for name in its_names:
+                made = generate_contexts([_with_parents(read, name)], now=now, limit=MAX_CONTEXTS)
+                table = ContextTable([*given, *made])
+                results[name][environment] = list(StateResults(snapshot, table).results(name))
+    return results
+
+
+def _with_parents(read: Definitions, name: str) -> Definitions:
+    by_name = {flag["name"]: flag for flag in read.flags}
+    parents = [parent["feature"] for parent in by_name[name]["dependencies"]] if name in by_name else []
+    named = [by_name[each] for each in dict.fromkeys([name, *parents]) if each in by_name]
+    return Definitions(named, read.segments)
