@@ -29,6 +29,7 @@ MAX_SECONDS = 120.0  # for one answer
 SILENCE = 30.0  # seconds without a byte
 MAX_BYTES = 64_000_000  # of one answer, unpacked
 TOO_MANY = 429
+MAX_QUOTED = 500  # bytes of an answer that says why something is refused
 
 
 class SourceError(Exception):
@@ -92,6 +93,10 @@ class Source:
     def post(self, path: str, body: Any) -> Any:
         return self._ask("POST", path, body=body)
 
+    def send(self, method: str, path: str, body: Any) -> Any:
+        """Writes there. Returns the JSON of the answer, None if it has none. 409 is no error: it is there already."""
+        return self._ask(method, path, body=body, absent=(409,), writes=True)
+
     def for_each(self, ask: Callable[[T], R], items: Iterable[T]) -> list[R]:
         """What ``ask`` returns for each item, a few at once. The first error ends it."""
         with ThreadPoolExecutor(AT_ONCE) as threads:
@@ -111,6 +116,7 @@ class Source:
         token: str = "",
         headers: Mapping[str, str] | None = None,
         absent: tuple[int, ...] = (),
+        writes: bool = False,
     ) -> Any:
         url = self.address + path
         attempts = self._limits.attempts
@@ -119,7 +125,7 @@ class Source:
                 answer = self._once(method, url, body, token or self._token, headers)
                 self.answers += 1
                 if answer.status_code != TOO_MANY and answer.status_code < 500:
-                    return _read_answer(url, answer, absent)
+                    return _read_answer(url, answer, absent, writes=writes)
                 reason, wait = f"status {answer.status_code}", _asked_wait(url, answer)
             except requests.exceptions.SSLError as error:
                 raise SourceError(f"{url}: its certificate is not accepted: {_cause(error)}") from None
@@ -183,7 +189,7 @@ def _read_body(url: str, response: requests.Response, until: float) -> bytes:
     return bytes(body)
 
 
-def _read_answer(url: str, answer: requests.Response, absent: tuple[int, ...]) -> Any:
+def _read_answer(url: str, answer: requests.Response, absent: tuple[int, ...], *, writes: bool) -> Any:
     status = answer.status_code
     if 300 <= status < 400:
         where = answer.headers.get("Location", "")[:200]
@@ -192,8 +198,11 @@ def _read_answer(url: str, answer: requests.Response, absent: tuple[int, ...]) -
         return None
     if status in (401, 403):
         raise UnexpectedStatus(f"{url}: does not accept the token (status {status}).")
-    if status != 200:
-        raise UnexpectedStatus(f"{url}: answers with status {status}.")
+    if status != 200 and not (writes and 200 <= status < 300):
+        said = f": {answer.content[:MAX_QUOTED].decode(errors='replace')}" if writes else ""
+        raise UnexpectedStatus(f"{url}: answers with status {status}{said}.")
+    if writes and not answer.content:
+        return None
     try:
         return parse_json(answer.content)
     except AppError as error:

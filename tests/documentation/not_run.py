@@ -170,6 +170,10 @@ ELSEWHERE = {
         ): "tests/importer/test_move.py"
         for step in ("apply", "prove", "follow")
     },
+    (
+        "docs/migrating.md",
+        ".venv/bin/python manage.py move back --to https://unleash.example.com --check",
+    ): "tests/importer/test_move_back.py",
 }
 
 _INSTALLS = "installs, or starts a server of its own"

@@ -91,7 +91,7 @@ def replayed(recording: Recording) -> Iterator[Replay]:
             status, answer = replay.answer(self.command, self.path, self.headers["Authorization"], body)
             send(self, status, json.dumps(answer).encode())
 
-        do_POST = do_GET
+        do_POST = do_PUT = do_GET
 
         def log_message(self, *args: Any) -> None:
             pass

@@ -14,6 +14,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from flagadmin.core.errors import ValidationError
+from importer.moving.back import move_back, read_bodies, write_files
 from importer.moving.follow import Round, follow
 from importer.moving.installation import Installation
 from importer.moving.prove import MAX_USERS, TokenProof, prove
@@ -35,11 +36,16 @@ class Command(BaseCommand):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             "step",
-            choices=("plan", "apply", "prove", "follow"),
+            choices=("plan", "apply", "prove", "follow", "back"),
             help="plan: what would be done; apply: do it; prove: compare what SDKs get; "
-            "follow: apply and prove again and again until stopped",
+            "follow: apply and prove again and again until stopped; back: write what is here to an Unleash server",
         )
-        parser.add_argument("--from", dest="address", required=True, help="the server's address")
+        parser.add_argument("--from", dest="address", default="", help="the server's address")
+        parser.add_argument("--to", default="", help="the address of the server that back writes to")
+        parser.add_argument(
+            "--files", type=Path, help="back: write import files for Unleash to this folder; with --to, both"
+        )
+        parser.add_argument("--check", action="store_true", help="back: only say what would be written")
         parser.add_argument(
             "--token",
             default="",
@@ -85,7 +91,9 @@ class Command(BaseCommand):
             overwrite=options["overwrite"],
         )
         try:
-            self.source = Source(options["address"], options["token"] or os.environ.get("UNLEASH_TOKEN", ""))
+            if options["step"] == "back":
+                return self._move_back()
+            self.source = self._open("address", "--from")
             step = {"prove": self._prove, "follow": self._follow}.get(options["step"], self._move)
             step()
         except SourceError as error:
@@ -93,6 +101,27 @@ class Command(BaseCommand):
         except ValidationError as error:
             details = "; ".join(f"{problem.path}: {problem.message}" for problem in error.details)
             raise CommandError(plain(f"--users: {details}")) from None
+
+    def _open(self, option: str, name: str) -> Source:
+        if not self.options[option]:
+            raise CommandError(f"{name} is required: the address of the Unleash server.")
+        return Source(self.options[option], self.options["token"] or os.environ.get("UNLEASH_TOKEN", ""))
+
+    def _move_back(self) -> None:
+        options, report = self.options, Report()
+        if not options["to"] and not options["files"]:
+            raise CommandError("back needs --to or --files.")
+        if options["files"]:
+            try:
+                report.lines += write_files(options["files"], read_bodies(self.wanted.projects))
+            except OSError as error:
+                raise CommandError(f"Cannot write {options['files']}: {error.strerror}") from None
+        if options["to"]:
+            target = self._open("to", "--to")
+            report.lines += move_back(target, self.wanted.projects, write=not options["check"]).lines
+        self._write_report(report.document())
+        for text in () if options["json"] else report.texts():
+            self.stdout.write(text)
 
     def _move(self) -> None:
         writes = self.options["step"] == "apply"

@@ -1,0 +1,182 @@
+"""Writes what is here to an Unleash server, as far as its free edition can take it, or gives its import files.
+
+What exists there is changed, and nothing is deleted. Each import is all or nothing there; all of them together are not.
+"""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import orjson
+
+from flagadmin.core.db.transactions import consistent_reads
+from groups.models import ApiToken
+from importer.moving.reading import read_version
+from importer.moving.report import Kind, Line, Report
+from importer.moving.shapes import Overview, Shape, read_shape
+from importer.moving.source import Source
+from playground.engine.context import TOP_LEVEL
+from projects.context_fields.documents import context_field_document
+from projects.export import export_flags
+from projects.models import ContextField, Flag, Project, Segment, StrategyType, TagType
+from projects.segments.documents import segment_document
+from projects.strategies.strategy_type_documents import strategy_type_document
+from projects.tag_types.documents import tag_type_document
+
+IMPORT = "/api/admin/features-batch/import"
+Document = dict[str, Any]
+
+
+class _Named(Shape):
+    id: int = 0
+    name: str
+    constraints: list[Document] = []
+
+
+def read_bodies(projects: Iterable[str]) -> Iterator[Document]:
+    """An import body for each environment of the projects, or of all, without archived flags."""
+    rows = Project.objects.active().order_by("id")
+    if chosen := list(projects):
+        rows = rows.filter(id__in=chosen)
+    with consistent_reads():
+        for project in rows:
+            for link in project.environment_links.order_by("environment__sort_order", "environment_id"):
+                data = export_flags(link.environment_id, project=project.id)
+                if data["features"]:
+                    yield {"project": project.id, "environment": link.environment_id, "data": data}
+
+
+def write_files(folder: Path, bodies: Iterable[Document]) -> Iterator[Line]:
+    """``FOLDER/PROJECT.ENVIRONMENT.json``, for ``POST /api/admin/features-batch/import`` there. Raises OSError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for body in bodies:
+        name = f"{quote(body['project'], safe='')}.{quote(body['environment'], safe='')}.json"
+        (folder / name).write_bytes(orjson.dumps(body, option=orjson.OPT_INDENT_2))
+        yield Line(Kind.CREATE, f"file {name}", f"{len(body['data']['features']):,} flags", body["project"])
+
+
+def move_back(target: Source, projects: Iterable[str], *, write: bool) -> Report:
+    """Raises SourceError. What was written until then stays there; a second run writes the rest."""
+    read_version(target)
+    report = Report()
+    bodies = list(read_bodies(projects))
+    report.lines += _write_shared(target, write=write)
+    places = {
+        project: _find_environments(target, project) for project in {body["project"] for body in bodies}
+    }
+    for body in bodies:
+        report.lines.append(_write_flags(target, body, places[body["project"]], write=write))
+    report.lines += _name_what_stays()
+    return report
+
+
+def _write_shared(target: Source, *, write: bool) -> Iterator[Line]:
+    types = StrategyType.objects.filter(built_in=False)
+    yield from _add(
+        target,
+        "strategy type",
+        "/api/admin/strategies",
+        "strategies",
+        map(strategy_type_document, types),
+        write,
+    )
+    yield from _add(
+        target,
+        "tag type",
+        "/api/admin/tag-types",
+        "tagTypes",
+        map(tag_type_document, TagType.objects.all()),
+        write,
+    )
+    fields = map(
+        context_field_document, ContextField.objects.filter(project=None).exclude(name__in=TOP_LEVEL)
+    )
+    yield from _add(target, "context field", "/api/admin/context", None, fields, write)
+    yield from _write_segments(target, write=write)
+
+
+def _add(
+    target: Source, noun: str, path: str, member: str | None, documents: Iterable[Document], write: bool
+) -> Iterator[Line]:
+    """What is missing there."""
+    known = {row.name for row in _list(target, path, member)}
+    for document in documents:
+        if document["name"] in known:
+            continue
+        if write:
+            kept = {key: value for key, value in document.items() if value is not None and key not in _OURS}
+            target.send("POST", path, kept)
+        yield Line(Kind.CREATE, f"{noun} {document['name']}")
+
+
+_OURS = {"id", "createdAt", "createdBy", "displayName", "editable", "project"}
+"""Members of documents that are not written."""
+
+
+def _write_segments(target: Source, *, write: bool) -> Iterator[Line]:
+    """Those of a project become segments of all projects if the server there does not have it."""
+    path = "/api/admin/segments"
+    known = {row.name: row for row in _list(target, path, "segments")}
+    for segment in Segment.objects.order_by("id"):
+        full = segment_document(segment)
+        document = {key: full[key] for key in ("name", "description", "constraints")}
+        present = known.get(segment.name)
+        if present is None:
+            if write:
+                target.send("POST", path, document)
+            yield Line(Kind.CREATE, f"segment {segment.name}")
+        elif _written(present.constraints) != _written(segment.constraints):
+            if write:
+                target.send("PUT", f"{path}/{present.id}", document)
+            yield Line(Kind.CHANGE, f"segment {segment.name}", "its constraints")
+
+
+def _written(constraints: Iterable[Document]) -> list[Document]:
+    """Without what is as if it were not there."""
+    return [
+        {key: value for key, value in constraint.items() if value not in (None, False, [], "")}
+        for constraint in constraints
+    ]
+
+
+def _find_environments(target: Source, project: str) -> set[str] | None:
+    """Those of the project there. None: it is not there."""
+    path = f"/api/admin/projects/{quote(project, safe='')}/overview"
+    raw = target.find(path)
+    if raw is None:
+        return None
+    return {used.environment for used in read_shape(target.address, path, raw, Overview).environments}
+
+
+def _write_flags(target: Source, body: Document, there: set[str] | None, *, write: bool) -> Line:
+    subject = f"{len(body['data']['features']):,} flags of {body['project']} / {body['environment']}"
+    if there is None:
+        return Line(
+            Kind.CANNOT,
+            subject,
+            "there is no such project, and the free edition has only one",
+            body["project"],
+        )
+    if body["environment"] not in there:
+        return Line(Kind.CANNOT, subject, "the project there does not use the environment", body["project"])
+    if write:
+        target.send("POST", IMPORT, body)
+    return Line(Kind.CHANGE, subject, "imported" if write else "to be imported", body["project"])
+
+
+def _name_what_stays() -> Iterator[Line]:
+    if archived := Flag.objects.exclude(archived_at=None).count():
+        yield Line(Kind.CANNOT, f"{archived:,} archived flags", "imports there leave them out")
+    tokens = ApiToken.objects.filter(kind__in=("backend", "frontend")).count()
+    if tokens:
+        detail = "are stored as hashes: those that came from there still work there, create the others"
+        yield Line(Kind.CANNOT, f"secrets of {tokens:,} SDK tokens", detail)
+    yield Line(Kind.CANNOT, "people, roles, change requests, saved contexts", "stay here")
+
+
+def _list(target: Source, path: str, member: str | None) -> list[_Named]:
+    raw = target.get(path)
+    if member is not None:
+        raw = raw.get(member) if isinstance(raw, dict) else None
+    return read_shape(target.address, path, raw, list[_Named])

@@ -1,0 +1,128 @@
+"""`manage.py move back`: what is here is written to an Unleash, or to its import files."""
+
+import gzip
+import json
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from importer.moving import source
+from projects.models import Flag, Project, Segment
+from tests.support.paths import ROOT
+from tests.support.recorded_unleash import ADMIN, path_of, replayed, send
+
+pytestmark = pytest.mark.django_db
+RECORDING = json.loads(gzip.decompress((ROOT / "tests" / "vectors" / "moving.json.gz").read_bytes()))
+IMPORT = "/api/admin/features-batch/import"
+
+
+@pytest.fixture
+def unleash(monkeypatch):
+    """What is written to it is in ``written``: method, path and body."""
+    monkeypatch.setattr(source, "WAIT", 0)
+    with replayed(RECORDING) as replay:
+        replay.written = []
+
+        def take(handler):
+            is_write = handler.command == "PUT" or (
+                handler.command == "POST" and not path_of(handler).endswith("/export")
+            )
+            if is_write:
+                replay.written.append((handler.command, path_of(handler), json.loads(handler.body)))
+                send(handler, 201 if path_of(handler) != IMPORT else 200, b"")
+            return is_write
+
+        replay.lie = take
+        call_command("move", "apply", "--from", replay.address, "--token", ADMIN)
+        yield replay
+
+
+@pytest.fixture
+def back(unleash, capsys):
+    def back(*options, to=True):
+        capsys.readouterr()
+        target = ["--to", unleash.address] if to else []
+        call_command("move", "back", *target, "--token", ADMIN, *options)
+        return capsys.readouterr().out
+
+    return back
+
+
+def recorded_export(project, environment):
+    for request in RECORDING["requests"]:
+        body = request["body"] or {}
+        flags = request["answer"].get("features") if body.get("environment") == environment else None
+        if flags and {flag["project"] for flag in flags} == {project}:
+            return request["answer"]
+    raise AssertionError(project)
+
+
+def test_what_came_goes_back_as_it_came(back, unleash):
+    text = back()
+    bodies = {
+        (body["project"], body["environment"]): body["data"]
+        for _, path, body in unleash.written
+        if path == IMPORT
+    }
+    assert len(bodies) == len(unleash.written) == 8, text
+    assert "archived flags: imports there leave them out" in text
+    sent, came = bodies["web", "production"], recorded_export("web", "production")
+    names = {flag["name"] for flag in sent["features"]}
+
+    def strategies(export):
+        return sorted(
+            json.dumps(
+                [each["featureName"], each["name"], each["parameters"], each["constraints"]], sort_keys=True
+            )
+            for each in export["featureStrategies"]
+            if each["featureName"] in names and "value" not in str(each["constraints"])
+        )
+
+    assert strategies(sent) == strategies(came)
+    assert not any("constraints" in segment for segment in sent["segments"])
+
+
+def test_what_is_missing_there_is_created_before_the_flags(back, unleash):
+    Segment.objects.create(name="ours", constraints=[])
+    Segment.objects.filter(name="unused").update(constraints=[])
+    back("--project", "web")
+    written = [(method, path) for method, path, _ in unleash.written]
+    assert written[:2] == [("PUT", "/api/admin/segments/6"), ("POST", "/api/admin/segments")] or written[
+        :2
+    ] == [
+        ("POST", "/api/admin/segments"),
+        ("PUT", "/api/admin/segments/6"),
+    ]
+    assert {path for _, path in written[2:]} == {IMPORT}
+
+
+def test_a_check_writes_nothing(back, unleash):
+    assert "to be imported" in back("--check")
+    assert unleash.written == []
+
+
+def test_projects_that_are_not_there_are_named(back, unleash):
+    project = Project.objects.create(id="ours", name="ours")
+    project.environments.add("production")
+    Flag.objects.create(name="our-flag", project=project, created_at="2026-01-01T00:00:00Z")
+    assert "1 flags of ours / production: there is no such project" in back()
+
+
+def test_files_are_import_bodies(back, unleash, tmp_path):
+    back("--files", str(tmp_path / "files"), to=False)
+    files = sorted(path.name for path in (tmp_path / "files").iterdir())
+    assert len(files) == 8
+    assert files[0] == "default.development.json"
+    assert json.loads((tmp_path / "files" / files[0]).read_bytes())["project"] == "default"
+    assert unleash.written == []
+
+
+def test_a_refusal_there_is_said(back, unleash):
+    unleash.lie = lambda h: path_of(h) == IMPORT and send(h, 400, b'{"message": "no such strategy"}')
+    with pytest.raises(CommandError, match=r"status 400: .*no such strategy"):
+        back()
+
+
+def test_a_target_is_needed(back):
+    with pytest.raises(CommandError, match="back needs --to or --files"):
+        back(to=False)
