@@ -2,9 +2,14 @@
 
 from django.urls import path
 
+from releases.plans import pages as plans
 from releases.requests import pages
 from releases.requests.request_page import RequestPage
+from releases.templates import pages as templates
 
+FLAG = "projects/<str:project_id>/features/<str:name>/"
+PLAN = f"{FLAG}plans/<str:plan_id>/"
+TEMPLATES = "release-templates/"
 REQUESTS = "projects/<str:project_id>/change-requests/"
 REQUEST = f"{REQUESTS}<str:request_id>/"
 
@@ -18,4 +23,18 @@ urlpatterns = [
     path(f"{REQUEST}keep", pages.KeepChange.as_view(), name="change-request-keep"),
     path(f"{REQUEST}revert", pages.Revert.as_view(), name="change-request-revert"),
     path(f"{REQUEST}discard", pages.Discard.as_view(), name="change-request-discard"),
+    path(f"{FLAG}environments/<str:environment>/plans/new/", plans.NewPlanPage.as_view(), name="plan-new"),
+    path(PLAN, plans.PlanPage.as_view(), name="plan"),
+    path(f"{PLAN}pause", plans.PausePlan.as_view(), name="plan-pause"),
+    path(f"{PLAN}safeguard", plans.SetSafeguard.as_view(), name="plan-safeguard"),
+    path(f"{PLAN}<str:verb>/", plans.AskPlan.as_view(), name="plan-ask"),
+    path("release-plans/", plans.PlansPage.as_view(), name="release-plans"),
+    path(TEMPLATES, templates.TemplatesPage.as_view(), name="release-templates"),
+    path(f"{TEMPLATES}new/", templates.NewTemplatePage.as_view(), name="release-template-new"),
+    path(f"{TEMPLATES}<str:template_id>/", templates.TemplatePage.as_view(), name="release-template"),
+    path(
+        f"{TEMPLATES}<str:template_id>/remove",
+        templates.RemoveTemplate.as_view(),
+        name="release-template-remove",
+    ),
 ]

@@ -65,6 +65,8 @@ def all_sections() -> tuple[Section, ...]:
                 Page("Context fields", reverse("context-fields")),
                 Page("Strategy types", reverse("strategy-types")),
                 Page("Tag types", reverse("tag-types")),
+                Page("Release plans", reverse("release-plans")),
+                Page("Release templates", reverse("release-templates")),
             ),
             more_prefixes=(reverse("application", args=["*"]).partition("*")[0],),
         ),

@@ -27,6 +27,7 @@ from flagadmin.demo.flags import (
     tried_in_development,
 )
 from flagadmin.demo.people import ACCOUNTS, ADMIN, FAVORITE_FLAGS, FAVORITE_PROJECT, GROUPS
+from flagadmin.demo.plans import add_plans
 from flagadmin.demo.usage import report_usage
 from groups.access import Caller
 from groups.groups.actions import NewGroup, create_group
@@ -86,6 +87,7 @@ def load_demo() -> User:
             _saved_contexts(caller)
         story.tell(now, lambda caller: _import("storefront", "production", story.second_import(), caller))
         _favorites(admin)
+        add_plans(now, Caller(user=User.objects.get(username="aisha")))
     else:
         _missing_flags()
         _saved_contexts(caller)

@@ -9,16 +9,21 @@ from projects.models import FlagEnvironment
 from releases.models import Milestone, ReleasePlan
 from releases.plans.queries import find_following, needs_requests
 from releases.plans.timing import find_opening, is_open
-from releases.safeguards.judge import Verdict
+from releases.safeguards.judge import State, Verdict
 
 UPDATE, APPLY = Permission.UPDATE_FEATURE_STRATEGY, Permission.APPLY_CHANGE_REQUEST
 
 
 class Condition(NamedTuple):
-    """Something that must hold. ``sentence`` says whether it does."""
+    """Something that must hold. ``sentence`` says whether it does. ``fails``: it will not by itself."""
 
     sentence: str
     holds: bool
+    fails: bool = False
+
+    @property
+    def css(self) -> str:
+        return "holds" if self.holds else "fails" if self.fails else "open"
 
 
 class Step(NamedTuple):
@@ -37,7 +42,9 @@ def find_step(plan: ReleasePlan, verdicts: Sequence[Verdict], now: datetime) -> 
     """The step after the active milestone of a plan that is started."""
     active, since = standing_of(plan)
     following, transition = find_following(plan), active.transition
-    guarded = [Condition(verdict.sentence, verdict.holds) for verdict in verdicts]
+    guarded = [
+        Condition(verdict.sentence, verdict.holds, verdict.state == State.BREACHED) for verdict in verdicts
+    ]
     if transition is None:
         return Step(following, None, [Condition("Somebody who starts it.", False), *guarded])
     conditions = [
@@ -105,3 +112,12 @@ def say_minutes(minutes: int) -> str:
         if minutes >= size and minutes % size == 0:
             return f"{minutes // size} {unit}{'' if minutes == size else 's'}"
     return f"{minutes} minute{'' if minutes == 1 else 's'}"
+
+
+def say_transition(transition: Mapping[str, Any] | None) -> str:
+    """``after 1 day, Mon to Thu, 09:00–16:00 Europe/Oslo``; ``by hand``."""
+    if transition is None:
+        return "by hand"
+    minutes, window = transition.get("intervalMinutes"), transition.get("window")
+    parts = [f"after {say_minutes(minutes)}" if minutes else "", say_window(window) if window else ""]
+    return ", ".join(part for part in parts if part)

@@ -79,6 +79,14 @@ PAGES = [
     "/projects/checkout/environments/",
     "/projects/checkout/environments/?show=all&from=production&to=development",
     "/projects/checkout/change-requests/",
+    "/projects/storefront/features/dark-theme/",
+    "/projects/checkout/features/gift-cards/environments/production/plans/new/",
+    "/projects/storefront/features/dark-theme/plans/{plan}/",
+    "/projects/storefront/features/dark-theme/plans/{plan}/start/",
+    "/release-plans/",
+    "/release-templates/",
+    "/release-templates/new/",
+    "/release-templates/{template}/",
     "/projects/checkout/environments/production/approvals",
     "/projects/checkout/applications/",
     "/projects/checkout/connect/",
@@ -203,6 +211,7 @@ def filled(address: str) -> str:
     from integrations.models import Integration, SignalRule, SignalSource
     from playground.models import SavedContext
     from projects.models import FlagLink, Segment, Strategy
+    from releases.models import ReleasePlan, ReleaseTemplate
 
     accounts = User.objects.exclude(root_role=BuiltIn.ADMIN)
     rows: dict[str, Any] = {
@@ -215,6 +224,8 @@ def filled(address: str) -> str:
         "integration": Integration.objects,
         "source": SignalSource.objects,
         "rule": SignalRule.objects,
+        "plan": ReleasePlan.objects.filter(flag__name="dark-theme"),
+        "template": ReleaseTemplate.objects,
         "link": FlagLink.objects.filter(flag__name="checkout-redesign"),
         "change": AuditEvent.objects.filter(type="feature-environment-enabled"),
         "version": AuditEvent.objects.filter(feature="checkout-redesign"),

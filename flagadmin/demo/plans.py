@@ -1,0 +1,106 @@
+"""The demo's release plans: one that runs, and one that its safeguard has paused."""
+
+import math
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+import orjson
+
+from flagadmin.core.change_checks.comments import commenting
+from flagadmin.demo.clock import at
+from groups.access import Caller
+from projects.models import ImpactPoint, Strategy
+from releases.models import ReleasePlan, ReleaseTemplate
+from releases.plans.access import Place
+from releases.plans.actions import pause_plan, start_milestone
+from releases.plans.add import Steps, add_steps
+from releases.safeguards.actions import set_safeguard
+from releases.safeguards.serializers import SafeguardBody
+from releases.templates.actions import create_template
+
+DAY = timedelta(days=1)
+RUNNING = Place("checkout", "checkout-redesign", "production")
+PAUSED = Place("storefront", "dark-theme", "production")
+WEEKDAYS = {"zone": "Europe/Oslo", "days": [1, 2, 3, 4], "from": "09:00", "to": "16:00"}
+WHY = "Failed payments above 0.05: 0.0594 now."
+
+
+def add_plans(now: datetime, caller: Caller) -> None:
+    """Once. What the flags return stays as it is: each plan is at the share that its flag has."""
+    if ReleasePlan.objects.exists() or ReleaseTemplate.objects.exists():
+        return
+    with at(now - 30 * DAY):
+        create_template(_template(), caller=Caller.system())
+    for place, days in ((RUNNING, 2), (PAUSED, 6)):
+        if (strategy := _strategy_of(place)) is not None:
+            _add_plan(place, strategy, now - days * DAY, caller)
+            ImpactPoint.objects.bulk_create(_points(place, now - days * DAY, now))
+    if plan := ReleasePlan.objects.filter(flag__name=PAUSED.feature).first():
+        with at(now - timedelta(hours=3)), commenting(WHY):
+            pause_plan(PAUSED, plan.pk, reason=WHY, caller=caller)
+
+
+def _strategy_of(place: Place) -> Strategy | None:
+    strategies = Strategy.objects.filter(flag__name=place.feature, environment=place.environment)
+    return strategies.filter(name="flexibleRollout", parameters__rollout__in=["5", "10", "25", "50"]).first()
+
+
+def _add_plan(place: Place, strategy: Strategy, moment: datetime, caller: Caller) -> None:
+    share = int(strategy.parameters["rollout"])
+    rollouts = [share, *(larger for larger in (25, 50, 100) if larger > share)]
+    steps = Steps({}, rollouts, {"intervalMinutes": 5 * 1440, "window": WEEKDAYS})
+    with at(moment), commenting("Errors stayed flat in development for a week."):
+        plan = add_steps(place, str(strategy.pk), steps, caller=caller)
+        set_safeguard(place, plan.pk, _safeguard(place), caller=caller)
+        start_milestone(place, plan.pk, plan.milestones.all()[0].pk, caller=caller)
+
+
+def _safeguard(place: Place) -> dict:
+    body = SafeguardBody(
+        data={
+            "title": "Failed payments",
+            "impactMetric": {
+                "metricName": _metric(place),
+                "aggregationMode": "avg",
+                "timeRange": "hour",
+            },
+            "triggerCondition": {"operator": ">", "threshold": 0.05},
+        }
+    )
+    body.is_valid(raise_exception=True)
+    values: dict = body.validated_data
+    return values
+
+
+def _metric(place: Place) -> str:
+    return f"{place.project}_failed_payments"
+
+
+def _points(place: Place, begin: datetime, now: datetime) -> Iterator[ImpactPoint]:
+    """A gauge every ten minutes. That of the paused plan rises in the last hours."""
+    labels = orjson.dumps({"appName": "web-shop", "environment": "production"}).decode()
+    minutes = int((now - begin).total_seconds() // 60)
+    start = begin.replace(second=0, microsecond=0)
+    for minute in range(10, minutes, 10):
+        value = 0.02 + 0.006 * math.sin(minute / 97) + 0.003 * math.sin(minute / 13)
+        late = minute - (minutes - 8 * 60)
+        if place == PAUSED and late > 0:
+            value += 0.045 * min(1, late / 300)
+        moment = start + timedelta(minutes=minute)
+        yield ImpactPoint(name=_metric(place), at=moment, labels=labels, kind="gauge", value=round(value, 5))
+
+
+def _template() -> dict:
+    transition = {"intervalMinutes": 1440, "window": WEEKDAYS}
+    return {
+        "name": "Careful",
+        "description": "A day at each step, on weekdays in the morning.",
+        "milestones": [
+            {
+                "name": f"{share} %",
+                "strategies": [{"name": "flexibleRollout", "parameters": {"rollout": f"{share}"}}],
+                "transitionCondition": transition,
+            }
+            for share in (5, 25, 50, 100)
+        ],
+    }

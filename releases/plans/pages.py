@@ -1,0 +1,253 @@
+"""Console pages of release plans: one plan, what is asked before a step, a new one, and the list of all."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.utils import timezone
+
+from flagadmin.core.errors import AppError, NoAccess, NotFound
+from flagadmin.core.lists.pages import Column, Filter, curl_for
+from groups.console import ConfirmPage, ConsolePage, Crumbs, ListPage
+from projects.access import access_flag
+from projects.console import ActionPage, api_path, flag_crumbs, flag_url
+from projects.flags.toggle import project_environment
+from projects.projects.required_comments import requires_comment
+from releases.models import Milestone, ReleasePlan
+from releases.plans import actions
+from releases.plans.access import Place
+from releases.plans.add import add_plan, add_steps
+from releases.plans.forms import INTERVALS, ROLLOUTS, WINDOWS, read_safeguard, read_steps
+from releases.plans.impact import measure_start
+from releases.plans.queries import readable_plans
+from releases.plans.view import PlanView, Who
+from releases.safeguards.actions import remove_safeguard, set_safeguard
+from releases.safeguards.rules import AGGREGATIONS, TIME_RANGES
+from releases.templates.queries import list_templates
+
+State = ReleasePlan.State
+
+
+class OnPlan(ConsolePage):
+    """For addresses below a plan. Raises NotFound."""
+
+    @property
+    def view(self) -> PlanView:
+        where = self.kwargs
+        flag = access_flag(self.caller, where["project_id"], where["name"])
+        plans = ReleasePlan.objects.filter(flag=flag, pk=where["plan_id"]).select_related("flag", "active")
+        plan = plans.prefetch_related("milestones", "safeguards").first()
+        if plan is None:
+            raise NotFound(f"{flag.name} has no release plan {where['plan_id']}.")
+        return PlanView(plan, self.caller)
+
+    def crumbs(self) -> Crumbs:
+        view = self.view
+        return (*flag_crumbs(view.plan.flag), (f"Release plan in {view.place.environment}", view.url))
+
+
+class PlanPage(OnPlan):
+    """All milestones with their strategies, what the next one waits for, and the safeguards."""
+
+    template_name = "plans/plan.html"
+
+    def get_title(self) -> str:
+        return f"Release plan of {self.kwargs['name']}"
+
+    def crumbs(self) -> Crumbs:
+        return flag_crumbs(self.view.plan.flag)
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        view = self.view
+        return super().get_context_data(
+            view=view, aggregations=AGGREGATIONS, time_ranges=list(TIME_RANGES), **kwargs
+        )
+
+    def curl(self) -> str:
+        place = self.view.place
+        path = f"{api_path(place.project, place.feature)}/environments/{place.environment}/release-plans"
+        return curl_for(self.request, "GET", f"{path}/{self.kwargs['plan_id']}")
+
+
+class PlanAction(ActionPage, OnPlan):
+    def back(self) -> str:
+        return self.view.url
+
+
+class PausePlan(PlanAction):
+    def act(self) -> str:
+        reason = self.request.POST.get("comment", "").strip()
+        actions.pause_plan(self.view.place, self.kwargs["plan_id"], reason=reason, caller=self.caller)
+        return "Paused the release plan."
+
+
+class SetSafeguard(PlanAction):
+    def act(self) -> str:
+        plan = self.kwargs["plan_id"]
+        if removed := self.request.POST.get("remove"):
+            remove_safeguard(self.view.place, plan, removed, caller=self.caller)
+            return "Removed the safeguard."
+        set_safeguard(self.view.place, plan, read_safeguard(self.request.POST), caller=self.caller)
+        return "Added the safeguard."
+
+
+class AskPlan(ConfirmPage, OnPlan):
+    """Asks before a step, with who changes. ``verb`` is start, back, off, resume or remove."""
+
+    template_name = "plans/ask.html"
+
+    def get_title(self) -> str:
+        return self.question()[0]
+
+    def question(self) -> tuple[str, str, Milestone | None]:
+        """What is asked, the label of the button, and the milestone that would start. Raises NotFound."""
+        view, verb = self.view, self.kwargs["verb"]
+        plan, following, preceding = view.plan, view.following, view.preceding
+        if verb == "start" and following is not None:
+            return f"Start {following.name} in {plan.environment_id}?", f"Start {following.name}", following
+        if verb == "back" and preceding is not None:
+            return f"Step back to {preceding.name}?", f"Step back to {preceding.name}", preceding
+        if verb == "off":
+            return f"Turn {plan.flag.name} off in {plan.environment_id}?", "Turn off", None
+        if verb == "resume" and plan.state == State.PAUSED:
+            return "Go on with the release plan?", "Go on", None
+        if verb == "remove":
+            return "Remove the release plan?", "Remove release plan", None
+        raise NotFound(f"Release plan {plan.name} cannot do that now.")
+
+    def plan(self) -> dict[str, Any]:
+        view = self.view
+        if not view.may_change:
+            raise NoAccess("You may not change strategies there.")
+        _, button, milestone = self.question()
+        who, problem = None, None
+        if milestone is not None:
+            try:
+                who = Who(measure_start(view.plan, milestone, now=timezone.now()).document())
+            except AppError as error:
+                problem = error
+        place = view.place
+        return {
+            "view": view,
+            "verb": self.kwargs["verb"],
+            "button": button,
+            "milestone": milestone,
+            "who": who,
+            "problem": problem,
+            "cancel": flag_url(place.project, place.feature),
+            "comment_required": requires_comment([place.project], [place.environment]),
+        }
+
+    def act(self) -> tuple[str, str]:
+        view, verb = self.view, self.kwargs["verb"]
+        place, key, caller = view.place, view.plan.pk, self.caller
+        _, _, milestone = self.question()
+        done = flag_url(place.project, place.feature)
+        if verb == "start" and milestone is not None:
+            actions.start_milestone(place, key, milestone.pk, caller=caller)
+            return f"Started {milestone.name}.", done
+        if verb == "back":
+            actions.step_back(place, key, caller=caller)
+            return "Stepped back. The plan is paused.", done
+        if verb == "off":
+            actions.turn_off(place, key, caller=caller)
+            return f"Turned {place.feature} off. The plan is paused.", done
+        if verb == "resume":
+            actions.resume_plan(place, key, caller=caller)
+            return "The release plan goes on.", done
+        keep = "keep" in self.request.POST
+        actions.remove_plan(place, key, keep_strategies=keep, caller=caller)
+        return "Removed the release plan.", done
+
+
+class NewPlanPage(ConsolePage):
+    """A plan from a template, or a strategy in steps. ``?strategy=ID`` chooses the strategy."""
+
+    template_name = "plans/new.html"
+
+    def get_title(self) -> str:
+        return f"Release plan in {self.kwargs['environment']}"
+
+    def crumbs(self) -> Crumbs:
+        return flag_crumbs(self.flag)
+
+    @property
+    def place(self) -> Place:
+        return Place(self.kwargs["project_id"], self.kwargs["name"], self.kwargs["environment"])
+
+    def dispatch_to(self) -> None:
+        place = self.place
+        self.flag = access_flag(self.caller, place.project, place.feature, archived=False)
+        project_environment(place.project, place.environment)
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        self.dispatch_to()
+        return self.render_to_response(self.get_context_data())
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        self.dispatch_to()
+        try:
+            plan = self.add()
+        except (NoAccess, NotFound):
+            raise
+        except AppError as error:
+            return self.render_to_response(self.get_context_data(refusal=error), status=error.status)
+        return HttpResponseRedirect(PlanView(plan, self.caller).url_of("plan-ask", "start"))
+
+    def add(self) -> ReleasePlan:
+        post = self.request.POST
+        if template := post.get("template"):
+            return add_plan(self.place, template, caller=self.caller)
+        return add_steps(self.place, post.get("strategy", ""), read_steps(post, {}), caller=self.caller)
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        strategies = self.flag.strategies.filter(environment=self.place.environment, name="flexibleRollout")
+        return super().get_context_data(
+            flag=self.flag,
+            place=self.place,
+            templates=list_templates(self.caller, None, self.place.project),
+            strategies=strategies.order_by("sort_order", "id"),
+            chosen=self.request.GET.get("strategy", ""),
+            rollouts=ROLLOUTS,
+            intervals=INTERVALS,
+            windows=WINDOWS,
+            **kwargs,
+        )
+
+
+class PlansPage(ListPage):
+    """Those that run or are paused, and with ``?state=`` others."""
+
+    template_name = "plans/plans.html"
+    title = "Release plans"
+    csv_name = "release-plans"
+    default_sort = "flag"
+    columns = (
+        Column("flag", "Flag", by=("flag__name", "environment")),
+        Column("environment", "Environment", by=("environment", "flag__name")),
+        Column("plan", "Plan", by=("name",)),
+        Column("step", "Step"),
+        Column("state", "State", by=("state", "flag__name")),
+        Column("since", "Since", by=("since",)),
+    )
+
+    def get_filters(self) -> Sequence[Filter]:
+        states = [("", "Running or paused"), *((state.value, state.label) for state in State)]
+        return (Filter("q", "Flag or plan"), Filter("state", "State", options=states))
+
+    def rows(self, values: dict[str, str]) -> QuerySet[ReleasePlan]:
+        plans = readable_plans(self.caller).select_related("flag__project", "active")
+        states = [values["state"]] if values["state"] else [State.RUNNING, State.PAUSED]
+        plans = plans.filter(state__in=states).prefetch_related("milestones")
+        if text := values["q"]:
+            plans = plans.filter(flag__name__icontains=text) | plans.filter(name__icontains=text)
+        return plans.order_by()
+
+    def csv_cells(self, row: Any) -> Sequence[Any]:
+        step = row.active.name if row.active else ""
+        return [row.flag.name, row.environment_id, row.name, step, row.state, row.since]
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        data = super().get_context_data(**kwargs)
+        return data | {"views": [PlanView(plan, self.caller) for plan in data["listing"].rows]}

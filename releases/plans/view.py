@@ -1,0 +1,130 @@
+"""Release plans for pages: how far they are, what comes next, and what may be done."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.functional import cached_property
+
+from groups.access import Caller
+from projects.models import Segment
+from projects.strategies.sentences import Summary, strategy_summary
+from releases.models import Milestone, ReleasePlan
+from releases.plans.access import place_of
+from releases.plans.progress import UPDATE, Step, find_step
+from releases.plans.queries import find_following, find_preceding
+from releases.plans.timing import find_opening
+from releases.requests.drift import WORDS
+from releases.safeguards.chart import Chart, draw_chart
+from releases.safeguards.judge import Judge, Verdict, find_breach
+
+State = ReleasePlan.State
+
+
+class Station(NamedTuple):
+    """A milestone on the line. ``at``: when it started, or may start at the earliest. ``is_past``: it was passed."""
+
+    milestone: Milestone
+    at: datetime | None
+    is_past: bool
+    is_active: bool
+    summaries: Sequence[Summary]
+
+
+class PlanView:
+    """Reads what it shows when it is asked for it."""
+
+    def __init__(self, plan: ReleasePlan, caller: Caller) -> None:
+        self.plan = plan
+        self.place = place_of(plan)
+        self.may_change = (
+            caller.can(UPDATE, project=self.place.project, environment=self.place.environment)
+            and not plan.flag.is_archived
+        )
+
+    @cached_property
+    def milestones(self) -> list[Milestone]:
+        return list(self.plan.milestones.all())
+
+    @cached_property
+    def following(self) -> Milestone | None:
+        return find_following(self.plan)
+
+    @cached_property
+    def preceding(self) -> Milestone | None:
+        return find_preceding(self.plan)
+
+    @property
+    def number(self) -> int:
+        """Of the active milestone, from 1."""
+        return 0 if self.plan.active is None else self.milestones.index(self.plan.active) + 1
+
+    @cached_property
+    def verdicts(self) -> list[Verdict]:
+        return Judge(timezone.now()).judge(self.plan)
+
+    @cached_property
+    def step(self) -> Step | None:
+        """What comes next, of a plan that is started and not done."""
+        if self.plan.active is None or self.plan.state == State.DONE:
+            return None
+        return find_step(self.plan, self.verdicts, timezone.now())
+
+    @cached_property
+    def stations(self) -> list[Station]:
+        return list(self._stations())
+
+    def _stations(self) -> Iterator[Station]:
+        names = dict(Segment.objects.filter(pk__in=self._segments()).values_list("pk", "name"))
+        opens: datetime | None = None
+        for milestone in self.milestones:
+            is_active = milestone.pk == self.plan.active_id
+            is_past = self.plan.active is not None and milestone.place < self.plan.active.place
+            at = milestone.started_at if is_past or is_active else opens
+            if is_active:
+                opens = self.plan.since
+            opens = find_opening(milestone.transition, opens) if opens and milestone.transition else None
+            summaries = [strategy_summary(strategy, segments=names) for strategy in milestone.strategies]
+            yield Station(milestone, at, is_past, is_active, summaries)
+
+    def _segments(self) -> set[int]:
+        strategies = [strategy for milestone in self.milestones for strategy in milestone.strategies]
+        return {key for strategy in strategies for key in strategy["segments"]}
+
+    @cached_property
+    def charts(self) -> list[Chart]:
+        """Of safeguards on impact metrics, since the plan was started."""
+        if self.plan.active is None:
+            return []
+        charts = (
+            draw_chart(self.plan, safeguard, timezone.now()) for safeguard in self.plan.safeguards.all()
+        )
+        return [chart for chart in charts if chart is not None]
+
+    @property
+    def is_breached(self) -> bool:
+        return find_breach(self.verdicts) is not None
+
+    @property
+    def url(self) -> str:
+        return self.url_of("plan")
+
+    def url_of(self, page: str, *args: str) -> str:
+        return reverse(page, args=[self.place.project, self.place.feature, self.plan.pk, *args])
+
+    @property
+    def urls(self) -> dict[str, str]:
+        verbs = {verb: self.url_of("plan-ask", verb) for verb in ("start", "back", "off", "resume", "remove")}
+        return verbs | {"pause": self.url_of("plan-pause"), "safeguard": self.url_of("plan-safeguard")}
+
+
+class Who(NamedTuple):
+    """Who changes if a milestone starts, as `Measured.document`."""
+
+    document: dict[str, Any]
+
+    @property
+    def lines(self) -> list[tuple[int, str]]:
+        return [(number, WORDS[kind]) for kind, number in self.document["counts"].items()]

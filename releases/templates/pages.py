@@ -1,0 +1,165 @@
+"""Console pages of release templates: the list, one, and a new one of steps."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.urls import reverse, reverse_lazy
+
+from flagadmin.core.errors import AppError, NoAccess, NotFound
+from flagadmin.core.lists.pages import Column, Filter, curl_for
+from groups.console import ActionPage, ConsolePage, Crumbs, ListPage
+from groups.permissions import Permission
+from projects.access import projects_with
+from projects.models import Project
+from projects.strategies.sentences import strategy_summary
+from releases.models import ReleaseTemplate
+from releases.plans.forms import INTERVALS, ROLLOUTS, WINDOWS, read_rollouts, read_transition
+from releases.plans.progress import say_transition
+from releases.templates import actions
+from releases.templates.queries import readable_templates
+
+TEMPLATES = ("Release templates", reverse_lazy("release-templates"))
+CREATE, OWN = Permission.RELEASE_PLAN_TEMPLATE_CREATE, Permission.UPDATE_PROJECT_RELEASE_TEMPLATE
+
+
+class TemplatesPage(ListPage):
+    template_name = "plans/templates.html"
+    title = "Release templates"
+    csv_name = "release-templates"
+    default_sort = "name"
+    columns = (
+        Column("name", "Template", by=("name", "id")),
+        Column("project", "Project", by=("project__name", "name")),
+        Column("milestones", "Milestones"),
+        Column("created", "Created", by=("created_at",)),
+    )
+
+    def get_filters(self) -> Sequence[Filter]:
+        return (Filter("q", "Template"),)
+
+    def rows(self, values: dict[str, str]) -> QuerySet[ReleaseTemplate]:
+        templates = readable_templates(self.caller).filter(archived_at=None, name__icontains=values["q"])
+        return templates.select_related("project").order_by()
+
+    def csv_cells(self, row: Any) -> Sequence[Any]:
+        names = ", ".join(milestone.name for milestone in row.milestones.all())
+        return [row.name, row.project_id or "", names, row.created_at]
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        may_create = self.caller.can(CREATE) or bool(projects_with(self.caller, OWN))
+        return super().get_context_data(may_create=may_create, **kwargs)
+
+    def curl(self) -> str:
+        return curl_for(self.request, "GET", "/api/admin/release-plan-templates")
+
+
+class TemplatePage(ConsolePage):
+    template_name = "plans/template.html"
+
+    def get_title(self) -> str:
+        return self.found.name
+
+    def crumbs(self) -> Crumbs:
+        return (TEMPLATES,)
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        template = readable_templates(self.caller).filter(pk=kwargs["template_id"]).first()
+        if template is None:
+            raise NotFound(f"Release template {kwargs['template_id']} not found.")
+        self.found = template
+        return super().get(request)
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        template = self.found
+        own = template.project_id and self.caller.can(OWN, project=template.project_id)
+        lines = [
+            (
+                milestone,
+                [strategy_summary(strategy, segments={}) for strategy in milestone.strategies],
+                say_transition(milestone.transition),
+            )
+            for milestone in template.milestones.all()
+        ]
+        return super().get_context_data(
+            template=template,
+            lines=lines,
+            may_archive=own or self.caller.can(Permission.RELEASE_PLAN_TEMPLATE_UPDATE),
+            may_delete=own or self.caller.can(Permission.RELEASE_PLAN_TEMPLATE_DELETE),
+            **kwargs,
+        )
+
+
+class NewTemplatePage(ConsolePage):
+    """A template whose milestones are shares of users. Others are made by API."""
+
+    template_name = "plans/template_new.html"
+    title = "New release template"
+
+    def crumbs(self) -> Crumbs:
+        return (TEMPLATES,)
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        self.check()
+        return super().get(request)
+
+    def check(self) -> None:
+        """Raises NoAccess."""
+        if not projects_with(self.caller, OWN):
+            self.caller.check(CREATE)
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        self.check()
+        try:
+            template = actions.create_template(
+                self.values(), project_id=request.POST.get("project") or None, caller=self.caller
+            )
+        except (NoAccess, NotFound):
+            raise
+        except AppError as error:
+            return self.render_to_response(self.get_context_data(refusal=error), status=error.status)
+        return HttpResponseRedirect(reverse("release-template", args=[template.pk]))
+
+    def values(self) -> dict[str, Any]:
+        post = self.request.POST
+        transition = read_transition(post)
+        milestones = [
+            {
+                "name": f"{rollout} %",
+                "strategies": [{"name": "flexibleRollout", "parameters": {"rollout": f"{rollout}"}}],
+                "transitionCondition": transition,
+            }
+            for rollout in read_rollouts(post.get("rollouts", ""))
+        ]
+        name = post.get("name", "").strip()[:255] or "Untitled"
+        return {"name": name, "description": post.get("description", "").strip(), "milestones": milestones}
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        projects = Project.objects.readable_by(self.caller).order_by("name", "id")
+        own = [project for project in projects if self.caller.can(OWN, project=project.pk)]
+        return super().get_context_data(
+            everywhere=self.caller.can(CREATE),
+            projects=own,
+            rollouts=ROLLOUTS,
+            intervals=INTERVALS,
+            windows=WINDOWS,
+            **kwargs,
+        )
+
+
+class RemoveTemplate(ActionPage):
+    """``do`` is archive or delete."""
+
+    def back(self) -> str:
+        return reverse("release-templates")
+
+    def act(self) -> str:
+        template = readable_templates(self.caller).filter(pk=self.kwargs["template_id"]).first()
+        if template is None:
+            raise NotFound(f"Release template {self.kwargs['template_id']} not found.")
+        if self.request.POST.get("do") == "delete":
+            actions.delete_template(template.pk, project_id=template.project_id, caller=self.caller)
+            return f"Deleted {template.name}."
+        actions.archive_template(template.pk, project_id=template.project_id, caller=self.caller)
+        return f"Archived {template.name}."

@@ -1,0 +1,150 @@
+"""The pages of release plans: how far a plan is, what it waits for, and a step that asks once with who changes."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from projects.applications.impact_metrics import Sample, series_of, write_samples
+from projects.models import FlagEnvironment, ProjectEnvironment
+from releases.models import ChangeRequest, ReleasePlan, ReleaseTemplate, Safeguard
+from releases.plans.actions import pause_plan
+from tests.support.page_text import page_text
+from tests.support.plans import PLACE, WHO, cart, planned, rollout_of, started, state_of, strategy_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+FLAG = "/projects/shop/features/cart/"
+NEW = f"{FLAG}environments/production/plans/new/"
+
+
+def url(plan: ReleasePlan, page: str = "") -> str:
+    return f"{FLAG}plans/{plan.pk}/{page}"
+
+
+def test_a_strategy_is_taken_in_steps(browse, shop):
+    cart(5)
+    owner = browse("owner")
+    assert "Release plan" in page_text(owner.get(FLAG))
+    form = {"strategy": str(strategy_of().pk), "rollouts": "5, 50", "interval": "60", "window": "1-4"}
+    added = owner.post(NEW, form | {"zone": "Europe/Oslo"})
+    plan = ReleasePlan.objects.get()
+    assert (added.status_code, added.url) == (302, url(plan, "start/"))
+    asked = page_text(owner.get(added.url))
+    assert "Start 5 % in production?" in asked
+    assert "0 of 10,000 generated users change" in asked
+    assert owner.post(added.url, {"comment": "Go"}).url == FLAG
+    assert state_of(plan) == ("running", "5 %")
+    page = page_text(owner.get(FLAG))
+    assert "Step 1 of 2" in page
+    assert "What 50 % waits for 1 hour at 5 %" in page
+    assert "Mon to Thu, 09:00–16:00 Europe/Oslo" in page
+
+
+def test_a_running_plan_is_paused_resumed_and_turned_off(browse, shop):
+    cart(5)
+    plan, owner = started(5, 50), browse("owner")
+    owner.post(url(plan, "pause"), {"comment": "Friday"})
+    assert "Friday" in page_text(owner.get(FLAG))
+    owner.post(url(plan, "resume/"))
+    assert state_of(plan) == ("running", "5 %")
+    owner.post(url(plan, "start/"))
+    assert rollout_of() == 50
+    owner.post(url(plan, "back/"))
+    assert (rollout_of(), state_of(plan)) == (5, ("paused", "5 %"))
+    owner.post(url(plan, "off/"))
+    assert not FlagEnvironment.objects.get(flag__name="cart", environment="production").enabled
+    owner.post(url(plan, "remove/"), {"keep": "on"})
+    assert (ReleasePlan.objects.count(), rollout_of()) == (0, 5)
+
+
+def test_the_page_of_a_plan_lists_milestones_and_takes_safeguards(browse, shop):
+    cart(5)
+    plan, owner = planned(5, 50), browse("owner")
+    page = page_text(owner.get(url(plan)))
+    assert "On for 50 % of users, by userId" in page
+    form = {
+        "metric": "errors",
+        "title": "Errors",
+        "aggregation": "avg",
+        "threshold": "2",
+        "source": "internal",
+    }
+    assert owner.post(url(plan, "safeguard"), form).status_code == 302
+    assert "Errors: no numbers for" in page_text(owner.get(url(plan)))
+    owner.post(url(plan, "safeguard"), {"remove": Safeguard.objects.get().pk})
+    assert not Safeguard.objects.exists()
+
+
+def test_a_safeguard_is_drawn_with_its_limit_and_steps(browse, shop):
+    cart(5)
+    plan = started(5, 50)
+    Safeguard.objects.create(
+        plan=plan, metric="errors", title="Errors", aggregation="avg", time_range="hour", threshold=3
+    )
+    begun = timezone.now() - timedelta(hours=2)
+    plan.milestones.filter(place=0).update(started_at=begun)
+    ReleasePlan.objects.update(since=begun, numbers_from=begun)
+    with connection.cursor() as cursor:
+        for minutes in range(0, 120, 10):
+            sample = {series_of("errors", {}): Sample("gauge", "", 1.0 + minutes / 30)}
+            write_samples(cursor, sample, now=begun + timedelta(minutes=minutes))
+    text = browse("viewer").get(FLAG).text
+    assert '<polyline class="" points="' in text
+    assert "limit 3" in text
+    assert '<line class="step" x1="0.0%"' in text
+
+
+def test_who_may_only_read_sees_no_buttons(browse, shop):
+    cart(5)
+    plan = started(5, 50)
+    pause_plan(PLACE, plan.pk, caller=WHO)
+    reader = browse("reader")
+    page = page_text(reader.get(FLAG))
+    assert "Paused at step 1 of 2" in page
+    assert "Turn off…" not in page
+    assert reader.get(url(plan, "start/")).status_code == 403
+    assert reader.post(url(plan, "start/")).status_code == 403
+    assert browse("outsider").get(url(plan)).status_code == 404
+    assert reader.get(url(plan, "dance/")).status_code in (403, 404)
+
+
+def test_where_changes_need_a_request_a_start_becomes_one(browse, shop):
+    cart(5)
+    plan, owner = planned(50, 100), browse("owner")
+    ProjectEnvironment.objects.update(required_approvals=1)
+    refused = owner.post(url(plan, "start/"))
+    assert refused.status_code == 403
+    assert "Add to change request" in refused.text
+    owner.post(url(plan, "start/"), {"send_for_review": "yes"})
+    request = ChangeRequest.objects.get()
+    assert (request.state, request.changes.get().action) == ("In review", "startMilestone")
+    assert rollout_of() == 5
+
+
+def test_plans_are_listed(browse, shop):
+    cart(5)
+    plan = started(5, 50)
+    owner = browse("owner")
+    assert "cart" in page_text(owner.get("/release-plans/"))
+    assert "No release plan is running" in page_text(browse("outsider").get("/release-plans/"))
+    assert plan.name in owner.get("/release-plans/?format=csv").getvalue().decode()
+
+
+def test_templates_are_made_of_steps_listed_archived_and_deleted(browse, shop):
+    owner = browse("owner")
+    form: dict[str, Any] = {"name": "Careful", "project": "shop", "rollouts": "5, 100", "interval": "1440"}
+    made = owner.post("/release-templates/new/", form)
+    template = ReleaseTemplate.objects.get()
+    assert made.url == f"/release-templates/{template.pk}/"
+    assert "The next one starts after 1 day" in page_text(owner.get(made.url))
+    assert "Careful" in page_text(owner.get("/release-templates/"))
+    assert browse("viewer").get("/release-templates/new/").status_code == 403
+    assert browse("viewer").post(f"{made.url}remove", {"do": "delete"}).status_code == 403
+    assert owner.post("/release-templates/new/", form | {"rollouts": "many"}).status_code == 400
+    live = {"template": template.pk}
+    cart(5)
+    assert owner.post(NEW, live).status_code == 302
+    owner.post(f"{made.url}remove", {"do": "delete"})
+    assert not ReleaseTemplate.objects.exists()
