@@ -200,7 +200,8 @@ class _Values:
         if self.is_boolean:
             return Result.ON if value else Result.OFF
         name = self.name(value)
-        assert name is not None
+        if name is None:  # NaN, which YAML has, equals nothing
+            raise Unsupported("One of its values is not a number that JSON has.")
         return name
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from hashlib import sha1
-from typing import Any, NotRequired
+from typing import Any, NotRequired, Required
 
 from pydantic import TypeAdapter
 from typing_extensions import TypedDict
@@ -85,6 +85,10 @@ class ListedFlag(TypedDict):
     environments: dict[str, Targeting]
 
 
+class ListedSegment(Segment):
+    key: Required[str]
+
+
 class SdkFlag(Targeting):
     key: NotRequired[str]
     variations: list[Any]
@@ -97,7 +101,7 @@ class SdkFile(TypedDict):
 
 
 _LISTED = TypeAdapter(list[ListedFlag])
-_SEGMENTS = TypeAdapter(list[Segment])
+_SEGMENTS = TypeAdapter(list[ListedSegment])
 _FILE = TypeAdapter(SdkFile)
 
 
@@ -170,8 +174,10 @@ def _choose_environment(flags: Sequence[ListedFlag], environment: str) -> str:
 
 def _read_file(document: Any) -> Source:
     parts = validate(_FILE, document)
+    if not parts.keys() & {"flags", "flagValues"}:
+        raise errors.ValidationError.at("flags", "is required, unless there are items or flagValues")
     flags, values = parts.get("flags", {}), parts.get("flagValues", {})
-    clauses = Clauses({**{key: {**each, "key": key} for key, each in parts.get("segments", {}).items()}})
+    clauses = Clauses(parts.get("segments", {}))
     variations: dict[str, list[Variation]] = {
         key: [{"value": value} for value in flag["variations"]] for key, flag in flags.items()
     }

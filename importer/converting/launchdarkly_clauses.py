@@ -46,7 +46,6 @@ class ContextList(TypedDict):
 
 
 class Segment(TypedDict):
-    key: NotRequired[str]
     included: NotRequired[list[str] | None]
     excluded: NotRequired[list[str] | None]
     includedContexts: NotRequired[list[ContextList] | None]

@@ -40,7 +40,11 @@ def read_source(content: bytes, *, product: str = "", file_name: str = "", envir
     if product and product not in PRODUCTS:
         message = f"{product} is not a product whose files can be converted. Available: {choices(PRODUCTS)}"
         raise errors.ValidationError.at("source", message)
-    chosen = PRODUCTS[product] if product else recognize(document)
+    recognized = recognize(document)
+    if product and recognized and recognized.name != product:
+        message = f"is {product}, but this is a file of {recognized.title}"
+        raise errors.ValidationError.at("source", message)
+    chosen = PRODUCTS[product] if product else recognized
     if chosen is None:
         titles = ", ".join(each.title for each in PRODUCTS.values())
         raise errors.ValidationError(f"This is not a file of a product that can be converted: {titles}.")

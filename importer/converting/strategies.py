@@ -188,8 +188,10 @@ def _payload(name: str, value: Any) -> Document | None:
     try:
         text = orjson.dumps(value).decode()
     except (TypeError, ValueError):
-        raise Unsupported(f"The value of {name} cannot be written as JSON.") from None
-    if isinstance(value, int | float) and not isinstance(value, bool) and text != "null":
+        text = "null"
+    if text == "null":  # numbers that are too large, infinite or none
+        raise Unsupported(f"The value of {name} cannot be written as JSON.")
+    if isinstance(value, int | float) and not isinstance(value, bool):
         return {"type": "number", "value": text_of(value)}
     return {"type": "json", "value": text}
 

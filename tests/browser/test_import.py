@@ -91,6 +91,40 @@ def test_evaluate_as_if_imported(visit, files, theme, check_accessible):
     assert not Flag.objects.filter(name="fresh").exists()
 
 
+SPLIT = {"if": [{"==": [{"var": "country"}, "NO"]}, "on", {"fractional": [["on", 20], ["off", 80]]}]}
+FLAGD = {
+    "flags": {
+        name: {
+            "state": "ENABLED",
+            "variants": {"on": True, "off": False},
+            "defaultVariant": "off",
+            "targeting": rule,
+        }
+        for name, rule in {"rollout": SPLIT, "odd": {"if": [{"cat": []}, "on"]}}.items()
+    }
+}
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
+def test_another_products_file(visit, tmp_path, script, theme, check_accessible):
+    (tmp_path / "flagd.json").write_text(json.dumps(FLAGD))
+    (tmp_path / "users.csv").write_text("userId\n" + "".join(f"user-{n}\n" for n in range(100)))
+    page = visit("admin", "/import/", script=script, theme=theme)
+    bring(page, tmp_path / "flagd.json")
+    card = page.locator("#conversion")
+    expect(card.get_by_role("heading", name="Converted from flagd")).to_be_visible()
+    expect(card).to_contain_text("of 10,000 generated users change")
+    if script:
+        check_accessible(page)
+    card.get_by_label("Percentages of rollout").select_option("Keep today's users")
+    card.get_by_label("Your users").set_input_files(tmp_path / "users.csv")
+    card.get_by_role("button", name="Convert again").click()
+    expect(page.locator("#conversion")).to_contain_text("0 of 100 users of users.csv change")
+    page.get_by_role("button", name="Import 2 flags").click()
+    expect(page.get_by_text("2 flags written.")).to_be_visible()
+
+
 def test_a_viewer_has_no_target(visit):
     page = visit("viewer", "/import/")
     expect(page.get_by_label("Into project").locator("option")).to_have_count(1)

@@ -135,6 +135,17 @@ def test_refuses_what_is_no_file_of_a_product(tmp_path):
         call_command("convert", "auto", str(path))
 
 
+def test_refuses_a_file_of_another_product(file):
+    with pytest.raises(CommandError, match="source: is growthbook, but this is a file of flagd"):
+        call_command("convert", "growthbook", str(file))
+
+
+def test_refuses_a_file_without_flags(tmp_path):
+    (tmp_path / "flags.json").write_text('{"a": 1}')
+    with pytest.raises(CommandError, match="flags: is required"):
+        call_command("convert", "launchdarkly", str(tmp_path / "flags.json"))
+
+
 # Choices ---------------------------------------------------------------------------------------------------
 
 
@@ -215,6 +226,18 @@ def test_left_out_flags_are_not_in_the_file():
     conversion = convert_file(content, options=Options(missing=Missing.LEAVE_OUT))
     names = [flag["name"] for flag in json.loads(conversion.dump())["features"]]
     assert names == ["rollout", "colors", "on"]
+
+
+YAML_NUMBERS = b"""
+features:
+  nan: {defaultValue: .nan}
+  infinite: {defaultValue: 1.5, rules: [{force: .inf}]}
+  compared: {defaultValue: 1.5, rules: [{condition: {a: .nan}, force: 2}]}
+"""
+
+
+def test_numbers_that_json_does_not_have_are_not_converted():
+    assert set(exactness_of(convert(YAML_NUMBERS)).values()) == {"imported off"}
 
 
 # Files -----------------------------------------------------------------------------------------------------
