@@ -87,9 +87,10 @@ def run(step: str, address: str, *options: str) -> None:
 
 @contextmanager
 def timed(what: str) -> Iterator[None]:
-    begun = time.perf_counter()
+    begun, used = time.perf_counter(), time.process_time()
     yield
-    print(f"{what}: {time.perf_counter() - begun:.1f} s, {peak()} MB")
+    seconds, cpu = time.perf_counter() - begun, time.process_time() - used
+    print(f"{what}: {seconds:.1f} s, of which {cpu:.1f} s CPU of this process, {peak()} MB", flush=True)
 
 
 def peak() -> int:

@@ -21,7 +21,6 @@ def unleash(monkeypatch):
     """What is written to it is in ``written``: method, path and body."""
     monkeypatch.setattr(source, "WAIT", 0)
     with replayed(RECORDING) as replay:
-        replay.written = []
 
         def take(handler):
             is_write = handler.command == "PUT" or (

@@ -19,11 +19,12 @@ EXPORT = "/api/admin/features-batch/export"
 
 
 class Replay:
-    """The answers of a recording. ``asked`` are the requests so far: method and path."""
+    """The answers of a recording. ``asked`` are the requests so far: method and path; ``written`` is for lies to fill."""
 
     def __init__(self, recording: Recording) -> None:
         self.lie: Lie = lambda _: False
         self.asked: list[tuple[str, str]] = []
+        self.written: list[tuple[str, str, Any]] = []
         self.address = ""
         self.server: ThreadingHTTPServer
         self._answers: dict[tuple[str, str], tuple[int, Any]] = {}
