@@ -44,6 +44,7 @@ urlpatterns = [
     path("login/", login.LoginPage.as_view(), name="account_login"),  # what allauth calls it
     path("login/link/<str:token>/", login.LoginLinkPage.as_view(), name="login-link"),
     path("login/invite/<str:token>/", sign_up.SignUpPage.as_view(), name="login-invite"),
+    path("login/forgot/", login.ForgotPasswordPage.as_view(), name="login-forgot"),
     path("login/passkey/", passkey_login_pages.PasskeyLoginPage.as_view(), name="login-passkey"),
     path("login/code/", second_factor_login.SecondFactorPage.as_view(), name="mfa_authenticate"),  # allauth's name
     path("login/sso/", sign_on.StartPage.as_view(), name="sign-on"),

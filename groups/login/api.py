@@ -18,7 +18,6 @@ from rest_framework.response import Response
 from flagadmin.core.errors import (
     AppError,
     AuthenticationRequired,
-    InvalidOperation,
     NotFound,
     ValidationError,
 )
@@ -27,7 +26,7 @@ from flagadmin.core.http.fields import MAX_NAME_LENGTH, Body
 from flagadmin.core.http.openapi import refusal
 from groups.login.actions import check_login
 from groups.login.flow import begin_login
-from groups.login.invitations import choose_password, invited_user
+from groups.login.invitations import choose_password, invited_user, request_reset
 from groups.login.rules import check_passwords_on, problems_of_password
 from groups.models import User
 from groups.open_views import OpenView
@@ -175,12 +174,16 @@ class PasswordEmailView(OpenView):
         operation_id="sendResetPasswordEmail",
         auth=[],
         request=EmailBody,
-        responses={403: refusal(403, name="InvalidOperationError")},
+        responses={200: None, 403: refusal(403, name="InvalidOperationError"), 429: refusal(429)},
     )
     def post(self, request: Request) -> Response:
-        """Always refused: this server sends no email. An admin can create a link."""
-        self.validated(EmailBody)
-        raise InvalidOperation("This server sends no email. Ask an admin for a link to a new password.")
+        """Send a link to a new password, if somebody has this email address.
+
+        The answer is the same if nobody has. Refused if the server sends no email: an admin can create a link.
+        """
+        email = self.validated(EmailBody)["email"]
+        request_reset(email, address=client_address(request._request))
+        return Response()
 
 
 urlpatterns = [

@@ -1,5 +1,6 @@
 """One-time links that let a user choose a password, for the first time or after a reset."""
 
+from threading import Thread
 from urllib.parse import urlencode
 
 from django.urls import reverse_lazy
@@ -9,15 +10,25 @@ from flagadmin.core.audit.record import Event, record
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import InvalidOperation, NotFound, check_problems
 from groups.access import Caller
-from groups.login.links import INVITE_LIFETIME, create_login_link, find_link, use_login_link
+from groups.login.links import (
+    INVITE_LIFETIME,
+    RESET,
+    create_login_link,
+    create_reset_link,
+    find_link,
+    use_login_link,
+)
+from groups.login.mail import is_mail_on, send_reset
 from groups.login.passwords import change_password, end_links
 from groups.login.rules import check_passwords_on, problems_of_password
+from groups.login.throttle import Attempt, count_attempt
 from groups.models import User
 from groups.people.personal_tokens import delete_personal_tokens
 from groups.permissions import Permission
 from groups.sessions.store import delete_sessions
 
 NEXT = reverse_lazy("account-password")
+NO_MAIL = "This server sends no email. Ask an admin for a link to a new password."
 
 
 def create_first_link(user: User, *, then: str = "/") -> str:
@@ -51,6 +62,22 @@ def reset_password(user_id: int, *, caller: Caller) -> str:
     return create_login_link(user, str(NEXT), lifetime=INVITE_LIFETIME)
 
 
+def request_reset(name: str, *, address: str) -> None:
+    """Sends the person with this user name or email address a link to a new password, if there is one with an address.
+
+    In a thread of its own: how long it takes would tell who has an account. Raises InvalidOperation (no e-mail is sent
+    here; passwords are off), TooManyRequests.
+    """
+    check_passwords_on()
+    if not is_mail_on():
+        raise InvalidOperation(NO_MAIL)
+    user = User.objects.named(name.strip())
+    count_attempt(Attempt.of_reset(user, name, address))
+    if user is not None and user.is_active and user.email:
+        path = create_reset_link(user)
+        Thread(target=send_reset, args=(user, path), kwargs={"hours": "an hour"}, daemon=True).start()
+
+
 def invited_user(token: str) -> User:
     """Whose password the link is for. Does not use it up.
 
@@ -59,7 +86,7 @@ def invited_user(token: str) -> User:
     user = find_link(token).user
     if user is None:
         raise NotFound("This link is for the first account. Open it in a browser.")
-    if user.has_usable_password():
+    if user.has_usable_password() and not token.startswith(RESET):
         raise InvalidOperation(f"{user} has a password. Change it on the account page after logging in.")
     return user
 

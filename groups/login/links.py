@@ -26,6 +26,9 @@ INVITE_LIFETIME = timedelta(hours=24)
 SETUP_LIFETIME = timedelta(hours=24)
 # Links of this kind work even if password login is off: only who may use the shell can create one.
 SHELL = "shell-"
+# Whoever uses a link of this kind has forgotten their password, which ends with it.
+RESET = "reset-"
+RESET_LIFETIME = timedelta(hours=1)
 GONE = "This link has already been used or has expired. Ask for a new one."
 # An arbitrary lock id. The lock ensures that the first account is created only once.
 _SETUP_LOCK = 5_172_032
@@ -41,6 +44,11 @@ def create_login_link(
 ) -> str:
     """The path of a new link that logs ``user`` in once: ``/login/link/TOKEN/``."""
     return _create(user, next_path, lifetime, prefix=SHELL if from_shell else "")
+
+
+def create_reset_link(user: User) -> str:
+    """The path of a new link that lets ``user`` choose another password."""
+    return _create(user, f"{reverse('account-password')}?next=/", RESET_LIFETIME, prefix=RESET)
 
 
 def create_setup_link() -> str | None:
@@ -76,10 +84,18 @@ def find_link(token: str) -> LoginLink:
 
 @transactional
 def use_login_link(token: str) -> tuple[User, str]:
-    """Uses up the link. Returns its user and the path to redirect to. Raises NotFound."""
+    """Uses up the link. Returns its user and the path to redirect to. One for a new password ends the old one.
+
+    Raises NotFound.
+    """
     link = _use(token)
     if link.user is None:
         raise NotFound(GONE)
+    if token.startswith(RESET) and link.user.has_usable_password():
+        link.user.set_unusable_password()
+        link.user.save(update_fields=["password"])
+        event = Event(type=EventType.USER_PASSWORD_CHANGED, subject=link.user.username)
+        record(event, actor=Caller(user=link.user))
     return link.user, link.next_path
 
 

@@ -8,6 +8,7 @@ from django.shortcuts import render
 
 from groups.login.kept_input import find_page, read_input
 from groups.login.links import has_people
+from groups.login.mail import is_mail_on
 from groups.second_factor.host import has_passkeys
 
 SESSION_ENDED = "Your session has ended. Log in in another tab, then try again here."
@@ -43,6 +44,7 @@ def render_login(
         "entered": request.POST.get("entered", ""),
         "oidc": settings.OIDC,
         "password_login": settings.PASSWORD_LOGIN,
+        "mail_on": is_mail_on(),
         **more,
     }
     return render(request, "login/login.html", context, status=status)

@@ -2,6 +2,7 @@
 
 from django import forms
 from django.conf import settings
+from django.contrib import messages
 from django.contrib.auth import logout
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import render
@@ -15,15 +16,20 @@ from flagadmin.core.http.error_responses import error_response, is_api
 from flagadmin.core.lists.pages import add_problems
 from groups.login.actions import check_login
 from groups.login.flow import begin_login, guarded, safe_next
+from groups.login.invitations import NO_MAIL, request_reset
 from groups.login.kept_input import find_page, keep_input, read_input
 from groups.login.links import find_link, use_login_link, use_setup_link
 from groups.login.login_form import SESSION_ENDED, LoginForm, ask_to_log_in, render_login
+from groups.login.mail import is_mail_on
 from groups.login.rules import PASSWORDS_OFF
 
 STALE_FORM = (
     "Your session changed after this form was opened, or another site sent it. Nothing was saved. "
     "Go back, reload the page and submit the form again."
 )
+
+
+LINK_SENT = "If there is an account with an email address, a link is on its way. It works once, for an hour."
 
 
 class SetupForm(forms.Form):
@@ -70,6 +76,41 @@ class LoginPage(View):
         if entered := request.POST.get("entered"):
             keep_input(request, safe_next(next_url), entered)
         return response
+
+
+class ForgotForm(forms.Form):
+    username = forms.CharField(
+        label="User name or email",
+        max_length=255,
+        widget=forms.TextInput(attrs={"autocomplete": "username", "autofocus": True}),
+    )
+
+
+@guarded
+class ForgotPasswordPage(View):
+    """/login/forgot/: sends a link to a new password. It never says whether there is such an account."""
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        return self.show(request, ForgotForm())
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        form, status = ForgotForm(request.POST), 400
+        if form.is_valid():
+            try:
+                request_reset(form.cleaned_data["username"], address=client_address(request))
+            except AppError as error:
+                form.add_error(None, error.message)
+                status = error.status
+            else:
+                messages.success(request, LINK_SENT)
+                return HttpResponseRedirect(reverse("login"))
+        return self.show(request, form, status=status)
+
+    def show(self, request: HttpRequest, form: ForgotForm, *, status: int = 200) -> HttpResponse:
+        off = "" if settings.PASSWORD_LOGIN else PASSWORDS_OFF
+        lead = off or ("You get a link by email." if is_mail_on() else NO_MAIL)
+        context = {"title": "Forgot your password?", "lead": lead, "form": form, "button": "Send the link"}
+        return render(request, "login/link.html", context, status=status)
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:

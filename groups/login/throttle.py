@@ -41,6 +41,12 @@ class Attempt:
         return cls(account=f"user {user.pk}" if user else f"unknown {typed}", address=_network(address))
 
     @classmethod
+    def of_reset(cls, user: User | None, typed_name: str, address: str) -> "Attempt":
+        """Of a new password by e-mail. Counted apart: whoever asks too often must not lock others out."""
+        attempt = cls.of(user, typed_name, address)
+        return cls(account=f"reset of {attempt.account}", address=f"reset from {attempt.address}"[:64])
+
+    @classmethod
     def with_code(cls, user: User, address: str) -> "Attempt":
         """Of a second factor. Counted apart: the right password must not make its attempts forgotten."""
         return cls(account=f"second factor of user {user.pk}", address=_network(address))

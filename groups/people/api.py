@@ -15,6 +15,7 @@ from flagadmin.core.http.path_ids import path_id
 from groups.authentication import ApiRequest
 from groups.login.invitations import create_first_link, reset_password
 from groups.login.links import absolute_url
+from groups.login.mail import send_invitation
 from groups.login.passwords import change_password
 from groups.login.rules import problems_of_password
 from groups.models import Group, Role, User
@@ -110,7 +111,10 @@ class UserViewSet(ETagMixin, ViewSet):
 
     @extend_schema(operation_id="createUser", request=PersonBody, responses={201: CreatedPersonRecord})
     def create(self, request: ApiRequest) -> Response:
-        """Create a user. Without a password, the response contains a one-time link, unless password login is off."""
+        """Create a user. Without a password, the response contains a one-time link, unless password login is off.
+
+        It is also sent by email, if the server sends email and the user has an address.
+        """
         data = self.validated(PersonBody)
         new = NewAccount(
             username=data.get("username") or data.get("email") or "",
@@ -124,6 +128,8 @@ class UserViewSet(ETagMixin, ViewSet):
         if new.password is None and settings.PASSWORD_LOGIN:
             link = create_first_link(user)
             record["inviteLink"] = absolute_url(request._request, link)
+            if data.get("sendEmail", True):
+                record["emailSent"] = send_invitation(user, link, by=self.caller.name)
         return Response(record, status=201)
 
     @extend_schema(operation_id="getAdminCount", responses=AdminCount)

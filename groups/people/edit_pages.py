@@ -15,6 +15,7 @@ from flagadmin.core.errors import counted
 from flagadmin.core.lists.pages import curl_for
 from groups.console import ActionPage, ConfirmPage, Crumbs, EditPage, FormPage
 from groups.login.invitations import create_first_link, reset_password
+from groups.login.mail import is_mail_on, send_invitation, send_reset
 from groups.login.rules import PASSWORDS_OFF, can_use_password
 from groups.models import User
 from groups.models.people import AccountDocument
@@ -87,15 +88,20 @@ class NewAccountPage(ShowsSecretOnce, Kind, FormPage):
             messages.success(self.request, f"Created service account {user}. Create a token for it below.")
         elif settings.PASSWORD_LOGIN:
             link = create_first_link(user)
-            self.created = describe_link(self.request, user, link, back=self.home)
+            if send_invitation(user, link, by=self.caller.name):
+                messages.success(
+                    self.request, f"Created {user}. The link to a password was sent to {user.email}."
+                )
+            else:
+                self.created = describe_link(self.request, user, link, back=self.home)
         else:
             messages.success(self.request, f"Created {user}. {describe_first_login()}")
         return reverse(self.url_name, args=[user.pk])
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        lead = (
-            "No email is sent: you get a one-time login link to pass on." if settings.PASSWORD_LOGIN else ""
-        )
+        by_mail = "The link to a first password is sent by email. Without an address, you get it to pass on."
+        by_hand = "No email is sent: you get a one-time login link to pass on."
+        lead = (by_mail if is_mail_on() else by_hand) if settings.PASSWORD_LOGIN else ""
         defaults = {
             "button": f"Create {self.one}" if self.is_service else "Add user",
             "cancel": self.home,
@@ -189,7 +195,9 @@ class ResetPasswordPage(ShowsSecretOnce, OneAccount, ConfirmPage):
         removed = [f"the current password of {user}"] if has_password else []
         return {
             "title": f"Reset the password of {user}" if has_password else f"Let {user} choose a password",
-            "lead": "You get a link that works once. It leads to a new password.",
+            "lead": "They get a link by email, which works once and leads to a new password."
+            if is_mail_on() and user.email
+            else "You get a link that works once. It leads to a new password.",
             "removed_items": [*removed, "all their sessions and older links", "their personal tokens"],
             "button": "Reset password" if has_password else "Create link",
             "cancel": self.url,
@@ -204,6 +212,8 @@ class ResetPasswordPage(ShowsSecretOnce, OneAccount, ConfirmPage):
         user = self.account()
         sentence = "The password is reset." if can_use_password(user) else "The link is created."
         link = reset_password(self.user_id, caller=self.caller)
+        if send_reset(user, link, hours="24 hours"):
+            return f"{sentence} The link was sent to {user.email}.", self.url
         self.created = describe_link(self.request, user, link, back=self.url)
         return sentence, self.url
 

@@ -4,6 +4,7 @@ from django.conf import settings
 from django.http import HttpRequest
 
 from groups.login.links import INVITE_LIFETIME, absolute_url
+from groups.login.mail import is_mail_on
 from groups.models import User
 
 LINKED_BY_EMAIL = "Their first login through the identity provider is linked by it."
@@ -23,5 +24,6 @@ def describe_first_login() -> str:
 def describe_link(request: HttpRequest, user: User, link: str, *, back: str) -> dict[str, str]:
     """The template variables of the page that shows a one-time link."""
     hours = int(INVITE_LIFETIME.total_seconds() // 3600)
-    lead = f"Send this link to {user.display_name}. It lets them set a password, once, within {hours} hours."
+    unsent = "The email could not be sent. " if is_mail_on() and user.email else ""
+    lead = f"{unsent}Send this link to {user.display_name}. It lets them set a password, once, within {hours} hours."
     return {"title": f"Link for {user}", "secret": absolute_url(request, link), "back": back, "lead": lead}

@@ -36,7 +36,10 @@ class PersonBody(Body):
         max_length=1000, required=False, allow_null=True, trim_whitespace=False, write_only=True
     )
     rootRole = RootRoleField(required=False, allow_null=True, help_text="Id or name; null for none.")
-    sendEmail = serializers.BooleanField(required=False, help_text="Accepted and not used: no mail is sent.")
+    sendEmail = serializers.BooleanField(
+        required=False,
+        help_text="Whether the link is sent by email, if the server sends email. Default true.",
+    )
 
 
 class ServiceAccountUpdateBody(Body):

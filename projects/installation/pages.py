@@ -3,6 +3,7 @@
 from typing import Any
 
 from django import forms
+from django.conf import settings
 from django.contrib import messages
 from django.urls import reverse
 
@@ -11,6 +12,7 @@ from flagadmin.core.installation.state import forget, frontend_origins, is_in_ma
 from flagadmin.core.lists.pages import curl_for
 from groups.access import Caller
 from groups.console import ActionPage, FormPage
+from groups.login.mail import is_mail_on
 from groups.permissions import Permission
 from projects.installation import actions
 from projects.installation.statistics import flatten_statistics, statistics
@@ -97,6 +99,10 @@ class InstallationPage(FormPage):
             **{
                 "is_in_maintenance": is_in_maintenance(),
                 "may_set_maintenance": caller.can(Permission.UPDATE_MAINTENANCE_MODE),
+                "is_admin": caller.is_admin,
+                "mail_server": settings.EMAIL_HOST and f"{settings.EMAIL_HOST}:{settings.EMAIL_PORT}",
+                "mail_from": settings.DEFAULT_FROM_EMAIL,
+                "is_mail_on": is_mail_on(),
                 "may_set_origins": caller.can(Permission.UPDATE_CORS),
                 **(statistics_context(caller) if caller.is_admin else {}),
                 **kwargs,

@@ -19,7 +19,7 @@ from groups.permissions import Permission
 from groups.viewsets import ViewSet
 from projects.members import actions
 from projects.members.actions import WRITE_PERMISSIONS, Holders
-from projects.members.invite import Invitation, invite
+from projects.members.invite import Invitation, invite, mail_invitation
 from projects.members.queries import project_access_document
 from projects.members.role_usage import role_usage
 from projects.viewsets import InProjectViewSet
@@ -80,6 +80,9 @@ class InvitedRecord(serializers.Serializer):
     isNew = serializers.BooleanField(help_text="Whether the account was created.")
     inviteLink = serializers.CharField(
         required=False, help_text="One-time link to a first password, for a new account. Valid for 24 hours."
+    )
+    emailSent = serializers.BooleanField(
+        required=False, help_text="Whether the link was also sent by email. Only with a link."
     )
 
 
@@ -240,6 +243,7 @@ class ProjectAccessViewSet(InProjectViewSet):
         }
         if invited.link:
             record["inviteLink"] = absolute_url(request._request, invited.link)
+            record["emailSent"] = mail_invitation(invited, self.project, caller=self.caller)
         return Response(record, status=201)
 
 

@@ -9,6 +9,7 @@ from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import ValidationError, choices
 from groups.access import Caller
 from groups.login.invitations import create_first_link
+from groups.login.mail import send_invitation
 from groups.models import Group, Role, User
 from groups.people.actions import invite_person
 from groups.roles.actions import limit_role
@@ -71,6 +72,13 @@ def invite(project_id: str, invitation: Invitation, *, caller: Caller) -> Invite
     if not isinstance(holder, User) or not is_new or not settings.PASSWORD_LOGIN:
         return invited
     return Invited(holder, role, is_new, create_first_link(holder, then=project_url(project.pk)))
+
+
+def mail_invitation(invited: Invited, project: Project, *, caller: Caller) -> bool:
+    """Sends somebody new their link, if this installation sends e-mail. Returns whether the mail server took it."""
+    if not invited.link or not isinstance(invited.holder, User):
+        return False
+    return send_invitation(invited.holder, invited.link, by=caller.name, place=project.name)
 
 
 def _find_role(project: Project, invitation: Invitation, caller: Caller) -> Role:

@@ -18,7 +18,7 @@ from projects.console import api_path, project_crumbs, project_url
 from projects.flags.list_queries import environment_names
 from projects.members.actions import check_may_write, grantable_roles
 from projects.members.holders import suggest_holders
-from projects.members.invite import Invitation, Invited, invite
+from projects.members.invite import Invitation, Invited, invite, mail_invitation
 from projects.models import Project
 
 
@@ -87,8 +87,11 @@ class InvitePage(ShowsSecretOnce, FormPage):
 
     def submit(self, form: Any) -> str:
         invited = invite(self.project.pk, Invitation(**form.cleaned_data), caller=self.caller)
-        if invited.link:
+        if invited.link and not mail_invitation(invited, self.project, caller=self.caller):
             self.created = self.describe(invited)
+            return self.url
+        if invited.link:
+            messages.success(self.request, f"Invited {invited.holder}: the link to a password was sent.")
             return self.url
         done = f"Granted {invited.role} to {invited.holder} in {self.project.pk}."
         messages.success(self.request, f"{done} {describe_first_login()}" if invited.is_new else done)

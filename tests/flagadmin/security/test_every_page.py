@@ -20,6 +20,7 @@ OPEN = {
     "/calendar/<str:token>.ics",
     "/login/",
     "/login/code/",
+    "/login/forgot/",
     "/login/invite/<str:token>/",
     "/login/passkey/",
     "/login/link/<str:token>/",
