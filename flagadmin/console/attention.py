@@ -1,5 +1,5 @@
-"""What needs attention on the start page: failing expectations, stale flags, waiting imports, expiring
-tokens, outdated SDKs.
+"""What needs attention on the start page: failing expectations, schedules that were suspended, stale flags, waiting
+imports, expiring tokens, outdated SDKs.
 
 Each source is a function that yields at most MAX_COUNT items from a bounded number of queries, of what the caller
 may read. Flags of several projects are one item, and so are applications. A new source is a function in ``_SOURCES``.
@@ -33,6 +33,7 @@ from projects.flags.flag_cells import FlagCells, flag_cells
 from projects.flags.list_queries import stale_flag_counts
 from projects.models import Flag
 from projects.tokens.access import scope_words, visible_tokens
+from releases.requests.waiting import suspended
 
 RED, AMBER, GRAY = "red", "amber", "gray"
 _ORDER = (RED, AMBER, GRAY)
@@ -47,8 +48,8 @@ QUIET = timedelta(days=7)  # a flag not evaluated for this long is said to be
 class Attention:
     """One thing to look at. ``action`` is the label of a link to ``url``.
 
-    ``kind``: "expectation", "stale", "overdue", "import", "token", "missing" or "sdk". ``level``: "red" for what fails,
-    "amber" for what will, "gray" for what can wait.
+    ``kind``: "expectation", "schedule", "stale", "overdue", "import", "token", "missing" or "sdk".
+    ``level``: "red" for what fails, "amber" for what will, "gray" for what can wait.
     """
 
     kind: str
@@ -179,6 +180,20 @@ def _imports(caller: Caller, now: datetime) -> Iterator[Attention]:
         )
 
 
+def _schedules(caller: Caller, now: datetime) -> Iterator[Attention]:
+    """Change requests that were not applied at their time."""
+    for request in suspended(caller).order_by("-schedule__at")[:MAX_ITEMS]:
+        yield Attention(
+            "schedule",
+            RED,
+            f"{request.title or f'Change request {request.pk}'} was not applied",
+            f"{request.project_id}, {request.environment_id} · {request.schedule.reason}",
+            "Review",
+            reverse("change-request", args=[request.project_id, request.pk]),
+            about=[request.pk, request.schedule.pk],
+        )
+
+
 # Tokens -----------------------------------------------------------------------------------------------------
 
 
@@ -256,6 +271,7 @@ def _missing_flags(caller: Caller, now: datetime) -> Iterator[Attention]:
 
 _SOURCES: tuple[Callable[[Caller, datetime], Iterator[Attention]], ...] = (
     _expectations,
+    _schedules,
     _imports,
     _tokens,
     _stale_flags,

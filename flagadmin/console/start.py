@@ -13,6 +13,7 @@ from django.views.decorators.csrf import csrf_exempt
 
 from flagadmin.console.attention import needs_attention
 from flagadmin.console.first_steps import first_steps
+from flagadmin.console.inbox import read_inbox
 from flagadmin.console.navigation import THEMES
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.lists.pages import curl_for
@@ -79,6 +80,7 @@ class StartPage(ConsolePage):
             changes=changes.changes,
             favorites=favorites(self.caller),
             usage=installation_usage(self.caller),
+            **read_inbox(self.caller),
             creatable=self.creatable(projects),
             start_here=not (steps or self.request.session.get("evaluated")),
             **{"title": "Welcome" if steps else self.title, **kwargs},

@@ -13,7 +13,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from flagadmin.core.db.transactions import transactional
-from flagadmin.demo import story
+from flagadmin.demo import requests, story
 from flagadmin.demo.clock import at
 from flagadmin.demo.definitions import DemoFlag, import_body
 from flagadmin.demo.flags import (
@@ -88,6 +88,7 @@ def load_demo() -> User:
         story.tell(now, lambda caller: _import("storefront", "production", story.second_import(), caller))
         _favorites(admin)
         add_plans(now, Caller(user=User.objects.get(username="aisha")))
+        requests.tell(now)
     else:
         _missing_flags()
         _saved_contexts(caller)

@@ -70,6 +70,7 @@ class Change(models.Model):
 
     class Meta:
         ordering = ("id",)
+        indexes = (models.Index(fields=("feature",), name="changes_of_flag"),)
 
     def __str__(self) -> str:
         return f"{self.action} {self.feature}".strip()

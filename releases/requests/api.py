@@ -16,10 +16,8 @@ from releases.derive import ProposedChange
 from releases.models import ChangeRequest
 from releases.requests import details, propose
 from releases.requests.access import access_request
-from releases.requests.apply import may_apply
-from releases.requests.approvals import may_approve
 from releases.requests.documents import request_document
-from releases.requests.queries import MAX_LISTED, UNDECIDED, by, count_states, requests_of
+from releases.requests.queries import MAX_LISTED, UNDECIDED, count_states, requests_of
 from releases.requests.revert import revert_request
 from releases.requests.serializers import (
     ChangeBody,
@@ -35,6 +33,7 @@ from releases.requests.serializers import (
     TitleBody,
     TotalRecord,
 )
+from releases.requests.waiting import waiting_for
 from releases.schedules.actions import set_any_state
 
 TAGS = ("Change requests",)
@@ -124,14 +123,7 @@ class ChangeRequestViewSet(InProjectViewSet):
     def actionable(self, request: ApiRequest, project_id: str) -> Response:
         """Count the change requests that wait for you: to be approved, or to be applied."""
         requests = requests_of(project_id, self.caller).prefetch_related(None).order_by()
-        places = set(requests.filter(state=State.IN_REVIEW).values_list("environment_id", flat=True))
-        mine_to_review = [place for place in places if may_approve(project_id, place, self.caller)]
-        in_review = requests.filter(state=State.IN_REVIEW, environment__in=mine_to_review)
-        if not self.caller.is_admin:
-            in_review = in_review.exclude(by(self.caller))
-        approved = requests.filter(state=State.APPROVED)
-        total = in_review.count() + sum(may_apply(found, self.caller) for found in approved)
-        return Response({"total": total})
+        return Response({"total": waiting_for(self.caller, requests).count()})
 
     @extend_schema(operation_id="getChangeRequestCount", responses={200: CountRecord})
     @action(detail=False)

@@ -70,7 +70,7 @@ class RequestImpact:
     def moved_since_approval(self, request: ChangeRequest) -> Moved | None:
         """If what is approved is no longer so; else as it was when approvals were last withdrawn."""
         approved, reasons = find_moved(request, self.document)
-        if reasons and request.state != ChangeRequest.State.DRAFT:
+        if reasons and _is_approved(request):
             if approved is None:
                 return None
             return Moved(compare_impacts(approved, self.document), None, is_withdrawn=False)
@@ -80,6 +80,12 @@ class RequestImpact:
         figures = compare_impacts(moved["before"], moved["after"])
         at = datetime.fromisoformat(moved["approvedAt"])
         return Moved(figures, at, is_withdrawn=True, withdrawn=moved["withdrawn"])
+
+
+def _is_approved(request: ChangeRequest) -> bool:
+    """By somebody, or by needing nobody."""
+    approved = (ChangeRequest.State.APPROVED, ChangeRequest.State.SCHEDULED)
+    return request.state in approved or any(review.approved for review in request.reviews.all())
 
 
 _SWITCHED = (Change.OFF_TO_ON, Change.ON_TO_OFF)

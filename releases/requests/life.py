@@ -74,7 +74,7 @@ def _reviews(request: ChangeRequest) -> Iterator[Entry]:
     for review in request.reviews.all():
         impact, about = review.impact, "approved it" if review.approved else "rejected it"
         if impact:
-            about += f", having seen {impact['changed']:,} of {counted(impact['users'], 'user')} change"
+            about += f", having seen {impact['changed']:,} of {impact['users']:,} users change"
         yield Entry(review.author_name, about, review.created_at)
 
 

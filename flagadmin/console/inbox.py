@@ -1,0 +1,63 @@
+"""What waits for somebody on the start page, and what happens next by itself: change requests of all their projects."""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from django.urls import reverse
+
+from flagadmin.core.errors import counted
+from groups.access import Caller
+from playground.pages.changes import format_share
+from releases.models import ChangeRequest
+from releases.requests.conflicts import sentence_of
+from releases.requests.queries import visible_requests
+from releases.requests.waiting import drafts_of, scheduled_next, waiting_for
+
+MAX_WAITING, MAX_DRAFTS, MAX_SCHEDULED, MAX_SENTENCES = 5, 5, 5, 2
+
+
+class Waiting(NamedTuple):
+    """A request with what its row says. ``share``: of the users who change, "" if that is not known."""
+
+    request: ChangeRequest
+    url: str
+    title: str
+    change_count: int
+    share: str
+    approvals: int
+
+
+def read_inbox(caller: Caller) -> dict[str, Any]:
+    """What the start page shows. About ten queries, and one or two for each environment with requests in review."""
+    waiting = waiting_for(caller, visible_requests(caller))
+    drafts = drafts_of(caller)
+    return {
+        "waiting": _rows(waiting.select_related("project")[:MAX_WAITING]),
+        "waiting_count": waiting.count(),
+        "drafts": _rows(drafts.select_related("project")[:MAX_DRAFTS]),
+        "scheduled": _rows(scheduled_next(caller).select_related("project", "schedule")[:MAX_SCHEDULED]),
+    }
+
+
+def _rows(requests: Iterable[ChangeRequest]) -> list[Waiting]:
+    return [_row(request) for request in requests]
+
+
+def _row(request: ChangeRequest) -> Waiting:
+    changes, impact = list(request.changes.all()), request.impact
+    return Waiting(
+        request,
+        reverse("change-request", args=[request.project_id, request.pk]),
+        request.title or describe_changes(request),
+        len(changes),
+        format_share(impact["changed"], impact["users"]) if impact else "",
+        sum(review.approved for review in request.reviews.all()),
+    )
+
+
+def describe_changes(request: ChangeRequest) -> str:
+    """`Turn cart off, Roll out search to 50 % and 3 more changes`"""
+    changes = list(request.changes.all())
+    sentences = [sentence_of(request, change) for change in changes[:MAX_SENTENCES]]
+    more = len(changes) - len(sentences)
+    return ", ".join(sentences) + (f" and {counted(more, 'more change')}" if more else "")

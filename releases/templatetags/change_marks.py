@@ -1,0 +1,29 @@
+"""``{% load change_marks %}``: what change requests will do to the flags of a page.
+
+``{% marks_of flag.name as marks %}`` are those of a flag, in all environments or in a named one.
+``{% marks_of_rows rows as marks %}`` are those of a list: the first one by flag and environment.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from django import template
+
+from groups.access import Caller
+from releases.requests.marks import Mark, find_marks
+
+register = template.Library()
+
+
+@register.simple_tag(takes_context=True)
+def marks_of(context: Mapping[str, Any], flag: str, environment: str = "") -> list[Mark]:
+    caller = context.get("caller")
+    return list(find_marks(caller, [flag], environment)) if isinstance(caller, Caller) and flag else []
+
+
+@register.simple_tag(takes_context=True)
+def marks_of_rows(context: Mapping[str, Any], rows: Iterable[Any]) -> dict[str, dict[str, Mark]]:
+    marks: dict[str, dict[str, Mark]] = {}
+    for mark in find_marks(context["caller"], [row.flag.name for row in rows]):
+        marks.setdefault(mark.flag, {}).setdefault(mark.environment, mark)
+    return marks

@@ -1,0 +1,127 @@
+"""The start page says which requests wait, what is drafted, what comes next; and flags have marks of them."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from groups.access import Caller
+from projects.models import Flag, ProjectEnvironment, Strategy
+from releases.derive import ProposedChange
+from releases.models import ChangeRequest, Schedule
+from releases.requests.propose import add_changes, send_changes
+from releases.requests.queries import visible_requests
+from releases.requests.states import set_state
+from releases.requests.waiting import waiting_for
+from releases.schedules.actions import schedule_request
+from tests.releases.test_requests import reviewer
+from tests.support.page_text import page_text
+from tests.support.playground import live_flag
+
+pytestmark = pytest.mark.django_db
+OFF = ProposedChange("cart", "updateEnabled", {"enabled": False})
+FLAG, LIST = "/projects/shop/features/cart/", "/projects/shop/"
+
+
+@pytest.fixture
+def cart(shop: Any) -> Flag:
+    ProjectEnvironment.objects.filter(project="shop", environment="production").update(required_approvals=1)
+    return live_flag("cart", strategies=[{"name": "flexibleRollout", "parameters": {"rollout": "10"}}])
+
+
+@pytest.fixture
+def callers(people: Any) -> dict[str, Caller]:
+    return {name: Caller(user=user) for name, user in people.items()}
+
+
+def waiting(caller: Caller) -> list[int]:
+    return sorted(waiting_for(caller, visible_requests(caller)).values_list("pk", flat=True))
+
+
+def roll_out(percent: int) -> ProposedChange:
+    strategy = Strategy.objects.get(flag__name="cart", environment="production")
+    parameters = {"rollout": f"{percent}", "stickiness": "default", "groupId": "cart"}
+    return ProposedChange("cart", "updateStrategy", {"id": f"{strategy.pk}", "parameters": parameters})
+
+
+def test_what_waits_for_whom(cart, callers):
+    request = send_changes("shop", "production", [OFF], caller=callers["owner"])
+    assert waiting(callers["admin"]) == [request.pk]
+    assert [waiting(callers[name]) for name in ("owner", "member", "viewer", "outsider")] == [[], [], [], []]
+    set_state("shop", request.pk, "Approved", caller=callers["admin"])
+    assert waiting(callers["admin"]) == [request.pk]  # to be applied
+    set_state("shop", request.pk, "Applied", caller=callers["admin"])
+    assert waiting(callers["admin"]) == []
+
+
+def test_what_one_has_approved_waits_for_others(cart, callers):
+    ProjectEnvironment.objects.filter(environment="production").update(required_approvals=2)
+    request = send_changes("shop", "production", [OFF], caller=callers["owner"])
+    set_state("shop", request.pk, "Approved", caller=callers["admin"])
+    assert waiting(callers["admin"]) == []
+
+
+def test_what_needs_no_approval_waits_for_its_author(cart, callers):
+    ProjectEnvironment.objects.filter(environment="production").update(required_approvals=None)
+    request = send_changes("shop", "production", [OFF], caller=callers["member"])
+    assert waiting(callers["member"]) == [request.pk]
+    assert waiting(callers["owner"]) == []
+
+
+def test_the_start_page_is_an_inbox(browse, cart, callers):
+    request = send_changes("shop", "production", [OFF], title="No cart tonight", caller=callers["owner"])
+    add_changes("shop", "production", [roll_out(50)], caller=callers["owner"])
+    admin, owner = page_text(browse("admin").get("/")), page_text(browse("owner").get("/"))
+    assert "1 request waits for you." in admin
+    assert "No cart tonight" in admin
+    assert "100 % of users" not in admin
+    assert "Your drafts" not in admin
+    assert "Waiting for you" not in owner
+    assert "1 change, not sent: Roll out cart to 50 %" in owner
+    set_state("shop", request.pk, "Approved", caller=callers["admin"])
+    schedule_request("shop", request.pk, timezone.now() + timedelta(days=1), caller=callers["admin"])
+    admin = browse("admin").get("/")
+    assert "Scheduled next" in page_text(admin)
+    assert "/playground/?environment=production&amp;at=" in admin.text
+    Schedule.objects.update(status="suspended", reason="cart has been archived.")
+    admin = page_text(browse("admin").get("/"))
+    assert "Scheduled next" not in admin
+    assert "No cart tonight was not applied" in admin
+    assert "cart has been archived." in admin
+
+
+def test_nobody_sees_what_they_cannot_read(browse, cart, callers):
+    send_changes("shop", "production", [OFF], title="No cart tonight", caller=callers["owner"])
+    assert "No cart tonight" not in browse("outsider").get("/").text
+
+
+def test_flags_lists_and_forms_have_marks(browse, cart, callers):
+    request = send_changes("shop", "production", [roll_out(50)], caller=callers["owner"])
+    mark = f"Request {request.pk}: Roll out cart to 50 % (in review)"
+    strategy = Strategy.objects.get(flag=cart, environment="production")
+    query = f"environmentId=production&strategyId={strategy.pk}"
+    viewer, owner = browse("viewer"), browse("owner")
+    assert mark in page_text(viewer.get(FLAG))
+    assert mark in page_text(owner.get(f"{FLAG}strategies/edit?{query}"))
+    assert mark in page_text(owner.get(f"{FLAG}switch?environment=production&enabled=off"))
+    assert f">Request {request.pk}</a>" in viewer.get(LIST).text
+    set_state("shop", request.pk, "Approved", caller=callers["admin"])
+    schedule_request("shop", request.pk, timezone.now() + timedelta(days=1), caller=callers["admin"])
+    assert f"Request {request.pk}: Roll out cart to 50 % on " in page_text(viewer.get(FLAG))
+    set_state("shop", request.pk, "Cancelled", caller=callers["admin"])
+    assert f"Request {request.pk}" not in viewer.get(LIST).text
+
+
+def test_drafts_leave_no_marks(browse, cart, callers):
+    add_changes("shop", "production", [OFF], caller=callers["owner"])
+    assert ChangeRequest.objects.exists()
+    assert "Turn cart off" not in page_text(browse("owner").get(FLAG))
+
+
+def test_a_reviewer_without_other_permissions_is_asked_too(api, cart, callers):
+    client = reviewer("rita", "APPROVE_CHANGE_REQUEST")
+    send_changes("shop", "production", [OFF], caller=callers["owner"])
+    path = "/api/admin/projects/shop/change-requests/actionable"
+    assert client.get(path).json() == {"total": 1}
+    assert api["owner"].get(path).json() == {"total": 0}
