@@ -41,13 +41,14 @@ def access_project_for_update(
     environment: str | None = None,
     for_deletion: bool = False,
     archived: bool = False,
+    flags: Collection[str] | None = None,
 ) -> Project:
     """The project, locked until the end of the transaction. Raises NotFound, NoAccess.
 
     Every change in a project takes this lock, so changes to one project happen one after the other. Deletion
     takes a stronger lock, which also waits for transactions that insert rows referring to the project. An
     archived project raises NotFound unless ``archived`` is true. With ``permission`` None, the action checks what it
-    needs once it knows what it changes.
+    needs once it knows what it changes. ``flags`` are those that change, if nothing else in the project does.
     """
     if not caller.can_read(project_id):
         raise project_not_found(project_id)
@@ -64,21 +65,26 @@ def access_project_for_update(
         caller.check(permission, project=project_id, environment=environment)
     if not archived:
         check_not_archived(project)
-    _begin(project)
+    _begin(project, flags)
     return project
 
 
-def begin_checks(projects: ProjectQuerySet) -> list[Project]:
-    """Locks the projects in the order of their ids, and begins the checks of those that refuse changes."""
+def begin_checks(
+    projects: ProjectQuerySet, flags: Mapping[str, Collection[str]] | None = None
+) -> list[Project]:
+    """Locks the projects in the order of their ids, and begins the checks of those that refuse changes.
+
+    ``flags`` are those of each project that change, if nothing else does.
+    """
     locked = list(projects.with_checks().select_for_update(no_key=True).order_by("id"))
     for project in locked:
-        _begin(project)
+        _begin(project, flags[project.pk] if flags is not None else None)
     return locked
 
 
-def _begin(project: Any) -> None:
+def _begin(project: Any, flags: Collection[str] | None) -> None:
     if project.refuse_broken_expectations or project.needs_requests or change_checks.is_postponed():
-        change_checks.begin(project.pk)
+        change_checks.begin(project.pk, flags)
 
 
 def lock_refusing_projects() -> None:
@@ -98,10 +104,15 @@ def check_not_archived(project: Project) -> None:
         raise NotFound(f"Project {project.pk} is archived. Revive it first.")
 
 
-def lock_projects(caller: Caller, project_ids: Iterable[str]) -> dict[str, Project]:
-    """Projects by id, locked in id order, without those that the caller cannot read. Checks no permission."""
+def lock_projects(
+    caller: Caller, project_ids: Iterable[str], *, flags: Mapping[str, Collection[str]] | None = None
+) -> dict[str, Project]:
+    """Projects by id, locked in id order, without those that the caller cannot read. Checks no permission.
+
+    ``flags``: see `begin_checks`.
+    """
     ids = {project_id for project_id in project_ids if caller.can_read(project_id)}
-    return {project.id: project for project in begin_checks(Project.objects.filter(id__in=ids))}
+    return {project.id: project for project in begin_checks(Project.objects.filter(id__in=ids), flags)}
 
 
 @transactional
@@ -115,7 +126,7 @@ def change_in_each_project(
 
     Locks the projects first, in their order.
     """
-    lock_projects(caller, names)
+    lock_projects(caller, names, flags=names)
     return [flag for project_id in sorted(names) for flag in change(project_id, names[project_id])]
 
 
@@ -153,7 +164,7 @@ def access_flag_for_update(
     archived: bool | None = False,
 ) -> Flag:
     """The flag, locked with its project. Raises NotFound, NoAccess. ``permission``: see above."""
-    access_project_for_update(caller, project_id, permission, environment=environment)
+    access_project_for_update(caller, project_id, permission, environment=environment, flags=[name])
     flags = Flag.objects.select_for_update(no_key=True).filter(project_id=project_id, name=name)
     return _checked(flags.first(), project_id, name, archived)
 
@@ -170,8 +181,9 @@ def access_flags_for_update(
 
     Raises NotFound, NoAccess for the project.
     """
-    access_project_for_update(caller, project_id, permission, environment=environment)
-    flags = Flag.objects.select_for_update(no_key=True).filter(project_id=project_id, name__in=list(names))
+    listed = list(names)
+    access_project_for_update(caller, project_id, permission, environment=environment, flags=listed)
+    flags = Flag.objects.select_for_update(no_key=True).filter(project_id=project_id, name__in=listed)
     return list(flags.order_by("name"))
 
 

@@ -6,12 +6,12 @@ counts is the effect, whichever operation has it: a title, a tag or a flag that 
 A form that asks for a later time is refused the same way, in any environment, and becomes a scheduled request.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record_all
-from flagadmin.core.change_checks import Refusal, is_postponed, skipped_by
+from flagadmin.core.change_checks import Refusal, Watch, is_postponed, skipped_by
 from flagadmin.core.errors import NoAccess, counted
 from groups.access import Caller
 from groups.permissions import Permission
@@ -83,7 +83,7 @@ _MAKES: Mapping[str, Callable[..., ChangeRequest]] = {
 
 
 def guard(project_id: str) -> Callable[[], Refusal | None]:
-    """Reads what the project's guarded environments answer. Returns the check of what they answer then."""
+    """What watches the project's guarded environments, if there are any."""
     links = ProjectEnvironment.objects.filter(project=project_id).exclude(required_approvals=None)
     environments = sorted(links.values_list("environment_id", flat=True))
     environments = [name for name in environments if not is_applied_to(project_id, name)]
@@ -91,18 +91,41 @@ def guard(project_id: str) -> Callable[[], Refusal | None]:
         return _guard_postponed(project_id, environments)
     if not environments:
         return lambda: None
-    revision = revisions([project_id])
-    before = {name: read_definitions([project_id], name) for name in environments}
+    return GateWatch(project_id, environments)
 
-    def check() -> Refusal | None:
-        if revisions([project_id]) == revision:
+
+class GateWatch(Watch):
+    """Reads what guarded environments answer for the flags that are about to change, and again once they have.
+
+    Whatever changes flags has locked them by their names, or the whole project (`projects.access`).
+    """
+
+    def __init__(self, project_id: str, environments: Sequence[str]) -> None:
+        self.project_id = project_id
+        self.revision = revisions([project_id])
+        self.before = {name: Definitions([], {}) for name in environments}
+        self.flags: set[str] | None = set()
+        """Those that have been read; None: all of the project."""
+
+    def look_at(self, flags: Collection[str] | None) -> None:
+        if self.flags is None or (flags is not None and self.flags.issuperset(flags)):
+            return
+        fresh = None if flags is None else set(flags) - self.flags
+        for name, read in self.before.items():
+            self.before[name] = self._join(read, read_definitions([self.project_id], name, flags=fresh))
+        self.flags = None if fresh is None else self.flags | fresh
+
+    def _join(self, read: Definitions, more: Definitions) -> Definitions:
+        """What has been read before may have changed by now: it stays."""
+        known = self.flags or set()
+        flags = [*read.flags, *(flag for flag in more.flags if flag["name"] not in known)]
+        return Definitions(flags, more.segments | read.segments)
+
+    def __call__(self) -> Refusal | None:
+        if revisions([self.project_id]) == self.revision:
             return None
-        for name in environments:
-            if refusal := _compare(project_id, name, before[name]):
-                return refusal
-        return None
-
-    return check
+        refusals = (_compare(self.project_id, name, read, self.flags) for name, read in self.before.items())
+        return next(filter(None, refusals), None)
 
 
 def _guard_postponed(project_id: str, guarded: Sequence[str]) -> Callable[[], Refusal]:
@@ -120,8 +143,10 @@ def _guard_postponed(project_id: str, guarded: Sequence[str]) -> Callable[[], Re
     return check
 
 
-def _compare(project_id: str, environment: str, before: Definitions) -> Refusal | None:
-    after = read_definitions([project_id], environment)
+def _compare(
+    project_id: str, environment: str, before: Definitions, names: Collection[str] | None = None
+) -> Refusal | None:
+    after = read_definitions([project_id], environment, flags=names)
     flags, segments = find_differing(before, after)
     if not flags and not segments:
         return None

@@ -54,7 +54,7 @@ def create_flag(project_id: str, new: NewFlag, *, caller: Caller) -> Flag:
 
     Raises NotFound, NoAccess, ValidationError, NameExists, and InvalidOperation if the project is full.
     """
-    project = access_project_for_update(caller, project_id, Permission.CREATE_FEATURE)
+    project = access_project_for_update(caller, project_id, Permission.CREATE_FEATURE, flags=[new.name])
     check_problems(
         [
             *new_name_problems(new.name, project),

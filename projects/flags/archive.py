@@ -42,7 +42,7 @@ def archive_flags_of_projects(names: Mapping[str, Sequence[str]], *, caller: Cal
 
     ``names`` are those of each project. All or nothing.
     """
-    lock_projects(caller, names)
+    lock_projects(caller, names, flags=names)
     flags = [
         flag
         for project_id in sorted(names)

@@ -24,7 +24,7 @@ def clone_flag(
     ``groupId`` of every copied strategy becomes the new flag's name. Raises NotFound, NoAccess, ValidationError,
     NameExists, and InvalidOperation if the project is full.
     """
-    project = access_project_for_update(caller, project_id, Permission.CREATE_FEATURE)
+    project = access_project_for_update(caller, project_id, Permission.CREATE_FEATURE, flags=[new_name])
     source = access_flag(caller, project_id, name, archived=False)
     check_problems(new_name_problems(new_name, project))
     check_room(project, 1)

@@ -4,7 +4,7 @@ An app registers what it wants to see hold. `projects.access` begins the checks 
 change, if the project asks for them. A request may say that it wants to make the change anyway.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -95,6 +95,17 @@ class BrokenExpectations(Refusal):
         )
 
 
+class Watch:
+    """What a check returns that looks at single flags: before they change, and once they have, when it is called."""
+
+    def look_at(self, flags: Collection[str] | None) -> None:
+        """Called before these flags of the project change; None: before anything may."""
+        raise NotImplementedError
+
+    def __call__(self) -> Refusal | None:
+        raise NotImplementedError
+
+
 Check = Callable[[str], Callable[[], Refusal | None]]
 """Looks at a project (its id) before it changes. Returns what is called afterwards, and says why it is refused."""
 _checks: list[Check] = []
@@ -106,9 +117,12 @@ class _Running:
     def __init__(self) -> None:
         self._ends: dict[tuple[Check, str], Callable[[], Refusal | None]] = {}
 
-    def begin(self, check: Check, project_id: str) -> None:
+    def begin(self, check: Check, project_id: str, flags: Collection[str] | None) -> None:
         if (check, project_id) not in self._ends:
             self._ends[check, project_id] = check(project_id)
+        end = self._ends[check, project_id]
+        if isinstance(end, Watch):
+            end.look_at(flags)
 
     def __call__(self) -> None:
         refusals = [refusal for end in self._ends.values() if (refusal := end()) is not None]
@@ -134,11 +148,14 @@ def register(check: Check) -> None:
     _checks.append(check)
 
 
-def begin(project_id: str) -> None:
-    """Begins the checks of a project that is locked and unchanged. They end with the action that is running."""
+def begin(project_id: str, flags: Collection[str] | None = None) -> None:
+    """Begins the checks of a project that is locked and unchanged. They end with the action that is running.
+
+    With ``flags``, only these are about to change.
+    """
     if running := at_end_of_action(_Running):
         for check in _checks:
-            running.begin(check, project_id)
+            running.begin(check, project_id, flags)
 
 
 @contextmanager
