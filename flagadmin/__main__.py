@@ -6,7 +6,12 @@ from flagadmin import client
 
 
 def main() -> None:
-    """Django takes longer to start than most of the client's commands take."""
+    """Django takes longer to start than most of the client's commands take, and most of a relay's memory."""
+    if sys.argv[1:2] == ["relay"]:
+        from relay.main import main as run_relay
+
+        run_relay(sys.argv[2:])
+        return
     if sys.argv[1:2] and sys.argv[1] in client.NAMES:
         from flagadmin.client.main import run
 

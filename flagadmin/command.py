@@ -64,6 +64,8 @@ class CommandLine(ManagementUtility):
     def _help_lines(self) -> Iterator[str]:
         yield f"flagadmin {__version__}: feature flag administration.\n"
         yield f"Type '{self.prog_name} help COMMAND' for the options of a command."
+        yield "\nNear applications:"
+        yield f"  {'relay':22}Serves SDKs from a copy of what a server says, without a database."
         for group, names in {**GROUPS, "Support (Django's commands)": SUPPORT}.items():
             yield f"\n{group}:"
             for name in names:

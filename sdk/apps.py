@@ -21,10 +21,12 @@ class SdkConfig(AppConfig):
         from sdk.ofrep.change_events import change_events
         from sdk.ofrep.errors import PREFIX, error_body
         from sdk.poll_answers import delta_answers, features_answers
+        from sdk.reports.once import forget_reports
         from sdk.streaming.sdk_streams import sdk_streams, stream
         from sdk.watcher.watcher import watcher
 
         background_tasks.run_every(timedelta(days=1), forget_unused)
+        background_tasks.run_every(timedelta(days=1), forget_reports)
         loop_routes.run_in_loop(watcher.run)
         loop_routes.add_shortcut("/api/client/features", features_answers)
         loop_routes.add_shortcut("/api/client/delta", delta_answers)

@@ -16,6 +16,7 @@ from projects.models.applications import (  # isort: split
 )
 
 from projects.models.context_fields import ContextField
+from projects.models.counted_reports import CountedReport
 from projects.models.flag_types import FlagType
 from projects.models.flags import (
     Dependency,
@@ -45,6 +46,7 @@ __all__ = [
     "Application",
     "ApplicationInstance",
     "ContextField",
+    "CountedReport",
     "Dependency",
     "Environment",
     "FavoriteFlag",

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.conf import settings
 from django.utils import timezone
-from drf_spectacular.utils import OpenApiExample, extend_schema
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
 from rest_framework.response import Response
 
 from flagadmin.core.errors import ValidationError
@@ -18,6 +18,7 @@ from sdk import schemas as wire
 from sdk.base import ClientView, environment_of, token_of
 from sdk.reports.batcher import report_batcher
 from sdk.reports.impact_metrics import samples_of
+from sdk.reports.once import ID_HEADER, count_once
 from sdk.reports.register import ACCEPTED, instance_of
 
 EXAMPLE = {
@@ -93,6 +94,14 @@ class BulkMetricsView(ClientView):
 
     @extend_schema(
         operation_id="clientBulkMetrics",
+        parameters=[
+            OpenApiParameter(
+                ID_HEADER,
+                str,
+                OpenApiParameter.HEADER,
+                description="An id of this report, of the client's choice.",
+            )
+        ],
         request=wire.BulkMetrics,
         responses={
             202: ACCEPTED,
@@ -107,13 +116,18 @@ class BulkMetricsView(ClientView):
         used; unknown tokens are ignored.
 
         Valid entries are stored even if others are invalid and the response is 400.
+
+        A report with an id in `Flagadmin-Report-Id` is stored once, however often it is sent within 30 days.
         """
         lists = wire.read(wire.BulkLists, request.data)
         applications, problems = wire.read_each(wire.BulkApplication, lists.applications, "applications")
         metrics, more = wire.read_each(wire.BulkMetric, lists.metrics, "metrics")
         report = _bulk_report(applications, metrics, environment_of(request), timezone.now())
         count_impact(report, lists.impactMetrics, environment_of(request))
-        report_batcher.submit(report, token=token_of(request).pk)
+        if identifier := request.headers.get(ID_HEADER):
+            count_once(report, identifier, token=token_of(request).pk)
+        else:
+            report_batcher.submit(report, token=token_of(request).pk)
         note_uses(lists.seenTokens or ())
         if problems or more:
             raise ValidationError.of(problems + more)

@@ -207,6 +207,7 @@ PAGES_NOT_RUN = {
     "docs/architecture.md": "a picture",
     "docs/contributing.md": _INSTALLS,
     "docs/site/index.md": _INSTALLS,
+    "docs/relay.md": "starts a server of its own; tests/relay",
 }
 
 

@@ -6,7 +6,15 @@ import pytest
 from django.utils import timezone
 
 from groups.models import ApiToken
-from projects.models import Application, ApplicationInstance, FlagLastSeen, FlagUsage, UsageHour
+from projects.models import (
+    Application,
+    ApplicationInstance,
+    CountedReport,
+    FlagLastSeen,
+    FlagUsage,
+    UsageHour,
+)
+from sdk.reports.once import forget_reports
 from tests.support.cast import client, make_token
 from tests.support.flags import make_flag
 from tests.support.sdk import Sdk, make_sdk, metrics, registration
@@ -330,3 +338,27 @@ def test_seen_tokens_that_are_refused(sdk: Sdk, tokens: object) -> None:
     answer = sdk.api.post("/api/client/metrics/bulk", bulk(seenTokens=tokens))
     assert answer.status_code == 400
     assert answer.json()["details"][0]["path"].startswith("seenTokens")
+
+
+def test_a_report_with_an_id_counts_once(sdk: Sdk) -> None:
+    make_flag("a", "default")
+    metric = {
+        "featureName": "a",
+        "appName": "web",
+        "timestamp": timezone.now().isoformat(),
+        "yes": 2,
+        "no": 1,
+    }
+    body = {"applications": [], "metrics": [metric]}
+
+    def send(identifier: str, **headers: str) -> None:
+        headers |= {"Flagadmin-Report-Id": identifier} if identifier else {}
+        answer = sdk.api.post("/api/client/metrics/bulk", body, headers=headers)
+        assert answer.status_code == 202
+
+    for identifier in ("x-0", "x-0", "x-1", "", "", "x-0"):
+        send(identifier)
+    assert UsageHour.objects.get().yes == 2 * 4
+    CountedReport.objects.update(counted_at=timezone.now() - timedelta(days=31))
+    forget_reports()
+    assert not CountedReport.objects.exists()

@@ -1,0 +1,279 @@
+"""The RSGI application of a relay: everything that SDKs call."""
+
+import asyncio
+import logging
+import re
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from flagadmin.core.errors import (
+    AppError,
+    MethodNotAllowed,
+    NoAccess,
+    NotFound,
+    UnknownError,
+    ValidationError,
+)
+from flagadmin.core.http.json_bodies import Bounds
+from relay import intake
+from relay.copy import Copy
+from relay.flags import MIN_COMPRESSED, Body, Flags
+from relay.health import Health
+from relay.http import BULK_BOUNDS, JSON, Request, Response, receive, respond_error, respond_json
+from relay.reports import ID_HEADER, Reports
+from relay.streams import Streams
+from relay.tokens import BACKEND, FRONTEND, Token, Tokens
+from sdk import schemas as wire
+from sdk.evaluation.context import make_context
+from sdk.evaluation.prepared import Answer, Prepared
+from sdk.evaluation.toggles import answer_toggles, read_body_context, read_query_context
+from sdk.ofrep.answers import answer_flag, answer_flags
+from sdk.ofrep.request import read_body
+from sdk.spec_header import HEADER, knows_segments
+
+log = logging.getLogger("flagadmin.relay")
+
+Handler = Callable[[Request], Awaitable[Response]]
+STREAMING = "/api/client/streaming"
+OFREP_FLAGS = "/ofrep/v1/evaluate/flags"
+_CORS = re.compile(r"/(api/(frontend|proxy)|ofrep)(/|$)")
+_ETAG = re.compile(r'"?(\d{1,16})"?')
+
+
+class Application:
+    """Granian calls ``__rsgi__`` for each request, in the event loop."""
+
+    def __init__(
+        self, tokens: Tokens, copy: Copy, reports: Reports, health: Health, origins: tuple[str, ...]
+    ) -> None:
+        self._tokens, self._copy, self._reports = tokens, copy, reports
+        self._origins = origins
+        self._streams = Streams(tokens, copy)
+        self._routes: dict[tuple[str, str], Handler] = {
+            ("GET", "/api/client/features"): self.get_features,
+            ("GET", "/api/client/delta"): self.get_delta,
+            ("POST", "/api/client/register"): self.register,
+            ("POST", "/api/client/metrics"): self.take_metrics,
+            ("POST", "/api/client/metrics/bulk"): self.take_bulk,
+            ("POST", "/edge/validate"): self.validate,
+            ("POST", OFREP_FLAGS): self.evaluate_all,
+            **health.routes,
+        }
+        for path in ("/api/frontend", "/api/proxy"):
+            self._routes |= {
+                ("GET", path): self.get_toggles,
+                ("POST", path): self.get_toggles,
+                ("POST", f"{path}/client/metrics"): self.take_frontend_metrics,
+                ("POST", f"{path}/client/register"): self.register_frontend,
+            }
+        self._paths = {path for _, path in self._routes}
+
+    async def __rsgi__(self, scope: Any, protocol: Any) -> None:
+        origin = scope.headers.get("origin") or ""
+        if scope.path == STREAMING and scope.method == "GET":
+            await self._stream(scope, protocol)
+            return
+        if scope.method == "OPTIONS" and _CORS.match(scope.path):
+            response = self._preflight(scope)
+        else:
+            response = await self._answer(scope, protocol)
+        headers = response.headers
+        if _CORS.match(scope.path):
+            headers = [*headers, *self._cors(origin)]
+        protocol.response_bytes(response.status, headers, response.body)
+
+    async def _answer(self, scope: Any, protocol: Any) -> Response:
+        try:
+            request = await receive(scope, protocol)
+            return await self._find_handler(request)(request)
+        except AppError as error:
+            return respond_error(scope.path, error)
+        except Exception:
+            log.exception("A request failed")
+            return respond_error(scope.path, UnknownError())
+
+    def _find_handler(self, request: Request) -> Handler:
+        path = request.path.rstrip("/")
+        handler = self._routes.get((request.method, path))
+        if handler is not None:
+            return handler
+        if request.method == "GET" and path.startswith("/api/client/features/"):
+            return self.get_feature
+        if request.method == "POST" and path.startswith(f"{OFREP_FLAGS}/"):
+            return self.evaluate_one
+        if path in self._paths:
+            raise MethodNotAllowed(f'Method "{request.method}" not allowed.')
+        raise NotFound(f"{request.path} not found.")
+
+    def _preflight(self, scope: Any) -> Response:
+        asked = scope.headers.get("access-control-request-headers") or "authorization, content-type"
+        return Response(
+            204,
+            [
+                ("access-control-allow-methods", "GET, POST, OPTIONS"),
+                ("access-control-allow-headers", asked),
+                ("access-control-max-age", "3600"),
+            ],
+        )
+
+    def _cors(self, origin: str) -> list[tuple[str, str]]:
+        headers = [("vary", "Origin, Access-Control-Request-Headers, Accept-Encoding")]
+        allowed = "*" if "*" in self._origins else origin if origin in self._origins else ""
+        if allowed:
+            headers += [
+                ("access-control-allow-origin", allowed),
+                ("access-control-expose-headers", "ETag"),
+            ]
+        return headers
+
+    async def _find_token(self, request: Request, *kinds: str) -> Token:
+        """Raises AuthenticationRequired, NoAccess and ServiceUnavailable."""
+        token = await self._tokens.find(request.secret)
+        if token.kind not in kinds:
+            accepted = " or ".join(sorted(kinds))
+            raise NoAccess(f"This is a {token.kind} token; this endpoint accepts {accepted} tokens only.")
+        return token
+
+    # Flags
+
+    async def get_features(self, request: Request) -> Response:
+        flags = await self._copy.find(await self._find_token(request, BACKEND))
+        prefix = request.parameters().get("namePrefix", "")
+        body = flags.body(
+            knows_segments=knows_segments(request.headers.get(HEADER.lower(), "")), prefix=prefix
+        )
+        return await _respond_body(request, body)
+
+    async def get_feature(self, request: Request) -> Response:
+        flags = await self._copy.find(await self._find_token(request, BACKEND))
+        name = request.path.removeprefix("/api/client/features/")
+        feature = flags.feature(name)
+        if feature is None:
+            raise NotFound(f"Could not find feature flag {name}")
+        return respond_json(feature)
+
+    async def get_delta(self, request: Request) -> Response:
+        token = await self._find_token(request, BACKEND)
+        await self._copy.find(token)
+        changes = self._copy.changes(token.scope)
+        assert changes is not None
+        etag = f'"{changes.version}"'
+        if request.knows(etag):
+            return Response(304, [("etag", etag)])
+        known = _ETAG.fullmatch(request.headers.get("if-none-match", "").removeprefix("W/"))
+        body = Body(etag, changes.events(int(known[1]) if known else None))
+        return await _respond_body(request, body)
+
+    async def _stream(self, scope: Any, protocol: Any) -> None:
+        try:
+            request = Request(scope, b"")
+            token = await self._find_token(request, BACKEND)
+            await self._copy.find(token)
+        except AppError as error:
+            response = respond_error(scope.path, error)
+            protocol.response_bytes(response.status, response.headers, response.body)
+            return
+        await self._streams.serve(token, request, protocol)
+
+    # Evaluation
+
+    async def _question(
+        self, request: Request, fields: dict[str, Any], *kinds: str
+    ) -> tuple[Prepared, Any, Token]:
+        token = await self._find_token(request, *kinds)
+        flags = await self._copy.find(token)
+        prepared = await _prepare(flags)
+        context = make_context(
+            fields, environment=token.environment, address=request.address, now=datetime.now(UTC)
+        )
+        return prepared, context, token
+
+    async def get_toggles(self, request: Request) -> Response:
+        if request.method == "GET":
+            fields = read_body_context({"context": read_query_context(request.parameters())})
+        else:
+            fields = read_body_context(request.json())
+        prepared, context, _ = await self._question(request, fields, FRONTEND)
+        known = request.headers.get("if-none-match", "") if request.method == "GET" else ""
+        return _respond_answer(answer_toggles(prepared, context, known))
+
+    async def evaluate_all(self, request: Request) -> Response:
+        prepared, context, token = await self._question(request, read_body(request.json()), BACKEND, FRONTEND)
+        known = request.headers.get("if-none-match", "")
+        browser = token.kind == FRONTEND
+        return _respond_answer(answer_flags(prepared, context, known, browser=browser, streams=[]))
+
+    async def evaluate_one(self, request: Request) -> Response:
+        prepared, context, token = await self._question(request, read_body(request.json()), BACKEND, FRONTEND)
+        name = request.path.removeprefix(f"{OFREP_FLAGS}/")
+        return _respond_answer(answer_flag(prepared, name, context, browser=token.kind == FRONTEND))
+
+    # Reports
+
+    async def register(self, request: Request) -> Response:
+        token = await self._find_token(request, BACKEND)
+        self._reports.add(intake.read_registration(request, token))
+        return Response(202, [])
+
+    async def take_metrics(self, request: Request) -> Response:
+        token = await self._find_token(request, BACKEND)
+        self._reports.add(intake.read_metrics(request, token))
+        return Response(202, [])
+
+    async def take_bulk(self, request: Request) -> Response:
+        token = await self._find_token(request, BACKEND)
+        line, problems = intake.read_bulk(request.json(BULK_BOUNDS), token)
+        identifier = request.headers.get(ID_HEADER.lower(), "")
+        self._reports.add(line | {"id": identifier[:100]} if identifier else line)
+        if problems:
+            raise ValidationError.of(problems)
+        return Response(202, [])
+
+    async def register_frontend(self, request: Request) -> Response:
+        token = await self._find_token(request, FRONTEND)
+        self._reports.add(intake.read_registration(request, token))
+        return Response(200, [("content-type", "text/plain")], b"OK")
+
+    async def take_frontend_metrics(self, request: Request) -> Response:
+        token = await self._find_token(request, FRONTEND)
+        self._reports.add(intake.read_metrics(request, token))
+        return Response(200, [("content-type", "text/plain")], b"OK")
+
+    async def validate(self, request: Request) -> Response:
+        """What is known of these tokens; those that are not known here are asked about."""
+        body = wire.read(wire.Tokens, request.json(Bounds()))
+        found = [self._tokens.get(secret) for secret in dict.fromkeys(body.tokens)]
+        unknown = [secret for secret in dict.fromkeys(body.tokens) if self._tokens.get(secret) is None]
+        if unknown:
+            await asyncio.gather(*(self._tokens.find(secret) for secret in unknown), return_exceptions=True)
+            found = [self._tokens.get(secret) for secret in dict.fromkeys(body.tokens)]
+        return respond_json({"tokens": [token.as_document() for token in found if token is not None]})
+
+
+async def _prepare(flags: Flags) -> Prepared:
+    return flags.prepare() if flags.is_prepared else await asyncio.to_thread(flags.prepare)
+
+
+async def _respond_body(request: Request, body: Body) -> Response:
+    headers = [
+        ("etag", body.etag),
+        ("cache-control", "no-cache"),
+        ("vary", f"Authorization, Accept-Encoding, {HEADER}"),
+    ]
+    if request.knows(body.etag):
+        return Response(304, headers)
+    if len(body.plain) >= MIN_COMPRESSED and "gzip" in request.headers.get("accept-encoding", ""):
+        content = await asyncio.to_thread(body.gzipped)
+        return Response(200, [JSON, ("content-encoding", "gzip"), *headers], content)
+    return Response(200, [JSON, *headers], body.plain)
+
+
+def _respond_answer(answer: Answer | None) -> Response:
+    assert answer is not None
+    headers = [("cache-control", "no-cache")]
+    if answer.etag:
+        headers.append(("etag", answer.etag))
+    if answer.body is None:
+        return Response(304, headers)
+    return Response(200, [JSON, *headers], answer.body)

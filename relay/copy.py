@@ -1,0 +1,197 @@
+"""Keeps a copy of what the upstream says to each scope, on disk too, and tells who waits for changes."""
+
+import asyncio
+import hashlib
+import logging
+import random
+import time
+
+import orjson
+
+from flagadmin.core.errors import ServiceUnavailable
+from relay.changes import Changes
+from relay.flags import Flags, read_flags
+from relay.storage import Storage
+from relay.tokens import BACKEND, Ask, Scope, Token, Tokens
+from relay.upstream import UpstreamFailed
+
+log = logging.getLogger("flagadmin.relay")
+
+PREFIX = "flags-"
+FEATURES = "/api/client/features"
+MAX_AT_ONCE = 8  # scopes that are asked for at the same time
+
+
+class Copy:
+    """All methods are called in the event loop."""
+
+    def __init__(self, storage: Storage, ask: Ask, tokens: Tokens, *, interval: float) -> None:
+        self._storage, self._ask, self._tokens = storage, ask, tokens
+        self._interval = interval
+        self._flags: dict[Scope, Flags] = {}
+        self._changes: dict[Scope, Changes] = {}
+        self._narrowed: dict[Scope, tuple[Flags, Flags]] = {}  # what was narrowed, and the result
+        self._fetching: dict[Scope, asyncio.Task[None]] = {}
+        self.changed = asyncio.Condition()
+        self.heard_at = 0.0
+        """When the upstream last answered, in seconds since 1970."""
+        self.fault = ""
+        self._read_stored()
+        tokens.when_known = self.fetch
+
+    def _read_stored(self) -> None:
+        for name in self._storage.names(PREFIX):
+            head, _, body = (self._storage.read(name) or b"").partition(b"\n")
+            try:
+                stored = orjson.loads(head)
+                scope = str(stored["environment"]), tuple(stored["projects"])
+                flags = read_flags(scope, body, stored["etag"], before=None, fetched_at=stored["fetchedAt"])
+                flags.version = int(stored["version"])
+            except (orjson.JSONDecodeError, KeyError, TypeError, UpstreamFailed):
+                log.error("A file of flags cannot be read: %s", name)
+                continue
+            self._flags[scope] = flags
+            self._changes[scope] = Changes(flags)
+
+    @property
+    def scopes(self) -> int:
+        return len(self._flags)
+
+    def age(self) -> float:
+        """Seconds since the oldest flags in use were last known to be right."""
+        ages = [
+            time.time() - self._flags[scope].fetched_at for scope in self._needed() if scope in self._flags
+        ]
+        return max(0.0, *ages) if ages else 0.0
+
+    async def find(self, token: Token) -> Flags:
+        """Raises ServiceUnavailable if nothing is known of what the token can read."""
+        source = self._find_source(token)
+        if source is None and token.kind == BACKEND:
+            await self.fetch(token)
+            source = self._flags.get(token.scope)
+        if source is None:
+            reason = self.fault or "It has no backend token for this environment and these projects."
+            raise ServiceUnavailable(f"This relay has no flags for this token yet. {reason}")
+        if source.scope == token.scope:
+            return source
+        kept = self._narrowed.get(token.scope)
+        if kept is None or kept[0] is not source:
+            kept = self._narrowed[token.scope] = source, source.narrowed(token.projects)
+        return kept[1]
+
+    def _find_source(self, token: Token) -> Flags | None:
+        flags = self._flags.get(token.scope)
+        if flags is not None or token.kind == BACKEND:
+            return flags
+        wider = (known for known in self._tokens.all() if known.kind == BACKEND and known.covers(token.scope))
+        return next((self._flags[known.scope] for known in wider if known.scope in self._flags), None)
+
+    def changes(self, scope: Scope) -> Changes | None:
+        return self._changes.get(scope)
+
+    async def fetch(self, token: Token) -> None:
+        """Asks for the flags of a backend token, once for all who wait. Failures are noted and logged."""
+        if token.kind != BACKEND:
+            return
+        task = self._fetching.get(token.scope)
+        if task is None:
+            task = self._fetching[token.scope] = asyncio.ensure_future(self._fetch(token))
+            task.add_done_callback(lambda _: self._fetching.pop(token.scope, None))
+        await asyncio.shield(task)
+
+    async def _fetch(self, token: Token) -> None:
+        before = self._flags.get(token.scope)
+        headers = {"If-None-Match": before.etag} if before else {}
+        try:
+            answer = await self._ask("GET", FEATURES, token=token.secret, headers=headers)
+            if answer.status == 304 and before is not None:
+                before.fetched_at = time.time()
+            elif answer.status == 200:
+                etag = answer.headers.get("ETag") or ""
+                await self._take_over(read_flags(token.scope, answer.body, etag, before=before))
+            else:
+                raise UpstreamFailed(f"The upstream answered {answer.status} to a question about flags.")
+        except UpstreamFailed as error:
+            self._failed(error)
+            return
+        self._heard()
+
+    async def _take_over(self, flags: Flags) -> None:
+        self._store(flags)
+        changes = self._changes.get(flags.scope)
+        if changes is None:
+            self._changes[flags.scope] = Changes(flags)
+        else:
+            changes.advance(flags)
+        if flags.scope in self._flags and self._flags[flags.scope].is_prepared:
+            await asyncio.to_thread(flags.prepare)
+        self._flags[flags.scope] = flags
+        async with self.changed:
+            self.changed.notify_all()
+
+    def _store(self, flags: Flags) -> None:
+        head = {
+            "environment": flags.scope[0],
+            "projects": flags.scope[1],
+            "etag": flags.etag,
+            "version": flags.version,
+            "fetchedAt": flags.fetched_at,
+        }
+        self._storage.write(
+            _file_of(flags.scope), orjson.dumps(head) + b"\n" + flags.body(knows_segments=True).plain
+        )
+
+    def _needed(self) -> dict[Scope, Token]:
+        """A token for each scope that is to be kept."""
+        return {token.scope: token for token in self._tokens.all() if token.kind == BACKEND}
+
+    async def keep_current(self) -> None:
+        """A task: looks again after each interval."""
+        while True:
+            await self.look()
+            await asyncio.sleep(self._interval * random.uniform(0.9, 1.0))
+
+    async def look(self) -> None:
+        """Asks about all tokens, then for the flags of all scopes, and drops those that nobody may read any more."""
+        try:
+            await self._tokens.check_all()
+        except UpstreamFailed as error:
+            self._failed(error)
+        else:
+            self._heard()
+            self._drop_unneeded()
+        limit = asyncio.Semaphore(MAX_AT_ONCE)
+
+        async def fetch(token: Token) -> None:
+            async with limit:
+                await self.fetch(token)
+
+        await asyncio.gather(*(fetch(token) for token in self._needed().values()))
+        async with self.changed:  # streams whose token was revoked
+            self.changed.notify_all()
+
+    def _drop_unneeded(self) -> None:
+        needed = self._needed()
+        for scope in [scope for scope in self._flags if scope not in needed]:
+            del self._flags[scope]
+            self._changes.pop(scope, None)
+            self._storage.delete(_file_of(scope))
+        for scope, (source, _) in list(self._narrowed.items()):
+            if self._flags.get(source.scope) is not source:
+                del self._narrowed[scope]
+
+    def _failed(self, error: UpstreamFailed) -> None:
+        if str(error) != self.fault:
+            log.warning("%s What was known before is served.", error)
+        self.fault = str(error)
+
+    def _heard(self) -> None:
+        self.heard_at = time.time()
+        if self.fault:
+            log.warning("The upstream answers again")
+        self.fault = ""
+
+
+def _file_of(scope: Scope) -> str:
+    return f"{PREFIX}{hashlib.sha256(orjson.dumps(scope)).hexdigest()[:24]}.json"

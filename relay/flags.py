@@ -1,0 +1,178 @@
+"""What a relay knows of the flags of a scope, as an SDK gets them, and what it answers from that."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import orjson
+
+from playground.response.snapshot import compile_playground
+from relay.tokens import Scope
+from relay.upstream import UpstreamFailed
+from sdk.evaluation.prepared import Prepared
+
+Document = dict[str, Any]
+COMPRESSION = 5
+MIN_COMPRESSED = 1_000  # bytes
+
+
+class Body:
+    """An answer, with its gzip once somebody has asked for it."""
+
+    def __init__(self, etag: str, plain: bytes) -> None:
+        self.etag, self.plain = etag, plain
+        self._gzip: bytes | None = None
+
+    def gzipped(self) -> bytes:
+        if self._gzip is None:
+            self._gzip = gzip.compress(self.plain, COMPRESSION, mtime=0)
+        return self._gzip
+
+
+class Flags:
+    """The flags of a scope at one moment. ``fetched_at`` is in seconds since 1970."""
+
+    def __init__(self, scope: Scope, document: Document, body: Body, version: int, fetched_at: float) -> None:
+        self.scope = scope
+        self.document = document
+        self.version = version
+        self.fetched_at = fetched_at
+        self._body = body
+        self._inlined: Body | None = None
+        self._prepared: Prepared | None = None
+
+    @property
+    def etag(self) -> str:
+        return self._body.etag
+
+    @property
+    def features(self) -> list[Document]:
+        features: list[Document] = self.document["features"]
+        return features
+
+    @property
+    def segments(self) -> list[Document]:
+        return self.document.get("segments") or []
+
+    def body(self, *, knows_segments: bool, prefix: str = "") -> Body:
+        """The answer to `/api/client/features`."""
+        if prefix:
+            return self._starting_with(prefix, knows_segments=knows_segments)
+        if knows_segments or not self.segments:
+            return self._body
+        if self._inlined is None:
+            self._inlined = make_body(self._make_inlined(self.features))
+        return self._inlined
+
+    def _starting_with(self, prefix: str, *, knows_segments: bool) -> Body:
+        features = [flag for flag in self.features if flag["name"].startswith(prefix)]
+        if knows_segments:
+            return make_body(self.document | {"features": features})
+        return make_body(self._make_inlined(features))
+
+    def feature(self, name: str) -> Document | None:
+        return next((flag for flag in self.features if flag["name"] == name), None)
+
+    def _make_inlined(self, features: Iterable[Document]) -> Document:
+        """For SDKs that do not know segments: their constraints stand in the strategies."""
+        known = {segment["id"]: segment.get("constraints") or [] for segment in self.segments}
+        rest = {name: value for name, value in self.document.items() if name != "segments"}
+        query = rest.get("query")
+        if isinstance(query, dict):
+            rest["query"] = query | {"inlineSegmentConstraints": True}
+        return rest | {"features": [_with_constraints(flag, known) for flag in features]}
+
+    @property
+    def is_prepared(self) -> bool:
+        return self._prepared is not None
+
+    def prepare(self) -> Prepared:
+        """For evaluation. Compiles the flags the first time: some milliseconds for a hundred of them."""
+        if self._prepared is None:
+            features = [_as_stored(flag) for flag in self.features]
+            segments = {segment["id"]: segment for segment in self.segments}
+            environment = self.scope[0]
+            compiled = compile_playground(features, segments, environment=environment)
+            digest = hashlib.blake2b(self._body.plain, digest_size=7).digest()
+            prepared = Prepared(compiled, {repr(self.scope): int.from_bytes(digest, "big")})
+            _ = prepared.toggles, prepared.snapshot.batch
+            self._prepared = prepared
+        return self._prepared
+
+    def narrowed(self, projects: tuple[str, ...]) -> Flags:
+        """The part that a token of only these projects can read."""
+        features = [flag for flag in self.features if flag.get("project") in projects]
+        used = {segment for flag in features for segment in _segments_of(flag)}
+        document = self.document | {"features": features}
+        if "segments" in document:
+            document["segments"] = [segment for segment in self.segments if segment["id"] in used]
+        if isinstance(document.get("query"), dict):
+            document["query"] = document["query"] | {"project": list(projects)}
+        document.pop("meta", None)
+        scope = self.scope[0], projects
+        return Flags(scope, document, make_body(document), self.version, self.fetched_at)
+
+
+def read_flags(
+    scope: Scope, content: bytes, etag: str, *, before: Flags | None, fetched_at: float | None = None
+) -> Flags:
+    """Reads what the upstream answered. Raises UpstreamFailed for anything but a list of flags."""
+    try:
+        document = orjson.loads(content)
+    except orjson.JSONDecodeError:
+        raise UpstreamFailed("The upstream's flags are not JSON.") from None
+    if not isinstance(document, dict) or not _are_named(document.get("features"), "name"):
+        raise UpstreamFailed("The upstream's flags have another shape.")
+    if not _are_named(document.get("segments") or [], "id"):
+        raise UpstreamFailed("The upstream's segments have another shape.")
+    body = Body(etag, content) if etag else make_body(document, content)
+    return Flags(scope, document, body, _version(document, before), fetched_at or time.time())
+
+
+def make_body(document: Document, content: bytes | None = None) -> Body:
+    plain = content or orjson.dumps(document)
+    return Body(f'"{hashlib.blake2b(plain, digest_size=16).hexdigest()}"', plain)
+
+
+def _version(document: Document, before: Flags | None) -> int:
+    """The upstream's revision if it grows, otherwise one more than before."""
+    meta = document.get("meta")
+    revision = meta.get("revisionId") if isinstance(meta, dict) else None
+    least = before.version + 1 if before else 1
+    return revision if isinstance(revision, int) and least <= revision < 2**53 else least
+
+
+def _are_named(items: object, member: str) -> bool:
+    kind = str if member == "name" else int
+    return isinstance(items, list) and all(
+        isinstance(item, dict) and isinstance(item.get(member), kind) for item in items
+    )
+
+
+def _strategies_of(flag: Document) -> list[Document]:
+    strategies = flag.get("strategies")
+    return [each for each in strategies if isinstance(each, dict)] if isinstance(strategies, list) else []
+
+
+def _segments_of(flag: Document) -> list[Any]:
+    return [segment for strategy in _strategies_of(flag) for segment in strategy.get("segments") or []]
+
+
+def _as_stored(flag: Document) -> Document:
+    """As the engine reads flags."""
+    return flag | {"impression_data": flag.get("impressionData")}
+
+
+def _with_constraints(flag: Document, segments: Mapping[int, list[Any]]) -> Document:
+    strategies = []
+    for strategy in _strategies_of(flag):
+        own = {name: value for name, value in strategy.items() if name != "segments"}
+        constraints = list(own.get("constraints") or [])
+        for segment in strategy.get("segments") or []:
+            constraints += segments.get(segment, [])
+        strategies.append(own | {"constraints": constraints})
+    return flag | {"strategies": strategies}

@@ -1,0 +1,106 @@
+"""What requests and answers of a relay are made of."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl
+
+import orjson
+
+from flagadmin.core.errors import AppError, AuthenticationRequired, PayloadTooLarge, ValidationError
+from flagadmin.core.http.etag_lists import is_listed
+from flagadmin.core.http.json_bodies import Bounds, inflate, read_json
+from sdk.ofrep import errors as ofrep
+
+JSON = ("content-type", "application/json")
+MAX_BODY = 4_000_000  # bytes
+MAX_FIELDS = 1_000  # of a query
+BOUNDS = Bounds()
+BULK_BOUNDS = Bounds(values=1_000_000)
+
+
+class Response(NamedTuple):
+    status: int
+    headers: list[tuple[str, str]]
+    body: bytes = b""
+
+
+class Request:
+    """A request with its whole body."""
+
+    is_behind_proxy = False
+    """Whether a proxy of ours adds the client's address to X-Forwarded-For, as the last entry."""
+
+    def __init__(self, scope: Any, body: bytes) -> None:
+        self.method: str = scope.method
+        self.path: str = scope.path
+        self.query: str = scope.query_string
+        self._client: str = scope.client
+        self._body = body
+        self.headers: dict[str, str] = {}
+        for name, value in scope.headers.items():
+            self.headers[name] = f"{self.headers[name]},{value}" if name in self.headers else value
+
+    @property
+    def secret(self) -> str:
+        """Raises AuthenticationRequired without one."""
+        header = self.headers.get("authorization", "").strip()
+        scheme, _, rest = header.partition(" ")
+        secret = rest.strip() if scheme.lower() == "bearer" and rest else header
+        if not (secret or self.headers.get("x-api-key")):
+            raise AuthenticationRequired("Send an API token in the Authorization header.")
+        return secret or self.headers["x-api-key"].strip()
+
+    @property
+    def address(self) -> str:
+        forwarded = self.headers.get("x-forwarded-for", "") if self.is_behind_proxy else ""
+        if forwarded:
+            return forwarded.rpartition(",")[2].strip()
+        return self._client.rpartition(":")[0].strip("[]") or "unknown"
+
+    def parameters(self) -> dict[str, str]:
+        try:
+            return dict(parse_qsl(self.query, keep_blank_values=True, max_num_fields=MAX_FIELDS))
+        except ValueError:
+            raise ValidationError(f"The query must have at most {MAX_FIELDS:,} parameters.") from None
+
+    def json(self, bounds: Bounds = BOUNDS) -> Any:
+        """Raises ValidationError. No body is an empty object."""
+        if not self._body:
+            return {}
+        encoding = self.headers.get("content-encoding", "identity").lower()
+        content = self._body if encoding == "identity" else inflate(self._body, encoding, MAX_BODY)
+        return read_json(content, bounds)
+
+    def knows(self, etag: str) -> bool:
+        return is_listed(self.headers.get("if-none-match", ""), etag)
+
+
+async def receive(scope: Any, protocol: Any) -> Request:
+    """Raises PayloadTooLarge. The server ends connections that send too slowly."""
+    headers = scope.headers
+    if "content-length" not in headers and "transfer-encoding" not in headers:
+        return Request(scope, b"")
+    parts, size = list[bytes](), 0
+    if int(headers.get("content-length") or 0) > MAX_BODY:
+        raise PayloadTooLarge("The body is too large.")
+    async for part in protocol:
+        parts.append(part)
+        size += len(part)
+        if size > MAX_BODY:
+            raise PayloadTooLarge("The body is too large.")
+    return Request(scope, b"".join(parts))
+
+
+def respond_json(document: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(status, [JSON, *(headers or {}).items()], orjson.dumps(document))
+
+
+def respond_error(path: str, error: AppError) -> Response:
+    """In the format of the API at this path."""
+    identifier = os.urandom(16).hex()
+    is_ofrep = path.startswith(ofrep.PREFIX)
+    body = ofrep.error_body(path, error, identifier) if is_ofrep else error.record(identifier)
+    return respond_json(body, error.status, error.headers | {"cache-control": "no-store"})

@@ -1,0 +1,96 @@
+"""Reads what SDKs report, as lines of the journal."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from flagadmin.core.errors import Problem
+from relay.http import Request
+from relay.reports import Line, hour_of
+from relay.tokens import FRONTEND, Token
+from sdk import schemas as wire
+
+_PLATFORM = tuple(wire.Platform.model_fields)
+
+
+def read_registration(request: Request, token: Token) -> Line:
+    """Raises ValidationError."""
+    body = wire.read(wire.Registration, request.json())
+    return _line(token, _application(request, token, body, body.strategies))
+
+
+def read_metrics(request: Request, token: Token) -> Line:
+    """Raises ValidationError."""
+    body = wire.read(wire.Metrics, request.json())
+    line = _line(token, _application(request, token, body))
+    line["impactMetrics"] = body.impactMetrics or []
+    if body.bucket is not None:
+        hour = hour_of(body.bucket.stop, now=datetime.now(UTC))
+        line["metrics"] = [
+            _metric(body.appName, name, token, hour, counts) for name, counts in body.bucket.toggles.items()
+        ]
+    return line
+
+
+def read_bulk(data: Any, token: Token) -> tuple[Line, list[Problem]]:
+    """What another relay reports, and what is wrong with its entries. Raises ValidationError."""
+    lists = wire.read(wire.BulkLists, data)
+    applications, problems = wire.read_each(wire.BulkApplication, lists.applications, "applications")
+    metrics, more = wire.read_each(wire.BulkMetric, lists.metrics, "metrics")
+    line = _line(token)
+    own = token.environment
+    line["applications"] = [
+        each.model_dump(exclude_none=True) | {"environment": own}
+        for each in applications
+        if (each.environment or own) == own
+    ]
+    now = datetime.now(UTC)
+    line["metrics"] = [
+        _metric(each.appName, each.featureName, token, hour_of(each.timestamp, now=now), each)
+        for each in metrics
+        if (each.environment or own) == own
+    ]
+    line["impactMetrics"] = lists.impactMetrics or []
+    return line, problems + more
+
+
+def _line(token: Token, *applications: Line) -> Line:
+    return {
+        "environment": token.environment,
+        "token": token.secret,
+        "applications": list(applications),
+        "metrics": [],
+        "impactMetrics": [],
+    }
+
+
+def _application(
+    request: Request,
+    token: Token,
+    body: wire.Registration | wire.Metrics,
+    strategies: list[str] | None = None,
+) -> Line:
+    said = {name: value for name in _PLATFORM if (value := getattr(body, name))}
+    header = request.headers.get("unleash-sdk") or request.headers.get("x-unleash-sdk") or ""
+    if header and len(header) <= wire.MAX_WORD_LENGTH:
+        said.setdefault("sdkVersion", header)
+    return said | {
+        "appName": body.appName,
+        "instanceId": body.instanceId or wire.DEFAULT_INSTANCE,
+        "environment": token.environment,
+        "sdkType": "frontend" if token.kind == FRONTEND else "backend",
+        "strategies": strategies or [],
+    }
+
+
+def _metric(
+    application: str, flag: str, token: Token, hour: str, counts: wire.ToggleCount | wire.BulkMetric
+) -> Line:
+    return {
+        "appName": application,
+        "featureName": flag,
+        "environment": token.environment,
+        "timestamp": hour,
+        "yes": counts.yes,
+        "no": counts.no,
+        "variants": dict(counts.variants or {}),
+    }

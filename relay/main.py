@@ -1,0 +1,104 @@
+"""Runs a relay: one process, one event loop."""
+
+import asyncio
+import functools
+import logging
+import signal
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from granian.constants import Interfaces
+from granian.server.embed import Server
+
+from flagadmin.core.errors import AppError
+from relay.application import Application
+from relay.copy import Copy
+from relay.health import Health
+from relay.http import Request
+from relay.listening import Listening
+from relay.options import Options, read_options
+from relay.reports import Reports
+from relay.storage import DirectoryInUse, Storage
+from relay.tokens import Tokens
+from relay.upstream import Answer, Upstream, UpstreamFailed
+
+log = logging.getLogger("flagadmin.relay")
+
+THREADS = 8  # that ask the upstream at the same time
+
+
+def main(arguments: Sequence[str]) -> None:
+    options = read_options(arguments)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    try:
+        storage = Storage(options.data)
+    except (OSError, DirectoryInUse) as error:
+        sys.exit(f"The data directory cannot be used: {error}")
+    try:
+        asyncio.run(_run(options, storage))
+    finally:
+        storage.close()
+
+
+async def _run(options: Options, storage: Storage) -> None:
+    upstream = Upstream(
+        options.upstream, timeout=options.timeout, name=options.region or "relay", connections=THREADS
+    )
+    threads = ThreadPoolExecutor(THREADS, thread_name_prefix="upstream")
+    loop = asyncio.get_running_loop()
+
+    async def ask(method: str, path: str, **more: Any) -> Answer:
+        return await loop.run_in_executor(threads, functools.partial(upstream.ask, method, path, **more))
+
+    tokens = Tokens(storage, ask)
+    copy = Copy(storage, ask, tokens, interval=options.poll)
+    reports = Reports(storage, ask, tokens, interval=options.report)
+    Request.is_behind_proxy = options.is_behind_proxy
+    health = Health(options, storage, tokens, copy, reports)
+    application = Application(tokens, copy, reports, health, options.origins)
+    server = Server(application, address=options.host, port=options.port, interface=Interfaces.RSGI)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, server.stop)
+    tasks = [
+        loop.create_task(work)
+        for work in (
+            _learn(tokens, options.tokens),
+            copy.keep_current(),
+            reports.keep_sending(),
+            Listening(options.upstream, tokens, copy).run(),
+        )
+    ]
+    log.info("Relay of %s at http://%s:%d", options.upstream, options.host, options.port)
+    try:
+        await server.serve()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await _send_last(reports, options.timeout)
+        threads.shutdown(wait=False, cancel_futures=True)
+
+
+async def _learn(tokens: Tokens, secrets: Sequence[str]) -> None:
+    """Asks about the tokens of the command line, until the upstream has answered."""
+    waiting = [secret for secret in secrets if tokens.get(secret) is None]
+    while waiting:
+        try:
+            await tokens.ask_about(waiting)
+        except UpstreamFailed:
+            await asyncio.sleep(1)
+        else:
+            for secret in waiting:
+                if tokens.get(secret) is None:
+                    log.error("The upstream does not know a token of the command line: …%s", secret[-4:])
+            return
+
+
+async def _send_last(reports: Reports, seconds: float) -> None:
+    """What cannot be sent now is sent after the next start."""
+    try:
+        async with asyncio.timeout(seconds):
+            await reports.send()
+    except (TimeoutError, AppError):
+        log.warning("Reports are kept for the next start")

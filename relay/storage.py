@@ -1,0 +1,102 @@
+"""The directory of what a relay keeps: readable by its owner only, each file written as a whole or not at all."""
+
+import fcntl
+import logging
+import os
+from pathlib import Path
+
+log = logging.getLogger("flagadmin.relay")
+
+
+class DirectoryInUse(Exception):
+    """Another relay has the directory."""
+
+
+class Storage:
+    """Failures to write are logged once and kept in ``fault``: a relay goes on with what it has in memory."""
+
+    def __init__(self, folder: Path) -> None:
+        """Raises OSError, and DirectoryInUse."""
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.chmod(0o700)
+        self._folder = folder
+        self.fault = ""
+        self._appended, self._descriptor = "", -1  # the file that lines were last added to
+        self._lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._lock)
+            raise DirectoryInUse(f"{folder} is used by another relay.") from None
+
+    def close(self) -> None:
+        os.close(self._lock)
+
+    def names(self, prefix: str) -> list[str]:
+        """The files whose names begin so, the oldest first."""
+        files = [path for path in self._folder.glob(f"{prefix}*") if not path.name.endswith(".new")]
+        return [path.name for path in sorted(files, key=lambda path: (path.stat().st_mtime_ns, path.name))]
+
+    def read(self, name: str) -> bytes | None:
+        try:
+            return (self._folder / name).read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            self._failed(error)
+            return None
+
+    def written_at(self, name: str) -> float:
+        """Seconds since 1970, 0 if there is no such file."""
+        try:
+            return (self._folder / name).stat().st_mtime
+        except OSError:
+            return 0.0
+
+    def write(self, name: str, content: bytes) -> bool:
+        """Whether it could be written. Until then, readers find the content of before."""
+        path, new = self._folder / name, self._folder / f"{name}.new"
+        try:
+            descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            new.replace(path)
+        except OSError as error:
+            new.unlink(missing_ok=True)
+            self._failed(error)
+            return False
+        self._worked()
+        return True
+
+    def append(self, name: str, line: bytes) -> bool:
+        """Adds a line, which survives the end of the process, but not of the machine. Whether it could be written."""
+        try:
+            if self._appended != name:
+                if self._appended:
+                    os.close(self._descriptor)
+                self._appended = ""
+                self._descriptor = os.open(self._folder / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+                self._appended = name
+            return os.write(self._descriptor, line + b"\n") == len(line) + 1
+        except OSError as error:
+            self._failed(error)
+            return False
+
+    def delete(self, name: str) -> None:
+        try:
+            (self._folder / name).unlink(missing_ok=True)
+        except OSError as error:
+            self._failed(error)
+
+    def _failed(self, error: OSError) -> None:
+        fault = error.strerror or str(error)
+        if fault != self.fault:
+            log.error("The data directory cannot be used: %s. What is new stays in memory.", fault)
+        self.fault = fault
+
+    def _worked(self) -> None:
+        if self.fault:
+            log.warning("The data directory can be used again")
+        self.fault = ""

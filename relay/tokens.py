@@ -1,0 +1,191 @@
+"""The tokens of a relay's clients: learned from those who bring them, confirmed by the upstream, kept on disk."""
+
+import asyncio
+import re
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from flagadmin.core.errors import AuthenticationRequired, ServiceUnavailable
+from relay.storage import Storage
+from relay.upstream import Answer, UpstreamFailed
+
+FILE = "tokens.json"
+MAX_TOKENS = 10_000
+MAX_AT_ONCE = 1_000  # tokens in a question
+MAX_REFUSED = 10_000
+REFUSED_FOR = 10.0  # seconds for which the upstream's no counts
+BACKEND, FRONTEND = "backend", "frontend"
+KINDS = {"client": BACKEND, "backend": BACKEND, "frontend": FRONTEND, "proxy": FRONTEND}
+_SECRET = re.compile(r"[\x21-\x7e]{8,1000}")
+_SCOPE = re.compile(r"(?P<project>[^:\s]+):(?P<environment>[^.\s]+)\.\S+")
+
+Scope = tuple[str, tuple[str, ...]]
+"""An environment, and sorted projects; ``("*",)`` for all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    secret: str
+    kind: str
+    environment: str
+    projects: tuple[str, ...]
+
+    @property
+    def scope(self) -> Scope:
+        return self.environment, self.projects
+
+    def covers(self, scope: Scope) -> bool:
+        """Whether it can read all that the scope has."""
+        environment, projects = scope
+        return self.environment == environment and (
+            self.projects == ("*",) or set(projects) <= set(self.projects)
+        )
+
+    def as_document(self) -> dict[str, Any]:
+        """As `/edge/validate` has it."""
+        kind = "client" if self.kind == BACKEND else self.kind
+        return {
+            "token": self.secret,
+            "type": kind,
+            "projects": list(self.projects),
+            "environment": self.environment,
+        }
+
+
+Ask = Callable[..., Awaitable[Answer]]
+
+
+class Tokens:
+    """All methods are called in the event loop."""
+
+    def __init__(self, storage: Storage, ask: Ask) -> None:
+        self._storage = storage
+        self._ask = ask
+        self._known: dict[str, Token] = {}
+        self._refused: OrderedDict[str, float] = OrderedDict()  # by secret until when
+        self._asking: dict[str, asyncio.Task[None]] = {}
+        self.when_known: Callable[[Token], Awaitable[None]] | None = None
+        for document in _read_documents(storage.read(FILE)):
+            if token := _read_token(document):
+                self._known[token.secret] = token
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def all(self) -> list[Token]:
+        return list(self._known.values())
+
+    def get(self, secret: str) -> Token | None:
+        return self._known.get(secret)
+
+    async def find(self, secret: str) -> Token:
+        """Raises AuthenticationRequired if the upstream does not know it, ServiceUnavailable if it could not be
+        asked."""
+        token = self._known.get(secret)
+        if token is None:
+            token = await self._learn(secret)
+        return token
+
+    async def _learn(self, secret: str) -> Token:
+        if not _SECRET.fullmatch(secret) or self._refused.get(secret, 0.0) > time.monotonic():
+            raise AuthenticationRequired("API token not found.")
+        if len(self._known) >= MAX_TOKENS:
+            raise ServiceUnavailable("This relay has as many tokens as it can keep.")
+        if secret not in self._asking:
+            self._asking[secret] = asyncio.ensure_future(self.ask_about([secret]))
+            self._asking[secret].add_done_callback(lambda _: self._asking.pop(secret, None))
+        try:
+            await asyncio.shield(self._asking[secret])
+        except UpstreamFailed as error:
+            raise ServiceUnavailable(
+                f"This token is not known here yet, and the upstream could not be asked. {error}"
+            ) from error
+        token = self._known.get(secret)
+        if token is None:
+            raise AuthenticationRequired("API token not found.")
+        return token
+
+    async def check_all(self) -> None:
+        """Asks about all tokens again. Raises UpstreamFailed."""
+        secrets = list(self._known)
+        for first in range(0, len(secrets), MAX_AT_ONCE):
+            await self.ask_about(secrets[first : first + MAX_AT_ONCE])
+
+    async def ask_about(self, secrets: Sequence[str]) -> None:
+        """Takes over what the upstream says of them. Raises UpstreamFailed; then everything stays as it is."""
+        answer = await self._ask("POST", "/edge/validate", body={"tokens": list(secrets)})
+        if answer.status == 404:
+            valid = [token for secret in secrets if (token := await self._try(secret))]
+        elif answer.status == 200:
+            valid = _read_valid(answer, secrets)
+        else:
+            raise UpstreamFailed(f"The upstream answered {answer.status} to a question about tokens.")
+        await self._keep(secrets, valid)
+
+    async def _try(self, secret: str) -> Token | None:
+        """For servers without `/edge/validate`: whether flags can be read with the token, which says its scope."""
+        answer = await self._ask("GET", "/api/client/features", token=secret)
+        if answer.status in (401, 403):
+            return None
+        match = _SCOPE.fullmatch(secret)
+        if answer.status != 200 or match is None:
+            raise UpstreamFailed(f"The upstream answered {answer.status} to a question about flags.")
+        return Token(secret, BACKEND, match["environment"], (match["project"],))
+
+    async def _keep(self, secrets: Sequence[str], valid: Sequence[Token]) -> None:
+        before = {secret: self._known.get(secret) for secret in secrets}
+        for secret in secrets:
+            self._known.pop(secret, None)
+        for token in valid:
+            self._known[token.secret] = token
+        for secret in set(secrets).difference(self._known):
+            self._refuse(secret)
+        if before != {secret: self._known.get(secret) for secret in secrets}:
+            documents = [token.as_document() for token in self._known.values()]
+            self._storage.write(FILE, orjson.dumps(documents))
+        for token in valid:
+            if before[token.secret] != token and self.when_known is not None:
+                await self.when_known(token)
+
+    def _refuse(self, secret: str) -> None:
+        self._refused[secret] = time.monotonic() + REFUSED_FOR
+        self._refused.move_to_end(secret)
+        while len(self._refused) > MAX_REFUSED:
+            self._refused.popitem(last=False)
+
+
+def _read_valid(answer: Answer, secrets: Sequence[str]) -> list[Token]:
+    document = answer.read_json()
+    documents = document.get("tokens") if isinstance(document, dict) else None
+    if not isinstance(documents, list):
+        raise UpstreamFailed("The upstream's answer about tokens has another shape.")
+    asked = set(secrets)
+    tokens = [token for each in documents if (token := _read_token(each))]
+    return [token for token in tokens if token.secret in asked]
+
+
+def _read_documents(content: bytes | None) -> list[Any]:
+    try:
+        documents = orjson.loads(content or b"[]")
+    except orjson.JSONDecodeError:
+        return []
+    return documents if isinstance(documents, list) else []
+
+
+def _read_token(document: Any) -> Token | None:
+    """None for what is no token of an SDK."""
+    if not isinstance(document, dict):
+        return None
+    secret, kind, environment = (document.get(name) for name in ("token", "type", "environment"))
+    projects = document.get("projects")
+    if not (isinstance(secret, str) and isinstance(kind, str) and isinstance(environment, str)):
+        return None
+    if kind not in KINDS or not isinstance(projects, list) or not all(isinstance(p, str) for p in projects):
+        return None
+    scope = ("*",) if "*" in projects else tuple(sorted(set(projects)))
+    return Token(secret, KINDS[kind], environment, scope)

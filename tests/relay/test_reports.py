@@ -1,0 +1,171 @@
+"""Reports are added up, kept until the upstream has them, and counted once."""
+
+import asyncio
+import errno
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from relay.reports import Reports
+from relay.storage import DirectoryInUse, Storage
+from relay.tokens import Tokens
+from relay.upstream import Answer, UpstreamFailed
+from tests.relay.test_serving import BACKEND, WEB, flag
+from tests.support.live_server import wait_until
+from tests.support.relay import Relay, relaying
+from tests.support.sdk import metrics, registration
+from tests.support.upstream import Upstream, make_token, running
+
+
+@pytest.fixture
+def upstream() -> Upstream:
+    upstream = Upstream()
+    upstream.change(flag("a"))
+    upstream.add(make_token(BACKEND, "client", "shop"), make_token(WEB, "frontend", "shop"))
+    return upstream
+
+
+def report(relay: Relay, number: int = 1) -> None:
+    for _ in range(number):
+        assert relay.call("POST", "/api/client/metrics", BACKEND, metrics("web", ["a"]))[0] == 202
+
+
+def test_reports_are_added_up(upstream: Upstream, tmp_path: Path) -> None:
+    with running(upstream), relaying(upstream.port, tmp_path, "--report-seconds", "60") as relay:
+        assert relay.call("POST", "/api/client/register", BACKEND, registration("web"))[0] == 202
+        report(relay, 3)
+        assert relay.call("POST", "/api/frontend/client/metrics", WEB, metrics("page", ["a"]))[0] == 200
+        relay.process.terminate()
+        relay.process.wait(60)
+        [(_, body)] = upstream.reports
+    assert sorted(each["appName"] for each in body["applications"]) == ["page", "web"]
+    assert len(body["metrics"]) == 2
+    assert upstream.counted()["a"] == 4 * metrics("web", ["a"])["bucket"]["toggles"]["a"]["yes"]
+    assert body["seenTokens"] == sorted((BACKEND, WEB))
+    assert not list(tmp_path.glob("journal-*")) + list(tmp_path.glob("batch-*"))
+
+
+def test_none_is_lost_and_none_counts_twice(upstream: Upstream, tmp_path: Path) -> None:
+    each = metrics("web", ["a"])["bucket"]["toggles"]["a"]["yes"]
+    with running(upstream):
+        with relaying(upstream.port, tmp_path) as relay:
+            upstream.loses_answers = True
+            report(relay, 3)
+            wait_until(lambda: len(upstream.reports) >= 2)
+            report(relay, 2)
+            relay.process.kill()
+            relay.process.wait(60)
+        assert list(tmp_path.glob("batch-*"))
+        upstream.loses_answers = False
+        with relaying(upstream.port, tmp_path) as relay:
+            report(relay, 4)
+            wait_until(lambda: upstream.counted().get("a") == 9 * each)
+        assert upstream.counted()["a"] == 9 * each
+        assert len(upstream.reports) > len(dict(upstream.reports))
+
+
+class Disk:
+    """Reports of a directory, without a server."""
+
+    def __init__(self, folder: Path) -> None:
+        self.storage = Storage(folder)
+        self.sent: list[tuple[str, Any]] = []
+        self.fails = False
+        self.storage.write(
+            "tokens.json",
+            b'[{"token":"t:development.secret","type":"client","projects":["*"],'
+            b'"environment":"development"}]',
+        )
+        self.reports = Reports(self.storage, self.ask, Tokens(self.storage, self.ask), interval=1)
+
+    async def ask(self, method: str, path: str, **more: Any) -> Answer:
+        if self.fails:
+            raise UpstreamFailed("gone")
+        self.sent.append((more["headers"]["Flagadmin-Report-Id"], more["body"]))
+        return Answer(202, {}, b"")
+
+    def add(self, yes: int, **more: Any) -> None:
+        metric = {"appName": "web", "featureName": "a", "timestamp": "2026-01-01T00:00:00Z", "variants": {}}
+        self.reports.add(
+            {
+                "environment": "development",
+                "token": "t",
+                "applications": [],
+                "metrics": [metric | {"yes": yes, "no": 0}],
+                "impactMetrics": [],
+                **more,
+            }
+        )
+
+    def send(self) -> None:
+        asyncio.run(self.reports.send())
+
+    def total(self) -> int:
+        return sum(metric["yes"] for _, body in self.sent for metric in body["metrics"])
+
+
+def test_a_journal_and_its_batch_count_once(tmp_path: Path) -> None:
+    """As when the process was killed between writing the batch and deleting the journal."""
+    disk = Disk(tmp_path)
+    disk.fails = True
+    disk.add(2)
+    [journal] = tmp_path.glob("journal-*")
+    lines = journal.read_bytes()
+    disk.send()
+    journal.write_bytes(lines + b'{"half a li')
+    disk.storage.close()
+    again = Disk(tmp_path)
+    again.send()
+    assert again.total() == 2
+    assert not list(tmp_path.glob("journal-*"))
+
+
+def test_a_relay_behind_that_repeats_itself_counts_once(tmp_path: Path) -> None:
+    disk = Disk(tmp_path)
+    for _ in range(3):
+        disk.add(5, id="x-0")
+    disk.storage.close()
+    again = Disk(tmp_path)
+    again.add(5, id="x-0")
+    again.send()
+    assert again.total() == 5
+
+
+def test_a_full_disk_is_said_and_survived(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk = Disk(tmp_path)
+
+    def full(*_: Any) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", full)
+        patch.setattr(os, "fsync", full)
+        disk.add(3)
+        disk.fails = True
+        disk.send()
+        assert disk.storage.fault == "No space left on device"
+        disk.fails = False
+        disk.send()
+    assert disk.total() == 3
+    assert disk.storage.write("x", b"1")
+    assert disk.storage.fault == ""
+    assert not list(tmp_path.glob("*.new"))
+
+
+def test_many_counts_are_sent_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("relay.reports.MAX_ENTRIES", 2)
+    disk = Disk(tmp_path)
+    metric = {"appName": "web", "timestamp": "t", "yes": 1, "no": 0, "variants": {"v": 1}}
+    disk.add(0, metrics=[metric | {"featureName": f"f{n}"} for n in range(5)])
+    disk.send()
+    assert [len(body["metrics"]) for _, body in disk.sent] == [2, 2, 1]
+    assert len({identifier for identifier, _ in disk.sent}) == 3
+
+
+def test_a_directory_is_locked(tmp_path: Path) -> None:
+    storage = Storage(tmp_path)
+    with pytest.raises(DirectoryInUse):
+        Storage(tmp_path)
+    storage.close()

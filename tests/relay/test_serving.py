@@ -1,0 +1,217 @@
+"""What SDKs get from a relay: what the upstream would have told them."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from playground.engine.context import Context
+from playground.engine.evaluator import evaluate
+from tests.support.engine import NOW, compiled
+from tests.support.live_server import Client, wait_until
+from tests.support.relay import Relay, relaying
+from tests.support.upstream import Upstream, make_token, running
+
+BACKEND, WIDE, WEB, OTHER = (
+    f"shop:development.{name}-secret" for name in ("backend", "wide", "web", "other")
+)
+SPEC = {"Unleash-Client-Spec": "5.2.0"}
+
+
+def flag(flag_name: str, project: str = "shop", **strategy: Any) -> dict[str, Any]:
+    strategies = [{"name": "default", "parameters": {}, "constraints": [], "variants": []} | strategy]
+    return {
+        "name": flag_name,
+        "type": "release",
+        "enabled": True,
+        "project": project,
+        "stale": False,
+        "strategies": strategies,
+        "variants": [],
+        "description": None,
+        "impressionData": flag_name == "seen",
+    }
+
+
+def rollout(percentage: int, **more: Any) -> dict[str, Any]:
+    parameters = {"rollout": str(percentage), "stickiness": "userId", "groupId": "g"}
+    return {"name": "flexibleRollout", "parameters": parameters, **more}
+
+
+NORWAY = {"contextName": "country", "operator": "IN", "values": ["NO"]}
+COLORS = [
+    {"name": name, "weight": 500, "stickiness": "userId", "payload": {"type": "string", "value": name}}
+    for name in ("blue", "red")
+]
+FLAGS = [
+    flag("everyone"),
+    flag("seen", segments=[1]),
+    flag("half", **rollout(50, variants=COLORS)),
+    flag("elsewhere", "other"),
+    flag("child") | {"dependencies": [{"feature": "half", "enabled": True, "variants": []}]},
+]
+
+
+@pytest.fixture(scope="module")
+def upstream() -> Iterator[Upstream]:
+    upstream = Upstream()
+    upstream.segments = [{"id": 1, "name": "norwegians", "constraints": [NORWAY]}]
+    upstream.change(*FLAGS)
+    upstream.add(
+        make_token(BACKEND, "client", "shop"),
+        make_token(WIDE, "client", "*"),
+        make_token(WEB, "frontend", "shop"),
+        make_token(OTHER, "frontend", "shop", environment="production"),
+    )
+    with running(upstream):
+        yield upstream
+
+
+@pytest.fixture(scope="module")
+def relay(upstream: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Relay]:
+    with relaying(upstream.port, tmp_path_factory.mktemp("relay") / "data", "--token", BACKEND) as relay:
+        wait_until(lambda: relay.flags(BACKEND) == ["everyone", "seen", "half", "child"])
+        yield relay
+
+
+def test_sdks_get_the_upstreams_bytes(relay: Relay, upstream: Upstream) -> None:
+    etag, expected = upstream.answer_to(BACKEND)
+    with closing(Client(relay.port, BACKEND)) as client:
+        assert client.call("GET", "/api/client/features", **SPEC) == (200, expected)
+        assert client.call("GET", "/api/client/features", **SPEC, **{"If-None-Match": etag}) == (304, b"")
+    assert relay.flags(WIDE) == [each["name"] for each in FLAGS]
+    assert relay.get("/api/client/features/half", BACKEND) == (200, FLAGS[2])
+    assert relay.get("/api/client/features/nope", BACKEND)[0] == 404
+    _, named = relay.get("/api/client/features?namePrefix=e", BACKEND, **SPEC)
+    assert [each["name"] for each in named["features"]] == ["everyone"]
+
+
+def test_older_sdks_get_the_constraints_of_segments(relay: Relay) -> None:
+    _, body = relay.get("/api/client/features", BACKEND)
+    assert "segments" not in body
+    [strategy] = next(each for each in body["features"] if each["name"] == "seen")["strategies"]
+    assert (strategy["constraints"], "segments" in strategy) == ([NORWAY], False)
+    assert relay.get("/api/client/features", BACKEND, **{"Unleash-Client-Spec": "v5"})[0] == 400
+
+
+@pytest.mark.parametrize("user", ["1", "2", "3", "7"])
+def test_frontend_sdks_get_what_the_engine_finds(relay: Relay, user: str) -> None:
+    own = {"features": [each for each in FLAGS if each["project"] == "shop"]}
+    segments = {"segments": [{"id": 1, "name": "norwegians", "constraints": [NORWAY]}]}
+    context = {"userId": user, "properties": {"country": "NO"}}
+    evaluation = evaluate(
+        compiled(own | segments),
+        Context(context | {"environment": "development"}),
+        now=NOW,
+        random=lambda: 0.5,
+    )
+    expected = {
+        each.name: evaluation.variant(each, outcome) for each, outcome in evaluation.pairs() if outcome.on
+    }
+    for status, body in (
+        relay.get(f"/api/frontend?userId={user}&country=NO", WEB),
+        relay.call("POST", "/api/frontend", WEB, {"context": context}),
+        relay.get(f"/api/proxy?userId={user}&properties[country]=NO", WEB),
+    ):
+        assert status == 200
+        variants = {each["name"]: each["variant"] for each in body["toggles"]}
+        assert {n: v["name"] if v["enabled"] else None for n, v in variants.items()} == expected
+        assert [each["name"] for each in body["toggles"] if each["impressionData"]] == ["seen"]
+    _, bulk = relay.call(
+        "POST", "/ofrep/v1/evaluate/flags", WEB, {"context": {"targetingKey": user, "country": "NO"}}
+    )
+    assert {each["key"] for each in bulk["flags"] if each["variant"] != "disabled"} == set(expected)
+    _, one = relay.call("POST", "/ofrep/v1/evaluate/flags/half", WEB, {"context": {"targetingKey": user}})
+    assert one["variant"] == (expected.get("half") or "disabled")
+
+
+def test_a_frontend_answer_is_recognized_by_its_etag(relay: Relay) -> None:
+    with closing(Client(relay.port, WEB)) as client:
+        headers = {"Authorization": WEB, "Origin": "https://a.example"}
+        client._connection.request("GET", "/api/frontend?userId=1", headers=headers)
+        response = client._connection.getresponse()
+        response.read()
+    assert response.headers["Access-Control-Allow-Origin"] == "*"
+    assert (
+        relay.get("/api/frontend?userId=1&x=2", WEB, **{"If-None-Match": response.headers["ETag"]})[0] == 304
+    )
+    assert relay.call("OPTIONS", "/api/frontend")[0] == 204
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "secret", "status"),
+    [
+        ("GET", "/api/client/features", "", 401),
+        ("GET", "/api/client/features", "shop:development.nobody-knows-it", 401),
+        ("GET", "/api/client/features", WEB, 403),
+        ("GET", "/api/client/streaming", WEB, 403),
+        ("GET", "/api/frontend", BACKEND, 403),
+        ("GET", "/api/frontend", OTHER, 503),
+        ("PUT", "/api/frontend", WEB, 405),
+        ("GET", "/api/admin/projects", BACKEND, 404),
+        ("POST", "/api/client/metrics", BACKEND, 400),
+        ("POST", "/ofrep/v1/evaluate/flags/nope", WEB, 404),
+        ("GET", "/metrics", "", 404),
+    ],
+)
+def test_what_is_refused(relay: Relay, method: str, path: str, secret: str, status: int) -> None:
+    answered, body = relay.call(method, path, secret, {} if method == "POST" else None)
+    assert answered == status
+    assert ("errorCode" if path.startswith("/ofrep") else "message") in body
+
+
+def test_tokens_are_validated_for_relays_behind(relay: Relay) -> None:
+    _, body = relay.call(
+        "POST", "/edge/validate", body={"tokens": [BACKEND, WEB, "shop:development.unknown-one"]}
+    )
+    assert [(each["token"], each["type"]) for each in body["tokens"]] == [
+        (BACKEND, "client"),
+        (WEB, "frontend"),
+    ]
+
+
+def test_a_delta_has_what_changed(relay: Relay, upstream: Upstream) -> None:
+    _, whole = relay.get("/api/client/delta", BACKEND)
+    [hydration] = whole["events"]
+    assert (hydration["type"], len(hydration["features"])) == ("hydration", 4)
+    known = {"If-None-Match": f'"{hydration["eventId"]}"'}
+    assert relay.get("/api/client/delta", BACKEND, **known)[0] == 304
+    client = Client(relay.port, BACKEND)
+    client._connection.request("GET", "/api/client/streaming", headers={"Authorization": BACKEND})
+    stream = client._connection.getresponse()
+    assert stream.readline() == b"event: unleash-connected\n"
+    upstream.change(*FLAGS[:1], flag("new"), *FLAGS[2:])
+    try:
+        while stream.readline() != b"event: unleash-updated\n":
+            pass
+        stream.readline()
+        events = json.loads(stream.readline().removeprefix(b"data: "))["events"]
+        assert {(e["type"], e.get("featureName") or e["feature"]["name"]) for e in events} == {
+            ("feature-updated", "new"),
+            ("feature-removed", "seen"),
+        }
+        assert relay.get("/api/client/delta", BACKEND, **known)[1]["events"] == events
+    finally:
+        client.close()
+        upstream.change(*FLAGS)
+        wait_until(lambda: relay.flags(BACKEND) == ["everyone", "seen", "half", "child"])
+
+
+def test_figures_are_for_who_has_their_token(upstream: Upstream, tmp_path: Path) -> None:
+    with relaying(upstream.port, tmp_path, "--metrics-token", "m", "--token", BACKEND) as relay:
+        assert relay.get("/metrics", "Bearer wrong")[0] == 401
+        assert wait_until(lambda: b"flagadmin_relay_scopes 1.0" in relay.get("/metrics", "Bearer m")[1])
+
+
+def test_no_django_is_loaded() -> None:
+    loaded = "import sys, relay.main; print([m for m in sys.modules if m.split('.')[0] in %r])"
+    unwanted = ("django", "rest_framework", "psycopg", "groups", "projects")
+    said = subprocess.run(
+        [sys.executable, "-c", loaded % (unwanted,)], capture_output=True, text=True, check=True
+    )
+    assert said.stdout.strip() == "[]"

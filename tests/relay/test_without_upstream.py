@@ -1,0 +1,82 @@
+"""A relay whose upstream is away, slow or lies serves what it knew, and never refuses because it could not ask."""
+
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from relay.storage import Storage
+from tests.relay.test_serving import BACKEND, WEB, flag
+from tests.support.live_server import wait_until
+from tests.support.relay import Relay, relaying
+from tests.support.upstream import Upstream, make_token, running
+
+
+def filled() -> Upstream:
+    upstream = Upstream()
+    upstream.change(flag("a"))
+    upstream.add(make_token(BACKEND, "client", "shop"), make_token(WEB, "frontend", "shop"))
+    return upstream
+
+
+def names(relay: Relay) -> Any:
+    status, body = relay.get("/api/frontend", WEB)
+    return [each["name"] for each in body["toggles"]] if status == 200 else status
+
+
+def test_a_relay_starts_from_its_disk(tmp_path: Path) -> None:
+    upstream = filled()
+    with running(upstream):
+        port = upstream.port
+        with relaying(port, tmp_path / "data") as relay:
+            assert (relay.flags(BACKEND), names(relay)) == (["a"], ["a"])
+    for path in [tmp_path / "data", *(tmp_path / "data").iterdir()]:
+        assert not stat.S_IMODE(path.stat().st_mode) & 0o077, path
+    with relaying(port, tmp_path / "data") as relay:
+        assert (relay.flags(BACKEND), names(relay)) == (["a"], ["a"])
+        assert relay.flags("shop:development.another-secret") == 503
+        assert relay.get("/ready")[0] == 200
+        assert wait_until(lambda: relay.health()["health"] == "DEGRADED")
+        assert wait_until(lambda: relay.health()["flagsAgeSeconds"] >= 1)
+        upstream.change(flag("b"))
+        with running(upstream, port):
+            wait_until(lambda: relay.flags(BACKEND) == ["b"])
+            assert wait_until(lambda: relay.health()["health"] == "GOOD")
+
+
+@pytest.mark.parametrize("mode", ["hanging", "html", "refusing", 500, 401, 404, 302])
+def test_an_upstream_that_fails_changes_nothing(tmp_path: Path, mode: str | int) -> None:
+    upstream = filled()
+    with running(upstream), relaying(upstream.port, tmp_path) as relay:
+        assert (relay.flags(BACKEND), names(relay)) == (["a"], ["a"])
+        upstream.mode = mode
+        wait_until(lambda: "faults" in relay.health())
+        assert (relay.flags(BACKEND), names(relay)) == (["a"], ["a"])
+        if mode not in ("refusing", 401, 404):
+            assert relay.flags("shop:development.another-secret") == 503
+        upstream.mode = "right"
+        upstream.change(flag("b"))
+        wait_until(lambda: relay.flags(BACKEND) == ["b"])
+
+
+def test_a_revoked_token_ends(tmp_path: Path) -> None:
+    upstream = filled()
+    with running(upstream), relaying(upstream.port, tmp_path) as relay:
+        assert relay.flags(BACKEND) == ["a"]
+        del upstream.tokens[BACKEND]
+        wait_until(lambda: relay.flags(BACKEND) == 401)
+        wait_until(lambda: not list(tmp_path.glob("flags-*")))
+
+
+def test_a_directory_has_one_relay(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "flagadmin", "relay", "--upstream", "http://127.0.0.1:9", "--data"]
+    storage = Storage(tmp_path)
+    second = subprocess.run([*command, str(tmp_path)], capture_output=True, text=True, check=False)
+    storage.close()
+    assert (second.returncode, second.stderr) == (
+        1,
+        f"The data directory cannot be used: {tmp_path} is used by another relay.\n",
+    )
