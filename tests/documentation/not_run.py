@@ -78,6 +78,15 @@ unleash.destroy()
 """,
 }
 
+# The requests of these pages are made one after the other.
+GUIDES = {
+    "docs/api.md": "tests/flagadmin/test_api_guide.py",
+    "docs/integrations.md": "tests/integrations/test_guide.py",
+    "docs/release-plans.md": "tests/releases/plans/test_guide.py",
+    "docs/releases.md": "tests/releases/test_guide.py",
+    "docs/scim.md": "tests/groups/scim/test_guide.py",
+}
+
 ELSEWHERE = {
     ("docs/openfeature.md", "from openfeature import api"): "tests/sdk/ofrep/test_python_provider.py",
     (
@@ -97,22 +106,7 @@ ELSEWHERE = {
         'import { FlagProvider, useFlag } from "@unleash/proxy-client-react";',
     ): "tests/projects/connect/test_components.py",
     ("docs/sdk-languages.md", "<script setup>"): "tests/projects/connect/test_components.py",
-    **{
-        ("docs/api.md", block.first_line): "tests/flagadmin/test_api_guide.py"
-        for block in blocks("docs/api.md")
-    },
-    **{
-        ("docs/releases.md", block.first_line): "tests/releases/test_guide.py"
-        for block in blocks("docs/releases.md")
-    },
-    **{
-        ("docs/release-plans.md", block.first_line): "tests/releases/plans/test_guide.py"
-        for block in blocks("docs/release-plans.md")
-    },
-    **{
-        ("docs/integrations.md", block.first_line): "tests/integrations/test_guide.py"
-        for block in blocks("docs/integrations.md")
-    },
+    **{(page, block.first_line): test for page, test in GUIDES.items() for block in blocks(page)},
     ("docs/flags-as-code.md", "name: Flags"): "tests/importer/as_code/test_ci_examples.py",
     ("docs/flags-as-code.md", "default:"): "tests/importer/as_code/test_ci_examples.py",
     ("deploy/README.md", "./rolling-restart.sh \\"): "tests/flagadmin/deploy/test_rolling_restart.py",

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.paths import ROOT, sources
 
-READ = re.compile(r'environment\.\w+\(\s*f?"([^"]+)"(?:,\s*([\d_]+)(?=\s*[,)]))?')
+READ = re.compile(r'environment\.\w+\(\s*f?"([A-Z0-9_{}]+)"(?:,\s*([\d_]+)(?=\s*[,)]))?')
 VARIABLE = re.compile(r"`([A-Z][A-Z0-9_]+)`")
 PAGE = (ROOT / "docs" / "reference" / "settings.md").read_text()
 

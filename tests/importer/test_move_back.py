@@ -18,7 +18,6 @@ IMPORT = "/api/admin/features-batch/import"
 
 @pytest.fixture
 def unleash(monkeypatch):
-    """What is written to it is in ``written``: method, path and body."""
     monkeypatch.setattr(source, "WAIT", 0)
     with replayed(RECORDING) as replay:
 
