@@ -1,6 +1,14 @@
-"""What was edited here since the last move from the same address, and must not be overwritten without a word."""
+"""What was edited here since it came, or was last changed, by a move from the same address: found in the audit log.
 
-from dataclasses import dataclass
+It must not be overwritten without a word, by this move or the next: it stays edited until a move writes it again.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Max, Q, QuerySet
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
@@ -12,40 +20,88 @@ _HARMLESS = (
     EventType.PROJECT_UNFAVORITED,
     EventType.FEATURES_EXPORTED,
 )
+FlagKey = tuple[str, str | None]
+"""Name and environment, None if it is all of them."""
+SubjectKey = tuple[str, str]
+"""Type of the event and subject."""
+
+
+@dataclass(slots=True)
+class Latest:
+    """The latest events of flags and of other subjects."""
+
+    flags: dict[FlagKey, datetime] = field(default_factory=dict)
+    subjects: dict[SubjectKey, datetime] = field(default_factory=dict)
+
+    def of_flag(self, name: str, environment: str) -> datetime | None:
+        return _latest(self.flags, ((name, environment), (name, None)))
+
+    def of_subject(self, kind: str, name: str) -> datetime | None:
+        return _latest(
+            self.subjects, [key for key in self.subjects if key[1] == name and key[0].startswith(kind)]
+        )
+
+
+def _latest(times: Mapping[Any, datetime], keys: Iterable[Any]) -> datetime | None:
+    return max((times[key] for key in keys if key in times), default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class Edits:
-    """``flags`` by name and environment, None if it is all of them; ``subjects`` by the start of the event's type."""
+    """What others did last, and what moves did last."""
 
-    flags: frozenset[tuple[str, str | None]] = frozenset()
-    subjects: frozenset[tuple[str, str]] = frozenset()
+    others: Latest = field(default_factory=Latest)
+    moves: Latest = field(default_factory=Latest)
 
     def has(self, kind: str, name: str) -> bool:
-        """``kind`` is ``segment-`` for a segment, for example."""
-        return any(subject == name and type_.startswith(kind) for type_, subject in self.subjects)
+        """``kind`` is how types of its events begin: ``segment-``, for example."""
+        return _is_later(self.others.of_subject(kind, name), self.moves.of_subject(kind, name))
 
     def has_default_strategy(self, project: str, environment: str) -> bool:
-        return (EventType.DEFAULT_STRATEGY_UPDATED.value, f"{project} {environment}") in self.subjects
+        return self.has(EventType.DEFAULT_STRATEGY_UPDATED, f"{project} {environment}")
 
     def has_flag(self, name: str, environment: str) -> bool:
-        return not self.flags.isdisjoint({(name, environment), (name, None)})
+        return _is_later(self.others.of_flag(name, environment), self.moves.of_flag(name, environment))
+
+    @property
+    def flag_names(self) -> set[str]:
+        return {name for name, _ in self.others.flags}
+
+
+def _is_later(edited: datetime | None, moved: datetime | None) -> bool:
+    return edited is not None and (moved is None or edited > moved)
+
+
+def comment_on_move(address: str, by: str = "") -> str:
+    """Which also tells events of moves from others."""
+    return f"Moved from {address}{f' by {by}' if by else ''}"
 
 
 def read_edits(address: str) -> Edits:
-    """Events after the last move. Its own have the moment of its transaction, so they are not among them."""
+    """Nothing before the first move counts: whoever moves first sees what would change."""
     moves = AuditEvent.objects.filter(type=EventType.INSTALLATION_MOVED.value, subject=address)
-    last = moves.newest_first().values_list("created_at", flat=True).first()
-    if last is None:
+    first = moves.order_by("created_at").values_list("created_at", flat=True).first()
+    if first is None:
         return Edits()
-    later = AuditEvent.objects.filter(created_at__gt=last).exclude(type__in=_HARMLESS).order_by()
-    rows = later.values_list("type", "project", "environment", "feature", "subject").distinct()
-    flags, subjects = set(), set()
-    for type_, project, environment, feature, subject in rows.iterator(2_000):
+    comment = comment_on_move(address)
+    own = Q(comment=comment) | Q(comment__startswith=f"{comment} by ")
+    others = _read(AuditEvent.objects.filter(created_at__gt=first).exclude(type__in=_HARMLESS).exclude(own))
+    names, subjects = {name for name, _ in others.flags}, {subject for _, subject in others.subjects}
+    in_question = Q(feature__in=names) | Q(feature=None, subject__in=subjects)
+    in_question |= Q(type=EventType.DEFAULT_STRATEGY_UPDATED.value)
+    return Edits(others, _read(AuditEvent.objects.filter(own, in_question)))
+
+
+def _read(events: QuerySet[AuditEvent]) -> Latest:
+    latest = Latest()
+    rows = events.order_by().values_list("type", "project", "environment", "feature", "subject")
+    for type_, project, environment, feature, subject, at in rows.annotate(at=Max("created_at")).iterator(
+        2_000
+    ):
         if feature is not None:
-            flags.add((feature, environment))
-        elif type_ == EventType.DEFAULT_STRATEGY_UPDATED:
-            subjects.add((type_, f"{project} {environment}"))
-        elif subject is not None:
-            subjects.add((type_, subject))
-    return Edits(frozenset(flags), frozenset(subjects))
+            key = (feature, environment)
+            latest.flags[key] = max(at, latest.flags.get(key, at))
+        else:
+            named = f"{project} {environment}" if type_ == EventType.DEFAULT_STRATEGY_UPDATED else subject
+            latest.subjects[type_, named or ""] = max(at, latest.subjects.get((type_, named or ""), at))
+    return latest

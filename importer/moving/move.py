@@ -18,7 +18,7 @@ from flagadmin.core.db.transactions import retrying, transactional
 from flagadmin.core.errors import AppError
 from flagadmin.core.http.logs import request_id
 from importer.moving.access import find_roles, move_access, move_groups, move_roles
-from importer.moving.edits import Edits, read_edits
+from importer.moving.edits import Edits, comment_on_move, read_edits
 from importer.moving.installation import Installation
 from importer.moving.keeping import SYSTEM, Refused
 from importer.moving.own_things import move_own_things
@@ -36,7 +36,7 @@ def move(installation: Installation, *, write: bool, overwrite: bool = False, by
 
     If anything is refused, nothing is written. What was edited here since the last move stays, unless ``overwrite``.
     """
-    with _in_one_change(f"Moved from {installation.address}{f' by {by}' if by else ''}"):
+    with _in_one_change(comment_on_move(installation.address, by)):
         return retrying(partial(_move_in_transaction, installation, write=write, overwrite=overwrite))
 
 

@@ -145,7 +145,7 @@ class ProjectMove:
     def _find_deleted(self) -> set[str]:
         """Flags that are there, and were deleted here since the last move."""
         names = {flag["name"] for data in self.project.flags.values() for flag in data["features"]}
-        edited = names & {name for name, _ in self.edits.flags}
+        edited = names & self.edits.flag_names
         return edited - {*Flag.objects.filter(name__in=edited).values_list("name", flat=True)}
 
     def _read_body(self, environment: str, data: dict[str, Any]) -> Body:

@@ -299,6 +299,12 @@ def test_what_was_edited_here_since_is_named_and_stays(unleash, run):
         assert "conflict segment nordics: was edited here" in text
         assert "conflict project p1: was edited here" in text
         assert "conflict flag p1.flag-00003: was deleted here" in text
+    # Moving something else does not make it forgotten.
+    unleash.edit_segments(description="edited there")
+    for _ in range(2):
+        status, text, report = run("apply", unleash)
+        assert (status, report["counts"]["conflict"]) == (2, 4), text
+    assert Segment.objects.get(name="big-carts").description == "edited there"
     assert Strategy.objects.get(pk=strategy.pk).parameters == edited
     assert run("apply", unleash, "--overwrite")[0] == 0
     assert run("plan", unleash)[0] == 0
@@ -358,8 +364,7 @@ def test_follow_moves_what_changes_there_until_it_is_stopped(unleash, run, monke
         if len(rounds) == 1:
             log.append({"id": 11, **exported})
         elif len(rounds) == 2:
-            segment = unleash._answers[ADMIN, "/api/admin/segments"][1]["segments"][0]
-            segment["description"] = "edited there"
+            unleash.edit_segments(description="edited there")
             log.append({"id": 12, **changed})
         else:
             stopping.set()
@@ -369,7 +374,7 @@ def test_follow_moves_what_changes_there_until_it_is_stopped(unleash, run, monke
     assert (status, rounds) == (0, [1, 1, 2]), text
     assert Segment.objects.get(name="nordics").description == "edited there"
     assert text.count("All 9 tokens get the same here.") == 3
-    assert (report["problem"], report["moved"]["counts"]["change"]) == ("", 1)
+    assert (report["problem"], report["moved"]["counts"]["change"]) == ("", 2)
 
 
 def test_follow_survives_an_outage_and_says_so(unleash, run, monkeypatch):

@@ -40,6 +40,13 @@ class Replay:
 
         self._alias_tokens()
 
+    def edit_segments(self, **values: Any) -> None:
+        """From now on, all segments have these values. The recording stays as it is."""
+        key = ADMIN, "/api/admin/segments"
+        status, answer = self._answers[key]
+        segments = [{**segment, **values} for segment in answer["segments"]]
+        self._answers[key] = status, {**answer, "segments": segments}
+
     def _alias_tokens(self) -> None:
         """Gives a token that was not recorded the answer of one with the same projects in the same environment."""
         listed = self._answers[ADMIN, "/api/admin/api-tokens"][1]["tokens"]
