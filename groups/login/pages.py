@@ -22,6 +22,7 @@ from groups.login.links import find_link, use_login_link, use_setup_link
 from groups.login.login_form import SESSION_ENDED, LoginForm, ask_to_log_in, render_login
 from groups.login.mail import is_mail_on
 from groups.login.rules import PASSWORDS_OFF
+from groups.login.sign_on.logout import find_provider_logout
 
 STALE_FORM = (
     "Your session changed after this form was opened, or another site sent it. Nothing was saved. "
@@ -138,14 +139,24 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
 
 @guarded
 class LogoutPage(View):
-    """Logs out on POST only: otherwise, a link on another site could log users out."""
+    """Logs out on POST only: otherwise, a link on another site could log users out.
+
+    Whoever came through the identity provider may be logged out there too. The page that follows leads there itself:
+    the content security policy lets no form lead to another site.
+    """
 
     def get(self, request: HttpRequest) -> HttpResponse:
         return HttpResponseRedirect(reverse("start"))
 
     def post(self, request: HttpRequest) -> HttpResponse:
+        provider_url = find_provider_logout(request)
         logout(request)
-        return HttpResponseRedirect(reverse("login"))
+        if not provider_url:
+            return HttpResponseRedirect(reverse("login"))
+        context = {"title": "You are logged out here", "provider_url": provider_url, "oidc": settings.OIDC}
+        response = render(request, "login/logged_out.html", context)
+        response["Refresh"] = f"0; url={provider_url}"
+        return response
 
 
 @guarded

@@ -23,6 +23,7 @@ SINCE, NOTED = "session_since", "session_noted"  # in the session's data; second
 PROVIDER_SESSION = (
     "provider_session"  # the identity provider's id of the session (`sid` in the ID token), if any
 )
+ID_TOKEN = "id_token"  # of the login at the identity provider, if people are logged out there too
 _MAX_AGENT_LENGTH = UserSession._meta.get_field("user_agent").max_length
 
 

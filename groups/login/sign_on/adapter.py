@@ -16,6 +16,7 @@ from flagadmin.core.errors import BadGateway, NoAccess, ValidationError
 from groups.login.sign_on.accounts import sign_on
 from groups.login.sign_on.identity import Identity, is_storable, require_oidc
 from groups.login.sign_on.linking import link_identity
+from groups.login.sign_on.logout import keep_hint
 from groups.login.sign_on.provider import IdentityLogin, Provider
 from groups.login.sign_on.provider import provider as make_provider
 from groups.models import User
@@ -55,6 +56,7 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):
         if sociallogin.state["process"] == AuthProcess.CONNECT:
             raise ImmediateHttpResponse(self._link(request, sociallogin, identity))
         sociallogin.user = sign_on(identity)
+        keep_hint(request, sociallogin.id_token)
         if is_storable(session_id := sociallogin.claims.get("sid")):
             request.session[PROVIDER_SESSION] = session_id
 

@@ -81,7 +81,9 @@ class Endpoints(OpenIDConnectOAuth2Adapter):
             if userinfo.get("sub") != claims["sub"]:
                 raise OAuth2Error("The userinfo endpoint answered about somebody else.")
             claims = {**userinfo, **claims}
-        return self.get_provider().sociallogin_from_response(request, claims)
+        login = self.get_provider().sociallogin_from_response(request, claims)
+        login.id_token = id_token
+        return login
 
     def fetch_keys(self) -> dict[str, Any]:
         """The provider's JWK set."""
@@ -116,6 +118,7 @@ class IdentityLogin(SocialLogin):
     """The login of an identity. ``accounts.py`` looks for its account, instead of allauth."""
 
     _did_authenticate_by_email = None
+    id_token = ""
 
     def __init__(self, provider: Provider, claims: dict[str, Any]) -> None:
         account = SocialAccount(provider=provider.sub_id, uid=claims["sub"])

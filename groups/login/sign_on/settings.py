@@ -28,6 +28,7 @@ class OidcSettings:
     email_domains: frozenset[str] = frozenset()  # empty for all
     trust_email: bool = False
     link_by_email: bool = False
+    logout: bool = False  # whether logging out here logs out at the provider
     groups_claim: str = ""  # empty: groups and root roles are not synchronized
     root_roles: tuple[
         tuple[str, str], ...
@@ -54,6 +55,7 @@ def oidc_settings() -> OidcSettings | None:
         email_domains=frozenset(name.lower() for name in environment.names(f"{PREFIX}EMAIL_DOMAINS")),
         trust_email=environment.flag(f"{PREFIX}TRUST_EMAIL"),
         link_by_email=environment.flag(f"{PREFIX}LINK_BY_EMAIL"),
+        logout=environment.flag(f"{PREFIX}LOGOUT"),
         groups_claim=environment.text(f"{PREFIX}GROUPS_CLAIM"),
         root_roles=tuple(_root_roles()),
     )

@@ -11,7 +11,8 @@ const accounts = new Map();
 
 // It tells flagadmin when somebody's session here ends.
 const backchannel_logout_uri = new URL("/login/sso/logout/", callbacks[0]).href;
-const client = { redirect_uris: callbacks, backchannel_logout_uri, backchannel_logout_session_required: true, grant_types: ["authorization_code"], response_types: ["code"] };
+const post_logout_redirect_uris = callbacks.map((callback) => new URL("/login/", callback).href);
+const client = { redirect_uris: callbacks, post_logout_redirect_uris, backchannel_logout_uri, backchannel_logout_session_required: true, grant_types: ["authorization_code"], response_types: ["code"] };
 const provider = new Provider(issuer, {
   clients: [
     { ...client, client_id: "flagadmin", client_secret: "s3cret" },
