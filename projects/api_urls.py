@@ -46,6 +46,7 @@ from projects.members.api import (
 )
 from projects.projects.api import FlagFavoriteViewSet, ProjectFavoriteViewSet, ProjectViewSet
 from projects.projects.personal_dashboard_api import PersonalDashboardViewSet
+from projects.references.api import CodeReferenceViewSet, FlagReferenceViewSet
 from projects.reverts.api import RevertEventViewSet
 from projects.segments.api import SegmentViewSet
 from projects.strategies.api import ConstraintViewSet, StrategyViewSet
@@ -98,6 +99,7 @@ router.register(f"{FLAG}/favorites", FlagFavoriteViewSet)
 router.register(f"{FLAG}/lifecycle", LifecycleViewSet)
 router.register(f"{FLAG}/link", LinkViewSet)
 router.register(f"{FLAG}/parent-variants", ParentVariantViewSet)
+router.register(f"{FLAG}/references", FlagReferenceViewSet)
 router.register(f"{FLAG}/revert", RevertViewSet)
 router.register(f"{FLAG}/variants-batch", FlagVariantsBatchViewSet)
 router.register(f"{FLAG_ENVIRONMENT}/strategies", StrategyViewSet)
@@ -114,6 +116,7 @@ router.register(f"{PROJECT}/flag-creators", ProjectFlagCreatorViewSet)
 router.register(f"{PROJECT}/groups/<str:holder_id>/roles", GroupRoleViewSet)
 router.register(f"{PROJECT}/role/<str:role_id>/access", RoleAccessViewSet)
 router.register(f"{PROJECT}/users/<str:holder_id>/roles", UserRoleViewSet)
+router.register("code-references", CodeReferenceViewSet)
 router.register("projects", ProjectViewSet)
 router.register(PROJECT, BulkFlagViewSet)
 router.register(f"{PROJECT}/api-tokens", ProjectTokenViewSet)

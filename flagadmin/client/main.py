@@ -5,7 +5,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
-from flagadmin.client import as_code, stale
+from flagadmin.client import as_code, references, stale
 from flagadmin.client.errors import ClientError
 from flagadmin.client.report import plain
 
@@ -35,6 +35,11 @@ COMMANDS = {
         "Apply a directory to a server: all of it, or nothing. Exit status: 0, or 1 for an error.",
         as_code.add_apply,
         as_code.apply,
+    ),
+    "references": Command(
+        "Find the names of flags in code, and report the places to the server, from CI.",
+        references.add_references,
+        references.references,
     ),
     "stale": Command(
         "List flags that can leave the code, with the proof and which value to keep.",

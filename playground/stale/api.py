@@ -23,7 +23,9 @@ everyone in production for 30 days. Each comes with the proof:
 * `everybodyGets`: what saved contexts, and generated ones that meet and miss each rule, get in each environment.
 * `keep`: what the code is to keep, if everybody gets the same in production. `canLeaveTheCode`: everybody gets the same
   in every environment, and no other flag depends on it. `task` says so to whoever removes it.
-* `canBeArchived`: no application has asked for it for seven days, and no other flag depends on it.
+* `inCode`: the repositories that have it, as CI has reported them.
+* `canBeArchived`: no application has asked for it for seven days, no such repository has it, and no other flag depends
+  on it.
 """
 
 
@@ -38,6 +40,11 @@ class Kept(serializers.Serializer[Any]):
     variant = serializers.CharField(allow_null=True)
 
 
+class InCode(serializers.Serializer[Any]):
+    repository = serializers.CharField()
+    count = serializers.IntegerField()
+
+
 class StaleFlagProof(serializers.Serializer[Any]):
     name = serializers.CharField()
     project = serializers.CharField()
@@ -49,6 +56,7 @@ class StaleFlagProof(serializers.Serializer[Any]):
     keep = Kept(allow_null=True)
     lastEvaluated = serializers.DictField(child=serializers.DateTimeField())
     dependents = serializers.ListField(child=serializers.CharField())
+    inCode = InCode(many=True)
     isCompleted = serializers.BooleanField()
     canLeaveTheCode = serializers.BooleanField()
     canBeArchived = serializers.BooleanField()

@@ -8,6 +8,8 @@ from playground.engine.outcomes import State
 from playground.stale.queries import Proof
 
 Document = dict[str, Any]
+MAX_PLACES = 20
+"""Of a repository in a task."""
 
 
 def proof_document(proof: Proof) -> Document:
@@ -23,6 +25,7 @@ def proof_document(proof: Proof) -> Document:
         "keep": kept_document(proof.kept),
         "lastEvaluated": {name: iso(at) for name, at in proof.seen.items()},
         "dependents": list(proof.dependents),
+        "inCode": [{"repository": each.report.repository, "count": each.count} for each in proof.in_code],
         "isCompleted": proof.completed is not None,
         "canLeaveTheCode": proof.can_leave_the_code,
         "canBeArchived": proof.can_be_archived,
@@ -55,4 +58,12 @@ def task_text(proof: Proof) -> str:
         keep,
         "Delete code, tests, configuration and translations that nothing uses then.",
     ]
+    if proof.in_code:
+        lines += ["", "It is in these places:"]
+    for each in proof.in_code:
+        lines += [
+            f"- {each.report.repository}: {place.path}:{place.line}" for place in each.places[:MAX_PLACES]
+        ]
+        if each.count > MAX_PLACES:
+            lines.append(f"- {each.report.repository}: {each.count - MAX_PLACES:,} more")
     return "\n".join(lines)

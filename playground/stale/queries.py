@@ -24,6 +24,7 @@ from projects.flags.evaluations import read_last_evaluations
 from projects.flags.lifecycle_queries import ORDER
 from projects.flags.search_conditions import FULL, in_stage, overdue, rolled_out
 from projects.models import Dependency, Flag, FlagQuerySet, FlagType, LifecycleStage, ProjectEnvironment
+from projects.references.queries import InRepository, read_references
 
 MAX_CONTEXTS = 300
 QUIET = timedelta(days=7)
@@ -49,6 +50,7 @@ class Proof:
     changed_at: datetime
     dependents: Sequence[str] = ()
     completed: LifecycleStage | None = None
+    in_code: Sequence[InRepository] = ()
 
     @property
     def age_days(self) -> int:
@@ -97,7 +99,8 @@ class Proof:
 
     @property
     def can_be_archived(self) -> bool:
-        return self.is_quiet and not self.dependents
+        """Nobody asks for it, no code that was reported has it, and no flag needs it."""
+        return self.is_quiet and not self.dependents and not self.in_code
 
 
 def list_reasons(now: datetime) -> dict[str, Q]:
@@ -139,7 +142,7 @@ def prove_flags(
         for link in places.select_related("environment")
         if link.environment.is_production
     }
-    completed = _completed(ids)
+    completed, in_code = _completed(ids), read_references(ids)
     return [
         Proof(
             flag,
@@ -152,6 +155,7 @@ def prove_flags(
             changed.get(flag.name, flag.created_at),
             children[flag.pk],
             completed.get(flag.pk),
+            in_code[flag.pk],
         )
         for flag in flags
     ]

@@ -24,6 +24,7 @@ from projects.flags.flag_users import using_applications
 from projects.flags.lifecycle_queries import current_stage
 from projects.flags.recent import note_visit
 from projects.models import Dependency, Flag, FlagType, TagType
+from projects.references.queries import read_references
 
 SHOWN_ROWS = 10  # parents, children or applications on one page
 SHOWN_TAGS = 50
@@ -100,6 +101,7 @@ class FlagPage(ConsolePage):
             unit="day" if self.by_day else "hour",
             splits=variant_splits(document, evaluations),
             users=users,
+            references=read_references([flag.pk])[flag.pk],
             last_evaluation=None if users.total else find_last_evaluation([flag.pk]),
             needs=self.page(document["dependencies"], "parents-page"),
             children=self.page(children_of(flag), "children-page"),

@@ -37,6 +37,7 @@ from projects.models.projects import (
     ProjectEnvironment,
     ProjectRevision,
 )
+from projects.models.references import CodeReference, CodeReport
 from projects.models.sdk_versions import SdkVersion
 from projects.models.segments import Segment
 from projects.models.strategies import Strategy, StrategySegment, StrategyType
@@ -45,6 +46,8 @@ from projects.models.tags import Tag, TagType
 __all__ = [
     "Application",
     "ApplicationInstance",
+    "CodeReference",
+    "CodeReport",
     "ContextField",
     "CountedReport",
     "Dependency",

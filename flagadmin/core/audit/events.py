@@ -26,6 +26,7 @@ class EventType(StrEnum):
     FEATURE_DELETED = "feature-deleted"
     FEATURE_COMPLETED = "feature-completed"
     FEATURE_UNCOMPLETED = "feature-uncompleted"
+    CODE_REFERENCES_REPORTED = "code-references-reported"
     FEATURE_PROJECT_CHANGE = "feature-project-change"
     FEATURE_ENVIRONMENT_ENABLED = "feature-environment-enabled"
     FEATURE_ENVIRONMENT_DISABLED = "feature-environment-disabled"

@@ -25,6 +25,7 @@ _SENTENCES: dict[str, str] = {
     E.FEATURE_DELETED: "deleted flag {feature}",
     E.FEATURE_COMPLETED: "marked flag {feature} as completed",
     E.FEATURE_UNCOMPLETED: "marked flag {feature} as not completed",
+    E.CODE_REFERENCES_REPORTED: "reported where flags are in the code of {subject}",
     E.FEATURE_PROJECT_CHANGE: "moved flag {feature} to project {project}",
     E.FEATURE_ENVIRONMENT_ENABLED: "switched on {feature} in {environment}",
     E.FEATURE_ENVIRONMENT_DISABLED: "switched off {feature} in {environment}",

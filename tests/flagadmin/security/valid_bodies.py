@@ -223,6 +223,10 @@ VALID: dict[str, Any] = {
     },
     f"post {_ADMIN}/features-batch/import": IMPORT,
     f"post {_ADMIN}/features-batch/validate": IMPORT,
+    f"post {_ADMIN}/code-references": {
+        "repository": "shop/web", "revision": "4f2a", "link": "https://example.org/{path}",
+        "references": [{"flag": "cart", "places": [{"path": "src/cart.ts", "line": 12}]}],
+    },
     f"post {_ADMIN}/flags-as-code/plan": AS_CODE,
     f"post {_ADMIN}/flags-as-code/apply": AS_CODE,
     f"post {_ADMIN}/features-batch/compare": IMPORT | {

@@ -1,0 +1,129 @@
+"""flagadmin references: finds the names of flags in code, and reports the places to the server."""
+
+import os
+import re
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from pathlib import Path
+
+from pathspec import GitIgnoreSpec
+
+from flagadmin.client.errors import ClientError
+from flagadmin.client.report import plain
+from flagadmin.client.server import connect
+
+URL = "/api/admin/code-references"
+MAX_FILE = 1_000_000  # bytes; what is larger was made by a program
+MAX_FILES = 1_000_000
+MAX_PLACES = 1_000  # of a flag
+MAX_PATH = 500
+HEAD = 8_192  # bytes in which a binary file has a NUL
+IGNORED = (".git", ".hg", ".svn", "node_modules", ".venv", "__pycache__")
+_WORD = re.compile(rb"[\w.~-]+")
+Places = dict[str, list[dict[str, str | int]]]
+
+
+def add_references(parser: ArgumentParser) -> None:
+    parser.add_argument("directory", type=Path, help="the root of a repository")
+    parser.add_argument("--repository", help="its name, such as shop/web; default: the name of the directory")
+    parser.add_argument("--revision", default="", help="the commit, for links")
+    parser.add_argument(
+        "--link", default="", help="the address of a place: https://…/blob/{revision}/{path}#L{line}"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="print the places, and report nothing")
+
+
+def references(options: Namespace) -> int:
+    root: Path = options.directory
+    if not root.is_dir():
+        raise ClientError(f"{root} is no directory.")
+    server = connect(options.url, options.token)
+    names = set(server.get(URL)["flags"])
+    places, files = find_references(root, names)
+    if options.dry_run:
+        for name in sorted(places):
+            for place in places[name]:
+                print(plain(f"{place['path']}:{place['line']}: {name}"))
+    else:
+        body = {
+            "repository": options.repository or root.resolve().name,
+            "revision": options.revision,
+            "link": options.link,
+            "references": [{"flag": name, "places": places[name]} for name in sorted(places)],
+        }
+        server.post(URL, body)
+    verb = "Found" if options.dry_run else "Reported"
+    print(f"{verb} {len(places):,} of {len(names):,} flags in {files:,} files.")
+    return 0
+
+
+def find_references(root: Path, names: set[str]) -> tuple[Places, int]:
+    """The places of each flag that is there, and how many files were read. A place is a line."""
+    wanted = {name.encode(): name for name in names}
+    places: Places = {}
+    files = 0
+    for path in list_files(root):
+        files += 1
+        if files > MAX_FILES:
+            raise ClientError(f"{root} has more than {MAX_FILES:,} files.")
+        content = _read(path)
+        for number, line in enumerate(content.split(b"\n"), 1):
+            for name in _names_in(line, wanted):
+                found = places.setdefault(name, [])
+                if len(found) < MAX_PLACES:
+                    found.append({"path": path.relative_to(root).as_posix()[:MAX_PATH], "line": number})
+    return places, files
+
+
+def _names_in(line: bytes, wanted: dict[bytes, str]) -> set[str]:
+    """Names that stand alone, or between dots: `checkout-redesign` is not in `old-checkout-redesign`."""
+    found = set()
+    for word in _WORD.findall(line):
+        for part in (word, word.strip(b"."), *word.split(b".")):
+            if part in wanted:
+                found.add(wanted[part])
+    return found
+
+
+def list_files(root: Path) -> Iterator[Path]:
+    """All files but those that .gitignore files of the tree name, and those of version control. Links are left out."""
+    yield from _walk(root, [])
+
+
+def _walk(folder: Path, above: list[tuple[Path, GitIgnoreSpec]]) -> Iterator[Path]:
+    rules = list(above)
+    ignore = folder / ".gitignore"
+    if ignore.is_file():
+        rules.append((folder, GitIgnoreSpec.from_lines(_read(ignore).decode(errors="replace").splitlines())))
+    with os.scandir(folder) as entries:
+        for entry in sorted(entries, key=lambda each: each.name):
+            is_folder = entry.is_dir(follow_symlinks=False)
+            if entry.is_symlink() or (is_folder and entry.name in IGNORED):
+                continue
+            path = Path(entry.path)
+            if _is_ignored(path, rules, is_folder=is_folder):
+                continue
+            if is_folder:
+                yield from _walk(path, rules)
+            elif entry.is_file():
+                yield path
+
+
+def _is_ignored(path: Path, rules: list[tuple[Path, GitIgnoreSpec]], *, is_folder: bool) -> bool:
+    """As in Git: the nearest .gitignore that says something about the path decides."""
+    for folder, spec in reversed(rules):
+        said = spec.check_file(f"{path.relative_to(folder).as_posix()}{'/' if is_folder else ''}").include
+        if said is not None:
+            return said
+    return False
+
+
+def _read(path: Path) -> bytes:
+    """Empty for what is no text, or too large, or cannot be read."""
+    try:
+        if path.stat().st_size > MAX_FILE:
+            return b""
+        content = path.read_bytes()
+    except OSError:
+        return b""
+    return b"" if b"\0" in content[:HEAD] else content

@@ -1,0 +1,73 @@
+"""Stores where flags are in the code of a repository."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.record import Event, record, transaction_moment
+from flagadmin.core.db.transactions import transactional
+from flagadmin.core.errors import NoAccess, ValidationError
+from groups.access import Caller
+from groups.permissions import Permission
+from projects.models import CodeReference, CodeReport, Flag, FlagQuerySet, Project
+from projects.references.rules import MAX_PLACES, MAX_REPORTS, report_problems
+
+Found = Mapping[str, Sequence[Mapping[str, Any]]]
+
+
+@transactional
+def report_references(
+    repository: str, values: Mapping[str, Any], found: Found, *, caller: Caller
+) -> dict[str, int]:
+    """Replaces what was reported about the repository, as far as the flags are ones that the caller may update.
+
+    ``found`` are the places of each flag, ``{path, line}``. Returns how many flags were stored, and ignored. Raises
+    NoAccess, ValidationError.
+    """
+    check_may_report(caller)
+    if problems := list(report_problems(values)):
+        raise ValidationError.of(problems)
+    mine = reportable_flags(caller)
+    report = _access_report_for_update(repository)
+    report.revision, report.link = values.get("revision") or "", values.get("link") or ""
+    report.reported_at, report.reported_by = transaction_moment(), caller.name
+    report.save()
+    ids = dict(mine.filter(name__in=list(found)).values_list("name", "pk"))
+    report.references.filter(flag__in=mine).delete()
+    CodeReference.objects.bulk_create(
+        CodeReference(
+            report=report,
+            flag_id=ids[name],
+            count=len(places),
+            places=[[place["path"], place["line"]] for place in places[:MAX_PLACES]],
+        )
+        for name, places in found.items()
+        if name in ids and places
+    )
+    counts = {"flags": len(ids), "ignored": len(found) - len(ids)}
+    event = Event(type=EventType.CODE_REFERENCES_REPORTED, subject=repository, after=counts)
+    record(event, actor=caller)
+    return counts
+
+
+def reportable_flags(caller: Caller) -> FlagQuerySet:
+    """The active flags that the caller may update."""
+    return Flag.objects.active().filter(project__in=_projects(caller))
+
+
+def check_may_report(caller: Caller) -> None:
+    """Raises NoAccess for a caller who may update flags in no project."""
+    if not _projects(caller):
+        raise NoAccess.missing([Permission.UPDATE_FEATURE], "You may update flags in no project.")
+
+
+def _projects(caller: Caller) -> list[str]:
+    readable = Project.objects.readable_by(caller).values_list("pk", flat=True)
+    return [pk for pk in readable if caller.can(Permission.UPDATE_FEATURE, project=pk)]
+
+
+def _access_report_for_update(repository: str) -> CodeReport:
+    report = CodeReport.objects.select_for_update().filter(repository=repository).first()
+    if report is None and CodeReport.objects.count() >= MAX_REPORTS:
+        raise ValidationError.at("repository", f"there are {MAX_REPORTS:,} repositories already, the limit")
+    return report or CodeReport(repository=repository)

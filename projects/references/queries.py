@@ -1,0 +1,66 @@
+"""Reads where flags are in the code."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from projects.models import CodeReference, CodeReport
+
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    path: str
+    line: int
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class InRepository:
+    """A flag in a repository: the first places, and how many there are."""
+
+    report: CodeReport
+    places: Sequence[Place]
+    count: int
+
+    @property
+    def more(self) -> int:
+        return self.count - len(self.places)
+
+
+def read_references(flag_ids: Sequence[int]) -> dict[int, list[InRepository]]:
+    """By flag, the repositories that have it. One query."""
+    found: dict[int, list[InRepository]] = defaultdict(list)
+    rows = CodeReference.objects.filter(flag__in=flag_ids).select_related("report")
+    for row in rows.order_by("report__repository"):
+        places = [Place(path, line, _url(row.report, path, line)) for path, line in row.places]
+        found[row.flag_id].append(InRepository(row.report, places, row.count))
+    return found
+
+
+def _url(report: CodeReport, path: str, line: int) -> str:
+    """Paths and revisions are data: quoted, so that they stay a part of the address."""
+    if not report.link:
+        return ""
+    values = {"path": quote(path), "line": str(line), "revision": quote(report.revision, safe="")}
+    url = report.link
+    for name, value in values.items():
+        url = url.replace(f"{{{name}}}", value)
+    return url
+
+
+def reference_documents(references: Sequence[InRepository]) -> list[Document]:
+    return [
+        {
+            "repository": each.report.repository,
+            "revision": each.report.revision,
+            "count": each.count,
+            "places": [
+                {"path": place.path, "line": place.line, "url": place.url or None} for place in each.places
+            ],
+        }
+        for each in references
+    ]
