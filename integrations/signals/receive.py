@@ -2,7 +2,7 @@
 
 import hmac
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -26,13 +26,14 @@ from groups.access import Caller
 from groups.permissions import Permission
 from groups.tokens import hash_secret
 from integrations.models import Signal, SignalDone, SignalRule, SignalSource
-from integrations.signals.matching import Item, meets, read_items
+from integrations.signals.matching import Item, look_up, meets, read_items
 from projects.access import access_flag_for_update
 from projects.flags.environments import disable_flag
 from releases.models import ReleasePlan
 from releases.plans.access import Place, access_flag_in
 from releases.plans.actions import pause_plan
 from releases.plans.queries import plans_of
+from releases.safeguards.actions import note_alert
 
 log = logging.getLogger("flagadmin.integrations")
 
@@ -61,6 +62,8 @@ def receive_signal(source: SignalSource, body: Mapping[str, Any]) -> Signal:
     except ValueError as error:
         raise ValidationError.at("alerts", str(error)) from None
     signal = _store(source, body)
+    if source.kind == SignalSource.Kind.ALERTMANAGER:
+        _tell_safeguards(body["alerts"])
     rules = source.rules.filter(enabled=True).select_related("author", "source")
     for rule in rules:
         for item in items:
@@ -68,6 +71,16 @@ def receive_signal(source: SignalSource, body: Mapping[str, Any]) -> Signal:
                 signal.results.append(_apply(rule, item))
     signal.save(update_fields=["results"])
     return signal
+
+
+def _tell_safeguards(alerts: Sequence[Mapping[str, Any]]) -> None:
+    """Those of release plans that wait for an alert, also that it is over."""
+    for alert in alerts:
+        name = look_up(alert, "labels.alertname")
+        labels = alert.get("labels")
+        if name and isinstance(labels, Mapping):
+            texts = {key: value for key, value in labels.items() if isinstance(value, str)}
+            note_alert(name, texts, fires=alert.get("status", "firing") == "firing")
 
 
 def try_rule(rule: SignalRule, body: Mapping[str, Any]) -> list[Result]:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from django.utils.dateparse import parse_datetime
 
 from flagadmin.core.change_checks import Refusal
-from flagadmin.core.change_checks.save_anyway import LATER
+from flagadmin.core.change_checks.save_anyway import LATER, STEPS, WHEN
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import AppError, ValidationError
 from groups.access import Caller
@@ -15,6 +15,7 @@ from projects.definitions import Definitions, read_definitions
 from projects.models import Flag
 from releases.derive import ProposedChange, derive_changes
 from releases.models import ChangeRequest
+from releases.plans.in_steps import Changed, save_in_steps
 from releases.requests.propose import send_changes
 from releases.schedules.actions import check_time, schedule_request
 
@@ -54,6 +55,8 @@ class Postponed(Refusal):
     def settle(self, answers: Mapping[str, str], caller: Any) -> str | None:
         if not self.places:
             return None
+        if answers.get(WHEN) == STEPS:
+            return self._settle_in_steps(answers, caller)
         try:
             requests = save_later(self.places, parse_utc(answers.get(LATER, "")), caller=caller)
         except AppError as error:
@@ -61,6 +64,14 @@ class Postponed(Refusal):
             return None
         first = requests[0]
         return f"/projects/{first.project_id}/change-requests/{first.pk}/"
+
+    def _settle_in_steps(self, answers: Mapping[str, str], caller: Any) -> str | None:
+        try:
+            plan = save_in_steps([Changed(*place) for place in self.places], answers, caller=caller)
+        except AppError as error:
+            self.message, self.places = error.message, ()
+            return None
+        return f"/projects/{plan.flag.project_id}/features/{plan.flag.name}/"
 
 
 def find_postponed(project_id: str, before: Mapping[str, Definitions]) -> list[Place]:

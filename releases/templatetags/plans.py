@@ -5,11 +5,14 @@ from typing import Any
 
 from django import template
 
+from playground.engine.strategy_types import FLEXIBLE_ROLLOUT
 from projects.models import Flag
 from releases.models import ReleasePlan
+from releases.plans.forms import INTERVALS, ROLLOUTS, WINDOWS
 from releases.plans.view import PlanView
 
 register = template.Library()
+OFFERED = (5, 15, 25, 50, 75)
 
 
 @register.simple_tag(takes_context=True)
@@ -29,3 +32,24 @@ def of_place(plans: Mapping[str, PlanView], environment: str) -> PlanView | None
 def is_of_plan(strategy_id: Any, view: PlanView | None) -> bool:
     """Whether a strategy of the flag is the plan's, which writes it at each step."""
     return view is not None and view.plan.state != "done" and str(strategy_id) in view.plan.strategy_ids
+
+
+@register.simple_tag
+def offered_steps(stored: Mapping[str, Any] | None, document: Mapping[str, Any], *, is_new: bool) -> str:
+    """``15, 25, 50``: shares between the present one and that of the form. "" without two of them."""
+    target = _share(document)
+    present = 0 if is_new or stored is None else _share(stored)
+    shares = [share for share in OFFERED if present < share < target]
+    return ", ".join(map(str, [*shares, target])) if shares else ""
+
+
+def _share(strategy: Mapping[str, Any]) -> int:
+    if strategy.get("name") != FLEXIBLE_ROLLOUT:
+        return 0
+    text = str(strategy["parameters"].get("rollout", ""))
+    return int(text) if text.isascii() and text.isdecimal() else 0
+
+
+@register.simple_tag
+def steps_choices() -> dict[str, Any]:
+    return {"rollouts": ROLLOUTS, "intervals": INTERVALS, "windows": WINDOWS}

@@ -1,4 +1,4 @@
-// data-when: the choice of a form between now and later. Its button (data-save) says what it does: "Schedule for Fri, 27 Nov, 09:00".
+// data-when: the choice of a form between now, later and in steps. Its button (data-save) says what it does: "Schedule for Fri, 27 Nov, 09:00".
 import { find, onEach } from "./dom.js";
 
 const FORMAT = { weekday: "short", day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" };
@@ -9,10 +9,12 @@ function sayWhen(choice) {
   const now = button.textContent;
   const say = () => {
     const later = find("[value=at]", choice).checked && at.value;
-    button.textContent = later ? `Schedule for ${new Date(at.value).toLocaleString("en-GB", FORMAT)}` : now;
+    const steps = find("[value=steps]", choice)?.checked && find("[name=rollouts]", around).value.split(",")[0].trim();
+    button.textContent = steps ? `Start with ${steps} %` : later ? `Schedule for ${new Date(at.value).toLocaleString("en-GB", FORMAT)}` : now;
   };
   choice.addEventListener("change", say);
   at.addEventListener("input", say);
+  find("[name=rollouts]", around)?.addEventListener("input", say);
 }
 
 onEach("[data-when]", sayWhen);

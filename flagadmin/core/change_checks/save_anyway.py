@@ -19,8 +19,8 @@ from flagadmin.core.change_checks.comments import comment_in_form, commenting
 from flagadmin.core.change_checks.override import FIELD
 
 SKIP = "skip_change_request"
-WHEN, LATER = "when", "at"
-"""The field of forms that says when, and its value for a time; the time is in the field of that name."""
+WHEN, LATER, STEPS = "when", "at", "steps"
+"""The field of forms that says when, and its values for a time, which is in the field of that name, and for steps."""
 
 
 @contextmanager
@@ -30,7 +30,7 @@ def saving_as_asked(request: HttpRequest, caller: Any) -> Iterator[None]:
     with (
         overriding(caller if FIELD in request.POST else None),
         skipping(caller if skips else None),
-        postponing() if request.POST.get(WHEN) == LATER else nullcontext(),
+        postponing() if request.POST.get(WHEN) in (LATER, STEPS) else nullcontext(),
     ):
         yield
 

@@ -11,6 +11,7 @@ from projects.applications.impact_metrics import Sample, series_of, write_sample
 from projects.models import FlagEnvironment, ProjectEnvironment
 from releases.models import ChangeRequest, ReleasePlan, ReleaseTemplate, Safeguard
 from releases.plans.actions import pause_plan
+from tests.support.editor_form import Form
 from tests.support.page_text import page_text
 from tests.support.plans import PLACE, WHO, cart, planned, rollout_of, started, state_of, strategy_of
 
@@ -148,3 +149,27 @@ def test_templates_are_made_of_steps_listed_archived_and_deleted(browse, shop):
     assert owner.post(NEW, live).status_code == 302
     owner.post(f"{made.url}remove", {"do": "delete"})
     assert not ReleaseTemplate.objects.exists()
+
+
+def save(owner: Any, **form: str) -> Any:
+    strategy = strategy_of()
+    address = f"{FLAG}strategies/edit?environmentId=production&strategyId={strategy.pk}"
+    sent = Form(owner.get(address).text).sent | {"p-rollout": ["50"]}
+    return owner.post(address, sent | form)
+
+
+def test_the_form_of_a_strategy_offers_steps_and_takes_the_first(browse, shop):
+    cart(10)
+    owner, before = browse("owner"), strategy_of()
+    asked = save(owner)
+    assert "In steps…" in page_text(asked)
+    assert "15, 25, 50" in asked.text
+    steps = {"when": "steps", "rollouts": "15, 25, 50", "interval": "1440"}
+    saved = save(owner, confirmed="yes", **steps)
+    assert (saved.status_code, saved.url) == (302, FLAG)
+    now = strategy_of()
+    assert (now.pk, rollout_of(), now.parameters["groupId"]) == (before.pk, 15, "carts")
+    assert state_of(ReleasePlan.objects.get()) == ("running", "15 %")
+    refused = save(owner, confirmed="yes", **steps | {"rollouts": "20"})
+    assert refused.status_code == 400
+    assert "has a release plan" in page_text(refused)

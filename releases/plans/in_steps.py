@@ -1,0 +1,43 @@
+"""Saves the form of a strategy in steps: what it would change becomes a plan, whose first step is taken at once."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from flagadmin.core.change_checks import Refusal
+from flagadmin.core.errors import ValidationError
+from groups.access import Caller
+from releases.derive import ProposedChange
+from releases.models import ReleasePlan
+from releases.plans.access import Place
+from releases.plans.actions import start_milestone
+from releases.plans.add import add_steps
+from releases.plans.forms import read_steps
+
+NOT_IN_STEPS = "Only one strategy with a share of users can be taken in steps. Nothing was saved."
+
+
+class Changed(NamedTuple):
+    """What a form would change in an environment of a project."""
+
+    project: str
+    environment: str
+    changes: Sequence[ProposedChange]
+
+
+def save_in_steps(places: Sequence[Changed], form: Mapping[str, str], *, caller: Caller) -> ReleasePlan:
+    """Raises ValidationError, and what adding a plan and starting it raise."""
+    changes = [(place, change) for place in places for change in place.changes]
+    if len(changes) != 1 or changes[0][1].action not in ("addStrategy", "updateStrategy"):
+        raise ValidationError(NOT_IN_STEPS)
+    [(changed, change)] = changes
+    place = Place(changed.project, change.feature, changed.environment)
+    values = {key: value for key, value in change.payload.items() if key not in ("id", "sortOrder")}
+    strategy = str(change.payload.get("id", ""))
+    plan = add_steps(place, strategy, read_steps(form, values), caller=caller)
+    first = plan.milestones.all()[0]
+    try:
+        return start_milestone(place, plan.pk, first.pk, caller=caller)
+    except Refusal as error:
+        raise ValidationError(
+            f"The plan was added and not started. {error.as_app_error().message}"
+        ) from error
