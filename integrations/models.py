@@ -38,6 +38,7 @@ class Integration(models.Model):
     only_if_users_change = models.BooleanField(db_default=False)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
     send_after = models.DateTimeField(db_default=Now(), editable=False)
+    _decrypted: tuple[str, dict[str, Any]] | None = None
 
     class Meta:
         ordering = ("id",)
@@ -46,13 +47,19 @@ class Integration(models.Model):
         return f"{self.provider} {self.pk}"
 
     def secrets(self) -> dict[str, Any]:
-        """``parameters``: the sensitive ones; ``keys``: signing keys, the newest first. Raises SecretKeyChanged."""
+        """``parameters``: the sensitive ones; ``keys``: signing keys, the newest first. Raises SecretKeyChanged.
+
+        Decrypted once for all deliveries of a turn, which share this object.
+        """
         if not self.encrypted:
             return {"parameters": {}, "keys": []}
-        try:
-            return orjson.loads(make_fernet(_PURPOSE).decrypt(self.encrypted))
-        except InvalidToken as error:
-            raise SecretKeyChanged from error
+        if self._decrypted is None or self._decrypted[0] != self.encrypted:
+            try:
+                document = orjson.loads(make_fernet(_PURPOSE).decrypt(self.encrypted))
+            except InvalidToken as error:
+                raise SecretKeyChanged from error
+            self._decrypted = (self.encrypted, document)
+        return self._decrypted[1]
 
     def set_secrets(self, parameters: dict[str, Any], keys: list[dict[str, Any]]) -> None:
         document = orjson.dumps({"parameters": parameters, "keys": keys})

@@ -9,10 +9,12 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from typing import Any
 
-from django.db import connection
+from django.db import connection, transaction
 from django.db.models import BooleanField, ExpressionWrapper, Q
 from django.utils import timezone
+from psycopg.types.json import Jsonb
 
 from flagadmin.core.audit.models import AuditEvent
 from integrations.attempts import Events, send_one
@@ -44,6 +46,12 @@ WHERE id IN (
   FOR UPDATE SKIP LOCKED
 )
 RETURNING id
+"""
+
+_OUTCOME = """
+UPDATE integrations_delivery SET state = %s, attempts = %s, first_sent_at = %s, sent_at = %s, milliseconds = %s,
+       state_details = %s, details = %s
+WHERE id = %s
 """
 
 
@@ -123,10 +131,26 @@ def _send_batch(
                 break
         return None
     finally:
-        Delivery.objects.bulk_update(
-            sent,
-            ["state", "attempts", "first_sent_at", "sent_at", "milliseconds", "state_details", "details"],
+        _store(sent)
+
+
+def _store(deliveries: list[Delivery]) -> None:
+    """The outcomes, in one round trip. Django's bulk_update takes twenty times the CPU, more than sending."""
+    rows: list[tuple[Any, ...]] = [
+        (
+            each.state,
+            each.attempts,
+            each.first_sent_at,
+            each.sent_at,
+            each.milliseconds,
+            each.state_details,
+            None if each.details is None else Jsonb(each.details),
+            each.pk,
         )
+        for each in deliveries
+    ]
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.executemany(_OUTCOME, rows)
 
 
 def _events_of(deliveries: list[Delivery]) -> Events:

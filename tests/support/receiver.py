@@ -2,6 +2,7 @@
 
 import json
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -36,6 +37,7 @@ class Receiver:
 
     url: str
     got: list[Got] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
     answer: Callable[[str, int], tuple[int, dict[str, str], bytes]] = lambda path, count: (200, {}, b"ok")
 
     def at(self, path: str) -> list[Got]:
@@ -50,7 +52,8 @@ def receiving() -> Iterator[Receiver]:
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
-            count = len(made.at(self.path))
+            count = made.counts[self.path]
+            made.counts[self.path] += 1
             made.got.append(
                 Got(self.path, {name.lower(): value for name, value in self.headers.items()}, body)
             )
