@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal, NotRequired
 
 from mmh3 import hash as murmur3
@@ -23,6 +23,7 @@ from importer.converting.flags import (
     is_boolean,
     outcome_of,
 )
+from importer.converting.hashing import cbor_texts
 from importer.converting.json_logic import Logic, branches, split_operation
 from importer.converting.rollouts import pick_share
 
@@ -31,6 +32,10 @@ USER = "targetingKey"
 NULLABLE = {"starts_with", "ends_with", "sem_ver", "fractional"}
 """Operators that give nothing, and so the default variant, for a variable that is absent or of another type."""
 MAX_RULES = 200
+HASHES_TEXT = (
+    "Who changes is computed for evaluators that hash text. Those since 2026 hash CBOR: convert flagd-cbor."
+)
+Hash = Callable[..., int]
 
 
 class FlagDefinition(TypedDict):
@@ -58,6 +63,25 @@ def recognize(document: Any) -> bool:
 
 def read(document: Any, environment: str) -> Source:
     """Raises ValidationError."""
+    return _read(document, hash_text)
+
+
+def read_hashing_cbor(document: Any, environment: str) -> Source:
+    """The same for evaluators since 2026, which hash CBOR. Nothing in the file tells them apart."""
+    return _read(document, hash_cbor)
+
+
+def hash_text(prefix: str, identifier: str, *, is_list: bool) -> int:
+    return murmur3(prefix + identifier, 0, False)
+
+
+def hash_cbor(prefix: str, identifier: str, *, is_list: bool) -> int:
+    """``is_list``: both are hashed as a list, not as one text."""
+    texts = (prefix, identifier) if is_list else (prefix + identifier,)
+    return murmur3(cbor_texts(*texts, is_list=is_list), 0, False)
+
+
+def _read(document: Any, hash_user: Hash) -> Source:
     if isinstance(document, dict) and isinstance(document.get("flags"), list):
         document = {**document, "flags": _by_key(document["flags"])}
     flags = validate(_DEFINITIONS, document)["flags"]
@@ -65,10 +89,11 @@ def read(document: Any, environment: str) -> Source:
     flag_set = document.get("metadata")
     shared = flag_set if isinstance(flag_set, Mapping) else {}
     read_flags = [
-        _FlagReader(key, definition, refs if isinstance(refs, Mapping) else {}).read(shared)
+        _FlagReader(key, definition, refs if isinstance(refs, Mapping) else {}, hash_user).read(shared)
         for key, definition in flags.items()
     ]
-    return Source(TITLE, read_flags, {USER: "userId"})
+    notes = (HASHES_TEXT,) if hash_user is hash_text and any(flag.splits for flag in read_flags) else ()
+    return Source(TITLE, read_flags, {USER: "userId"}, notes=notes)
 
 
 def _by_key(flags: Sequence[Any]) -> dict[str, Any]:
@@ -82,7 +107,10 @@ def _by_key(flags: Sequence[Any]) -> dict[str, Any]:
 
 
 class _FlagReader:
-    def __init__(self, key: str, definition: FlagDefinition, refs: Mapping[str, Any]) -> None:
+    def __init__(
+        self, key: str, definition: FlagDefinition, refs: Mapping[str, Any], hash_user: Hash
+    ) -> None:
+        self.hash_user = hash_user
         self.definition = definition
         self.values = definition["variants"]
         self.is_boolean = is_boolean(self.values)
@@ -163,7 +191,8 @@ class _FlagReader:
 
     def _split(self, arguments: Sequence[Any]) -> Split:
         prefix, variable, entries = self.flag.name, USER, list(arguments)
-        if entries and not isinstance(entries[0], list):
+        is_list = not entries or isinstance(entries[0], list)
+        if not is_list:
             prefix, variable = self._bucket(entries.pop(0))
         shares = tuple(map(self._share, entries))
         total = int(sum(share.weight for share in shares))
@@ -171,7 +200,7 @@ class _FlagReader:
             raise Unsupported("The weights of its fractional must be above 0 in all.")
 
         def pick(identifier: str) -> Outcome:
-            place = (murmur3(prefix + identifier, 0, False) * total) >> 32
+            place = (self.hash_user(prefix, identifier, is_list=is_list) * total) >> 32
             return pick_share(shares, place)
 
         return Split(shares, _field(variable), pick)

@@ -9,7 +9,7 @@ from typing import Any
 
 from flagadmin.core import errors
 from flagadmin.core.errors import choices
-from importer.converting import flagd, flagsmith, gofeatureflag, growthbook, launchdarkly
+from importer.converting import flagd, flagsmith, gofeatureflag, growthbook, launchdarkly, openfeature
 from importer.converting.files import read_document
 from importer.converting.flags import Source
 
@@ -28,10 +28,10 @@ class Product:
         return cls(module.NAME, module.TITLE, module.recognize, module.read)
 
 
-PRODUCTS = {
-    product.name: product
-    for product in map(Product.of, (launchdarkly, flagsmith, growthbook, flagd, gofeatureflag))
-}
+_FLAGD_CBOR = Product("flagd-cbor", flagd.TITLE, lambda document: False, flagd.read_hashing_cbor)
+_MODULES = (launchdarkly, flagsmith, growthbook, flagd, gofeatureflag, openfeature)
+PRODUCTS = {product.name: product for product in (*map(Product.of, _MODULES), _FLAGD_CBOR)}
+TITLES = ", ".join(dict.fromkeys(product.title for product in PRODUCTS.values()))
 
 
 def read_source(content: bytes, *, product: str = "", file_name: str = "", environment: str = "") -> Source:
@@ -41,13 +41,12 @@ def read_source(content: bytes, *, product: str = "", file_name: str = "", envir
         message = f"{product} is not a product whose files can be converted. Available: {choices(PRODUCTS)}"
         raise errors.ValidationError.at("source", message)
     recognized = recognize(document)
-    if product and recognized and recognized.name != product:
+    if product and recognized and recognized.title != PRODUCTS[product].title:
         message = f"is {product}, but this is a file of {recognized.title}"
         raise errors.ValidationError.at("source", message)
     chosen = PRODUCTS[product] if product else recognized
     if chosen is None:
-        titles = ", ".join(each.title for each in PRODUCTS.values())
-        raise errors.ValidationError(f"This is not a file of a product that can be converted: {titles}.")
+        raise errors.ValidationError(f"This is not a file of a product that can be converted: {TITLES}.")
     return chosen.read(document, environment)
 
 

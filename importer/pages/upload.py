@@ -14,7 +14,7 @@ from groups.console import FormPage
 from groups.permissions import Permission
 from groups.roles.subjects import name_of_permission
 from importer.converting.files import ENDINGS
-from importer.converting.recognize import PRODUCTS
+from importer.converting.recognize import TITLES
 from importer.converting.runs import upload
 from importer.isolation import run_isolated
 from importer.runs import last_target
@@ -118,7 +118,7 @@ class UploadPage(FormPage):
             more_schema_errors=max(len(self.schema_errors) - PROBLEMS_SHOWN, 0),
             blocked="" if importable_projects(self.caller) else NO_PROJECT,
             limit=settings.IMPORT_BODY_LIMIT // 1_000_000,
-            products=", ".join(product.title for product in PRODUCTS.values()),
+            products=TITLES,
             **kwargs,
         )
 

@@ -60,6 +60,19 @@ def test_percentages_are_hashed_as_flagd_does():
     }
 
 
+@pytest.mark.parametrize("bucket", [None, {"cat": [var("$flagd.flagKey"), var("email")]}, var("email")])
+def test_percentages_are_hashed_as_evaluators_do_that_hash_cbor(bucket):
+    entries = [["a", 20], ["b", 30], ["c", 50]]
+    split = flag({"fractional": [bucket, *entries] if bucket else entries}, variants=TEXTS, default="a")
+    document = {"flags": {"split": split}}
+    [converted] = convert(document, "flagd-cbor").flags
+    [outcome] = converted.source.splits
+    evaluate = evaluate_there(document)
+    identifiers = [f"{number}{'x' * (number % 300)}" for number in range(1000)]
+    here = {each: name for name, members in pick_all(outcome, identifiers).items() for each in members}
+    assert here == {each: evaluate("split", {"userId": each, "email": each}).lower() for each in identifiers}
+
+
 def test_weights_of_variants_are_shares_of_1000():
     split = flag({"fractional": [["a", 1], ["b", 1], ["c", 2]]}, variants=TEXTS, default="a")
     [converted] = convert({"flags": {"split": split}}).flags
