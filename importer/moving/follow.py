@@ -5,7 +5,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from importer.moving.prove import TokenProof
+from django.db import OperationalError, connection
+
+from flagadmin.core.errors import AppError
+from importer.moving.proof import TokenProof
 from importer.moving.report import Report
 from importer.moving.shapes import Shape, read_shape
 from importer.moving.source import Source, SourceError
@@ -79,6 +82,11 @@ def follow(
             current.proofs = prove()
         except SourceError as error:
             current.problem = str(error)
+        except AppError as error:
+            current.problem = error.message
+        except OperationalError:  # the next round connects anew
+            connection.close()
+            current.problem = "The database of this server cannot be reached."
         if not current.is_settled:  # somebody may have edited here, which the next round is to name
             changes.forget()
         yield current

@@ -1,7 +1,7 @@
 """Compares what each SDK token gets from another installation with what it gets here, for many contexts."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
 from io import BytesIO
@@ -15,6 +15,7 @@ from groups.models import ApiToken
 from groups.tokens import hash_secret
 from importer.moving.answers import PATH, SPEC, Client, Flags, make_definitions, read_flags
 from importer.moving.keeping import SYSTEM
+from importer.moving.proof import Difference, TokenProof
 from importer.moving.reading import read_tokens, read_version
 from importer.moving.shapes import SourceToken, read_shape
 from importer.moving.source import Source, UnexpectedStatus
@@ -50,57 +51,6 @@ WORDS = {
     Change.SHARE: "another share of random results",
     Change.UNKNOWN: "only an SDK can tell",
 }
-
-
-@dataclass(slots=True)
-class Difference:
-    """A flag that is not the same. ``users`` are those of ``of`` contexts who get something else."""
-
-    flag: str
-    reason: str
-    users: int = 0
-    of: int = 0
-    example: str = ""
-
-    def document(self) -> dict[str, Any]:
-        return {
-            "flag": self.flag,
-            "reason": self.reason,
-            "users": self.users,
-            "of": self.of,
-            "example": self.example,
-        }
-
-
-@dataclass(slots=True)
-class TokenProof:
-    """What one token gets. ``differences`` change a result, ``spellings`` none of those compared.
-
-    ``problem`` says why nothing could be compared.
-    """
-
-    name: str
-    environment: str
-    flags: int = 0
-    differences: list[Difference] = field(default_factory=list)
-    spellings: list[Difference] = field(default_factory=list)
-    problem: str = ""
-    note: str = ""
-
-    @property
-    def is_equal(self) -> bool:
-        return not self.problem and not self.differences
-
-    def document(self) -> dict[str, Any]:
-        return {
-            "token": self.name,
-            "environment": self.environment,
-            "flags": self.flags,
-            "problem": self.problem,
-            "note": self.note,
-            "differences": [each.document() for each in self.differences],
-            "writtenOtherwise": [each.document() for each in self.spellings],
-        }
 
 
 def prove(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from importer.moving.prove import TokenProof
+from importer.moving.proof import TokenProof
 from importer.moving.report import Report
 
 SHOWN = 50

@@ -57,16 +57,18 @@ def evaluate(users: int) -> None:
     from django.utils import timezone
 
     from importer.moving import prove
+    from importer.moving.answers import Client, read_flags
+    from importer.moving.proof import TokenProof
     from tests.support.generated_unleash import make_recording
 
     recording = make_recording(PROJECTS * (EVALUATED + 1), PROJECTS)
     answer = next(r["answer"] for r in recording["requests"] if r["path"] == "/api/client/features")
     there: Any = {"features": answer["features"][:EVALUATED], "segments": answer["segments"]}
-    before, after = (prove.read_flags("", prove.Client.model_validate(there)) for _ in range(2))
+    before, after = (read_flags("", Client.model_validate(there)) for _ in range(2))
     for flag in after.values():
         flag["strategies"][0]["parameters"]["rollout"] = "50"
     people = prove.People([], users, timezone.now())
-    proof = prove.TokenProof("bench", "production")
+    proof = TokenProof("bench", "production")
     with timed(f"evaluate {len(before):,} flags for {users:,} users"):
         prove.compare(proof, before, after, people)
     print(f"{len(proof.differences):,} flags differ")

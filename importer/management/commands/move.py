@@ -13,11 +13,12 @@ import orjson
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from flagadmin.core.errors import ValidationError
+from flagadmin.core.errors import AppError, ValidationError
 from importer.moving.back import move_back, read_bodies, write_files
 from importer.moving.follow import Round, follow
 from importer.moving.installation import Installation
-from importer.moving.prove import MAX_USERS, TokenProof, prove
+from importer.moving.proof import TokenProof
+from importer.moving.prove import MAX_USERS, prove
 from importer.moving.report import Report, plain
 from importer.moving.run import Wanted, move_from
 from importer.moving.source import Source, SourceError
@@ -101,6 +102,8 @@ class Command(BaseCommand):
         except ValidationError as error:
             details = "; ".join(f"{problem.path}: {problem.message}" for problem in error.details)
             raise CommandError(plain(f"--users: {details}")) from None
+        except AppError as error:
+            raise CommandError(plain(error.message)) from None
 
     def _open(self, option: str, name: str) -> Source:
         if not self.options[option]:

@@ -1,0 +1,55 @@
+"""What a proof has found for one SDK token."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(slots=True)
+class Difference:
+    """A flag that is not the same. ``users`` are those of ``of`` contexts who get something else."""
+
+    flag: str
+    reason: str
+    users: int = 0
+    of: int = 0
+    example: str = ""
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "flag": self.flag,
+            "reason": self.reason,
+            "users": self.users,
+            "of": self.of,
+            "example": self.example,
+        }
+
+
+@dataclass(slots=True)
+class TokenProof:
+    """What one token gets. ``differences`` change a result, ``spellings`` none of those compared.
+
+    ``problem`` says why nothing could be compared.
+    """
+
+    name: str
+    environment: str
+    flags: int = 0
+    differences: list[Difference] = field(default_factory=list)
+    spellings: list[Difference] = field(default_factory=list)
+    problem: str = ""
+    note: str = ""
+
+    @property
+    def is_equal(self) -> bool:
+        return not self.problem and not self.differences
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "token": self.name,
+            "environment": self.environment,
+            "flags": self.flags,
+            "problem": self.problem,
+            "note": self.note,
+            "differences": [each.document() for each in self.differences],
+            "writtenOtherwise": [each.document() for each in self.spellings],
+        }
