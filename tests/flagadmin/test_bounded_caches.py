@@ -22,6 +22,7 @@ BOUNDED = {
     "projects/connect/snippets.py: read_snippets": "takes no argument",
     "playground/comparison/rules.py: _searched": "identifiers of 20 fields",
     "playground/engine/literals.py: _address": "texts of at most 45 characters",
+    "sdk/ofrep/values.py: _read_short_variant": "10,000 variants of at most 500 bytes",
     "playground/engine/patterns.py: _compiled": "patterns of at most 2,000 characters and 256 kB",
 }
 
