@@ -1,7 +1,10 @@
 """Finds change requests that a caller may read."""
 
+from collections.abc import Sequence
+
 from django.db.models import Count, Q, QuerySet
 
+from flagadmin.core.db.matching import best_matches
 from groups.access import Caller
 from releases.models import ChangeRequest
 
@@ -24,6 +27,12 @@ def visible_requests(caller: Caller) -> QuerySet[ChangeRequest]:
     if readable is not None:
         requests = requests.filter(project__in=readable)
     return requests.select_related("schedule").prefetch_related("changes", "reviews", "comments")
+
+
+def search_requests(caller: Caller, words: Sequence[str]) -> QuerySet[ChangeRequest]:
+    """Those with a title, by it and their author."""
+    titled = visible_requests(caller).prefetch_related(None).exclude(title="")
+    return best_matches(titled, words, "title", also=["author_name"])
 
 
 def by(caller: Caller) -> Q:

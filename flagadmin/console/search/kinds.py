@@ -26,6 +26,7 @@ from projects.projects.queries import flag_counts, search_projects
 from projects.segments.queries import search_segments
 from projects.strategies.queries import search_strategy_types
 from projects.tokens.queries import search_tokens
+from releases.requests.queries import search_requests
 
 Words = Sequence[str]
 State = tuple[str, bool | None]
@@ -99,6 +100,12 @@ def _segment(segment: Any, _: Caller) -> tuple[str, str, list[str | None]]:
     return segment.name, reverse("segment", args=[segment.pk]), [segment.project_id]
 
 
+def _request(request: Any, _: Caller) -> tuple[str, str, list[str | None]]:
+    url = reverse("change-request", args=[request.project_id, request.pk])
+    where = [request.project_id, request.environment_id, request.state.lower()]
+    return request.title, url, [f"request {request.pk}", *where]
+
+
 def _context_field(field: Any, _: Caller) -> tuple[str, str, list[str | None]]:
     return field.name, reverse("context-field", args=[field.name]), [field.project_id]
 
@@ -143,6 +150,7 @@ KINDS = (
     Kind("flags", "Flags", "flag", search_flags, _flag, MAX_RANKED, _flag_states),
     Kind("projects", "Projects", "folder", search_projects, _project, states=_project_states),
     Kind("segments", "Segments", "target", search_segments, _segment),
+    Kind("requests", "Change requests", "clock", search_requests, _request),
     Kind("context-fields", "Context fields", "tag", search_context_fields, _context_field),
     Kind("saved-contexts", "Saved contexts", "user", search_saved_contexts, _saved_context),
     Kind("people", "People", "user", search_people, _account),

@@ -68,10 +68,12 @@ HARMLESS = {
         projects.applications.actions.delete_application projects.applications.actions.update_application
         projects.applications.cleanup._delete projects.applications.store_report.store_report
         projects.applications.usage_sums.delete_hours projects.applications.usage_sums.refresh_totals
+        projects.applications.impact_points.clean_points sdk.reports.once.count_once
         projects.connect.refusals._store projects.connect.refusals._forget
         sdk.delta.version_ids._store_next_id""",
     "files that are not imported yet, or evaluated": """
         importer.runs.create_run importer.runs.create_promotion importer.runs.change_parts
+        importer.converting.runs.change_conversion importer.converting.runs.create_conversion
         importer.runs.check_run playground.user_runs.runs.create_run
         playground.user_runs.own_users.keep_own_users playground.user_runs.own_users.forget_own_users""",
     "proposals, whose changes are made by the actions above": """
@@ -83,8 +85,18 @@ HARMLESS = {
         releases.requests.propose.send_changes releases.schedules.later.save_later
         releases.schedules.actions._schedule releases.schedules.actions.cancel_schedule
         releases.schedules.due.apply_scheduled releases.schedules.due.note_failure""",
+    "steps of release plans, whose strategies are written by the actions above": """
+        releases.plans.actions._remove releases.plans.actions._start releases.plans.actions.pause_plan
+        releases.plans.actions.resume_plan releases.plans.actions.set_transition releases.plans.actions.turn_off
+        releases.plans.add.add_plan releases.plans.add.add_steps releases.plans.due._react
+        releases.plans.due._take_step releases.plans.due.note_failure releases.requests.propose_once.propose_once""",
+    "what plans are made from, and what holds them": """
+        releases.safeguards.actions.note_alert releases.safeguards.actions.remove_safeguard
+        releases.safeguards.actions.set_safeguard releases.templates.actions._edit_milestones
+        releases.templates.actions.archive_template releases.templates.actions.create_template
+        releases.templates.actions.delete_template releases.templates.actions.update_template""",
     "imports, each of which is checked as above": """
-        importer.moving.move._move_project importer.moving.move._move_shared importer.moving.move._move_tokens""",
+        importer.apply.execute.import_part importer.as_code.actions._write""",
     "what is expected, which is decided by those of the project": """
         playground.saved_contexts.actions.add_expectation
         playground.saved_contexts.actions.create_saved_context
