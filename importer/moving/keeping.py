@@ -5,6 +5,7 @@ from typing import Any
 
 from django.db import transaction
 
+from flagadmin.core.errors import AppError
 from groups.access import Caller
 from importer.moving.report import Kind, Line
 
@@ -52,6 +53,16 @@ def change_line(subject: str, changes: str, project: str, *, is_edited: bool, fl
     if is_edited:
         return Line(Kind.CONFLICT, subject, f"{EDITED}: {changes}", project, flag)
     return Line(Kind.CHANGE, subject, changes, project, flag)
+
+
+def try_alone(subject: str, work: Callable[[], Line]) -> Line:
+    """What the work says. If it is not possible, nothing of it remains, and it is left to be done by hand."""
+    try:
+        with transaction.atomic():
+            return work()
+    except AppError as error:
+        details = "; ".join(problem.message for problem in error.details) or error.message
+        return Line(Kind.CANNOT, subject, details)
 
 
 def undone(work: Callable[[], Any]) -> Any:

@@ -1,6 +1,7 @@
 """Makes accounts for the people and service accounts of another installation. Those who have one here keep it."""
 
 from collections.abc import Iterator
+from functools import partial
 
 from groups.login.passwords import adopt_password
 from groups.models import Role, User
@@ -9,7 +10,7 @@ from groups.permissions import BuiltIn
 from importer.moving.edits import Edits
 from importer.moving.hidden import Hidden, UserRow
 from importer.moving.installation import Installation
-from importer.moving.keeping import DELETED, SYSTEM
+from importer.moving.keeping import DELETED, SYSTEM, try_alone
 from importer.moving.report import Kind, Line
 from importer.moving.shapes import SourcePerson
 
@@ -30,7 +31,7 @@ def move_people(installation: Installation, edits: Edits, roles: dict[int, int])
         elif edits.has("user-", person.username or person.email or ""):
             yield Line(Kind.CONFLICT, f"person {person.label}", DELETED)
         else:
-            yield _create(person, role, password)
+            yield try_alone(f"person {person.label}", partial(_create, person, role, password))
     if hidden is not None:
         yield from _move_service_accounts(hidden, edits, roles)
 
@@ -85,8 +86,12 @@ def _move_service_accounts(hidden: Hidden, edits: Edits, roles: dict[int, int]) 
             continue
         role = _find_role(_as_person(row, hidden), roles)
         new = NewAccount(username=name, name=row.name or "", is_service=True, root_role=role)
-        create_account(new, caller=SYSTEM)
-        yield Line(Kind.CREATE, subject, _name_role(role))
+        yield try_alone(subject, partial(_create_service_account, subject, new))
+
+
+def _create_service_account(subject: str, new: NewAccount) -> Line:
+    user = create_account(new, caller=SYSTEM)
+    return Line(Kind.CREATE, subject, _name_role(user.root_role_id))
 
 
 def _as_person(row: UserRow, hidden: Hidden) -> SourcePerson:

@@ -43,8 +43,9 @@ INSERT INTO roles (id, name, description, type) VALUES
 INSERT INTO role_permission (id, role_id, permission, environment) VALUES
     (900, 7, 'UPDATE_FEATURE_ENVIRONMENT', 'production'), (901, 7, 'UPDATE_FEATURE', NULL),
     (902, 7, 'FLY', NULL), (903, 8, 'READ_LOGS', NULL);
-INSERT INTO users (id, name, username, is_service, is_system, updated_at) VALUES
-    (6, 'Robot', 'robot', true, false, now());
+INSERT INTO users (id, name, username, email, is_service, is_system, updated_at) VALUES
+    (6, 'Robot', 'robot', NULL, true, false, now()), (7, 'Odd', 'odd', 'no email', false, false, now()),
+    (8, 'Nobody', NULL, NULL, false, false, now());
 INSERT INTO role_user (role_id, user_id, project) VALUES (7, 3, 'web'), (4, 4, 'mobile'), (8, 6, 'default');
 INSERT INTO groups VALUES (1, 'Web team', 'they', '["web-team"]', NULL);
 INSERT INTO group_user VALUES (1, 3), (1, 4);
@@ -114,6 +115,8 @@ def test_moves_what_the_api_hides_once(run, database):
     assert (status, AuditEvent.objects.count(), SourceEvent.objects.count()) == (2, before, 0), text
     status, applied = run("apply", "--database", database)
     assert (status, applied) == (0, text.replace("Nothing was written.\n", ""))
+    assert "cannot   person no email: no email is not an email address." in text
+    assert "cannot   person 8: Enter a user name or an email address." in text
     assert "permissions of role Releaser: are unknown here: FLY" in text
     status, text = run("plan", "--database", database)
     assert status == 0, text
@@ -213,6 +216,6 @@ def test_nothing_is_written_to_the_other_database(run, database):
         count = "SELECT sum(n_tup_ins + n_tup_upd + n_tup_del) FROM pg_stat_user_tables"
         connection.execute("SELECT pg_stat_force_next_flush()")
         before = connection.execute(count).fetchone()
-    run("apply", "--database", database)
+    run("plan", "--project", "default", "--database", database)
     with psycopg.connect(database) as connection:
         assert connection.execute(count).fetchone() == before
