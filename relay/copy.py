@@ -5,6 +5,7 @@ import hashlib
 import logging
 import random
 import time
+from contextlib import suppress
 
 import orjson
 
@@ -19,6 +20,7 @@ log = logging.getLogger("flagadmin.relay")
 
 PREFIX = "flags-"
 FEATURES = "/api/client/features"
+SOON = 0.5  # seconds
 MAX_AT_ONCE = 8  # scopes that are asked for at the same time
 
 
@@ -36,6 +38,7 @@ class Copy:
         self.heard_at = 0.0
         """When the upstream last answered, in seconds since 1970."""
         self.fault = ""
+        self._hurry = asyncio.Event()
         self._read_stored()
         tokens.when_known = self.fetch
 
@@ -147,10 +150,18 @@ class Copy:
         return {token.scope: token for token in self._tokens.all() if token.kind == BACKEND}
 
     async def keep_current(self) -> None:
-        """A task: looks again after each interval."""
+        """A task: looks again after each interval, and soon after `look_soon`."""
         while True:
             await self.look()
-            await asyncio.sleep(self._interval * random.uniform(0.9, 1.0))
+            self._hurry.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._hurry.wait(), self._interval * random.uniform(0.9, 1.0))
+            # Relays whose upstream has restarted do not all ask at once.
+            await asyncio.sleep(random.uniform(0.0, SOON))
+
+    def look_soon(self) -> None:
+        """A stream of the upstream has ended: its token may have been revoked."""
+        self._hurry.set()
 
     async def look(self) -> None:
         """Asks about all tokens, then for the flags of all scopes, and drops those that nobody may read any more."""

@@ -50,7 +50,11 @@ class Listening:
         def tell() -> None:
             loop.call_soon_threadsafe(self._look, token)
 
-        thread = threading.Thread(target=self._listen, args=(token, tell), name="listening", daemon=True)
+        def look_soon() -> None:
+            loop.call_soon_threadsafe(self._copy.look_soon)
+
+        arguments = token, tell, look_soon
+        thread = threading.Thread(target=self._listen, args=arguments, name="listening", daemon=True)
         self._threads[token.scope] = thread
         thread.start()
 
@@ -59,8 +63,8 @@ class Listening:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _listen(self, token: Token, tell: Callable[[], None]) -> None:
-        """Until the stream ends. Then the token is looked at again, which may be the reason."""
+    def _listen(self, token: Token, tell: Callable[[], None], look_soon: Callable[[], None]) -> None:
+        """Until the stream ends. Then tokens are looked at again: that may be the reason."""
         headers = {"Authorization": token.secret, "Accept": "text/event-stream"}
         wait = random.uniform(*PAUSE)
         try:
@@ -73,6 +77,7 @@ class Listening:
                 for part in response.stream(65_536):
                     if b"data:" in part:
                         tell()
+                look_soon()
             response.close()
         except (HTTPError, OSError, ValueError) as error:
             log.debug("A stream of the upstream ended: %s", error)

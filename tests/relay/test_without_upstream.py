@@ -71,6 +71,17 @@ def test_a_revoked_token_ends(tmp_path: Path) -> None:
         wait_until(lambda: not list(tmp_path.glob("flags-*")))
 
 
+def test_a_stream_says_at_once_what_a_poll_would_say_later(tmp_path: Path) -> None:
+    upstream = filled()
+    with running(upstream), relaying(upstream.port, tmp_path, "--poll-seconds", "3600") as relay:
+        assert relay.flags(BACKEND) == ["a"]
+        wait_until(lambda: "/api/client/streaming" in upstream.asked)
+        upstream.change(flag("b"))
+        wait_until(lambda: relay.flags(BACKEND) == ["b"])
+        upstream.revoke(BACKEND)
+        wait_until(lambda: relay.flags(BACKEND) == 401)
+
+
 def test_a_directory_has_one_relay(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "flagadmin", "relay", "--upstream", "http://127.0.0.1:9", "--data"]
     storage = Storage(tmp_path)

@@ -42,6 +42,11 @@ class Upstream:
             self.features, self.revision = list(features), self.revision + 1
             self.changed.notify_all()
 
+    def revoke(self, secret: str) -> None:
+        with self.changed:
+            del self.tokens[secret]
+            self.changed.notify_all()
+
     def answer_to(self, secret: str) -> tuple[str, bytes]:
         """The ETag and the flags of a token."""
         token = self.tokens[secret]
@@ -112,11 +117,15 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(200)
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
-        while not self.upstream.stopping.is_set() and self.upstream.mode == "right":
+        secret = self.headers["Authorization"]
+        while self.upstream.mode == "right" and secret in self.upstream.tokens:
+            if self.upstream.stopping.is_set():
+                break
             event = b'event: unleash-updated\ndata: {"events":[]}\n\n'
             self.wfile.write(b"%x\r\n%b\r\n" % (len(event), event))
             with self.upstream.changed:
                 self.upstream.changed.wait(5)
+        self.wfile.write(b"0\r\n\r\n")
         self.close_connection = True
 
 
