@@ -15,8 +15,9 @@ pytestmark = pytest.mark.processes
 
 MAX_EXPOSURE = 20  # of 100; what systemd calls OK ends at 40
 INSTALLED = "/opt/flagadmin/bin/flagadmin "
-UNITS = ("flagadmin.service", "flagadmin-backup.service", "flagadmin-backup.timer")
-SERVICES = UNITS[:2]
+SERVICES = ("flagadmin.service", "flagadmin-backup.service")
+RELAY = "flagadmin-relay.service"  # tests/relay/test_deploy.py has its options
+UNITS = (*SERVICES, RELAY, "flagadmin-backup.timer")
 
 
 @pytest.fixture
@@ -24,7 +25,7 @@ def units(tmp_path: Path) -> Path:
     """The folder with all of them, with a program that exists here, as systemd looks for it."""
     for name in UNITS:
         text = (ROOT / "deploy" / name).read_text()
-        assert text.count(INSTALLED) == (name in SERVICES)
+        assert text.count(INSTALLED) == (name in (*SERVICES, RELAY))
         (tmp_path / name).write_text(text.replace(INSTALLED, "/bin/true "))
     return tmp_path
 
@@ -40,7 +41,7 @@ def test_systemd_accepts_it(name: str, units: Path) -> None:
     assert analyze("verify", "--man=no", units / name) == (0, "")
 
 
-@pytest.mark.parametrize("name", SERVICES)
+@pytest.mark.parametrize("name", [*SERVICES, RELAY])
 def test_it_may_do_little(name: str, units: Path) -> None:
     code, _ = analyze("security", "--offline=yes", f"--threshold={MAX_EXPOSURE}", "--no-pager", units / name)
     assert code == 0
