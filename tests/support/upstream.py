@@ -118,13 +118,14 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
         secret = self.headers["Authorization"]
+        event, has_changed = b'event: unleash-updated\ndata: {"events":[]}\n\n', True
         while self.upstream.mode == "right" and secret in self.upstream.tokens:
             if self.upstream.stopping.is_set():
                 break
-            event = b'event: unleash-updated\ndata: {"events":[]}\n\n'
-            self.wfile.write(b"%x\r\n%b\r\n" % (len(event), event))
+            told = event if has_changed else b":\n\n"
+            self.wfile.write(b"%x\r\n%b\r\n" % (len(told), told))
             with self.upstream.changed:
-                self.upstream.changed.wait(5)
+                has_changed = self.upstream.changed.wait(5)
         self.wfile.write(b"0\r\n\r\n")
         self.close_connection = True
 
