@@ -13,6 +13,7 @@ from projects.models import Flag, ProjectEnvironment, Strategy
 from releases.derive import ProposedChange
 from releases.models import ChangeRequest
 from releases.requests.propose import send_changes
+from tests.browser.conftest import fits, make_narrow
 from tests.browser.journeys import Clicks
 from tests.support.playground import live_flag
 
@@ -92,3 +93,22 @@ def test_it_is_scheduled_and_what_user_42_gets_then_is_seen_in_four_clicks(visit
     expect(row).to_contain_text("On")
     assert clicks.count <= 4
     assert Strategy.objects.get(flag=cart, environment="production").parameters["rollout"] == "0"
+
+
+def test_its_page_the_inbox_and_the_question_are_accessible_in_both_themes(visit, check_accessible, cart):
+    strategy = Strategy.objects.get(flag=cart, environment="production")
+    change = {"id": str(strategy.pk), "parameters": strategy.parameters | {"rollout": "50"}}
+    author = Caller(user=User.objects.create(username="author", root_role_id=1))
+    guard()
+    proposed = [ProposedChange("zz-cart", "updateStrategy", change)]
+    request = send_changes("checkout", "production", proposed, title="Half of them", caller=author)
+    Strategy.objects.filter(pk=strategy.pk).update(disabled=True)  # a conflict
+    page = visit("admin", "/")
+    address = f"/projects/checkout/change-requests/{request.pk}/"
+    for theme, look in (("light", lambda: None), ("dark", lambda: make_narrow(page))):
+        page.emulate_media(color_scheme=theme)
+        for url in ("/", address, f"{FLAG}/", f"{FLAG}/switch?environment=production&enabled=off"):
+            page.goto(url)
+            look()
+            check_accessible(page)
+            fits(page, page.viewport_size["width"])
