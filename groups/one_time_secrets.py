@@ -49,11 +49,12 @@ class ShowsSecretOnce(ConsolePage):
         return self.render_to_response(self.get_context_data(**{"curl": "", **created}))
 
     def already_shown(self) -> HttpResponseBase:
-        """Redirects to the parent page."""
+        """Redirects to the parent page, or to this one if it has none."""
         messages.info(
             self.request, "It was created and shown once. If you did not copy it, create another one."
         )
-        return HttpResponseRedirect(str(self.crumbs()[-1][1]))
+        crumbs = self.crumbs()
+        return HttpResponseRedirect(str(crumbs[-1][1]) if crumbs else self.request.path)
 
 
 def redirect_to_secret(

@@ -8,7 +8,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views import View
 
-from groups.console import ActionPage, Crumbs, FormPage
+from groups.console import ActionPage, FormPage
 from groups.login.links import absolute_url
 from groups.one_time_secrets import ShowsSecretOnce
 from groups.tokens import hash_secret
@@ -27,9 +27,6 @@ class CalendarPage(ShowsSecretOnce, FormPage):
         address = absolute_url(self.request, reverse("calendar-feed", args=[token]))
         self.created = {"secret": address, "back": reverse("calendar")}
         return reverse("calendar")
-
-    def crumbs(self) -> Crumbs:
-        return (("Activity", reverse("activity")),)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         feed = CalendarFeed.objects.filter(user=self.caller.user).first()

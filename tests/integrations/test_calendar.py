@@ -92,6 +92,7 @@ def test_its_page_shows_the_address_once_and_replaces_it(browse, shop):
     assert Client().get(f"/calendar/{first}.ics").status_code == 404
     assert read(second) == {}
     assert second not in member.get("/calendar/").text
+    assert "It was created and shown once" in page_text(member.get("/calendar/?created", follow=True))
     assert "Deleted the calendar" in page_text(member.post("/calendar/delete", follow=True))
     assert not CalendarFeed.objects.exists()
     kinds = (
