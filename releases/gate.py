@@ -20,7 +20,6 @@ from projects.models import Flag, ProjectEnvironment
 from projects.revision import revisions
 from releases.applying import is_applied_to, proposed_changes
 from releases.derive import ProposedChange, derive_changes, find_differing
-from releases.models import ChangeRequest
 from releases.requests.propose import add_changes, send_changes
 from releases.schedules.later import Postponed, find_postponed
 
@@ -68,18 +67,21 @@ class NeedsChangeRequest(Refusal):
         return can
 
     def settle(self, answers: Mapping[str, str], caller: Any) -> str | None:
-        makes = next((make for answer, make in _MAKES.items() if answer in answers), None)
-        if makes is None or self.gated.changes is None:
+        """By the button of the form. It may say what the request is called, and what else is known of it."""
+        project, environment, _, changes = self.gated
+        if changes is None:
             return None
-        request = makes(self.gated.project, self.gated.environment, self.gated.changes, caller=caller)
-        return f"/projects/{self.gated.project}/change-requests/{request.pk}/"
-
-
-_MAKES: Mapping[str, Callable[..., ChangeRequest]] = {
-    "add_to_request": add_changes,
-    "send_for_review": send_changes,
-}
-"""By the button of the form."""
+        if "send_for_review" in answers:
+            titled = {
+                "title": answers.get("request_title", "")[:255],
+                "note": answers.get("request_note", ""),
+            }
+            request = send_changes(project, environment, changes, **titled, caller=caller)
+        elif "add_to_request" in answers:
+            request = add_changes(project, environment, changes, caller=caller)
+        else:
+            return None
+        return f"/projects/{project}/change-requests/{request.pk}/"
 
 
 def guard(project_id: str) -> Callable[[], Refusal | None]:

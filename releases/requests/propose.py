@@ -49,11 +49,18 @@ def add_changes(
 
 @transactional
 def send_changes(
-    project_id: str, environment: str, changes: Sequence[ProposedChange], *, title: str = "", caller: Caller
+    project_id: str,
+    environment: str,
+    changes: Sequence[ProposedChange],
+    *,
+    title: str = "",
+    note: str = "",
+    caller: Caller,
 ) -> ChangeRequest:
     """Sends the changes to review as a request of its own, beside the caller's draft. Raises as `add_changes`.
 
-    Where nothing asks for requests, it is approved at once. The comment on the change becomes the request's first.
+    Where nothing asks for requests, it is approved at once. The note and the comment on the change become its first
+    comments.
     """
     access_project(caller, project_id)
     lock_project(project_id)
@@ -61,7 +68,7 @@ def send_changes(
     _add_all(request, changes, caller)
     request.title = title or _describe(request)
     request.save(update_fields=["title"])
-    if text := current_comment():
+    for text in filter(None, (note, current_comment())):
         add_comment(request, text, caller)
     request.impact = measure(request)
     begin_review(request, caller)
