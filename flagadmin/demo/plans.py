@@ -20,7 +20,7 @@ from releases.templates.actions import create_template
 
 DAY = timedelta(days=1)
 RUNNING = Place("checkout", "checkout-redesign", "production")
-PAUSED = Place("storefront", "dark-theme", "production")
+PAUSED = Place("checkout", "coupon-stacking", "production")
 WEEKDAYS = {"zone": "Europe/Oslo", "days": [1, 2, 3, 4], "from": "09:00", "to": "16:00"}
 WHY = "Failed payments above 0.05: 0.0594 now."
 
@@ -29,27 +29,30 @@ def add_plans(now: datetime, caller: Caller) -> None:
     """Once. What the flags return stays as it is: each plan is at the share that its flag has."""
     if ReleasePlan.objects.exists() or ReleaseTemplate.objects.exists():
         return
-    with at(now - 30 * DAY):
+    with at(now - 30 * DAY, "demo-template"):
         create_template(_template(), caller=Caller.system())
     for place, days in ((RUNNING, 2), (PAUSED, 6)):
         if (strategy := _strategy_of(place)) is not None:
-            _add_plan(place, strategy, now - days * DAY, caller)
+            _add_plan(place, strategy, now - days * DAY - timedelta(minutes=11), caller)
             ImpactPoint.objects.bulk_create(_points(place, now - days * DAY, now))
     if plan := ReleasePlan.objects.filter(flag__name=PAUSED.feature).first():
-        with at(now - timedelta(hours=3)), commenting(WHY):
+        with at(now - timedelta(hours=3, minutes=7), "demo-plan-paused"), commenting(WHY):
             pause_plan(PAUSED, plan.pk, reason=WHY, caller=caller)
 
 
 def _strategy_of(place: Place) -> Strategy | None:
     strategies = Strategy.objects.filter(flag__name=place.feature, environment=place.environment)
-    return strategies.filter(name="flexibleRollout", parameters__rollout__in=["5", "10", "25", "50"]).first()
+    return strategies.filter(name="flexibleRollout", parameters__rollout__in=["5", "10"]).first()
 
 
 def _add_plan(place: Place, strategy: Strategy, moment: datetime, caller: Caller) -> None:
     share = int(strategy.parameters["rollout"])
     rollouts = [share, *(larger for larger in (25, 50, 100) if larger > share)]
     steps = Steps({}, rollouts, {"intervalMinutes": 5 * 1440, "window": WEEKDAYS})
-    with at(moment), commenting("Errors stayed flat in development for a week."):
+    with (
+        at(moment, f"demo-plan-{place.feature}"),
+        commenting("Errors stayed flat in development for a week."),
+    ):
         plan = add_steps(place, str(strategy.pk), steps, caller=caller)
         set_safeguard(place, plan.pk, _safeguard(place), caller=caller)
         start_milestone(place, plan.pk, plan.milestones.all()[0].pk, caller=caller)
@@ -73,7 +76,7 @@ def _safeguard(place: Place) -> dict:
 
 
 def _metric(place: Place) -> str:
-    return f"{place.project}_failed_payments"
+    return f"{place.feature.replace('-', '_')}_failed_payments"
 
 
 def _points(place: Place, begin: datetime, now: datetime) -> Iterator[ImpactPoint]:

@@ -18,7 +18,7 @@ MAY_SKIP = {
     "flagadmin/core/db/bundled/test_secrets.py": "root, who runs the server under another account",
     "flagadmin/core/db/bundled/test_server.py": "root, who runs the server under another account",
     "support/postgresql_versions.py": "PostgreSQL 17, whose programs FLAGADMIN_TEST_POSTGRESQL can name",
-    "support/programs.py": "nginx, promtool, pgbouncer, systemd-analyze and node, which FLAGADMIN_PROGRAMS=required asks for",
+    "support/programs.py": "nginx, prometheus, promtool, pgbouncer, systemd-analyze and node, which FLAGADMIN_PROGRAMS=required asks for",
 }
 
 

@@ -1,4 +1,4 @@
-"""Programs of other packages that tests run: nginx, promtool, PgBouncer, systemd-analyze, node."""
+"""Programs of other packages that tests run: nginx, Prometheus, promtool, PgBouncer, systemd-analyze, node."""
 
 import os
 import shutil

@@ -1,7 +1,6 @@
 """Safeguards ask a Prometheus: one number, bounded in time and size, redirects refused."""
 
 import json
-import shutil
 import subprocess
 import threading
 import time
@@ -18,6 +17,7 @@ from releases.models import Safeguard
 from releases.plans.due import look_at_due
 from releases.safeguards.prometheus import MAX_BYTES, PrometheusError, ask_prometheus
 from tests.support.plans import cart, reload, started
+from tests.support.programs import program
 
 NOW = datetime(2026, 11, 24, 8, tzinfo=UTC)
 
@@ -117,13 +117,12 @@ def test_a_number_above_the_threshold_pauses(server, shop):
     assert (reload(plan).state, reload(plan).reason) == ("paused", "Errors above 0.2: 0.25 now.")
 
 
-@pytest.mark.skipif(shutil.which("prometheus") is None, reason="needs prometheus (make programs)")
 def test_a_real_prometheus_is_asked(settings, tmp_path: Path):
     (tmp_path / "prometheus.yml").write_text("global: {}\n")
     with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as unused:
         port = unused.server_port
     command = [
-        "prometheus",
+        program("prometheus"),
         f"--config.file={tmp_path}/prometheus.yml",
         f"--storage.tsdb.path={tmp_path}/data",
         f"--web.listen-address=127.0.0.1:{port}",
