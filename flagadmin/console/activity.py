@@ -30,7 +30,14 @@ from projects.reverts.offers import with_reverts
 # The prefixes of the event types that each option of the "Kind" filter selects.
 KINDS = {
     "flags": ("feature-", "strategy-order", "expectation-"),
-    "imports": ("features-", "feature-imported", "feature-promoted", "import-", "promotion-"),
+    "imports": (
+        "features-",
+        "feature-imported",
+        "feature-promoted",
+        "import-",
+        "promotion-",
+        "installation-",
+    ),
     "projects": ("project-", "default-strategy", "environment-"),
     "access": ("user-", "service-account-", "group-", "role-", "project-access-", "api-token-", "pat-"),
     "vocabulary": ("segment-", "context-field-", "strategy-", "tag-type-", "saved-context-"),

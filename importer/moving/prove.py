@@ -42,6 +42,7 @@ MAX_USERS = 100_000
 """Generated ones, and those of a file."""
 AT_ONCE = 100
 """Flags whose results are kept in memory together."""
+NOT_READABLE = "its secret is not readable there, so it is not compared"
 BUDGET = Budget(seconds=3_600)
 WORDS = {
     Change.OFF_TO_ON: "off there, on here",
@@ -71,6 +72,8 @@ def prove(
         if projects and not set(token.projects) <= {*projects}:
             continue
         if isinstance(new, Malformed):
+            if token.secure:
+                yield TokenProof(token.name, token.environment or "", note=NOT_READABLE)
             continue
         proof = TokenProof(token.name, new.environment or "")
         here = ApiToken.objects.filter(secret_hash=hash_secret(token.secret)).first()

@@ -94,7 +94,7 @@ def test_moves_everything_once_and_proves_it(which, run, made_up):
 
         status, text, report = run("prove", replay, "--users", "300")
         assert status == 0, text
-        assert len(report["tokens"]) == (8 if which == "recorded" else 9)
+        assert len(report["tokens"]) == (8 if which == "recorded" else 10)
         assert not any(token["writtenOtherwise"] for token in report["tokens"])
         assert replay.asked.count(("GET", "/api/client/features")) == (7 if which == "recorded" else 8)
 
@@ -373,7 +373,7 @@ def test_follow_moves_what_changes_there_until_it_is_stopped(unleash, run, monke
     status, text, report = run("follow", unleash, "--every", "30", "--users", "10")
     assert (status, rounds) == (0, [1, 1, 2]), text
     assert Segment.objects.get(name="nordics").description == "edited there"
-    assert text.count("All 9 tokens get the same here.") == 3
+    assert text.count("All 10 tokens get the same here.") == 3
     assert (report["problem"], report["moved"]["counts"]["change"]) == ("", 2)
 
 

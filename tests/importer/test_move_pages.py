@@ -54,11 +54,11 @@ def test_checks_then_moves_and_proves(begin, browse):
     moved = begin("apply")
     text = page_text(moved)
     assert Flag.objects.count() == 12
-    assert "all 9 tokens get the same here" in text
+    assert "all 10 tokens get the same here" in text
     assert "UNLEASH_URL=http://testserver/api" in text
     assert "There is nothing to do" in page_text(begin("plan"))
     report = json.loads(browse("admin").get(f"{moved.request['PATH_INFO']}?format=json").content)
-    assert (report["step"], len(report["tokens"]), report["moved"]["counts"]["create"]) == ("apply", 9, 90)
+    assert (report["step"], len(report["tokens"]), report["moved"]["counts"]["create"]) == ("apply", 10, 90)
     assert AuditEvent.objects.filter(comment__endswith=f"by {report['by']}").exists()
 
 
