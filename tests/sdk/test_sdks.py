@@ -10,7 +10,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from UnleashClient.events import BaseEvent, UnleashEventType
 from tests.support.live_server import PATIENCE, PATIENT, Client, descendants, started, wait_until
 from tests.support.node_packages import installed
 from tests.support.programs import program
+from tests.support.relay import relaying
 
 pytestmark = pytest.mark.processes
 
@@ -109,6 +110,8 @@ class Served:
     group: int
     keys: dict[str, str]
     flags: list[str]
+    sdk_port: int = 0
+    """Of a relay that SDKs ask instead."""
 
     def call(self, key: str, method: str, path: str, body: Any = None) -> tuple[int, bytes]:
         with closing(Client(self.port, self.keys[key])) as client:
@@ -121,7 +124,7 @@ class Served:
 
     @contextmanager
     def sdk(self, mode: Any = None) -> Iterator[Sdk]:
-        client = Sdk(self.port, self.keys["backend"], mode)
+        client = Sdk(self.sdk_port or self.port, self.keys["backend"], mode)
         client.initialize_client()
         try:
             assert client.ready.wait(PATIENCE)
@@ -134,7 +137,7 @@ class Served:
         command = [
             program("node"),
             "ask.mjs",
-            f"http://127.0.0.1:{self.port}/api/",
+            f"http://127.0.0.1:{self.sdk_port or self.port}/api/",
             self.keys["backend"],
             json.dumps(mode),
         ]
@@ -185,7 +188,17 @@ MODES: dict[str, Callable[[Served], AbstractContextManager[Sdk | NodeSdk]]] = {
 @pytest.mark.parametrize("mode", MODES)
 def test_it_evaluates_every_flag_as_the_playground_says(served: Served, mode: str) -> None:
     """At first, and after changes that it has been told of or has asked for."""
-    flag, project = f"new-{list(MODES).index(mode)}", "default"
+    check_evaluation(served, mode, f"new-{list(MODES).index(mode)}")
+
+
+@pytest.mark.parametrize("mode", ["Python, polling", "Python, streaming", "Node, delta", "Node, streaming"])
+def test_so_it_does_through_a_relay(served: Served, tmp_path: Path, mode: str) -> None:
+    with relaying(served.port, tmp_path) as relay:
+        check_evaluation(replace(served, sdk_port=relay.port), mode, f"relayed-{list(MODES).index(mode)}")
+
+
+def check_evaluation(served: Served, mode: str, flag: str) -> None:
+    project = "default"
     with MODES[mode](served) as sdk:
         if isinstance(sdk, Sdk):
             assert sorted(sdk.feature_definitions()) == served.flags
