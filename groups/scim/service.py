@@ -18,6 +18,7 @@ from scim2_models import (
 )
 
 from flagadmin.core.errors import NotFound, PayloadTooLarge
+from flagadmin.core.lists.filters import MAX_OFFSET
 from groups.access import Caller
 from groups.models import Group as GroupRow
 from groups.models import GroupMembership
@@ -79,7 +80,8 @@ def _search(kind: Any, rows: QuerySet[Any], columns: Mapping[str, Column], given
     request = _read(SearchRequest[kind], dict(given), Context.SEARCH_REQUEST)
     if request.filter is not None:
         rows = rows.filter(make_condition(request.filter, columns))
-    start = (request.start_index or 1) - 1
+    request.start_index = min(request.start_index or 1, MAX_OFFSET)
+    start = request.start_index - 1
     size = FEW if request.count is None else min(request.count, MAX_RESULTS)
     return request, rows.count(), rows.order_by("pk")[start : start + size]
 
@@ -87,7 +89,7 @@ def _search(kind: Any, rows: QuerySet[Any], columns: Mapping[str, Column], given
 def _list(kind: Any, request: Any, total: int, resources: list[Any]) -> Document:
     answer = ListResponse[kind](
         total_results=total,
-        start_index=request.start_index or 1,
+        start_index=request.start_index,
         items_per_page=len(resources),
         resources=resources,
     )

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from urllib.parse import urlencode
 
+from tests.attack import protocols
 from tests.attack.calls import Call, Verdict, judge
 from tests.attack.installation import PASSWORD, Installation
 from tests.attack.result import Result
@@ -114,6 +115,7 @@ def entered() -> Iterator[Call]:
 
 def attacks(target: Installation, seconds: float) -> Iterator[Result]:
     yield judge("odd people, groups and links", target, people(), seconds / 3)
+    yield judge("odd calls of agents and of a SCIM provider", target, protocols.calls(), 1)
     yield once(target, "a login link used by many at once", login_link, 1)
     yield once(target, "one name signs up by many at once", sign_up, 1)
     # Before what makes the throttle refuse this address.

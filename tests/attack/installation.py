@@ -108,9 +108,12 @@ def fill() -> None:
     from django.test import Client
 
     call_command("migrate", verbosity=0)
+    from groups.access import Caller
     from groups.login.links import create_login_link
     from groups.models import Grant
     from groups.permissions import BuiltIn
+    from groups.scim.settings_actions import make_token as make_scim_token
+    from groups.scim.settings_actions import set_enabled
     from tests.support.cast import make_token, make_user
     from tests.support.scenery import make_scenery
     from tests.support.second_factor import SECRET, set_up_app
@@ -132,7 +135,9 @@ def fill() -> None:
         "backend": make_token("backend", environment="production"),
         "frontend": make_token("frontend", environment="production"),
         "portal": make_token("backend", projects=["legacy-portal"], environment="production"),
+        "scim": make_scim_token(caller=Caller.system()),
     }
+    set_enabled(True, caller=Caller.system())
     invite = seal(keys["admin"])["secret"]
     links = {"login": newcomer.split("/")[-2], "invite": invite, "app": SECRET}
     print(json.dumps({"keys": keys, "sessions": sessions, "links": links}))

@@ -53,6 +53,7 @@ def test_pages_have_each_user_once(okta):
     names = [user["userName"] for page in pages for user in page["Resources"]]
     assert names == [f"u{number}" for number in range(5)]
     assert okta.send("get", USERS, count="0")["totalResults"] == 5
+    assert okta.send("get", USERS, startIndex=str(2**70), count=str(2**70))["Resources"] == []
 
 
 def test_a_group_that_is_pushed_with_its_members(okta):
