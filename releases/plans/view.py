@@ -36,6 +36,9 @@ class Station(NamedTuple):
 class PlanView:
     """Reads what it shows when it is asked for it."""
 
+    template = "plans/of_flag.html"
+    buttons_template = "plans/buttons.html"
+
     def __init__(self, plan: ReleasePlan, caller: Caller) -> None:
         self.plan = plan
         self.place = place_of(plan)

@@ -21,11 +21,11 @@ INCLUDED = re.compile(r"""{% (?:include|extends) ["'](?P<folder>\w+)/""")
 SHARED = {"admin", "charts", "console", "includes"}
 FOLDERS = {  # of each app
     "flagadmin": {"api_docs", "styleguide"},
-    "groups": {"groups", "login", "people", "roles", "second_factor", "sessions", "sign_up"},
+    "groups": {"groups", "login", "people", "roles", "scim", "second_factor", "sessions", "sign_up"},
     "importer": {"importer"},
-    "playground": {"playground", "saved_contexts", "user_runs"},
+    "playground": {"playground", "saved_contexts", "stale", "user_runs"},
     "integrations": {"calendar", "integrations", "signals"},
-    "releases": {"releases"},
+    "releases": {"plans", "releases"},
     "projects": {
         "applications", "connect", "context_fields", "deletion", "environments", "flags", "history", "installation", "members", "projects", "reverts", "segments",
         "strategies", "tag_types", "tokens",

@@ -117,6 +117,7 @@ def test_a_number_above_the_threshold_pauses(server, shop):
     assert (reload(plan).state, reload(plan).reason) == ("paused", "Errors above 0.2: 0.25 now.")
 
 
+@pytest.mark.processes
 def test_a_real_prometheus_is_asked(settings, tmp_path: Path):
     (tmp_path / "prometheus.yml").write_text("global: {}\n")
     with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as unused:
