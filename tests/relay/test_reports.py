@@ -12,9 +12,8 @@ from relay.reports import Reports
 from relay.storage import DirectoryInUse, Storage
 from relay.tokens import Tokens
 from relay.upstream import Answer, UpstreamFailed
-from tests.relay.test_serving import BACKEND, WEB, flag
 from tests.support.live_server import wait_until
-from tests.support.relay import Relay, relaying
+from tests.support.relay import BACKEND, WEB, Relay, flag, relaying
 from tests.support.sdk import metrics, registration
 from tests.support.upstream import Upstream, make_token, running
 

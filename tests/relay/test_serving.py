@@ -14,28 +14,10 @@ from playground.engine.context import Context
 from playground.engine.evaluator import evaluate
 from tests.support.engine import NOW, compiled
 from tests.support.live_server import Client, wait_until
-from tests.support.relay import Relay, relaying
+from tests.support.relay import BACKEND, OTHER, WEB, WIDE, Relay, flag, relaying
 from tests.support.upstream import Upstream, make_token, running
 
-BACKEND, WIDE, WEB, OTHER = (
-    f"shop:development.{name}-secret" for name in ("backend", "wide", "web", "other")
-)
 SPEC = {"Unleash-Client-Spec": "5.2.0"}
-
-
-def flag(flag_name: str, project: str = "shop", **strategy: Any) -> dict[str, Any]:
-    strategies = [{"name": "default", "parameters": {}, "constraints": [], "variants": []} | strategy]
-    return {
-        "name": flag_name,
-        "type": "release",
-        "enabled": True,
-        "project": project,
-        "stale": False,
-        "strategies": strategies,
-        "variants": [],
-        "description": None,
-        "impressionData": flag_name == "seen",
-    }
 
 
 def rollout(percentage: int, **more: Any) -> dict[str, Any]:

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from relay.storage import Storage
-from tests.relay.test_serving import BACKEND, WEB, flag
 from tests.support.live_server import wait_until
-from tests.support.relay import Relay, relaying
+from tests.support.relay import BACKEND, WEB, Relay, flag, relaying
 from tests.support.upstream import Upstream, make_token, running
 
 

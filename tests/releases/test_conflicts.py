@@ -12,8 +12,8 @@ from releases.derive import ProposedChange
 from releases.models import ChangeRequest
 from releases.requests.propose import add_changes, keep_change
 from releases.requests.states import set_state
-from tests.releases.test_requests import REQUESTS, enter, propose, sent, turn
 from tests.support.cast import make_user
+from tests.support.change_requests import REQUESTS, enter, propose, sent, turn
 from tests.support.page_text import page_text
 from tests.support.playground import live_flag
 from tests.support.racing import together

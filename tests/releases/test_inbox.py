@@ -15,7 +15,7 @@ from releases.requests.queries import visible_requests
 from releases.requests.states import set_state
 from releases.requests.waiting import waiting_for
 from releases.schedules.actions import schedule_request
-from tests.releases.test_requests import reviewer
+from tests.support.change_requests import reviewer
 from tests.support.page_text import page_text
 from tests.support.playground import live_flag
 

@@ -5,18 +5,24 @@ from typing import Any
 import pytest
 
 from flagadmin.core.audit.models import AuditEvent
-from groups.models import Grant, Role, RolePermission
-from projects.models import Flag, FlagEnvironment, ProjectEnvironment, Segment, Strategy
+from projects.models import Flag, FlagEnvironment, Segment, Strategy
 from releases.models import ChangeRequest
-from tests.support.cast import client, make_token, make_user
+from tests.support.change_requests import (
+    MAKE,
+    OFF,
+    ON,
+    REQUESTS,
+    SHOP,
+    enter,
+    guarded,
+    propose,
+    reviewer,
+    sent,
+    turn,
+)
 from tests.support.flags import add_strategy
 from tests.support.playground import live_flag
 
-SHOP = "/api/admin/projects/shop"
-MAKE = f"{SHOP}/environments/production/change-requests"
-REQUESTS = f"{SHOP}/change-requests"
-ON = f"{SHOP}/features/cart/environments/production/on"
-OFF = f"{SHOP}/features/cart/environments/production/off"
 rolled_back = pytest.mark.django_db(transaction=True)
 """A refused action is rolled back, which a test in one transaction would not see."""
 
@@ -26,43 +32,6 @@ def cart(shop: Any) -> Flag:
     """On in production, where changes need one approval."""
     guarded(1)
     return live_flag("cart", strategies=[{"name": "default"}])
-
-
-def guarded(approvals: int | None) -> None:
-    links = ProjectEnvironment.objects.filter(project="shop", environment="production")
-    links.update(required_approvals=approvals)
-
-
-def reviewer(name: str, *permissions: str) -> Any:
-    """A client of somebody with these permissions in production of the shop, who can read it."""
-    user = make_user(name)
-    role = Role.objects.create(name=f"role of {name}", type="custom")
-    RolePermission.objects.bulk_create(
-        RolePermission(role=role, permission=permission, environment_id="production")
-        for permission in permissions
-    )
-    Grant.objects.create(role=role, project_id="shop", user=user)
-    return client(make_token("personal", user=user))
-
-
-def turn(enabled: bool, flag: str = "cart") -> dict[str, Any]:
-    return {"feature": flag, "action": "updateEnabled", "payload": {"enabled": enabled}}
-
-
-def propose(by: Any, *changes: Any) -> dict[str, Any]:
-    answer = by.post(MAKE, list(changes), format="json")
-    assert answer.status_code == 200, answer.json()
-    return answer.json()
-
-
-def enter(by: Any, request: Any, state: str, **more: Any) -> Any:
-    return by.put(f"{REQUESTS}/{request['id']}/state", {"state": state, **more}, format="json")
-
-
-def sent(by: Any, *changes: Any) -> dict[str, Any]:
-    made = propose(by, *changes)
-    assert enter(by, made, "In review").status_code == 200
-    return made
 
 
 def is_on(flag: str = "cart") -> bool:

@@ -11,7 +11,7 @@ from projects.models import Flag, ProjectEnvironment, Segment, Strategy
 from projects.strategies.actions import update_strategy
 from releases.models import ChangeRequest
 from releases.requests.revert import revert_request
-from tests.releases.test_requests import REQUESTS, enter, sent, turn
+from tests.support.change_requests import REQUESTS, enter, sent, turn
 from tests.support.playground import live_flag
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -10,6 +10,25 @@ from typing import Any
 
 from tests.support.live_server import Client, reserved_port, wait_until
 
+BACKEND, WIDE, WEB, OTHER = (
+    f"shop:development.{name}-secret" for name in ("backend", "wide", "web", "other")
+)
+
+
+def flag(flag_name: str, project: str = "shop", **strategy: Any) -> dict[str, Any]:
+    strategies = [{"name": "default", "parameters": {}, "constraints": [], "variants": []} | strategy]
+    return {
+        "name": flag_name,
+        "type": "release",
+        "enabled": True,
+        "project": project,
+        "stale": False,
+        "strategies": strategies,
+        "variants": [],
+        "description": None,
+        "impressionData": flag_name == "seen",
+    }
+
 
 class Relay:
     def __init__(self, port: int, process: "subprocess.Popen[bytes]", data: Path) -> None:

@@ -18,10 +18,10 @@ from releases.requests.propose import add_changes
 from releases.requests.states import set_state
 from releases.schedules.actions import schedule_request
 from releases.schedules.due import apply_due
-from tests.releases.test_predicted import Proposals, flags, flags_of
 from tests.support.examples import examples
 from tests.support.page_text import page_text
 from tests.support.playground import live_flag
+from tests.support.random_proposals import Proposals, flags, flags_of
 
 __all__ = ["flags"]
 PLAYGROUND = "/api/admin/playground"
