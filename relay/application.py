@@ -9,6 +9,7 @@ from typing import Any
 
 from flagadmin.core.errors import (
     AppError,
+    AuthenticationRequired,
     MethodNotAllowed,
     NoAccess,
     NotFound,
@@ -243,11 +244,13 @@ class Application:
     async def validate(self, request: Request) -> Response:
         """What is known of these tokens; those that are not known here are asked about."""
         body = wire.read(wire.Tokens, request.json(Bounds()))
-        found = [self._tokens.get(secret) for secret in dict.fromkeys(body.tokens)]
-        unknown = [secret for secret in dict.fromkeys(body.tokens) if self._tokens.get(secret) is None]
-        if unknown:
-            await asyncio.gather(*(self._tokens.find(secret) for secret in unknown), return_exceptions=True)
-            found = [self._tokens.get(secret) for secret in dict.fromkeys(body.tokens)]
+        secrets = list(dict.fromkeys(body.tokens))
+        asked = [self._tokens.find(secret) for secret in secrets if self._tokens.get(secret) is None]
+        for failure in await asyncio.gather(*asked, return_exceptions=True):
+            # Only the upstream's no means that a token is not valid: a relay behind would drop it.
+            if isinstance(failure, BaseException) and not isinstance(failure, AuthenticationRequired):
+                raise failure
+        found = [self._tokens.get(secret) for secret in secrets]
         return respond_json({"tokens": [token.as_document() for token in found if token is not None]})
 
 

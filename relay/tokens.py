@@ -18,6 +18,7 @@ FILE = "tokens.json"
 MAX_TOKENS = 10_000
 MAX_AT_ONCE = 1_000  # tokens in a question
 MAX_REFUSED = 10_000
+MAX_ASKING = 1_000  # tokens at the same time: whoever makes them up keeps only their own kind waiting
 REFUSED_FOR = 10.0  # seconds for which the upstream's no counts
 BACKEND, FRONTEND = "backend", "frontend"
 KINDS = {"client": BACKEND, "backend": BACKEND, "frontend": FRONTEND, "proxy": FRONTEND}
@@ -96,6 +97,8 @@ class Tokens:
             raise AuthenticationRequired("API token not found.")
         if len(self._known) >= MAX_TOKENS:
             raise ServiceUnavailable("This relay has as many tokens as it can keep.")
+        if secret not in self._asking and len(self._asking) >= MAX_ASKING:
+            raise ServiceUnavailable("Too many tokens are being asked about. Try again later.")
         if secret not in self._asking:
             self._asking[secret] = asyncio.ensure_future(self.ask_about([secret]))
             self._asking[secret].add_done_callback(lambda _: self._asking.pop(secret, None))

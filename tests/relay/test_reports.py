@@ -168,3 +168,21 @@ def test_a_directory_is_locked(tmp_path: Path) -> None:
     with pytest.raises(DirectoryInUse):
         Storage(tmp_path)
     storage.close()
+
+
+def test_a_relay_stands_before_another(upstream: Upstream, tmp_path: Path) -> None:
+    each = metrics("web", ["a"])["bucket"]["toggles"]["a"]["yes"]
+    with (
+        running(upstream),
+        relaying(upstream.port, tmp_path / "near") as near,
+        relaying(near.port, tmp_path / "far") as far,
+    ):
+        assert far.flags(BACKEND) == ["a"]
+        assert far.get("/api/frontend", WEB)[0] == 200
+        report(far, 3)
+        upstream.change(flag("b"))
+        wait_until(lambda: far.flags(BACKEND) == ["b"])
+        wait_until(lambda: upstream.counted().get("a") == 3 * each)
+        del upstream.tokens[BACKEND]
+        wait_until(lambda: far.flags(BACKEND) == 401)
+    assert upstream.counted()["a"] == 3 * each

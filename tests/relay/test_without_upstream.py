@@ -54,8 +54,10 @@ def test_an_upstream_that_fails_changes_nothing(tmp_path: Path, mode: str | int)
         upstream.mode = mode
         wait_until(lambda: "faults" in relay.health())
         assert (relay.flags(BACKEND), names(relay)) == (["a"], ["a"])
-        if mode not in ("refusing", 401, 404):
+        if mode != "refusing":
+            asked = {"tokens": [BACKEND, "shop:development.another-secret"]}
             assert relay.flags("shop:development.another-secret") == 503
+            assert relay.call("POST", "/edge/validate", body=asked)[0] == 503
         upstream.mode = "right"
         upstream.change(flag("b"))
         wait_until(lambda: relay.flags(BACKEND) == ["b"])
