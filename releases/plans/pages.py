@@ -44,7 +44,8 @@ class OnPlan(ConsolePage):
 
     def crumbs(self) -> Crumbs:
         view = self.view
-        return (*flag_crumbs(view.plan.flag), (f"Release plan in {view.place.environment}", view.url))
+        # Of the flag alone: all of them would not stand in one line on a phone.
+        return (*flag_crumbs(view.plan.flag)[-1:], ("Release plan", view.url))
 
 
 class PlanPage(OnPlan):

@@ -21,10 +21,12 @@ from projects.models import (
     Environment,
     Flag,
     FlagLink,
+    ImpactPoint,
     Project,
     Segment,
     StrategyType,
 )
+from releases.models import Milestone, ReleasePlan, ReleaseTemplate, Safeguard
 from tests.support.cast import make_project, make_token, make_user
 from tests.support.flags import add_strategy, make_flag
 from tests.support.receiver import make_integration
@@ -100,6 +102,43 @@ def make_scenery() -> None:
     make_access(checkout)
     make_deliveries()
     make_signals()
+    make_release_plan(checkout.flags.get(name="vip-lounge"))
+
+
+def make_release_plan(flag: Flag) -> None:
+    """A template, and a plan that its safeguard has paused at the first of two steps, without any event."""
+    now = timezone.now()
+    strategies = [STRATEGY | {"id": "1", "parameters": {"rollout": "100", "stickiness": "userId"}}]
+    template = ReleaseTemplate.objects.create(name="Careful")
+    plan = ReleasePlan.objects.create(
+        flag=flag, environment_id="production", name="Careful", state="paused", reason="Errors above 5: 9 now.",
+        since=now - timedelta(hours=3), paused_at=now, numbers_from=now - timedelta(hours=3), by_name="maria",
+    )  # fmt: skip
+    for place, name in enumerate(("Some", "All")):
+        wait = {"intervalMinutes": 60}
+        Milestone.objects.create(
+            template=template, name=name, place=place, strategies=strategies, transition=wait
+        )
+        milestone = Milestone.objects.create(
+            plan=plan, name=name, place=place, strategies=strategies, transition=wait
+        )
+        if place == 0:
+            milestone.started_at, plan.active = plan.since, milestone
+            milestone.save()
+            plan.save()
+    Safeguard.objects.create(
+        plan=plan, title="Errors", metric="errors", aggregation="avg", time_range="hour", threshold=5
+    )
+    ImpactPoint.objects.bulk_create(
+        ImpactPoint(
+            name="errors",
+            at=now - timedelta(minutes=minute),
+            labels="{}",
+            kind="gauge",
+            value=9 - minute / 20,
+        )
+        for minute in range(0, 170, 10)
+    )
 
 
 def make_applications() -> None:
