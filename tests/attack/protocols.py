@@ -114,10 +114,10 @@ def provisioning() -> Iterator[Call]:
         for path in PATHS:
             for method in ("GET", "PUT", "PATCH", "DELETE"):
                 yield Call("scim", method, f"{SCIM}/{kind}/{path}", {} if method != "GET" else None)
-        for path in PATCHED:
+        for attribute in PATCHED:
             for operation in OPERATIONS:
                 for odd in ODD:
-                    body = {"Operations": [{"op": operation, "path": path, "value": odd}]}
+                    body = {"Operations": [{"op": operation, "path": attribute, "value": odd}]}
                     yield Call("scim", "PATCH", f"{SCIM}/{kind}/0", body)
         for key in ("admin", "viewer", "backend", ""):
             yield Call(key, "GET", f"{SCIM}/{kind}", statuses=(401,))
