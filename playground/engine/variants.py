@@ -38,14 +38,11 @@ class CompiledVariants:
     key: bytes
     overrides: tuple[Override, ...] = ()
     payloads: tuple[Payload | None, ...] = ()
+    divides: bool = False
+    """Whether more than one variant has a weight."""
 
     def payload(self, index: int) -> Payload | None:
         return self.payloads[index] if self.payloads else None
-
-    @property
-    def divides(self) -> bool:
-        """Whether more than one variant has a weight."""
-        return len({0, *self.limits}) > 2
 
     def pick(self, values: Values, random: Random) -> tuple[int, int]:
         """The index of the picked variant (NONE if there is none) and its place from 1 to `total`.
@@ -114,6 +111,7 @@ def _compile(
         key=shared(hash_key(group)),
         overrides=overrides,
         payloads=_compile_payloads(variants, shared),
+        divides=len({0, *limits}) > 2,
     )
 
 
