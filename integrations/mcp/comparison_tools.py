@@ -42,7 +42,8 @@ class ExplainFlag(Arguments):
     environment: str
     context: dict[str, Any] = Field(default_factory=dict, description=CONTEXT)
     at: str | None = Field(
-        None, description="A moment in the past, such as 2026-11-20T12:00:00Z; now without it."
+        None,
+        description="A moment, such as 2026-11-20T12:00:00Z, also ahead, with what is scheduled; now without it.",
     )
 
 
@@ -192,7 +193,7 @@ TOOLS: Sequence[Tool] = [
     Tool(
         "explain_flag",
         "Why does this user get this?",
-        "What a user gets of a flag, now or at a moment in the past, and why: rule by rule.",
+        "What a user gets of a flag, now or at another moment, and why: rule by rule.",
         ExplainFlag,
         explain_flag,
     ),

@@ -70,6 +70,7 @@ HARMLESS = {
         projects.applications.usage_sums.delete_hours projects.applications.usage_sums.refresh_totals
         projects.applications.impact_points.clean_points sdk.reports.once.count_once
         projects.connect.refusals._store projects.connect.refusals._forget
+        projects.references.actions.report_references
         sdk.delta.version_ids._store_next_id""",
     "files that are not imported yet, or evaluated": """
         importer.runs.create_run importer.runs.create_promotion importer.runs.change_parts
