@@ -174,6 +174,12 @@ class Safeguard(models.Model):
 
     class Meta:
         ordering = ("id",)
+        constraints = (
+            models.CheckConstraint(
+                name="impact_metric_has_aggregation_and_time_range",
+                condition=~models.Q(source="internal") | ~models.Q(aggregation="") & ~models.Q(time_range=""),
+            ),
+        )
 
     def __str__(self) -> str:
         return self.title or self.metric

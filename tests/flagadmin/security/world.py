@@ -315,7 +315,9 @@ def build_plans(flag: Flag) -> dict[str, Any]:
         "release plan": plan.pk,
         "verb of a plan": "start",
         "milestone": following.pk,
-        "safeguard": Safeguard.objects.create(plan=plan, metric="errors").pk,
+        "safeguard": Safeguard.objects.create(
+            plan=plan, metric="errors", aggregation="rps", time_range="hour"
+        ).pk,
     }
 
 
