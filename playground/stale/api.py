@@ -32,7 +32,7 @@ everyone in production for 30 days. Each comes with the proof:
 class StaleQuery(serializers.Serializer[Any]):
     project = serializers.CharField(required=False, help_text="Only flags of this project.")
     limit = serializers.IntegerField(min_value=1, max_value=MAX_FLAGS, default=MAX_FLAGS)
-    offset = serializers.IntegerField(min_value=0, default=0)
+    offset = serializers.IntegerField(min_value=0, max_value=2**31 - 1, default=0)
 
 
 class Kept(serializers.Serializer[Any]):

@@ -125,12 +125,11 @@ class AsksFirst(DraftingPage, FlagAction):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         required = requires_comment([self.kwargs["project_id"]])
         return super().get_context_data(
-            project_id=self.kwargs["project_id"],
             environment=self.given("environment"),
             hidden=self.values(),
             back=self.address(),
             comment_required=required,
-            **kwargs,
+            **{"project_id": self.kwargs["project_id"]} | kwargs,
         )
 
 

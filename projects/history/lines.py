@@ -29,7 +29,9 @@ def answer_lines(caller: Caller, data: Mapping[str, Any], known: Iterable[str]) 
     query.is_valid(raise_exception=True)
     if query.validated_data["offset"]:
         raise ValidationError.of([Problem("offset", "cannot be used with a cursor")])
-    cursor, limit = query.validated_data["cursor"], query.validated_data["limit"]
+    cursor, limit = query.validated_data.get("cursor"), query.validated_data["limit"]
+    if cursor is None:
+        raise ValidationError.of([Problem("cursor", "must be a number, 0 for the oldest event")])
     events = narrow_events(readable_events(caller), query.filter())
     page = list(events.filter(pk__gt=cursor, pk__lte=settled_id()).order_by("pk")[:limit])
     answer = HttpResponse(write_lines(page), content_type=MEDIA_TYPE)

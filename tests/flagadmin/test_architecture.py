@@ -8,9 +8,8 @@ from pathlib import Path
 import grimp
 import pytest
 
-from tests.support.paths import ROOT
+from tests.support.paths import APPS, ROOT
 
-PACKAGES = ("flagadmin", "groups", "projects", "playground", "releases", "sdk", "importer", "integrations")
 MAY_SKIP = {
     "flagadmin/deploy/test_container.py": "root, buildah and debootstrap, and podman-compose for one of them",
     "browser/conftest.py": "Chromium, which FLAGADMIN_BROWSER_TESTS=required asks for",
@@ -24,7 +23,7 @@ MAY_SKIP = {
 
 @pytest.fixture(scope="module")
 def graph() -> grimp.ImportGraph:
-    return grimp.build_graph(*PACKAGES)
+    return grimp.build_graph(*APPS)
 
 
 def test_files_do_not_import_each_other_in_a_circle(graph):

@@ -5,7 +5,17 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = Path(os.environ.get("FLAGADMIN_SHARED") or ROOT.parent / "shared")
-APPS = ("flagadmin", "groups", "projects", "playground", "releases", "sdk", "importer")
+APPS = (
+    "flagadmin",
+    "groups",
+    "projects",
+    "playground",
+    "releases",
+    "sdk",
+    "relay",
+    "importer",
+    "integrations",
+)
 
 
 def sources() -> list[Path]:

@@ -12,9 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.live_server import Client, reserved_port, wait_until_ready
-
-ROOT = Path(__file__).resolve().parents[3]
-PACKAGES = ("flagadmin", "groups", "importer", "integrations", "playground", "projects", "releases", "sdk")
+from tests.support.paths import APPS, ROOT
 
 pytestmark = pytest.mark.processes
 
@@ -32,7 +30,7 @@ def test_the_package_has_every_file_of_the_application(wheel):
     with zipfile.ZipFile(wheel) as archive:
         packed = {name for name in archive.namelist() if ".dist-info/" not in name}
     listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *PACKAGES, "templates"],
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *APPS, "templates"],
         cwd=ROOT,
         capture_output=True,
         check=True,

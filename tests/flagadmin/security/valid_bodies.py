@@ -371,6 +371,7 @@ VALID: dict[str, Any] = {
     },
     f"put {_ADMIN}/invite-link/tokens/<str:token>": {"expiresAt": "<in a month>", "enabled": True},
     f"post {_ADMIN}/maintenance": {"enabled": False},
+    f"post {_ADMIN}/scim-settings": {"enabled": False},
     f"post {_ADMIN}/ui-config/cors": {"frontendApiOrigins": ["https://app.example.org", "*"]},
     f"post {_ADMIN}/feedback": {"feedbackId": "nps", "neverShow": True},
     f"put {_ADMIN}/feedback/<str:feedback_id>": {"neverShow": True},

@@ -11,6 +11,7 @@ from flagadmin.core.audit.models import AuditEvent
 from groups.models import ApiToken, Grant, Group, GroupMembership, InviteLink, LoginFailure, Role
 from groups.permissions import BuiltIn
 from groups.tokens import hash_secret
+from importer.models import InstallationMove, SourceEvent
 from playground.models import SavedContext, UserRun
 from projects.models import (
     Application,
@@ -58,6 +59,10 @@ def furnished(people):
     LoginFailure.objects.create(account="x", address="127.0.0.1")
     InviteLink.objects.create(
         name="Team", key="abc", token_hash=hash_secret("abc.def"), role_id=BuiltIn.VIEWER, expires_at=now
+    )
+    InstallationMove.objects.create(step="plan", address="https://unleash.example.org", caller_name="x")
+    SourceEvent.objects.create(
+        source="https://unleash.example.org", event_id=1, created_at=now, type="feature-created"
     )
     AuditEvent.objects.create(type="project-created", actor_name="x", project="shop", after={"id": "shop"})
 

@@ -150,8 +150,6 @@ def test_flags_that_depend_on_a_named_flag_change_with_it(api, cart):
 
 def test_flags_that_depended_on_it_at_a_moment(api, cart, django_assert_max_num_queries):
     depend(live_flag("child"), cart)
-    moment = "2100-01-01T00:00:00Z"
-    refused(api["viewer"].post(COMPARE, past(moment)), 400, "ValidationError")
     found = answered(api, (COMPARE, past("2026-01-01T00:00:00Z")))
     assert {flag["name"] for flag in found["flags"]} <= {"cart", "child"}
 

@@ -120,7 +120,7 @@ def test_a_body_is_bounded_before_anybody_looks_into_it(api, body, path, message
 )
 def test_too_many_values_are_refused_before_they_are_made(api, body, monkeypatch):
     monkeypatch.setattr(
-        "flagadmin.core.http.request_bodies.parse_json", lambda body: pytest.fail("it was parsed")
+        "flagadmin.core.http.json_bodies.parse_json", lambda body: pytest.fail("it was parsed")
     )
     record = refused(
         api["admin"].post("/api/admin/playground", data=body, content_type="application/json"),
