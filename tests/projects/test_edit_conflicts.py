@@ -67,7 +67,11 @@ NO_EDIT = {
     "application",  # shows what was reported
     *("invite-link-new", "connect"),  # create one
     *("integration-new", "integration-signing-key"),  # create one
-    "installation",  # sets single values, and shows at once what they are
+    *("signal-source-new", "signal-rule-new", "release-template-new", "plan-new", "calendar", "move"),  # create one
+    "signal-token",  # replaces it
+    "signal-rule-try",  # changes nothing
+    "signal-rule",  # acts with the rights of whoever saved it last, who has seen all of it
+    *("installation", "scim"),  # sets single values, and shows at once what they are
 }
 
 
