@@ -70,6 +70,14 @@ def remembered_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(state, "_remembered", state._Remembered(until=float("inf")))
 
 
+@pytest.fixture
+def no_earlier_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker notes a few refused requests in a second, and those of other tests would be the first."""
+    from projects.connect.refusals import refusals
+
+    monkeypatch.setattr(refusals, "_noted", {})
+
+
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings(
     django_db_modify_db_settings_parallel_suffix: None, django_db_blocker: Any

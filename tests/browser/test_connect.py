@@ -15,6 +15,8 @@ PASSWORD = "a long enough passphrase"
 SCRIPT = pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
 SDK = "unleash-node-sdk:6.12.1"
 
+pytestmark = pytest.mark.usefixtures("no_earlier_refusals")
+
 
 def ask(secret):
     return client(secret).get("/api/client/features", headers={"Unleash-Sdk": SDK}).status_code

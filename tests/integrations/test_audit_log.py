@@ -21,8 +21,9 @@ from integrations.audit_log import write
 from integrations.audit_log.retention import REMOVABLE, prune
 from integrations.audit_log.write import write_batch
 from integrations.models import Delivery, WrittenLog
-from integrations.relay import relay
+from integrations.relay import read_settled_id, relay
 from projects.history.back import TYPES
+from tests.support.live_server import wait_until
 from tests.support.receiver import make_integration
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -48,8 +49,14 @@ def make_handler():
 
 
 def settle():
-    for _ in range(3):
+    """What has happened can be read. Transactions of other tests, in databases of the same server, hold that back."""
+
+    def is_settled():
         relay()
+        last = AuditEvent.objects.order_by("pk").last()
+        return last is None or read_settled_id() >= last.pk
+
+    wait_until(is_settled)
 
 
 def subjects(text):

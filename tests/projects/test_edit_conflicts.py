@@ -67,7 +67,14 @@ NO_EDIT = {
     "application",  # shows what was reported
     *("invite-link-new", "connect"),  # create one
     *("integration-new", "integration-signing-key"),  # create one
-    *("signal-source-new", "signal-rule-new", "release-template-new", "plan-new", "calendar", "move"),  # create one
+    *(
+        "signal-source-new",
+        "signal-rule-new",
+        "release-template-new",
+        "plan-new",
+        "calendar",
+        "move",
+    ),  # create one
     "signal-token",  # replaces it
     "signal-rule-try",  # changes nothing
     "signal-rule",  # acts with the rights of whoever saved it last, who has seen all of it

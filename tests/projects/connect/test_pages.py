@@ -25,9 +25,7 @@ REGISTRATION = {
 }
 
 
-@pytest.fixture(autouse=True)
-def no_refusals_of_other_tests(monkeypatch):
-    monkeypatch.setattr(refusals, "_noted", {})
+pytestmark = pytest.mark.usefixtures("no_earlier_refusals")
 
 
 @pytest.fixture
