@@ -36,7 +36,9 @@ def is_of_plan(strategy_id: Any, view: PlanView | None) -> bool:
 
 @register.simple_tag
 def offered_steps(stored: Mapping[str, Any] | None, document: Mapping[str, Any], *, is_new: bool) -> str:
-    """``15, 25, 50``: shares between the present one and that of the form. "" without two of them."""
+    """``15, 25, 50``: shares between the present one and that of the form. "" without two of them, or a strategy."""
+    if not document:  # the same question is asked about variants
+        return ""
     target = _share(document)
     present = 0 if is_new or stored is None else _share(stored)
     shares = [share for share in OFFERED if present < share < target]

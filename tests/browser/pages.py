@@ -232,7 +232,9 @@ def filled(address: str) -> str:
         "strategy": Strategy.objects.filter(flag__name="gift-cards", environment="production"),
     }
     name = address[address.index("{") + 1 : address.index("}")]
-    return address.replace(f"{{{name}}}", str(rows[name].order_by("pk").values_list("pk", flat=True)[0]))
+    return filled(
+        address.replace(f"{{{name}}}", str(rows[name].order_by("pk").values_list("pk", flat=True)[0]))
+    )
 
 
 def meant_status(address: str) -> int:
