@@ -59,12 +59,15 @@ def test_pages_of_a_section_are_tabs(visit):
         [
             "Projects",
             "All flags",
+            "Stale flags",
             "Applications",
             "Environments",
             "Segments",
             "Context fields",
             "Strategy types",
             "Tag types",
+            "Release plans",
+            "Release templates",
         ]
     )
     expect(tabs.locator("[aria-current]")).to_have_text("Segments")
