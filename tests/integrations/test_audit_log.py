@@ -122,6 +122,7 @@ def test_only_one_server_writes_until_its_claim_ends(make_handler, tmp_path):
 
 def test_syslog_by_udp_cuts_what_no_datagram_holds(make_handler):
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
+        server.settimeout(60)
         server.bind(("127.0.0.1", 0))
         server.settimeout(10)
         happen("a", "b", after={"text": "x" * 100_000})
@@ -135,11 +136,13 @@ def test_syslog_by_udp_cuts_what_no_datagram_holds(make_handler):
 
 def test_syslog_by_tcp_ends_each_line(make_handler):
     with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(60)
         happen("a", "b")
         settle()
         write_batch(make_handler(f"syslog+tcp://127.0.0.1:{server.getsockname()[1]}"))
         accepted, _ = server.accept()
         with accepted:
+            accepted.settimeout(60)
             lines = accepted.recv(70_000).decode().splitlines()
     assert [json.loads(line.partition("flagadmin: ")[2])["type"] for line in lines] == ["segment-created"] * 2
 
