@@ -59,5 +59,7 @@ if ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
         fi
     fi
 fi
-.venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes \
+# dev.txt names every package there is to install. Without --no-deps, older versions of pip resolve again and refuse
+# a package that another asks for with an extra ("pydantic[email]") and that is pinned without it.
+.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes \
     --requirement requirements/dev.txt
