@@ -15,26 +15,26 @@ from projects.applications.api import (
 from projects.context_fields.api import ContextFieldViewSet, ProjectContextFieldViewSet
 from projects.environments.api import EnvironmentViewSet, ProjectEnvironmentViewSet
 from projects.flags.api import FlagNameViewSet, FlagViewSet
-from projects.flags.archive_api import ArchiveViewSet
-from projects.flags.bulk_api import BulkFlagViewSet
-from projects.flags.creators_api import FlagCreatorViewSet, ProjectFlagCreatorViewSet
-from projects.flags.dependencies_api import (
+from projects.flags.archive.api import ArchiveViewSet
+from projects.flags.bulk.api import BulkFlagViewSet
+from projects.flags.dependencies.api import (
     DependencyViewSet,
     ParentOptionViewSet,
     ParentVariantViewSet,
     ProjectDependencyViewSet,
 )
-from projects.flags.environments_api import (
+from projects.flags.environments.api import (
     FlagEnvironmentViewSet,
     FlagVariantsBatchViewSet,
     FlagVariantsViewSet,
 )
-from projects.flags.flag_types_api import FlagTypeViewSet
-from projects.flags.lifecycle_api import LifecycleViewSet, StageCountViewSet
-from projects.flags.links_api import LinkViewSet
-from projects.flags.revert_api import RevertViewSet
-from projects.flags.search_api import SearchViewSet
-from projects.flags.tags_api import BulkTagViewSet, FlagTagViewSet, TagViewSet
+from projects.flags.lifecycle.api import LifecycleViewSet, StageCountViewSet
+from projects.flags.links.api import LinkViewSet
+from projects.flags.lists.api import SearchViewSet
+from projects.flags.lists.creators_api import FlagCreatorViewSet, ProjectFlagCreatorViewSet
+from projects.flags.revert.api import RevertViewSet
+from projects.flags.tags.api import BulkTagViewSet, FlagTagViewSet, TagViewSet
+from projects.flags.types.api import FlagTypeViewSet
 from projects.history.api import EventCreatorViewSet, EventSearchViewSet, EventViewSet
 from projects.installation.api import MaintenanceViewSet, StatisticsViewSet, UiConfigViewSet
 from projects.members.api import (

@@ -12,17 +12,14 @@ from projects.deletion import pages as deletion
 from projects.drafting import drafting_path
 from projects.environments import compare_pages
 from projects.environments import pages as environments
-from projects.flags import (
-    action_pages,
-    archive_pages,
-    bulk_pages,
-    copy_pages,
-    form_pages,
-    insights_page,
-    revert_page,
-    toggle_pages,
-)
+from projects.flags import action_pages, form_pages
 from projects.flags import pages as flags
+from projects.flags.archive import pages as archive_pages
+from projects.flags.bulk import pages as bulk_pages
+from projects.flags.copies import pages as copy_pages
+from projects.flags.environments import toggle_pages
+from projects.flags.insights import page as insights_page
+from projects.flags.revert import page as revert_page
 from projects.installation import pages as installation
 from projects.members import grant_page, invite_page, role_page
 from projects.members import pages as members

@@ -5,7 +5,7 @@ from typing import Any
 from groups.permissions import Permission
 from groups.viewsets import ViewSet
 from projects.access import access_flag, access_project
-from projects.flags.toggle import project_environment
+from projects.flags.environments.toggle import project_environment
 from projects.models import Flag, Project
 from projects.project_scope import check_scope
 

@@ -14,9 +14,9 @@ from flagadmin.core.http.error_responses import problems_of
 from flagadmin.core.http.fields import Body, ListOf
 from groups.access import EVERYTHING, Caller
 from projects.access import access_flag
-from projects.flags.archive import archive_flags
-from projects.flags.dependencies import add_dependency, clear_dependencies
-from projects.flags.environments import disable_flag, enable_flag, read_variants, set_variants
+from projects.flags.archive.actions import archive_flags
+from projects.flags.dependencies.actions import add_dependency, clear_dependencies
+from projects.flags.environments.actions import disable_flag, enable_flag, read_variants, set_variants
 from projects.flags.queries import dependency_document, strategy_documents
 from projects.flags.serializers import StrategyPlace, VariantBody
 from projects.models import Dependency, Flag, FlagEnvironment, Segment, Strategy

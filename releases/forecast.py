@@ -9,7 +9,7 @@ from flagadmin.core.errors import AppError, NotFound
 from playground.comparison.future import Forecast
 from playground.engine.definitions import FlagDefinition, SegmentDefinition
 from projects.definitions import Definitions
-from projects.flags.toggle import project_environment
+from projects.flags.environments.toggle import project_environment
 from projects.history.past import Changed
 from releases.models import Change, ChangeRequest, Schedule
 from releases.predicted import Predicted

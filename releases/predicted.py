@@ -8,8 +8,8 @@ from flagadmin.core.errors import NotFound, Problem
 from flagadmin.core.unreadable_values import check_values
 from playground.engine.definitions import FlagDefinition, StrategyDefinition
 from projects.definitions import Definitions
-from projects.flags.dependency_rules import dependency_document
-from projects.flags.environments import plan_added_strategy
+from projects.flags.dependencies.rules import dependency_document
+from projects.flags.environments.actions import plan_added_strategy
 from projects.limits import Limits
 from projects.models import Flag, ProjectEnvironment
 from projects.strategies.actions import order_problems

@@ -29,8 +29,8 @@ from playground.saved_contexts.expectations import Checked, check_expectations, 
 from projects.applications.missing_flags import missing_flags
 from projects.applications.queries import outdated_applications
 from projects.console import application_url
-from projects.flags.flag_cells import FlagCells, flag_cells
-from projects.flags.list_queries import stale_flag_counts
+from projects.flags.lists.cells import FlagCells, flag_cells
+from projects.flags.lists.queries import stale_flag_counts
 from projects.models import Flag
 from projects.tokens.access import scope_words, visible_tokens
 from releases.requests.waiting import suspended

@@ -21,9 +21,9 @@ from groups.access import Caller
 from groups.console import ActionPage, ConsolePage, not_allowed
 from groups.permissions import Permission
 from projects.console import flag_url, project_url
-from projects.flags.evaluations import installation_usage
-from projects.flags.flag_cells import Cell, flag_cells
-from projects.flags.flag_rows import Toggle
+from projects.flags.insights.evaluations import installation_usage
+from projects.flags.lists.cells import Cell, flag_cells
+from projects.flags.lists.rows import Toggle
 from projects.history.changes import change_page
 from projects.history.queries import readable_events
 from projects.models import FavoriteProject, Flag, Project

@@ -8,7 +8,7 @@ from flagadmin.demo.clock import at
 from flagadmin.demo.story import acting
 from groups.access import Caller
 from groups.models import User
-from projects.flags.environments import disable_flag
+from projects.flags.environments.actions import disable_flag
 from projects.models import Strategy
 from projects.projects.environments import set_policy
 from projects.strategies.actions import update_strategy

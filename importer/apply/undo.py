@@ -27,8 +27,8 @@ from importer.plan.issues import no_access
 from importer.plan.permissions import change_permissions, missing_permissions
 from importer.plan.stored import StoredFlag, read_flags
 from projects.access import access_project_for_update
-from projects.flags.bulk_delete import check_no_children, remove_flags
-from projects.flags.dependency_rules import FlagState, ProposedDependency, dependency_problems
+from projects.flags.archive.delete import check_no_children, remove_flags
+from projects.flags.dependencies.rules import FlagState, ProposedDependency, dependency_problems
 from projects.flags.limits import check_room
 from projects.history.changes import change_of
 from projects.history.queries import readable_events

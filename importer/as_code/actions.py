@@ -24,7 +24,7 @@ from importer.plan.stored import read_flags
 from projects.access import access_project, lock_projects
 from projects.context_fields.actions import create_context_field, update_context_field
 from projects.definitions import Definitions, read_definitions
-from projects.flags.archive import archive_flags_of_projects
+from projects.flags.archive.actions import archive_flags_of_projects
 from projects.history.diff import diff, summary
 from projects.models import ContextField, Flag, ProjectEnvironment, Segment
 from projects.segments.actions import create_segment, update_segment

@@ -12,7 +12,7 @@ from importer.moving.shapes import SourceField, SourceFlagType, SourceSegment
 from projects.context_fields.actions import create_context_field, update_context_field
 from projects.context_fields.documents import context_field_document
 from projects.environments.actions import create_environment, update_environment
-from projects.flags.flag_types import set_lifetime
+from projects.flags.types.actions import set_lifetime
 from projects.models import ContextField, Environment, FlagType, Segment, StrategyType, TagType
 from projects.projects.queries import environment_document
 from projects.segments.actions import create_segment, update_segment

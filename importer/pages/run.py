@@ -29,7 +29,7 @@ from importer.pages.upload import STEPS
 from importer.promotion import ENABLED, STRATEGIES, VARIANTS
 from importer.runs import access_run, change_parts, check, confirm, promotion_of, run_document
 from projects.console import api_path
-from projects.flags.archive import revive_flags
+from projects.flags.archive.actions import revive_flags
 from projects.projects.required_comments import requires_comment
 
 State = ImportRun.State

@@ -9,7 +9,7 @@ from importer.plan.entries import Entry
 from importer.plan.import_plan import Plan
 from importer.plan.issues import Issue, IssueKind
 from importer.plan.stored import StoredFlag
-from projects.flags.dependency_rules import FlagState, ProposedDependency, dependency_problems
+from projects.flags.dependencies.rules import FlagState, ProposedDependency, dependency_problems
 
 _DEPENDENCIES = """
 SELECT c.name, p.name

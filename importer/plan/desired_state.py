@@ -14,8 +14,8 @@ from importer.plan.references import References
 from importer.plan.stored import Document
 from importer.plan.target import Target
 from playground.engine.definitions import StrategyDefinition
-from projects.flags.dependency_rules import dependency_document
-from projects.flags.link_rules import link_problems, normalize_url
+from projects.flags.dependencies.rules import dependency_document
+from projects.flags.links.rules import link_problems, normalize_url
 from projects.strategies.rules import strategy_document, strategy_problems
 from projects.strategies.variant_rules import variants_document, variants_problems
 from projects.tag_types.tag_rules import tag_problems

@@ -22,7 +22,7 @@ from integrations.mcp.tool import (
 from projects.access import access_project, check_environment, check_project
 from projects.environments.comparison_queries import DIFFERS, compare_flags, select_flags
 from projects.environments.comparison_rows import ComparedFlag
-from projects.flags.toggle import project_environment
+from projects.flags.environments.toggle import project_environment
 from projects.history.queries import EventFilter, narrow_events, readable_events
 from projects.models import Segment
 from projects.strategies.sentences import strategy_summary

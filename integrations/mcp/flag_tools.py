@@ -25,12 +25,12 @@ from integrations.mcp.tool import (
 )
 from projects.access import check_project
 from projects.flags.actions import NewFlag, create_flag
-from projects.flags.environments import disable_flag
+from projects.flags.environments.actions import disable_flag
+from projects.flags.environments.toggle import project_environment
 from projects.flags.flag_document import flag_document
-from projects.flags.flag_users import using_applications
+from projects.flags.insights.flag_users import using_applications
+from projects.flags.lists.search import FlagFilter
 from projects.flags.queries import flag_summaries, metadata_answer
-from projects.flags.search import FlagFilter
-from projects.flags.toggle import project_environment
 from projects.history.queries import EventFilter, narrow_events, readable_events
 from projects.models import Flag, Segment
 from projects.strategies.sentences import percent, strategy_summary

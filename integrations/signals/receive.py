@@ -28,7 +28,7 @@ from groups.tokens import hash_secret
 from integrations.models import Signal, SignalDone, SignalRule, SignalSource
 from integrations.signals.matching import Item, look_up, meets, read_items
 from projects.access import access_flag_for_update
-from projects.flags.environments import disable_flag
+from projects.flags.environments.actions import disable_flag
 from releases.models import ReleasePlan
 from releases.plans.access import Place, access_flag_in
 from releases.plans.actions import pause_plan

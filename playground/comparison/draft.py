@@ -20,13 +20,13 @@ from playground.engine.definitions import (
 from playground.engine.snapshot import Snapshot
 from projects.definitions import Definitions
 from projects.drafts import Draft
-from projects.flags.bulk_delete import check_no_children
-from projects.flags.dependencies import parents_problems
-from projects.flags.dependency_rules import dependency_document
-from projects.flags.environments import plan_added_strategy, read_variants
+from projects.flags.archive.delete import check_no_children
+from projects.flags.dependencies.actions import parents_problems
+from projects.flags.dependencies.rules import dependency_document
+from projects.flags.environments.actions import plan_added_strategy, read_variants
+from projects.flags.environments.toggle import project_environment
 from projects.flags.queries import strategy_documents
 from projects.flags.serializers import ParentRecord, VariantBody
-from projects.flags.toggle import project_environment
 from projects.limits import Limits
 from projects.models import Flag, ProjectEnvironment, Segment, Strategy
 from projects.serializers import StrictSerializer

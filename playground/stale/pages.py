@@ -18,7 +18,7 @@ from playground.stale.documents import proof_document, task_text
 from playground.stale.queries import Proof, find_candidates, list_reasons, prove_flags
 from projects.access import access_flag
 from projects.console import flag_url
-from projects.flags.lifecycle import complete_flag, uncomplete_flag
+from projects.flags.lifecycle.actions import complete_flag, uncomplete_flag
 from projects.models import Flag, Project
 
 PER_PAGE = 20

@@ -20,9 +20,9 @@ from playground.engine.outcomes import State
 from playground.models import SavedContext
 from playground.saved_contexts.expectations import compile_flags, read_stored_flags, shares_words
 from projects.definitions import Definitions
-from projects.flags.evaluations import read_last_evaluations
-from projects.flags.lifecycle_queries import ORDER
-from projects.flags.search_conditions import FULL, in_stage, overdue, rolled_out
+from projects.flags.insights.evaluations import read_last_evaluations
+from projects.flags.lifecycle.queries import ORDER
+from projects.flags.lists.conditions import FULL, in_stage, overdue, rolled_out
 from projects.models import Dependency, Flag, FlagQuerySet, FlagType, LifecycleStage, ProjectEnvironment
 from projects.references.queries import InRepository, read_references
 

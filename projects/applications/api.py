@@ -31,7 +31,7 @@ from projects.applications.serializers import (
     UnknownFlags,
 )
 from projects.applications.unknown_flag_documents import unknown_flag_documents
-from projects.flags.usage import flag_usage_document, raw_usage_document
+from projects.flags.insights.usage import flag_usage_document, raw_usage_document
 from projects.models import Application, ApplicationInstance, Flag
 from projects.viewsets import InProjectViewSet
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from flagadmin.core.errors import AppError, InvalidOperation, Problem, choices, raised_by
-from projects.flags.bulk_delete import orphans_error
+from projects.flags.archive.delete import orphans_error
 from projects.models import Dependency, Flag, Project, StrategySegment
 from projects.projects.actions import active_flags_error, check_not_default
 

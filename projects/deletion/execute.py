@@ -18,7 +18,7 @@ from projects.access import access_project_for_update
 from projects.context_fields.documents import context_field_document
 from projects.deletion.blockers import find_blockers
 from projects.deletion.plan import Scopes, is_own, plan_project_deletion, read_scopes, saved_contexts_of
-from projects.flags.bulk_delete import remove_flag_rows, remove_rows
+from projects.flags.archive.delete import remove_flag_rows, remove_rows
 from projects.models import ContextField, Flag, Project, Segment
 from projects.projects.actions import active_flags_error
 from projects.projects.queries import project_environment_documents, settings_document

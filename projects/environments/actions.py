@@ -18,7 +18,7 @@ from groups.permissions import Permission
 from projects.access import access_environment, unknown_environment
 from projects.definitions import read_all_definitions
 from projects.environments.rules import environment_problems
-from projects.flags.bulk_delete import remove_rows
+from projects.flags.archive.delete import remove_rows
 from projects.models import Environment, FlagEnvironment, ProjectEnvironment, Strategy
 from projects.project_scope import name_is_free
 from projects.projects.queries import environment_document

@@ -27,8 +27,8 @@ from projects.environments.comparison_rows import (
     find_last_change,
     segment_ids,
 )
-from projects.flags.list_queries import environment_names
-from projects.flags.strategy_lines import Palette
+from projects.flags.lists.queries import environment_names
+from projects.flags.lists.strategy_lines import Palette
 from projects.models import Segment
 from projects.projects.head import project_head
 

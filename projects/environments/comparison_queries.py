@@ -7,7 +7,7 @@ from django.http import QueryDict
 from flagadmin.core.errors import ValidationError
 from projects.environments.comparison import find_differences, read_configurations
 from projects.environments.comparison_rows import ComparedFlag
-from projects.flags.search_conditions import text_query
+from projects.flags.lists.conditions import text_query
 from projects.models import Environment, Flag, Project
 
 ALL, DIFFERS, SAME = "all", "", "same"

@@ -8,7 +8,7 @@ from itertools import zip_longest
 from typing import Any
 
 from projects.environments.comparison import KINDS, Configuration, Pair
-from projects.flags.strategy_lines import Palette
+from projects.flags.lists.strategy_lines import Palette
 from projects.strategies.sentences import percent, strategy_summary
 
 MAX_STRATEGIES = 5

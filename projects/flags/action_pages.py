@@ -15,12 +15,12 @@ from projects.console import flag_crumbs, flag_url
 from projects.drafting import DraftingPage
 from projects.drafts import Draft, FlagEdit, find_enabled_places, read_strategies
 from projects.flags.actions import update_flag
-from projects.flags.dependencies import add_dependency, check_parent, no_parent, remove_dependency
-from projects.flags.links import add_link, remove_link
+from projects.flags.dependencies.actions import add_dependency, check_parent, no_parent, remove_dependency
+from projects.flags.environments.toggle import project_environment
+from projects.flags.links.actions import add_link, remove_link
+from projects.flags.lists.strategy_lines import move_strategy
 from projects.flags.queries import dependency_documents
-from projects.flags.strategy_lines import move_strategy
-from projects.flags.tags import change_tags
-from projects.flags.toggle import project_environment
+from projects.flags.tags.actions import change_tags
 from projects.models import Environment, Flag, Segment
 from projects.projects.favorites import set_flag_favorite
 from projects.projects.policies import needs_request

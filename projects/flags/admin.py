@@ -16,12 +16,15 @@ from groups.admin_site.forms import ActionModelForm, validate_body
 from groups.permissions import Permission
 from projects.access import access_flag_for_update
 from projects.console import flag_url
-from projects.flags import actions, dependencies, links, tags
-from projects.flags import archive as archiving
-from projects.flags import environments as flag_environments
+from projects.flags import actions
 from projects.flags.actions import NewFlag
-from projects.flags.bulk_delete import check_no_children
+from projects.flags.archive import actions as archiving
+from projects.flags.archive.delete import check_no_children
+from projects.flags.dependencies import actions as dependencies
+from projects.flags.environments import actions as flag_environments
+from projects.flags.links import actions as links
 from projects.flags.serializers import VariantBody
+from projects.flags.tags import actions as tags
 from projects.models import Dependency, Flag, FlagEnvironment, FlagLink, FlagTag, Segment, Strategy
 from projects.segments.admin import CONSTRAINTS
 from projects.strategies import actions as strategies

@@ -15,9 +15,9 @@ from groups.permissions import Permission
 from groups.viewsets import ViewSet
 from projects.access import check_project
 from projects.flags import actions as flags
-from projects.flags import archive as archiving
-from projects.flags import clone as cloning
-from projects.flags import move as moving
+from projects.flags.archive import actions as archiving
+from projects.flags.copies import clone as cloning
+from projects.flags.copies import move as moving
 from projects.flags.flag_document import flag_document
 from projects.flags.queries import flag_summaries, metadata_answer, metadata_document
 from projects.flags.serializers import (

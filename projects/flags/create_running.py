@@ -4,7 +4,7 @@ from flagadmin.core.db.transactions import transactional
 from groups.access import Caller
 from playground.engine.strategy_types import FLEXIBLE_ROLLOUT, ROLLOUT
 from projects.flags.actions import NewFlag, create_flag
-from projects.flags.environments import enable_flag
+from projects.flags.environments.actions import enable_flag
 from projects.models import Flag
 from projects.strategies.actions import add_strategy
 

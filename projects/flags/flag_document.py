@@ -13,7 +13,7 @@ from flagadmin.core.http.timestamps import iso
 from groups.access import Caller
 from groups.models import User
 from playground.engine.definitions import StrategyDefinition
-from projects.flags.lifecycle_queries import ORDER, stage_document
+from projects.flags.lifecycle.queries import ORDER, stage_document
 from projects.flags.queries import (
     creator_document,
     dependency_document,

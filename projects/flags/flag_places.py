@@ -13,9 +13,9 @@ from flagadmin.core.lists.charts import percent_text
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.console import flag_url
-from projects.flags.evaluations import Evaluations, read_last_evaluations
-from projects.flags.flag_rows import Toggle, toggle_of
-from projects.flags.strategy_lines import Palette, Share, StrategyLine, strategy_lines
+from projects.flags.insights.evaluations import Evaluations, read_last_evaluations
+from projects.flags.lists.rows import Toggle, toggle_of
+from projects.flags.lists.strategy_lines import Palette, Share, StrategyLine, strategy_lines
 from projects.models import Environment, Flag, Segment
 from projects.strategies.sentences import MAX_LISTED
 

@@ -19,7 +19,7 @@ from projects.access import access_flag, access_project
 from projects.console import api_path, flag_crumbs, flag_url, project_crumbs, project_url
 from projects.flags.actions import NewFlag, update_flag
 from projects.flags.create_running import create_running_flag
-from projects.flags.links import access_link, update_link
+from projects.flags.links.actions import access_link, update_link
 from projects.flags.owner_rules import owner_columns
 from projects.flags.queries import link_document, metadata_document
 from projects.history.queries import readable_events

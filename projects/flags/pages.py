@@ -10,19 +10,19 @@ from groups.console import ConsolePage, Crumbs
 from groups.permissions import Permission
 from projects.access import access_flag
 from projects.console import api_path, check_permissions, flag_url, project_crumbs, project_url
-from projects.flags.dependencies import possible_parents
-from projects.flags.evaluations import (
+from projects.flags.dependencies.actions import possible_parents
+from projects.flags.flag_document import flag_document
+from projects.flags.flag_places import flag_places, variant_splits
+from projects.flags.insights.evaluations import (
     Evaluations,
     evaluations_by_day,
     evaluations_by_hour,
     find_last_evaluation,
 )
-from projects.flags.flag_document import flag_document
-from projects.flags.flag_history import FlagHistory, flag_history
-from projects.flags.flag_places import flag_places, variant_splits
-from projects.flags.flag_users import using_applications
-from projects.flags.lifecycle_queries import current_stage
-from projects.flags.recent import note_visit
+from projects.flags.insights.flag_users import using_applications
+from projects.flags.lifecycle.queries import current_stage
+from projects.flags.lists.recent import note_visit
+from projects.flags.revert.history import FlagHistory, flag_history
 from projects.models import Dependency, Flag, FlagType, TagType
 from projects.references.queries import read_references
 

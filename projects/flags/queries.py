@@ -14,8 +14,8 @@ from flagadmin.core.db.matching import best_matches
 from flagadmin.core.http.timestamps import iso
 from groups.access import Caller
 from playground.engine.definitions import StrategyDefinition
-from projects.flags.environment_summaries import NO_EVALUATIONS, environment_summaries, evaluation_counts
-from projects.flags.lifecycle_queries import current_stages
+from projects.flags.environments.summaries import NO_EVALUATIONS, environment_summaries, evaluation_counts
+from projects.flags.lifecycle.queries import current_stages
 from projects.models import (
     Dependency,
     Environment,

@@ -15,7 +15,7 @@ from groups.people.first_login import describe_first_login, describe_link
 from groups.permissions import BuiltIn
 from projects.access import access_project
 from projects.console import api_path, project_crumbs, project_url
-from projects.flags.list_queries import environment_names
+from projects.flags.lists.queries import environment_names
 from projects.members.actions import check_may_write, grantable_roles
 from projects.members.holders import suggest_holders
 from projects.members.invite import Invitation, Invited, invite, mail_invitation

@@ -8,7 +8,7 @@ from django.db.models import F, Q
 
 from groups.access import Caller
 from projects.applications.usage_triggers import usage_triggers
-from projects.flags.lifecycle_triggers import lifecycle_triggers
+from projects.flags.lifecycle.triggers import lifecycle_triggers
 from projects.models.projects import Environment, Project
 from projects.models.querysets import ArchivableQuerySet
 from projects.revision import OF_FLAG, OF_PROJECT, revision_triggers
@@ -136,7 +136,7 @@ class FlagLastSeen(models.Model):
     """When metrics last reported a flag in an environment.
 
     This is a separate table so that usage changes no revision. Usage advances the flag's lifecycle stage
-    (``projects.flags.lifecycle_triggers``).
+    (``projects.flags.lifecycle.triggers``).
     """
 
     flag = models.ForeignKey(Flag, on_delete=models.CASCADE, related_name="last_seen")

@@ -7,9 +7,9 @@ from django.urls import reverse
 
 from flagadmin.core.lists.pages import Listing, change_query, curl_for
 from groups.permissions import Permission
-from projects.flags.flag_rows import may_toggle
-from projects.flags.list_queries import MINE, FlagScope, readable_scope
-from projects.flags.search_conditions import DIFFERS, FULL, OFF
+from projects.flags.lists.conditions import DIFFERS, FULL, OFF
+from projects.flags.lists.queries import MINE, FlagScope, readable_scope
+from projects.flags.lists.rows import may_toggle
 from projects.projects.flag_list_page import FlagListPage
 
 SAVED_FILTERS: Sequence[tuple[str, dict[str, str]]] = (

@@ -15,7 +15,7 @@ from groups.console import Crumbs, EditPage
 from groups.models import Group
 from projects.access import access_project
 from projects.console import api_path, project_crumbs, project_url
-from projects.flags.toggle import project_environment
+from projects.flags.environments.toggle import project_environment
 from projects.history.queries import readable_events
 from projects.projects.approval_rules import CONDITIONS, MAX_APPROVALS, MAX_RULES, TAKES, Rule
 from projects.projects.environments import POLICY_PERMISSIONS, policy_document, set_policy

@@ -8,7 +8,7 @@ from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.change_checks.comments import MAX_LENGTH
 from flagadmin.core.errors import Problem
 from playground.engine import patterns
-from projects.flags.link_rules import normalize_url
+from projects.flags.links.rules import normalize_url
 from projects.history.descriptions import Part
 from projects.models import Project
 

@@ -18,7 +18,7 @@ from playground.engine.strategy_types import FLEXIBLE_ROLLOUT
 from projects.access import access_project
 from projects.console import api_path, project_crumbs, project_url
 from projects.drafts import NewFlagEdit
-from projects.flags.toggle import project_environment
+from projects.flags.environments.toggle import project_environment
 from projects.history.queries import readable_events
 from projects.projects.environments import (
     DEFAULT_STRATEGY_PERMISSIONS,

@@ -10,9 +10,9 @@ from flagadmin.core.lists.pages import Column, Filter, Listing, curl_for
 from groups.console import Crumbs
 from projects.access import access_project
 from projects.console import PROJECTS, api_path, project_url
-from projects.flags.evaluations import read_last_evaluations
-from projects.flags.flag_rows import may_toggle
-from projects.flags.list_queries import FlagScope, project_scope
+from projects.flags.insights.evaluations import read_last_evaluations
+from projects.flags.lists.queries import FlagScope, project_scope
+from projects.flags.lists.rows import may_toggle
 from projects.history.queries import archived_by
 from projects.projects.flag_list_page import CSV_FLAGS, FlagListPage
 from projects.projects.head import project_head

@@ -10,9 +10,8 @@ from flagadmin.core.db.transactions import streamed
 from flagadmin.core.lists.filter_chips import FreeChip, free_chips, joint_chip, set_chips
 from flagadmin.core.lists.pages import Filter, Listing
 from groups.console import ListPage
-from projects.flags.flag_cells import flag_cells
-from projects.flags.flag_rows import flag_rows
-from projects.flags.list_queries import (
+from projects.flags.lists.cells import flag_cells
+from projects.flags.lists.queries import (
     MAX_MATCHING,
     FlagScope,
     filter_flags,
@@ -21,6 +20,7 @@ from projects.flags.list_queries import (
     list_filters,
     sortable,
 )
+from projects.flags.lists.rows import flag_rows
 from projects.models import FavoriteFlag
 
 MAX_CELLS = 150  # on one page: under 300 kB with the longest names

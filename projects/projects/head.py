@@ -6,7 +6,7 @@ from typing import Any
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.console import check_permissions, project_url
-from projects.flags.list_queries import environment_names
+from projects.flags.lists.queries import environment_names
 from projects.members.counts import member_counts
 from projects.models import FavoriteProject, Project, ProjectApplication
 from projects.projects.actions import SETTINGS_PERMISSIONS

@@ -14,7 +14,7 @@ from flagadmin.core.http.timestamps import iso
 from groups.access import Caller
 from groups.permissions import BuiltIn, Permission
 from projects.access import projects_with
-from projects.flags.search_conditions import OVERDUE
+from projects.flags.lists.conditions import OVERDUE
 from projects.members.counts import member_counts
 from projects.models import (
     Environment,

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from flagadmin.core.audit.models import AuditEvent
 from groups.models import ApiToken
-from projects.flags.lifecycle_queries import STAGE_MEMBERS, count_stages
+from projects.flags.lifecycle.queries import STAGE_MEMBERS, count_stages
 from projects.members.counts import member_counts
 from projects.models import Flag, Project, Segment
 from projects.projects.activity import WINDOW

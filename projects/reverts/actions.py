@@ -10,9 +10,9 @@ from flagadmin.core.edit_conflicts import fingerprint
 from flagadmin.core.errors import Conflict, InvalidOperation, NoAccess
 from groups.access import Caller
 from projects.access import access_flag_for_update, access_project_for_update
-from projects.flags.archive import archive_flags_of_projects, revive_flags
-from projects.flags.revert import restore
-from projects.flags.tags import apply_tags, check_tags
+from projects.flags.archive.actions import archive_flags_of_projects, revive_flags
+from projects.flags.revert.actions import restore
+from projects.flags.tags.actions import apply_tags, check_tags
 from projects.history.versions import present_version
 from projects.reverts.plan import (
     ChangePlan,

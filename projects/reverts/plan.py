@@ -15,7 +15,7 @@ from flagadmin.core.audit.sentences import sentence
 from flagadmin.core.errors import NotFound, Problem
 from groups.access import Caller, missing
 from groups.permissions import Permission
-from projects.flags.revert_plan import PlannedPart, RevertPlan, Target, moment_text, plan_parts
+from projects.flags.revert.plan import PlannedPart, RevertPlan, Target, moment_text, plan_parts
 from projects.history.changes import change_of
 from projects.history.flag_parts import differing_parts
 from projects.history.past import just_before

@@ -5,7 +5,7 @@ from typing import Any
 from rest_framework import serializers
 
 from flagadmin.core.http.fields import ListOf
-from projects.flags.revert_plan import PlannedPart
+from projects.flags.revert.plan import PlannedPart
 from projects.history.flag_parts import DEPENDENCIES, DETAILS, ENVIRONMENT
 from projects.models import Segment
 from projects.reverts.plan import ChangePlan

@@ -16,8 +16,8 @@ from groups.access import Caller
 from groups.permissions import Permission
 from playground.engine.definitions import StrategyDefinition, VariantDefinition
 from projects.access import access_flag_for_update
+from projects.flags.environments.toggle import keep_off_without_strategies, project_environment
 from projects.flags.queries import strategy_documents
-from projects.flags.toggle import keep_off_without_strategies, project_environment
 from projects.limits import Limits
 from projects.models import Flag, ProjectEnvironment, Strategy, StrategySegment
 from projects.project_scope import hold_segments

@@ -17,9 +17,9 @@ from playground.engine.definitions import StrategyDefinition
 from projects.access import access_flag
 from projects.console import api_path, flag_crumbs, flag_url
 from projects.drafts import Draft, FlagEdit, keep_place, read_strategies
+from projects.flags.environments.toggle import project_environment
+from projects.flags.insights.usage import describe_usage
 from projects.flags.queries import strategy_documents
-from projects.flags.toggle import project_environment
-from projects.flags.usage import describe_usage
 from projects.history.field_changes import FieldChange
 from projects.history.queries import readable_events
 from projects.models import FlagEnvironment, ProjectEnvironment, Strategy

@@ -18,9 +18,9 @@ from projects.access import access_flag
 from projects.console import api_path, flag_crumbs, flag_url
 from projects.drafting import DraftingPage
 from projects.drafts import Draft, FlagEdit
-from projects.flags.environments import read_variants, set_variants
-from projects.flags.toggle import project_environment
-from projects.flags.usage import describe_usage
+from projects.flags.environments.actions import read_variants, set_variants
+from projects.flags.environments.toggle import project_environment
+from projects.flags.insights.usage import describe_usage
 from projects.history.field_changes import FieldChange
 from projects.history.queries import readable_events
 from projects.models import Strategy

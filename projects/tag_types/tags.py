@@ -9,7 +9,7 @@ from flagadmin.core.errors import NameExists, NotFound
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.access import lock_projects
-from projects.flags.tags import apply_tags, check_tags
+from projects.flags.tags.actions import apply_tags, check_tags
 from projects.models import Flag, FlagTag, Tag
 from projects.project_scope import name_is_free
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.access import access_flag_for_update
-from projects.flags.toggle import project_environment
+from projects.flags.environments.toggle import project_environment
 from projects.models import Flag
 from releases.models import ReleasePlan
 from releases.plans.queries import find_plan

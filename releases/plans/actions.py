@@ -11,7 +11,7 @@ from flagadmin.core.errors import Conflict, InvalidOperation, ValidationError, c
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.access import access_flag
-from projects.flags.environments import disable_flag
+from projects.flags.environments.actions import disable_flag
 from releases.models import Milestone, ReleasePlan
 from releases.plans.access import Place, access_flag_in, access_plan_for_update, place_of
 from releases.plans.approval import is_approved_step, is_let_through, note_edit, through_gate

@@ -21,7 +21,7 @@ from flagadmin.core.db.transactions import LOCK_NOT_AVAILABLE, sqlstate, transac
 from flagadmin.core.errors import AppError, MaintenanceMode
 from flagadmin.core.installation.maintenance import check_writable
 from groups.access import EVERYTHING, Caller
-from projects.flags.environments import disable_flag
+from projects.flags.environments.actions import disable_flag
 from projects.flags.queries import strategy_documents
 from projects.models import Project, Strategy
 from releases.applying import applying

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from flagadmin.core.db.transactions import consistent_reads
 from projects.definitions import Definitions, read_definitions
-from projects.flags.toggle import project_environment
+from projects.flags.environments.toggle import project_environment
 from releases.models import Milestone, ReleasePlan
 from releases.plans.predicted import draft_milestone, find_any_plan
 from releases.plans.queries import find_milestone

@@ -12,7 +12,7 @@ from flagadmin.core.lists.pages import Column, Filter, curl_for
 from groups.console import ConfirmPage, ConsolePage, Crumbs, ListPage
 from projects.access import access_flag
 from projects.console import ActionPage, api_path, flag_crumbs, flag_url
-from projects.flags.toggle import project_environment
+from projects.flags.environments.toggle import project_environment
 from projects.projects.required_comments import requires_comment
 from releases.models import Milestone, ReleasePlan
 from releases.plans import actions

@@ -9,7 +9,7 @@ from rest_framework.response import Response
 from flagadmin.core.http.path_ids import path_id
 from groups.authentication import ApiRequest
 from groups.models import User
-from projects.flags.toggle import project_environment
+from projects.flags.environments.toggle import project_environment
 from projects.models import ProjectEnvironment
 from projects.viewsets import InProjectViewSet
 from releases.derive import ProposedChange

@@ -5,7 +5,7 @@ from rest_framework.decorators import action
 from rest_framework.response import Response
 
 from groups.authentication import ApiRequest
-from projects.flags.toggle import project_environment
+from projects.flags.environments.toggle import project_environment
 from projects.projects.environments import POLICY_PERMISSIONS, set_policy
 from projects.viewsets import InProjectViewSet
 from releases.derive import ProposedChange

@@ -19,7 +19,7 @@ from playground.comparison.who_changes import (
 from playground.models import SavedContext
 from playground.saved_contexts.effects import UNLIMITED, SavedEffects, find_effects
 from projects.definitions import Definitions, read_definitions
-from projects.flags.toggle import project_environment
+from projects.flags.environments.toggle import project_environment
 from projects.models import Dependency, Strategy
 from releases.changes import KINDS
 from releases.models import Change, ChangeRequest

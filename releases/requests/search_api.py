@@ -11,8 +11,8 @@ from flagadmin.core.errors import choices
 from flagadmin.core.lists.filters import MAX_LENGTH, MAX_OFFSET, ListFilter, WholeNumber
 from groups.authentication import ApiRequest
 from groups.viewsets import ViewSet
-from projects.flags.search import OperatorFilter
-from projects.flags.search_conditions import IS, is_one_of
+from projects.flags.lists.conditions import IS, is_one_of
+from projects.flags.lists.search import OperatorFilter
 from releases.models import ChangeRequest
 from releases.requests.documents import found_document
 from releases.requests.queries import CLOSED, UNDECIDED, visible_requests

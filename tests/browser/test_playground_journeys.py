@@ -8,8 +8,8 @@ from django.utils import timezone
 from playwright.sync_api import expect
 
 from groups.access import Caller
-from projects.flags import environments
 from projects.flags.actions import NewFlag, create_flag
+from projects.flags.environments import actions as environments
 from tests.browser.journeys import Clicks
 from tests.browser.pages import ADA, row
 

@@ -15,7 +15,7 @@ from groups.models import Group, User
 from importer.body.schemas import read_body
 from importer.plan.build import plan_import
 from playground.engine.operators import OPERATORS
-from projects.flags.evaluations import evaluations_by_day, evaluations_by_hour, installation_usage
+from projects.flags.insights.evaluations import evaluations_by_day, evaluations_by_hour, installation_usage
 from projects.models import Environment, FavoriteFlag, Flag, Segment, Strategy
 from tests.support.cast import client
 from tests.support.demo import loaded_demo

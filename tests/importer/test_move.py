@@ -17,7 +17,7 @@ from groups.permissions import BuiltIn
 from importer.models import ImportRun
 from importer.moving import follow, move, reading, source
 from importer.moving.source import Source, SourceError
-from projects.flags.archive import archive_flags, delete_flags
+from projects.flags.archive.actions import archive_flags, delete_flags
 from projects.models import Environment, Flag, Project, ProjectEnvironment, Segment, Strategy
 from projects.projects.actions import update_project
 from projects.segments.actions import update_segment

@@ -10,7 +10,7 @@ from flagadmin.core.audit.models import AuditEvent
 from groups.access import Caller
 from importer.models import InstallationMove, SourceEvent
 from importer.moving import background, source
-from projects.flags.archive import archive_flags
+from projects.flags.archive.actions import archive_flags
 from projects.models import Flag
 from tests.support.generated_unleash import make_recording
 from tests.support.page_text import page_text

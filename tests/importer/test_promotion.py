@@ -21,8 +21,8 @@ from importer.plan.stored import read_flags
 from importer.promotion import ENABLED, PARTS, STRATEGIES, VARIANTS, Promotion, read_promotion
 from importer.report.document import promotion_document
 from importer.runs import access_run, body_of, confirm_run, create_promotion
-from projects.flags.archive import archive_flags
-from projects.flags.environments import disable_flag, enable_flag
+from projects.flags.archive.actions import archive_flags
+from projects.flags.environments.actions import disable_flag, enable_flag
 from projects.models import ContextField, Flag, Project, ProjectEnvironment, Segment
 from projects.projects.environments import set_default_strategy
 from projects.strategies.actions import add_strategy

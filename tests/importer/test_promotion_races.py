@@ -9,7 +9,7 @@ from importer.apply.execute import promote_flags
 from importer.plan.stored import read_flags
 from importer.promotion import Promotion
 from importer.runs import access_run, confirm_run, create_promotion
-from projects.flags.archive import archive_flags
+from projects.flags.archive.actions import archive_flags
 from projects.models import Flag, Project
 from projects.strategies.actions import add_strategy, edit_strategy
 from tests.support.flags import make_flag

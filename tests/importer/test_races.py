@@ -17,7 +17,7 @@ from importer.body.schemas import read_body
 from importer.models import ImportRun
 from importer.runs import access_run, confirm_run, create_run
 from projects.deletion.execute import delete_project
-from projects.flags.archive import archive_flags
+from projects.flags.archive.actions import archive_flags
 from projects.models import Flag, FlagEnvironment, Project, Segment, Strategy
 from tests.support.cast import make_project
 from tests.support.import_bodies import body, strategy, switch

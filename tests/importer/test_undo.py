@@ -11,8 +11,8 @@ from importer.apply.undo import undo_import
 from importer.body.schemas import read_body
 from importer.models import ImportRun
 from importer.plan.stored import read_flags
-from projects.flags.archive import archive_flags
-from projects.flags.dependencies import add_dependency
+from projects.flags.archive.actions import archive_flags
+from projects.flags.dependencies.actions import add_dependency
 from projects.models import Dependency, Flag, FlagEnvironment, FlagLastSeen, Segment, Strategy
 from tests.support.import_bodies import body, strategy, switch
 

@@ -9,8 +9,8 @@ from flagadmin.core.audit.record import Event, record
 from flagadmin.core.db.transactions import transactional
 from integrations.models import Delivery
 from projects.flags.actions import NewFlag, create_flag, update_flag
-from projects.flags.archive import archive_flags
-from projects.flags.environments import enable_flag
+from projects.flags.archive.actions import archive_flags
+from projects.flags.environments.actions import enable_flag
 from projects.models import Environment, FlagTag, TagType
 from projects.strategies.actions import add_strategy
 from tests.support.receiver import deliver, make_integration, receiver

@@ -11,7 +11,7 @@ from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.http.timestamps import iso
 from groups.access import Caller
 from projects.flags.actions import NewFlag, create_flag
-from projects.flags.environments import disable_flag, enable_flag
+from projects.flags.environments.actions import disable_flag, enable_flag
 from projects.strategies.actions import add_strategy
 
 pytestmark = pytest.mark.django_db

@@ -7,8 +7,9 @@ import pytest
 from django.utils import timezone
 
 from groups.access import Caller
-from projects.flags import archive, environments
 from projects.flags.actions import NewFlag, create_flag
+from projects.flags.archive import actions as archive
+from projects.flags.environments import actions as environments
 from projects.models import Flag, OutsideChange
 from projects.strategies import actions as strategies
 from tests.support.cast import make_project

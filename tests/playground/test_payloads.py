@@ -19,7 +19,7 @@ from playground.comparison.shares import ONE, Answer, Shares
 from playground.engine.outcomes import State
 from playground.models import SavedContext
 from playground.snapshot_cache import snapshot_at
-from projects.flags.environments import set_variants
+from projects.flags.environments.actions import set_variants
 from projects.models import Flag, Project
 from projects.revision import revisions
 from sdk.delta.scope import Scope

@@ -15,8 +15,11 @@ from importer.body.schemas import read_body
 from importer.models import ImportRun
 from projects.deletion.execute import delete_project
 from projects.environments.actions import create_environment, delete_environment, update_environment
-from projects.flags import archive, clone, dependencies, environments, move
 from projects.flags.actions import NewFlag, create_flag, set_stale, update_flag
+from projects.flags.archive import actions as archive
+from projects.flags.copies import clone, move
+from projects.flags.dependencies import actions as dependencies
+from projects.flags.environments import actions as environments
 from projects.models import Dependency, Environment, Flag, Project, Segment, Strategy
 from projects.projects.actions import archive_project, create_project, revive_project
 from projects.projects.environments import add_environment, remove_environment, set_default_strategy

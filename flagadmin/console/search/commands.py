@@ -16,8 +16,8 @@ from groups.access import Caller
 from groups.permissions import Permission
 from projects.access import projects_with
 from projects.console import flag_url, project_url
+from projects.flags.lists.conditions import DIFFERS, FULL, OFF
 from projects.flags.queries import production_toggles, search_flags
-from projects.flags.search_conditions import DIFFERS, FULL, OFF
 from projects.models import Flag
 from projects.projects.queries import search_new_flag_projects
 from projects.tokens.access import find_allowed_kinds

@@ -19,7 +19,7 @@ from playground.saved_contexts.queries import search_saved_contexts
 from projects.applications.details import search_applications
 from projects.console import application_url, flag_url, project_url
 from projects.context_fields.queries import search_context_fields
-from projects.flags.flag_cells import flag_cells
+from projects.flags.lists.cells import flag_cells
 from projects.flags.queries import MAX_RANKED, search_flags
 from projects.models import Flag
 from projects.projects.queries import flag_counts, search_projects

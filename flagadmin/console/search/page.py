@@ -14,7 +14,7 @@ from flagadmin.console.search.similar import similar_groups
 from flagadmin.core.db.matching import words_of
 from flagadmin.core.lists.pages import Listing
 from groups.console import ConsolePage, read_current_page
-from projects.flags.recent import MAX_RECENT, recent_names
+from projects.flags.lists.recent import MAX_RECENT, recent_names
 from projects.models import FavoriteFlag, Flag
 
 ONLY_ACTIONS = ">"

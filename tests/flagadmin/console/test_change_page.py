@@ -9,7 +9,9 @@ import pytest
 
 from flagadmin.core.audit.models import AuditEvent
 from groups.access import Caller
-from projects.flags import archive, environments, move
+from projects.flags.archive import actions as archive
+from projects.flags.copies import move
+from projects.flags.environments import actions as environments
 from projects.history.change_links import comparison_url
 from projects.models import Project
 from tests.support.cast import make_project

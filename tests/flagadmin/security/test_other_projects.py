@@ -10,8 +10,10 @@ from rest_framework.test import APIClient
 
 from groups.access import Caller
 from playground.models import SavedContext
-from projects.flags import archive, dependencies, environments
 from projects.flags.actions import NewFlag, create_flag
+from projects.flags.archive import actions as archive
+from projects.flags.dependencies import actions as dependencies
+from projects.flags.environments import actions as environments
 from projects.models import Segment
 from projects.segments.actions import create_segment, update_segment
 from projects.strategies import actions as strategies

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from groups.access import Caller
-from projects.flags.environments import disable_flag
+from projects.flags.environments.actions import disable_flag
 from projects.models import FlagEnvironment
 from tests.documentation.blocks import blocks
 from tests.support.as_code import FIELD, FLAG, SEGMENT, URL

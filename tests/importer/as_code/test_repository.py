@@ -12,8 +12,8 @@ import pytest
 
 from flagadmin.client import main as client
 from groups.access import Caller
-from projects.flags.archive import archive_flags
-from projects.flags.environments import disable_flag
+from projects.flags.archive.actions import archive_flags
+from projects.flags.environments.actions import disable_flag
 from projects.models import Flag, FlagEnvironment
 from tests.support.as_code import FIELD, FLAG, SEGMENT, URL
 from tests.support.cast import client as api_client

@@ -10,8 +10,8 @@ from groups.models import Grant
 from integrations.models import Signal, SignalDone
 from integrations.signals.receive import MAX_SIGNALS, delete_old_signals
 from projects.flags.actions import NewFlag, create_flag
-from projects.flags.archive import archive_flags
-from projects.flags.environments import enable_flag
+from projects.flags.archive.actions import archive_flags
+from projects.flags.environments.actions import enable_flag
 from projects.models import FlagEnvironment, ProjectEnvironment
 from tests.support.cast import client
 from tests.support.page_text import page_text

@@ -19,8 +19,11 @@ from playground.models import SavedContext
 from playground.snapshot_cache import cache, snapshot
 from projects.deletion.execute import delete_project
 from projects.environments.actions import create_environment, delete_environment
-from projects.flags import archive, dependencies, environments, move
 from projects.flags.actions import NewFlag, create_flag
+from projects.flags.archive import actions as archive
+from projects.flags.copies import move
+from projects.flags.dependencies import actions as dependencies
+from projects.flags.environments import actions as environments
 from projects.models import Flag, OutsideChange
 from projects.projects.actions import create_project
 from projects.projects.environments import add_environment, remove_environment

@@ -12,7 +12,9 @@ from playground.comparison.states import Stored, compile_states, read_states
 from playground.comparison.table import ContextTable
 from playground.comparison.users import make_users
 from playground.snapshot_cache import snapshot
-from projects.flags import archive, dependencies, environments
+from projects.flags.archive import actions as archive
+from projects.flags.dependencies import actions as dependencies
+from projects.flags.environments import actions as environments
 from projects.models import Dependency, ProjectEnvironment, Segment, Strategy
 from projects.revision import revisions
 from projects.segments import actions as segments

@@ -10,8 +10,10 @@ from playground.comparison import versions
 from playground.comparison.compare import Change
 from playground.comparison.versions import USERS, Version, find_version_changes
 from projects.definitions import Definitions, read_definitions
-from projects.flags import archive, dependencies, environments
 from projects.flags.actions import NewFlag, create_flag, update_flag
+from projects.flags.archive import actions as archive
+from projects.flags.dependencies import actions as dependencies
+from projects.flags.environments import actions as environments
 from projects.models import Flag, Project
 from projects.segments.actions import create_segment, update_segment
 from projects.strategies import actions as strategies

@@ -13,7 +13,7 @@ from playground.comparison.compare import Change, Comparison, FlagComparison
 from playground.comparison.impact import Impact
 from playground.pages import if_saved
 from playground.snapshot_cache import snapshot
-from projects.flags.environments import enable_flag
+from projects.flags.environments.actions import enable_flag
 from projects.models import Flag, Segment, Strategy
 from tests.support.flags import add_strategy, depend, make_flag
 from tests.support.page_text import page_text

@@ -12,11 +12,14 @@ from importer.body.schemas import read_body
 from importer.promotion import Promotion
 from importer.runs import create_run
 from projects.access import change_in_each_project
-from projects.flags import archive, dependencies, environments, move
 from projects.flags.actions import NewFlag
+from projects.flags.archive import actions as archive
+from projects.flags.copies import move
 from projects.flags.create_running import create_running_flag
-from projects.flags.revert import revert_flag
-from projects.flags.revert_plan import Target
+from projects.flags.dependencies import actions as dependencies
+from projects.flags.environments import actions as environments
+from projects.flags.revert.actions import revert_flag
+from projects.flags.revert.plan import Target
 from projects.models import Dependency, Segment
 from projects.reverts.actions import revert_change
 from projects.segments.actions import update_segment
@@ -120,10 +123,10 @@ CHANGES: dict[str, Callable[[], Change]] = {
     "importer.apply.execute.import_body": plain(lambda: import_body(read_body(an_import()), caller=WHO)),
     "importer.apply.execute.promote_flags": promoted,
     "importer.apply.undo.undo_import": undone,
-    "projects.flags.archive.archive_flags": plain(
+    "projects.flags.archive.actions.archive_flags": plain(
         lambda: archive.archive_flags("shop", ["cart", "child"], caller=WHO)
     ),
-    "projects.flags.archive.archive_flags_of_projects": plain(
+    "projects.flags.archive.actions.archive_flags_of_projects": plain(
         lambda: archive.archive_flags_of_projects({"shop": ["cart", "child"]}, caller=WHO)
     ),
     "projects.access.change_in_each_project": plain(
@@ -136,33 +139,37 @@ CHANGES: dict[str, Callable[[], Change]] = {
     "projects.flags.create_running.create_running_flag": plain(
         lambda: create_running_flag("shop", NewFlag(name="off"), "production", None, caller=WHO)
     ),
-    "projects.flags.dependencies.add_dependency": plain(
+    "projects.flags.dependencies.actions.add_dependency": plain(
         lambda: dependencies.add_dependency(
             "shop", "child", {"feature": "cart", "enabled": False}, caller=WHO
         )
     ),
-    "projects.flags.dependencies.clear_dependencies": without_parent(
+    "projects.flags.dependencies.actions.clear_dependencies": without_parent(
         lambda: dependencies.clear_dependencies("shop", "off", caller=WHO)
     ),
-    "projects.flags.dependencies.remove_dependency": without_parent(
+    "projects.flags.dependencies.actions.remove_dependency": without_parent(
         lambda: dependencies.remove_dependency("shop", "off", "above", caller=WHO)
     ),
-    "projects.flags.environments.disable_flag": plain(lambda: environments.disable_flag(*PLACE, caller=WHO)),
-    "projects.flags.environments.disable_flags": plain(
+    "projects.flags.environments.actions.disable_flag": plain(
+        lambda: environments.disable_flag(*PLACE, caller=WHO)
+    ),
+    "projects.flags.environments.actions.disable_flags": plain(
         lambda: environments.disable_flags("shop", ["other", "cart"], "production", caller=WHO)
     ),
-    "projects.flags.environments.edit_variants": plain(
+    "projects.flags.environments.actions.edit_variants": plain(
         lambda: environments.set_variants(*PLACE, GREEN, caller=WHO)
     ),
-    "projects.flags.environments.enable_flag": turned_on(lambda: environments.enable_flag(*OFF, caller=WHO)),
-    "projects.flags.environments.enable_flags": turned_on(
+    "projects.flags.environments.actions.enable_flag": turned_on(
+        lambda: environments.enable_flag(*OFF, caller=WHO)
+    ),
+    "projects.flags.environments.actions.enable_flags": turned_on(
         lambda: environments.enable_flags("shop", ["off"], "production", caller=WHO)
     ),
-    "projects.flags.environments.set_variants_in": plain(
+    "projects.flags.environments.actions.set_variants_in": plain(
         lambda: environments.set_variants_in("shop", "cart", ["production"], GREEN, caller=WHO)
     ),
-    "projects.flags.move.move_flag": moved_away,
-    "projects.flags.revert.revert_flag": reverted,
+    "projects.flags.copies.move.move_flag": moved_away,
+    "projects.flags.revert.actions.revert_flag": reverted,
     "projects.reverts.actions.revert_change": taken_back,
     "projects.segments.actions.update_segment": plain(
         lambda: update_segment(Segment.objects.get().pk, {"constraints": NOBODY}, caller=WHO)

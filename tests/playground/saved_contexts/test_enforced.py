@@ -14,7 +14,7 @@ from playground.models import SavedContext
 from playground.pages.effects_view import EffectsView
 from playground.saved_contexts.effects import predict_effects
 from projects.drafts import Draft, FlagEdit
-from projects.flags import environments
+from projects.flags.environments import actions as environments
 from tests.playground.saved_contexts.guarded import OFF, WHO, cart, expected
 from tests.support import import_bodies
 from tests.support.cast import make_group, make_project

@@ -25,8 +25,8 @@ __all__ = ["cart"]
 # What gives every context the same result as before, by the reason.
 HARMLESS = {
     "a flag that is off, as one that does not exist": """
-        projects.flags.actions.create_flag projects.flags.archive.delete_flags projects.flags.archive.revive_flags
-        projects.flags.clone.clone_flag""",
+        projects.flags.actions.create_flag projects.flags.archive.actions.delete_flags projects.flags.archive.actions.revive_flags
+        projects.flags.copies.clone.clone_flag""",
     "no flag is on there, or in it": """
         projects.deletion.execute.delete_project projects.environments.actions.delete_environment
         projects.projects.actions.archive_project projects.projects.actions.create_project
@@ -39,10 +39,10 @@ HARMLESS = {
     "details that no evaluation reads": """
         projects.environments.actions.create_environment projects.environments.actions.sort_environments
         projects.environments.actions.update_environment projects.flags.actions.edit_flag
-        projects.flags.actions.set_stale projects.flags.flag_types.set_lifetime
-        projects.flags.lifecycle.complete_flag projects.flags.lifecycle.uncomplete_flag
-        projects.flags.links.add_link projects.flags.links.remove_link projects.flags.links.update_link
-        projects.flags.tags.change_tags projects.flags.tags.change_tags_of_many
+        projects.flags.actions.set_stale projects.flags.types.actions.set_lifetime
+        projects.flags.lifecycle.actions.complete_flag projects.flags.lifecycle.actions.uncomplete_flag
+        projects.flags.links.actions.add_link projects.flags.links.actions.remove_link projects.flags.links.actions.update_link
+        projects.flags.tags.actions.change_tags projects.flags.tags.actions.change_tags_of_many
         projects.installation.actions._write
         projects.projects.actions.update_project projects.projects.environments.require_comment projects.projects.favorites.set_flag_favorite
         projects.projects.favorites.set_project_favorite projects.tag_types.actions.create_tag_type

@@ -14,8 +14,9 @@ from importer.body.schemas import read_body
 from playground.models import SavedContext
 from playground.saved_contexts import changed
 from playground.saved_contexts.expectations import check_expectations, list_expectations
-from projects.flags import environments, move
 from projects.flags.actions import update_flag
+from projects.flags.copies import move
+from projects.flags.environments import actions as environments
 from projects.models import Project, Segment
 from projects.segments.actions import update_segment
 from projects.strategies import actions as strategies

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from flagadmin.core.audit.models import AuditEvent
-from projects.flags import selected_flags_page
+from projects.flags.bulk import selected_flags_page
 from projects.models import Flag, FlagEnvironment, FlagTag
 from tests.support.flags import make_flag, switch_on
 from tests.support.page_text import page_text

@@ -9,7 +9,7 @@ from projects.applications.cleanup import clean_usage
 from projects.applications.store_report import store_report
 from projects.applications.usage_report import Count as Reported
 from projects.applications.usage_report import FlagUse, UsageReport
-from projects.flags.evaluations import (
+from projects.flags.insights.evaluations import (
     evaluations_by_day,
     evaluations_by_hour,
     installation_usage,

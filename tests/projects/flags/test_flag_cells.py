@@ -7,8 +7,8 @@ from django.http import QueryDict
 from django.utils import timezone
 
 from flagadmin.core.lists.pages import Listing
-from projects.flags.flag_cells import flag_cells
-from projects.flags.list_queries import filter_flags, list_columns, list_filters, project_scope, sortable
+from projects.flags.lists.cells import flag_cells
+from projects.flags.lists.queries import filter_flags, list_columns, list_filters, project_scope, sortable
 from projects.models import Flag, FlagLastSeen, FlagTag, Project, Segment, Strategy, TagType
 from tests.support.flags import add_strategy, depend, make_flag, switch_on
 

@@ -14,9 +14,9 @@ from flagadmin.core.http.timestamps import iso
 from groups.access import Caller
 from projects.applications.store_report import store_report
 from projects.applications.usage_report import Count, FlagUse, Instance, InstanceKey, UsageReport
-from projects.flags import environments
-from projects.flags.flag_history import SHOWN, without_flag
-from projects.flags.strategy_lines import calculate_share, move_strategy
+from projects.flags.environments import actions as environments
+from projects.flags.lists.strategy_lines import calculate_share, move_strategy
+from projects.flags.revert.history import SHOWN, without_flag
 from projects.history.descriptions import Part
 from projects.models import Environment, Flag, FlagUsage, ProjectEnvironment, Strategy
 from projects.strategies.fields import of_object

@@ -8,8 +8,8 @@ from django.utils import timezone
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.lists.charts import timeline
 from projects.applications.cleanup import clean_usage
-from projects.flags.evaluations import Count
-from projects.flags.insights import MAX_PARTS
+from projects.flags.insights.evaluations import Count
+from projects.flags.insights.queries import MAX_PARTS
 from projects.models import Application, UsageDay, UsageHour
 from tests.support.flags import make_flag
 from tests.support.page_text import page_text

@@ -9,18 +9,10 @@ from groups.access import Caller
 from projects.flags import (
     actions as flags,
 )
-from projects.flags import (
-    archive as archiving,
-)
-from projects.flags import (
-    dependencies,
-)
-from projects.flags import (
-    environments as flag_environments,
-)
-from projects.flags import (
-    move as moving,
-)
+from projects.flags.archive import actions as archiving
+from projects.flags.copies import move as moving
+from projects.flags.dependencies import actions as dependencies
+from projects.flags.environments import actions as flag_environments
 from projects.models import Dependency, Flag, FlagEnvironment, Strategy
 from tests.support.cast import make_project
 from tests.support.flags import add_strategy, make_flag

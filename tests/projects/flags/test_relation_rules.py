@@ -2,13 +2,13 @@
 
 import pytest
 
-from projects.flags.dependency_rules import (
+from projects.flags.dependencies.rules import (
     FlagState,
     ProposedDependency,
     dependency_document,
     dependency_problems,
 )
-from projects.flags.link_rules import link_problems, normalize_url
+from projects.flags.links.rules import link_problems, normalize_url
 from projects.limits import Limits
 from projects.strategies.known_names import KnownNames
 from projects.tag_types.tag_rules import tag_problems

@@ -12,10 +12,12 @@ from flagadmin.core.edit_conflicts import fingerprint
 from flagadmin.core.errors import Conflict, EditConflict, NoAccess, NotFound, ValidationError
 from groups.access import Caller
 from projects.environments.actions import delete_environment
-from projects.flags import archive, dependencies, environments
 from projects.flags.actions import NewFlag, create_flag, set_stale, update_flag
-from projects.flags.revert import revert_flag
-from projects.flags.revert_plan import Choice, Target, find_target
+from projects.flags.archive import actions as archive
+from projects.flags.dependencies import actions as dependencies
+from projects.flags.environments import actions as environments
+from projects.flags.revert.actions import revert_flag
+from projects.flags.revert.plan import Choice, Target, find_target
 from projects.history.versions import present_version
 from projects.models import Environment, Flag, Project, Strategy
 from projects.projects.environments import add_environment, remove_environment

@@ -4,8 +4,8 @@ import pytest
 
 from flagadmin.core.audit.models import AuditEvent
 from groups.access import Caller
-from projects.flags import environments
 from projects.flags.actions import NewFlag, create_flag, update_flag
+from projects.flags.environments import actions as environments
 from projects.models import Flag, Project
 from projects.projects.environments import remove_environment
 from projects.strategies.actions import add_strategy

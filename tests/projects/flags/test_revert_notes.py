@@ -8,8 +8,9 @@ from flagadmin.core.audit.models import AuditEvent
 from groups.access import Caller
 from projects.context_fields.actions import create_context_field, update_context_field
 from projects.environments.actions import create_environment, delete_environment
-from projects.flags import archive, dependencies
 from projects.flags.actions import NewFlag, create_flag
+from projects.flags.archive import actions as archive
+from projects.flags.dependencies import actions as dependencies
 from projects.models import Dependency, Project, Strategy
 from projects.projects.environments import add_environment, remove_environment
 from projects.strategies import actions as strategies

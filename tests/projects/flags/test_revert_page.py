@@ -6,8 +6,10 @@ import pytest
 
 from flagadmin.core.audit.models import AuditEvent
 from groups.access import Caller
-from projects.flags import archive, dependencies, environments
 from projects.flags.actions import NewFlag, create_flag, update_flag
+from projects.flags.archive import actions as archive
+from projects.flags.dependencies import actions as dependencies
+from projects.flags.environments import actions as environments
 from projects.models import Flag, FlagEnvironment, Project
 from projects.segments.actions import create_segment, delete_segment, update_segment
 from projects.strategies import actions as strategies

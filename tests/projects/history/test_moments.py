@@ -16,12 +16,14 @@ from importer.body.schemas import read_body
 from importer.models import ImportRun
 from projects.definitions import read_definitions
 from projects.deletion.execute import delete_project
-from projects.flags import archive, dependencies, move
 from projects.flags.actions import NewFlag, create_flag, set_stale
-from projects.flags.environments import disable_flags, enable_flag, enable_flags
-from projects.flags.revert import revert_flag
-from projects.flags.revert_plan import Target
-from projects.flags.tags import change_tags_of_many
+from projects.flags.archive import actions as archive
+from projects.flags.copies import move
+from projects.flags.dependencies import actions as dependencies
+from projects.flags.environments.actions import disable_flags, enable_flag, enable_flags
+from projects.flags.revert.actions import revert_flag
+from projects.flags.revert.plan import Target
+from projects.flags.tags.actions import change_tags_of_many
 from projects.history.past import changed_since
 from projects.models import Flag
 from tests.support.cast import make_project

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from groups.models import Grant, Group, GroupMembership
 from groups.permissions import BuiltIn
-from projects.flags.search_conditions import overdue
+from projects.flags.lists.conditions import overdue
 from projects.models import FavoriteProject, Flag, Project
 from projects.projects.queries import flag_counts
 from tests.support.cast import make_project

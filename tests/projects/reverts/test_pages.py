@@ -7,8 +7,8 @@ import pytest
 
 from flagadmin.core.audit.models import AuditEvent
 from groups.access import Caller
-from projects.flags import environments
 from projects.flags.actions import NewFlag, create_flag
+from projects.flags.environments import actions as environments
 from projects.models import Flag, FlagEnvironment, Project, Segment, Strategy, StrategyType
 from projects.segments.actions import create_segment
 from tests.support.page_text import page_text

@@ -7,7 +7,7 @@ import pytest
 from groups.access import Caller
 from importer.apply.execute import import_body
 from importer.body.schemas import read_body
-from projects.flags.move import move_flag
+from projects.flags.copies.move import move_flag
 from projects.models import Environment, ProjectEnvironment, Segment, StrategySegment
 from projects.projects.environments import set_default_strategy
 from tests.support.cast import client, make_project, make_token, make_user

@@ -10,7 +10,7 @@ from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.installation.models import Installation
 from groups.access import Caller
 from groups.models import Grant, User
-from projects.flags.archive import archive_flags
+from projects.flags.archive.actions import archive_flags
 from projects.models import FlagEnvironment, ProjectEnvironment, Strategy
 from releases.models import Milestone, ReleasePlan
 from releases.plans import actions, due

@@ -1,0 +1,239 @@
+"""Console pages that turn the selected flags on or off in an environment, tag them, and mark them as stale."""
+
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import quote
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
+
+from flagadmin.core.errors import AppError
+from flagadmin.core.lists.pages import curl_for
+from groups.permissions import Permission
+from projects.access import change_in_each_project
+from projects.console import api_path
+from projects.drafting import DraftingPage
+from projects.drafts import FlagEdit
+from projects.flags.actions import set_stale
+from projects.flags.archive.pages import MAX_LISTED
+from projects.flags.bulk.selected_flags_page import (
+    SelectedFlags,
+    count_flags,
+    names_by_project,
+)
+from projects.flags.environments.actions import check_enabling, disable_flags, draft_of_switch, enable_flags
+from projects.flags.environments.toggle import project_environment
+from projects.flags.insights.usage import users_of
+from projects.flags.lists.cells import flag_cells, texts_when_on
+from projects.flags.tags.actions import change_tags_of_many
+from projects.models import Environment, Flag, FlagTag, TagType
+from projects.projects.required_comments import requires_comment
+from projects.reverts.undo import UndoableAction, tell_done
+
+DEFAULT_ADDED = "On with the default strategy, which is added"
+
+
+class TogglePage(DraftingPage, SelectedFlags):
+    """Says what turning the flags on or off changes for each of them, then does it."""
+
+    template_name = "flags/toggle_many.html"
+    shown_by = "get"
+
+    def setup(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
+        super().setup(request, *args, **kwargs)
+        form = request.POST if "enabled" in request.POST else request.GET
+        self.turned = "on" if form.get("enabled") == "on" else "off"
+        self.environment = request.POST.get("environment", request.GET.get("environment", ""))
+
+    def check_permission(self, project_id: str) -> None:
+        project_environment(project_id, self.environment)
+        permission = Permission.UPDATE_FEATURE_ENVIRONMENT
+        self.caller.check(permission, project=project_id, environment=self.environment)
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        return self.show(self.flags(request.GET))
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        flags = self.flags(request.POST)
+        try:
+            if "confirmed" not in request.POST and self.changes(flags):
+                return self.ask(flags)
+            self.turn(flags)
+        except AppError as error:
+            return self.show(flags, status=error.status, refusal=error)
+        return HttpResponseRedirect(self.back())
+
+    def edits(self) -> list[FlagEdit]:
+        changing = [flag for flag, _, _ in self.changes(self.flags(self.request.POST))]
+        edits = []
+        for project_id in sorted({flag.project_id for flag in changing}):
+            place = project_environment(project_id, self.environment)
+            flags = [flag for flag in changing if flag.project_id == project_id]
+            if self.turned == "on":
+                check_enabling(flags, place, caller=self.caller)
+            edits += [
+                FlagEdit(
+                    project_id, flag.name, self.environment, draft_of_switch(flag, place, self.turned == "on")
+                )
+                for flag in flags
+            ]
+        return edits
+
+    def turn(self, flags: Sequence[Flag]) -> None:
+        change = enable_flags if self.turned == "on" else disable_flags
+
+        def turn(project_id: str, names: Sequence[str]) -> list[Flag]:
+            return change(project_id, names, self.environment, caller=self.caller)
+
+        done = change_in_each_project(names_by_project(flags), turn, caller=self.caller)
+        changed = [flag.name for flag in done]
+        if not changed:
+            names = [flag.name for flag in flags]
+            messages.info(self.request, f"{self.these(names)} already {self.turned} in {self.environment}.")
+            return
+        told = f"Turned {self.turned} {count_flags(changed)} in {self.environment}."
+        tell_done(self.request, told, caller=self.caller)
+
+    def these(self, names: Sequence[str]) -> str:
+        return f"{names[0]} is" if len(names) == 1 else f"These {len(names):,} flags are"
+
+    def show(self, flags: Sequence[Flag], *, status: int = 200, **more: Any) -> HttpResponseBase:
+        self.names = [flag.name for flag in flags]
+        changes = self.changes(flags)
+        self.title = f"Turn {self.turned} {count_flags(self.names)} in {self.environment}"
+        users = self.users([flag for flag, _, _ in changes])
+        context = self.get_context_data(
+            names=self.names,
+            changes=changes,
+            unchanged=len(flags) - len(changes),
+            users=users[:MAX_LISTED],
+            more_users=max(len(users) - MAX_LISTED, 0),
+            environment=self.environment,
+            production=Environment.objects.production().filter(name=self.environment).exists(),
+            turned=self.turned,
+            comment_required=requires_comment({flag.project_id for flag in flags}, [self.environment]),
+            button=f"Turn {self.turned} {count_flags([flag.name for flag, _, _ in changes])} in {self.environment}",
+            back=self.back(),
+            **more,
+        )
+        return self.render_to_response(context, status=status)
+
+    def changes(self, flags: Sequence[Flag]) -> list[tuple[Flag, str, str]]:
+        """The flags that are not in that state yet, with what they say before and after."""
+        cells = [
+            (row.flag, cell)
+            for row in flag_cells(flags)
+            for cell in row.cells
+            if cell.environment == self.environment
+        ]
+        changing = [(flag, cell) for flag, cell in cells if cell.enabled != (self.turned == "on")]
+        if self.turned == "off":
+            return [(flag, cell.text, "Off") for flag, cell in changing]
+        texts = texts_when_on([flag.pk for flag, _ in changing], self.environment)
+        return [(flag, "Off", texts[flag.pk] or DEFAULT_ADDED) for flag, _ in changing]
+
+    def users(self, flags: Sequence[Flag]) -> list[tuple[str, Any]]:
+        """The flags that applications evaluate in this environment, each with its most recent user."""
+        names = {flag.pk: flag.name for flag in flags}
+        found = []
+        for pk, users in users_of(names).items():
+            here = [user for user in users if user.environment == self.environment]
+            if here:
+                found.append((names[pk], here[0]))
+        return sorted(found, key=lambda pair: pair[1].last_used_at, reverse=True)
+
+    def curl(self) -> str:
+        if self.project_id is None:
+            return ""
+        path = f"{api_path(self.project_id)}/bulk_features/environments"
+        address = f"{path}/{quote(self.environment, '')}/{self.turned}"
+        return curl_for(self.request, "POST", address, {"features": self.names})
+
+
+class TagsPage(SelectedFlags):
+    """Adds a tag to the flags, or removes one from them."""
+
+    template_name = "flags/tag_many.html"
+    permission = Permission.UPDATE_FEATURE
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        return self.show(self.flags(request.GET))
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        flags = self.flags(request.POST)
+        if request.POST.get("do") not in ("add", "remove"):
+            return self.ask(flags)
+        try:
+            self.change(flags)
+        except AppError as error:
+            return self.show(flags, status=error.status, refusal=error)
+        return HttpResponseRedirect(self.back())
+
+    def change(self, flags: Sequence[Flag]) -> None:
+        tag = (self.request.POST.get("type", ""), self.request.POST.get("value", "").strip())
+        removes = self.request.POST["do"] == "remove"
+        add, remove = ([], [tag]) if removes else ([tag], [])
+
+        def change_tags(project_id: str, names: Sequence[str]) -> list[Flag]:
+            return change_tags_of_many(project_id, names, add, remove, caller=self.caller)
+
+        done = change_in_each_project(names_by_project(flags), change_tags, caller=self.caller)
+        verb, joint = ("Removed", "from") if removes else ("Added", "to")
+        count = count_flags([flag.name for flag in done])
+        tell_done(self.request, f"{verb} the tag {':'.join(tag)} {joint} {count}.", caller=self.caller)
+
+    def show(self, flags: Sequence[Flag], *, status: int = 200, **more: Any) -> HttpResponseBase:
+        self.names = [flag.name for flag in flags]
+        self.title = f"Tag {count_flags(self.names)}"
+        present = FlagTag.objects.filter(flag__in=flags).order_by("tag_type", "value")
+        context = self.get_context_data(
+            names=self.names,
+            types=TagType.objects.values_list("name", flat=True),
+            present=[
+                ":".join(tag) for tag in present.values_list("tag_type_id", "value").distinct()[:MAX_LISTED]
+            ],
+            entered={name: self.request.POST.get(name, "") for name in ("type", "value")},
+            back=self.back(),
+            **more,
+        )
+        return self.render_to_response(context, status=status)
+
+    def curl(self) -> str:
+        if self.project_id is None:
+            return ""
+        body = {
+            "features": self.names,
+            "tags": {"addedTags": [{"type": "simple", "value": "shop"}], "removedTags": []},
+        }
+        return curl_for(self.request, "PUT", f"{api_path(self.project_id)}/tags", body)
+
+
+class Stale(SelectedFlags, UndoableAction):
+    """Marks the flags as stale, or as not stale. Asks first if the caller may change only some of them."""
+
+    http_method_names = ["post"]
+    template_name = "flags/stale_many.html"
+    permission = Permission.UPDATE_FEATURE
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        flags = self.flags(request.POST)
+        self.stale = request.POST.get("stale") == "yes"
+        if self.left_out and "known" not in request.POST:
+            self.title = f"Mark {count_flags([flag.name for flag in flags])} as {self.marked}"
+            names = [flag.name for flag in flags]
+            return self.render_to_response(
+                self.get_context_data(names=names, stale=self.stale, back=self.back())
+            )
+        self.selected = names_by_project(flags)
+        return super().post(request, *args, **kwargs)
+
+    @property
+    def marked(self) -> str:
+        return "stale" if self.stale else "not stale"
+
+    def act(self) -> str:
+        def mark(project_id: str, names: Sequence[str]) -> list[Flag]:
+            return set_stale(project_id, names, self.stale, caller=self.caller)
+
+        changed = change_in_each_project(self.selected, mark, caller=self.caller)
+        return f"Marked {count_flags([flag.name for flag in changed])} as {self.marked}." if changed else ""

@@ -1,0 +1,142 @@
+"""The base of the console's pages about the flags that are selected in a list."""
+
+from collections.abc import Iterable, Sequence
+from operator import attrgetter
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect, QueryDict
+
+from flagadmin.core.errors import NoAccess, NotFound, ValidationError
+from groups.console import ConsolePage, Crumbs, read_next_page
+from groups.permissions import Permission
+from projects.access import access_project
+from projects.console import ALL_FLAGS, project_crumbs, project_url
+from projects.flags.lists.queries import (
+    MAX_MATCHING,
+    FlagScope,
+    matching_flags,
+    project_scope,
+    readable_scope,
+)
+from projects.models import Flag
+
+MAX_ADDRESS = 4000  # characters of the URL of a page for selected flags
+
+
+class SelectedFlags(ConsolePage):
+    """Base page for the flags given as ``?name=…&name=…``, for all flags with ``?all``, or for those of a list.
+
+    ``matching`` is the query string of that list. The form posts the same parameters. The flags are those of the
+    project in the URL or, without one, of all projects; then those that the caller may not change are ``left_out``.
+    """
+
+    archived = False
+    permission = Permission.DELETE_FEATURE
+    left_out: Sequence[tuple[Sequence[str], str]] = ()
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        """Redirects back with an error message if no flag is selected."""
+        try:
+            return super().dispatch(request, *args, **kwargs)
+        except NothingSelected as error:
+            messages.error(request, error.message)
+            return HttpResponseRedirect(self.back())
+
+    @property
+    def project_id(self) -> str | None:
+        return self.kwargs.get("project_id")
+
+    def flags(self, form: QueryDict) -> list[Flag]:
+        """The selected flags by name. Raises NotFound, NoAccess, NothingSelected."""
+        self.all = "all" in form and self.project_id is not None
+        if self.project_id is None:
+            return self.allowed(select_flags(readable_scope(self.caller), form))
+        project = access_project(self.caller, self.project_id)
+        self.check_permission(project.pk)
+        scope = project_scope(project, archived=self.archived)
+        return select_flags(scope, form, archived=self.archived)
+
+    def allowed(self, flags: Sequence[Flag]) -> list[Flag]:
+        """Those that the caller may change. Raises NothingSelected if there are none."""
+        refused: dict[str, str] = {}
+        for project_id in {flag.project_id for flag in flags}:
+            try:
+                self.check_permission(project_id)
+            except (NoAccess, NotFound) as error:
+                refused[project_id] = error.message
+        self.left_out = [
+            ([flag.name for flag in flags if flag.project_id == project_id], reason)
+            for project_id, reason in sorted(refused.items())
+        ]
+        allowed = [flag for flag in flags if flag.project_id not in refused]
+        if not allowed:
+            raise NothingSelected(" ".join(dict.fromkeys(reason for _, reason in self.left_out)))
+        return allowed
+
+    def ask(self, flags: Sequence[Flag]) -> HttpResponseBase:
+        """Redirects to the page about the selected flags, so that reloading it submits nothing.
+
+        Answers with the page itself if its URL would be too long.
+        """
+        query = self.request.GET.copy()
+        query.update(self.request.POST)
+        for name in ("csrfmiddlewaretoken", *(["name"] if "matching" in query else [])):
+            query.pop(name, None)
+        address = f"{self.request.path}?{query.urlencode()}"
+        return HttpResponseRedirect(address) if len(address) <= MAX_ADDRESS else self.show(flags)
+
+    def show(self, flags: Sequence[Flag]) -> HttpResponseBase:
+        """The page about these flags."""
+        raise NotImplementedError
+
+    def check_permission(self, project_id: str) -> None:
+        self.caller.check(self.permission, project=project_id)
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(left_out=self.left_out, **kwargs)
+
+    def crumbs(self) -> Crumbs:
+        if self.project_id is None:
+            return (ALL_FLAGS,)
+        return project_crumbs(access_project(self.caller, self.project_id))
+
+    def back(self) -> str:
+        return read_next_page(self.request) or list_url(self.project_id)
+
+
+def list_url(project_id: str | None) -> str:
+    """The list of a project's flags, or of all flags."""
+    return str(ALL_FLAGS[1]) if project_id is None else project_url(project_id)
+
+
+def names_by_project(flags: Iterable[Flag]) -> dict[str, list[str]]:
+    """The names of the flags by project, in the order in which projects are locked."""
+    names: dict[str, list[str]] = {}
+    for flag in sorted(flags, key=attrgetter("project_id", "name")):
+        names.setdefault(flag.project_id, []).append(flag.name)
+    return names
+
+
+class NothingSelected(ValidationError):
+    """The form names no flag, or none that exists in the required state, or that the caller may change."""
+
+
+def select_flags(scope: FlagScope, form: QueryDict, *, archived: bool = False) -> list[Flag]:
+    """The flags that a form selects, by name. Raises NothingSelected, and ValidationError for too many."""
+    flags = scope.flags
+    if "matching" in form:
+        flags = matching_flags(scope, QueryDict(str(form["matching"])))
+        if flags.count() > MAX_MATCHING:
+            raise ValidationError(f"Select at most {MAX_MATCHING} flags at once.")
+    elif "all" not in form:
+        flags = flags.filter(name__in=form.getlist("name"))
+    if not flags:
+        state, where = "archived" if archived else "active", "" if scope.projects else " of this project"
+        raise NothingSelected(f"Select an {state} flag{where} first.")
+    return list(flags)
+
+
+def count_flags(names: Sequence[str]) -> str:
+    """``flag dark-theme`` or ``3 flags``, as button text."""
+    return f"flag {names[0]}" if len(names) == 1 else f"{len(names):,} flags"

@@ -1,0 +1,162 @@
+"""Adds and removes the parent flags that a flag depends on, and lists possible parents."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from django.db.models import Q, QuerySet
+
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.record import Event, record, record_all
+from flagadmin.core.db.transactions import transactional
+from flagadmin.core.errors import NotFound, Problem, check_problems
+from groups.access import Caller
+from groups.permissions import Permission
+from playground.engine.definitions import DependencyDefinition
+from projects.access import access_flag_for_update
+from projects.flags.dependencies.rules import (
+    FlagState,
+    ProposedDependency,
+    dependency_document,
+    dependency_problems,
+)
+from projects.models import Dependency, Flag, FlagEnvironment, Project, Strategy
+
+
+@transactional
+def add_dependency(project_id: str, name: str, values: Mapping[str, Any], *, caller: Caller) -> None:
+    """Makes the flag depend on the parent ``feature``, or updates an existing dependency.
+
+    Raises NotFound, NoAccess, ValidationError.
+    """
+    flag = access_flag_for_update(caller, project_id, name, Permission.UPDATE_FEATURE_DEPENDENCY)
+    document = dependency_document(values)
+    # Every change to a flag takes the project lock, which keeps the parent unchanged until commit.
+    parent = Flag.objects.readable_by(caller).filter(name=document["feature"]).first()
+    _check(flag, parent, document["feature"])
+    assert parent is not None
+    rows = _rows(flag)
+    before = next((row for row in rows if row.parent_id == parent.pk), None)
+    Dependency.objects.update_or_create(
+        flag=flag,
+        parent=parent,
+        defaults={"enabled": document["enabled"], "variants": document["variants"]},
+    )
+    record(
+        Event(
+            type=EventType.FEATURE_DEPENDENCY_ADDED,
+            project=project_id,
+            feature=name,
+            before=_document(before) if before else None,
+            after=document,
+            earlier={"dependencies": [_document(row) for row in rows]},
+        ),
+        actor=caller,
+    )
+
+
+def check_parent(flag: Flag, values: Mapping[str, Any], *, caller: Caller) -> DependencyDefinition:
+    """The dependency as it would be stored. Raises ValidationError."""
+    document = dependency_document(values)
+    parent = Flag.objects.readable_by(caller).filter(name=document["feature"]).first()
+    _check(flag, parent, document["feature"])
+    return document
+
+
+def parents_problems(
+    flag: Flag, parents: Sequence[str], among: QuerySet[Flag], path: str
+) -> Iterator[Problem]:
+    """What is wrong with these as all parents of the flag. ``among`` are the flags that the caller may read."""
+    names = {flag.name, *parents}
+    rows = among.filter(name__in=names).values_list("name", "project_id", "archived_at")
+    states = {name: FlagState(project, archived_at is not None) for name, project, archived_at in rows}
+    near = Dependency.objects.filter(Q(flag__name__in=names) | Q(parent__name__in=names))
+    existing = near.exclude(flag=flag).values_list("flag__name", "parent__name")
+    proposed = [
+        ProposedDependency(flag.name, parent, f"{path}[{place}]") for place, parent in enumerate(parents)
+    ]
+    yield from dependency_problems(proposed, project=flag.project_id, flags=states, existing=existing)
+
+
+def _check(flag: Flag, parent: Flag | None, parent_name: str) -> None:
+    flags = {flag.name: FlagState(flag.project_id)}
+    names = {flag.name}
+    if parent is not None:
+        flags[parent.name] = FlagState(parent.project_id, parent.is_archived)
+        names.add(parent.name)
+    near = Dependency.objects.filter(Q(flag__name__in=names) | Q(parent__name__in=names))
+    existing = near.exclude(flag=flag, parent=parent).values_list("flag__name", "parent__name")
+    dependency = ProposedDependency(child=flag.name, parent=parent_name, path="feature")
+    check_problems(dependency_problems([dependency], project=flag.project_id, flags=flags, existing=existing))
+
+
+@transactional
+def remove_dependency(project_id: str, name: str, parent: str, *, caller: Caller) -> None:
+    """Removes one parent. Raises NoAccess, and NotFound also if the flag does not depend on ``parent``."""
+    flag = access_flag_for_update(caller, project_id, name, Permission.UPDATE_FEATURE_DEPENDENCY)
+    rows = _rows(flag)
+    removed = [row for row in rows if row.parent.name == parent]
+    if not removed:
+        raise no_parent(flag, parent)
+    _remove(flag, removed, rows, caller=caller)
+
+
+def no_parent(flag: Flag, parent: str) -> NotFound:
+    return NotFound(f"{flag.name} does not depend on {parent}.")
+
+
+@transactional
+def clear_dependencies(project_id: str, name: str, *, caller: Caller) -> None:
+    """Removes all parents of the flag. Raises NotFound, NoAccess."""
+    flag = access_flag_for_update(caller, project_id, name, Permission.UPDATE_FEATURE_DEPENDENCY)
+    rows = _rows(flag)
+    _remove(flag, rows, rows, caller=caller)
+
+
+def possible_parents(flag: Flag, *, most: int | None = None) -> list[str]:
+    """Names of the active flags in the same project that the flag could depend on; the first ``most``."""
+    if Dependency.objects.filter(parent=flag).exists():
+        return []
+    others = Flag.objects.active().filter(project=flag.project_id, parents=None).exclude(pk=flag.pk)
+    return sorted(others.order_by("name").values_list("name", flat=True)[:most])
+
+
+def uses_dependencies(project: Project) -> bool:
+    """Whether any flag of the project depends on another flag."""
+    return Dependency.objects.filter(flag__project=project).exists()
+
+
+def parent_variant_names(project: Project, name: str) -> list[str]:
+    """Sorted names of the variants that a dependency on this flag can require, in any environment.
+
+    They are those of the flag and of its strategies; none if there is no such active flag.
+    """
+    flags = Flag.objects.active().filter(project=project, name=name)
+    lists = [
+        *FlagEnvironment.objects.filter(flag__in=flags).values_list("variants", flat=True),
+        *Strategy.objects.filter(flag__in=flags).values_list("variants", flat=True),
+    ]
+    return sorted({variant["name"] for variants in lists for variant in variants})
+
+
+def _rows(flag: Flag) -> list[Dependency]:
+    return list(Dependency.objects.filter(flag=flag).select_related("parent").order_by("id"))
+
+
+def _remove(flag: Flag, rows: list[Dependency], all_rows: list[Dependency], *, caller: Caller) -> None:
+    earlier = {"dependencies": [_document(row) for row in all_rows]}
+    events = [
+        Event(
+            type=EventType.FEATURE_DEPENDENCY_REMOVED,
+            project=flag.project_id,
+            feature=flag.name,
+            before=_document(row),
+            earlier=earlier,
+        )
+        for row in rows
+    ]
+    Dependency.objects.filter(pk__in=[row.pk for row in rows]).delete()
+    record_all(events, actor=caller)
+
+
+def _document(row: Dependency) -> dict[str, Any]:
+    return {"feature": row.parent.name, "enabled": row.enabled, "variants": row.variants}

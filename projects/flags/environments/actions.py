@@ -1,0 +1,261 @@
+"""Turns flags on and off in an environment, and sets their variants there."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from django.db.models import Count, Q
+
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.record import Event, record
+from flagadmin.core.db.transactions import transactional
+from flagadmin.core.edit_conflicts import Expected, check_expected
+from flagadmin.core.unreadable_values import check_values
+from groups.access import Caller
+from groups.permissions import Permission
+from playground.engine.definitions import StrategyDefinition, VariantDefinition
+from projects.access import access_flag_for_update, access_flags_for_update, environment_problems
+from projects.drafts import Draft
+from projects.flags.environments.toggle import has_enabled_strategy, project_environment, set_switch
+from projects.flags.queries import strategy_documents
+from projects.models import Flag, FlagEnvironment, ProjectEnvironment, Strategy
+from projects.strategies.actions import (
+    check_number_of_strategies,
+    check_room_for_strategy,
+    check_strategy,
+    insert_strategy,
+)
+from projects.strategies.rules import StrategyDefaults, default_strategy_document
+from projects.strategies.variant_rules import variants_document, variants_problems
+
+Variants = Sequence[Mapping[str, Any]]
+
+
+@transactional
+def enable_flag(
+    project_id: str, name: str, environment: str, *, activate_disabled: bool = False, caller: Caller
+) -> bool:
+    """Turns the flag on in an environment. Returns whether it was off.
+
+    If the flag has no enabled strategy, it gets the project environment's default strategy, or one that is on
+    for everyone. With ``activate_disabled``, its disabled strategies are enabled instead, if it has any.
+
+    Raises NotFound, NoAccess, and ValidationError if the default strategy is no longer valid or the flag has
+    too many strategies.
+    """
+    flag, place = _access(project_id, name, environment, Permission.UPDATE_FEATURE_ENVIRONMENT, caller=caller)
+    return _enable(flag, place, activate_disabled=activate_disabled, caller=caller)
+
+
+@transactional
+def enable_flags(
+    project_id: str,
+    names: Iterable[str],
+    environment: str,
+    *,
+    activate_disabled: bool = False,
+    caller: Caller,
+) -> list[Flag]:
+    """Turns on the active flags among ``names``, all or none of them, and returns those that were off.
+
+    See ``enable_flag``.
+    """
+    flags, place = _access_many(project_id, names, environment, caller=caller)
+    return [
+        flag for flag in flags if _enable(flag, place, activate_disabled=activate_disabled, caller=caller)
+    ]
+
+
+@transactional
+def disable_flag(project_id: str, name: str, environment: str, *, caller: Caller) -> bool:
+    """Turns the flag off in an environment. Returns whether it was on. Raises NotFound, NoAccess."""
+    flag, place = _access(project_id, name, environment, Permission.UPDATE_FEATURE_ENVIRONMENT, caller=caller)
+    return set_switch(flag, place, False, caller=caller)
+
+
+@transactional
+def disable_flags(project_id: str, names: Iterable[str], environment: str, *, caller: Caller) -> list[Flag]:
+    """Turns off the active flags among ``names`` and returns those that were on. Raises NotFound, NoAccess."""
+    flags, place = _access_many(project_id, names, environment, caller=caller)
+    return [flag for flag in flags if set_switch(flag, place, False, caller=caller)]
+
+
+def draft_of_switch(flag: Flag, place: ProjectEnvironment, enabled: bool) -> Draft:
+    """What turning the flag on or off would change, with the strategy that it may get."""
+    return Draft(flag.name, {"enabled": enabled}, plan_added_strategy(flag, place))
+
+
+def plan_added_strategy(flag: Flag, place: ProjectEnvironment) -> StrategyDefinition:
+    """What a flag without an enabled strategy gets when it is turned on."""
+    defaults = StrategyDefaults(flag.name, place.project.default_stickiness)
+    document = default_strategy_document(place.default_strategy, defaults)
+    return document | {"sortOrder": None, "disabled": False}
+
+
+def check_enabling(flags: Sequence[Flag], place: ProjectEnvironment, *, caller: Caller) -> None:
+    """Raises what turning these flags on would: NoAccess or ValidationError if one needs a strategy and cannot get it.
+
+    The flags are of one project. A few queries, however many they are.
+    """
+    environment = place.environment_id
+    rows = Strategy.objects.filter(flag__in=flags, environment_id=environment).values("flag_id")
+    counted = rows.annotate(number=Count("pk"), enabled=Count("pk", filter=Q(disabled=False)))
+    numbers = {row["flag_id"]: row for row in counted}
+    enabled = {flag_id for flag_id, row in numbers.items() if row["enabled"]}
+    if lacking := [flag for flag in flags if flag.pk not in enabled]:
+        caller.check(Permission.CREATE_FEATURE_STRATEGY, project=place.project_id, environment=environment)
+        check_strategy(lacking[0], plan_added_strategy(lacking[0], place))
+    for flag in lacking:
+        number = numbers[flag.pk]["number"] if flag.pk in numbers else 0
+        check_number_of_strategies(flag, environment, number)
+
+
+def set_variants(
+    project_id: str,
+    name: str,
+    environment: str,
+    variants: Variants,
+    *,
+    expected: Expected = None,
+    caller: Caller,
+) -> list[VariantDefinition]:
+    """Replaces the flag's variants in the environment and returns them as stored.
+
+    An empty list removes all variants. Raises NotFound, NoAccess, EditConflict, ValidationError.
+    """
+    return edit_variants(
+        project_id, name, environment, lambda before: variants, expected=expected, caller=caller
+    )
+
+
+@transactional
+def edit_variants(
+    project_id: str,
+    name: str,
+    environment: str,
+    edit: Callable[[list[VariantDefinition]], Variants],
+    *,
+    expected: Expected = None,
+    caller: Caller,
+) -> list[VariantDefinition]:
+    """Like ``set_variants``, but ``edit`` computes the new list from the one stored for the locked flag."""
+    permission = Permission.UPDATE_FEATURE_ENVIRONMENT_VARIANTS
+    flag, _ = _access(project_id, name, environment, permission, caller=caller)
+    rows = FlagEnvironment.objects.filter(flag=flag, environment_id=environment)
+    row = rows.first() or FlagEnvironment(flag=flag, environment_id=environment)
+    check_expected(expected, row.variants)
+    variants = edit(row.variants)
+    check_values(variants_problems(variants, ""))
+    before, row.variants = row.variants, variants_document(variants, row.variants)
+    if row.variants != before:
+        row.save()
+        record(
+            Event(
+                type=EventType.FEATURE_ENVIRONMENT_VARIANTS_UPDATED,
+                project=project_id,
+                environment=environment,
+                feature=name,
+                before={"variants": before},
+                after={"variants": row.variants},
+            ),
+            actor=caller,
+        )
+    return row.variants
+
+
+@transactional
+def set_variants_in(
+    project_id: str, name: str, environments: Sequence[str], variants: Variants, *, caller: Caller
+) -> list[VariantDefinition]:
+    """Replaces the flag's variants in each of these environments, all or none, and returns them as stored.
+
+    Raises NotFound, NoAccess, ValidationError.
+    """
+    access_flag_for_update(caller, project_id, name, None)
+    for environment in environments:
+        caller.check(
+            Permission.UPDATE_FEATURE_ENVIRONMENT_VARIANTS, project=project_id, environment=environment
+        )
+    used = ProjectEnvironment.objects.filter(project=project_id).order_by("environment_id")
+    places = {f"environments[{index}]": environment for index, environment in enumerate(environments)}
+    check_values(
+        [
+            *environment_problems(places, list(used.values_list("environment_id", flat=True))),
+            *variants_problems(variants, "variants"),
+        ]
+    )
+    stored: list[VariantDefinition] = []
+    for environment in sorted(set(environments)):
+        stored = set_variants(project_id, name, environment, variants, caller=caller)
+    return stored
+
+
+def read_variants(flag: Flag, environment: str) -> list[VariantDefinition]:
+    rows = FlagEnvironment.objects.filter(flag=flag, environment_id=environment)
+    return rows.values_list("variants", flat=True).first() or []
+
+
+def _access(
+    project_id: str, name: str, environment: str, permission: Permission, *, caller: Caller
+) -> tuple[Flag, ProjectEnvironment]:
+    flag = access_flag_for_update(caller, project_id, name, permission, environment=environment)
+    return flag, project_environment(project_id, environment)
+
+
+def _access_many(
+    project_id: str, names: Iterable[str], environment: str, *, caller: Caller
+) -> tuple[list[Flag], ProjectEnvironment]:
+    permission = Permission.UPDATE_FEATURE_ENVIRONMENT
+    flags = access_flags_for_update(caller, project_id, names, permission, environment=environment)
+    active = [flag for flag in flags if not flag.is_archived]
+    return active, project_environment(project_id, environment)
+
+
+def _enable(flag: Flag, place: ProjectEnvironment, *, activate_disabled: bool, caller: Caller) -> bool:
+    environment = place.environment_id
+    if not has_enabled_strategy(flag, environment):
+        activated = activate_disabled and _activate_strategies(flag, environment, caller=caller)
+        if not activated:
+            _add_default_strategy(flag, place, caller=caller)
+    return set_switch(flag, place, True, caller=caller)
+
+
+def _add_default_strategy(flag: Flag, place: ProjectEnvironment, *, caller: Caller) -> None:
+    environment = place.environment_id
+    caller.check(Permission.CREATE_FEATURE_STRATEGY, project=flag.project_id, environment=environment)
+    document = check_strategy(flag, plan_added_strategy(flag, place))
+    check_room_for_strategy(flag, environment)
+    strategy = insert_strategy(flag, environment, document)
+    [after] = strategy_documents([strategy])
+    record(
+        Event(
+            type=EventType.FEATURE_STRATEGY_ADD,
+            project=flag.project_id,
+            environment=environment,
+            feature=flag.name,
+            after=after,
+        ),
+        actor=caller,
+    )
+
+
+def _activate_strategies(flag: Flag, environment: str, *, caller: Caller) -> bool:
+    """Enables the flag's strategies in the environment, with an event for each. False if it has none."""
+    strategies = list(Strategy.objects.filter(flag=flag, environment_id=environment))
+    if not strategies:
+        return False
+    caller.check(Permission.UPDATE_FEATURE_STRATEGY, project=flag.project_id, environment=environment)
+    before = strategy_documents(strategies)
+    Strategy.objects.filter(flag=flag, environment_id=environment).update(disabled=False)
+    for document in before:
+        record(
+            Event(
+                type=EventType.FEATURE_STRATEGY_UPDATE,
+                project=flag.project_id,
+                environment=environment,
+                feature=flag.name,
+                before=document,
+                after=document | {"disabled": False},
+            ),
+            actor=caller,
+        )
+    return True

@@ -1,0 +1,156 @@
+"""Turns a flag on or off from the console, with a confirmation for production environments."""
+
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
+
+from flagadmin.core.lists.pages import curl_for
+from groups.console import Crumbs
+from groups.permissions import Permission
+from projects.access import access_flag
+from projects.console import api_path, flag_crumbs, flag_url
+from projects.drafting import DraftingPage
+from projects.drafts import Draft, FlagEdit
+from projects.flags.environments.actions import (
+    check_enabling,
+    disable_flag,
+    draft_of_switch,
+    enable_flag,
+    plan_added_strategy,
+)
+from projects.flags.environments.toggle import project_environment
+from projects.flags.insights.evaluations import find_last_evaluation
+from projects.flags.insights.usage import FlagUser, users_of
+from projects.flags.queries import strategy_documents
+from projects.models import Dependency, Environment, Segment, Strategy
+from projects.projects.policies import needs_request
+from projects.projects.required_comments import requires_comment
+from projects.reverts.undo import UndoableAction
+from projects.strategies.sentences import Summary, strategy_summary
+
+MAX_USERS = 5
+MAX_SUMMARIES = 10  # strategies listed individually
+
+
+class ToggleFlag(DraftingPage, UndoableAction):
+    """Turns a flag on or off in one environment: directly, or in production after a confirmation.
+
+    That is a dialog, and a page without JavaScript.
+    """
+
+    http_method_names = ["get", "post"]
+    shown_by = "get"
+
+    def setup(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
+        super().setup(request, *args, **kwargs)
+        form = request.POST if request.method == "POST" else request.GET
+        self.environment = form.get("environment", request.GET.get("environment", ""))
+        self.turned = "on" if form.get("enabled") == "on" else "off"
+
+    def get_template_names(self) -> list[str]:
+        return [
+            "flags/toggle_dialog.html"
+            if "HX-Request" in self.request.headers
+            else "flags/toggle_confirm.html"
+        ]
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if "confirmed" not in request.POST and self.asks_first():
+            return HttpResponseRedirect(self.question())
+        return super().post(request, *args, **kwargs)
+
+    def question(self) -> str:
+        """The URL of the confirmation page: a page with one can be left and returned to, an answer to a form cannot."""
+        query = {"environment": self.environment, "enabled": self.turned, "next": self.address()}
+        return f"{self.request.path}?{urlencode(query)}"
+
+    def asks_first(self) -> bool:
+        """In production, and where changes need a request."""
+        production = Environment.objects.production().filter(name=self.environment)
+        return production.exists() or needs_request(self.kwargs["project_id"], [self.environment])
+
+    def act(self) -> str:
+        project_id, name = self.kwargs["project_id"], self.kwargs["name"]
+        switch = enable_flag if self.turned == "on" else disable_flag
+        self.changed = switch(project_id, name, self.environment, caller=self.caller)
+        if not self.changed:
+            return f"{name} is already {self.turned} in {self.environment}."
+        return f"Turned {self.turned} {name} in {self.environment}."
+
+    def tell(self, done: str) -> None:
+        """With an Undo button, unless somebody else was first: it would undo their change."""
+        if self.changed:
+            super().tell(done)
+        else:
+            messages.info(self.request, done)
+
+    def back(self) -> str:
+        return flag_url(self.kwargs["project_id"], self.kwargs["name"])
+
+    def crumbs(self) -> Crumbs:
+        return flag_crumbs(self.flag)
+
+    def get_title(self) -> str:
+        return f"Turn {self.turned} {self.kwargs['name']} in {self.environment}"
+
+    def find(self) -> None:
+        """Raises NotFound, NoAccess."""
+        project_id = self.kwargs["project_id"]
+        self.flag = access_flag(self.caller, project_id, self.kwargs["name"], archived=False)
+        self.place = project_environment(project_id, self.environment)
+        here = {"project": project_id, "environment": self.environment}
+        self.caller.check(Permission.UPDATE_FEATURE_ENVIRONMENT, **here)
+
+    def edits(self) -> list[FlagEdit]:
+        self.find()
+        if self.turned == "on":
+            check_enabling([self.flag], self.place, caller=self.caller)
+        return [FlagEdit(self.flag.project_id, self.flag.name, self.environment, self.draft())]
+
+    def draft(self) -> Draft:
+        return draft_of_switch(self.flag, self.place, self.turned == "on")
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        """The context of the confirmation page."""
+        self.find()
+        summaries = self.summaries()
+        users = [user for user in users_of([self.flag.pk]).get(self.flag.pk, []) if self.uses(user)]
+        return super().get_context_data(
+            flag=self.flag,
+            environment=self.environment,
+            turned=self.turned,
+            summaries=summaries[:MAX_SUMMARIES],
+            more_summaries=max(len(summaries) - MAX_SUMMARIES, 0),
+            users=users[:MAX_USERS],
+            more_users=max(len(users) - MAX_USERS, 0),
+            last_evaluation=None if users else find_last_evaluation([self.flag.pk], self.environment),
+            children=self.children(),
+            comment_required=requires_comment([self.flag.project_id], [self.environment]),
+            back=self.address(),
+            **kwargs,
+        )
+
+    def uses(self, user: FlagUser) -> bool:
+        return user.environment == self.environment
+
+    def summaries(self) -> list[Summary]:
+        """Describes the enabled strategies or, without any, the one that turning the flag on would add."""
+        rows = Strategy.objects.filter(flag=self.flag, environment=self.environment, disabled=False)
+        documents = strategy_documents(list(rows.order_by("sort_order", "created_at", "pk")))
+        if not documents and self.turned == "on":
+            documents = [plan_added_strategy(self.flag, self.place)]
+        ids = {segment for document in documents for segment in document["segments"]}
+        names = dict(Segment.objects.filter(pk__in=ids).values_list("pk", "name"))
+        return [strategy_summary(document, segments=names) for document in documents]
+
+    def children(self) -> list[str]:
+        dependencies = Dependency.objects.filter(parent=self.flag, flag__archived_at=None)
+        return list(dependencies.order_by("flag__name").values_list("flag__name", flat=True))
+
+    def curl(self) -> str:
+        address = (
+            f"{api_path(self.flag.project_id, self.flag.name)}/environments/{quote(self.environment, '')}"
+        )
+        return curl_for(self.request, "POST", f"{address}/{self.turned}")

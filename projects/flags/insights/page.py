@@ -1,0 +1,44 @@
+"""/projects/ID/features/NAME/insights/: the evaluations of a flag over 24 hours, 30 or 90 days."""
+
+from typing import Any
+
+from flagadmin.core.lists.pages import change_query, curl_for
+from groups.console import ConsolePage, Crumbs
+from projects.access import access_flag
+from projects.console import flag_crumbs, flag_url
+from projects.flags.insights.queries import PERIODS, read_insights
+from projects.flags.lists.queries import environment_names
+
+
+class InsightsPage(ConsolePage):
+    """``?period=30d``. Anything else counts as 24 hours."""
+
+    template_name = "flags/insights.html"
+
+    def get_title(self) -> str:
+        return f"Insights of {self.kwargs['name']}"
+
+    def crumbs(self) -> Crumbs:
+        return flag_crumbs(self.flag)
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        self.flag = access_flag(self.caller, self.kwargs["project_id"], self.kwargs["name"])
+        chosen = self.request.GET.get("period", "")
+        period = chosen if chosen in PERIODS else "24h"
+        names = environment_names(self.flag.project)
+        return super().get_context_data(
+            flag=self.flag,
+            insights=read_insights(self.flag, names, period, caller=self.caller),
+            period=PERIODS[period][0],
+            unit="hour" if period == "24h" else "day",
+            segments=[
+                (label, change_query(self.request.GET, period=key), None, key == period)
+                for key, (label, _) in PERIODS.items()
+            ],
+            csv_url=f"{flag_url(self.flag.project_id, self.flag.name)}?format=csv",
+            **kwargs,
+        )
+
+    def curl(self) -> str:
+        path = f"/api/admin/client-metrics/features/{self.kwargs['name']}/raw"
+        return curl_for(self.request, "GET", path)

@@ -1,0 +1,95 @@
+"""How often a flag was evaluated in each environment over a period, by which applications, and what changed then."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import connection
+from django.db.models import Q
+from django.utils import timezone
+
+from flagadmin.core.audit.sentences import sentence
+from flagadmin.core.lists.charts import Slice, Timeline, slices, timeline
+from groups.access import Caller
+from projects.flags.insights.evaluations import Evaluations, evaluations_by_day, evaluations_by_hour
+from projects.history.back import TYPES
+from projects.history.queries import readable_events
+from projects.models import Flag
+
+MAX_MARKS = 40  # of the changes in an environment, the last ones
+MAX_PARTS = 12  # applications or variants; the others are added up
+OTHERS = "others"
+PERIODS = {"24h": ("24 hours", 24), "30d": ("30 days", 30), "90d": ("90 days", 90)}
+"""By their name in the URL: the label, and the number of hours or days."""
+_APPLICATIONS = """
+SELECT h.environment, coalesce(a.name, 'deleted application'), sum(h.yes + h.no)::bigint
+  FROM projects_usagehour h LEFT JOIN projects_application a ON a.id = h.application_id
+ WHERE h.flag_id = %s AND h.environment = ANY(%s) AND h.hour > %s GROUP BY 1, 2 ORDER BY 3 DESC, 2
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Insight:
+    """A flag in an environment. ``chart`` is None without evaluations.
+
+    ``applications`` are those of the last 24 hours in any period: older counts do not say which it was.
+    """
+
+    environment: str
+    evaluations: Evaluations
+    chart: Timeline | None
+    variants: Sequence[Slice]
+    applications: Sequence[Slice]
+
+
+def read_insights(flag: Flag, environments: Sequence[str], period: str, *, caller: Caller) -> list[Insight]:
+    """For each environment, in three queries and one for each environment. ``period``: a key of PERIODS."""
+    now, (_, number) = timezone.now(), PERIODS[period]
+    evaluations: Mapping[str, Evaluations]
+    if period == "24h":
+        evaluations, length = evaluations_by_hour(flag.pk, environments, now=now), timedelta(hours=1)
+    else:
+        evaluations = evaluations_by_day(flag.pk, environments, days=number, now=now)
+        length = timedelta(days=1)
+    applications = _applications(flag, environments, now)
+    return [
+        Insight(
+            name,
+            found,
+            _chart(flag, name, found, length, caller=caller) if found.total else None,
+            slices(_largest(found.variants)),
+            slices(_largest(applications.get(name, {}))),
+        )
+        for name, found in evaluations.items()
+    ]
+
+
+def _chart(
+    flag: Flag, environment: str, evaluations: Evaluations, length: timedelta, *, caller: Caller
+) -> Timeline:
+    start, end = evaluations.counts[0].at, evaluations.counts[-1].at + length
+    events = readable_events(caller).filter(project=flag.project_id, feature=flag.name, type__in=TYPES)
+    here = events.filter(Q(environment=environment) | Q(environment=None), created_at__gte=start)
+    changes = [(event.created_at, _text(event)) for event in here.order_by("-pk")[:MAX_MARKS]]
+    return timeline(evaluations.counts, end, changes)
+
+
+def _text(event: Any) -> str:
+    return f"{event.created_at:%Y-%m-%d %H:%M} UTC, {event.actor_name}: {sentence(event)}"
+
+
+def _applications(flag: Flag, environments: Sequence[str], now: datetime) -> dict[str, dict[str, int]]:
+    with connection.cursor() as cursor:
+        cursor.execute(_APPLICATIONS, [flag.pk, list(environments), now - timedelta(hours=24)])
+        found: dict[str, dict[str, int]] = {}
+        for environment, name, number in cursor.fetchall():
+            found.setdefault(environment, {})[name] = number
+    return found
+
+
+def _largest(numbers: Mapping[str, int]) -> dict[str, int]:
+    """The MAX_PARTS largest; ``numbers`` begin with them."""
+    first = dict(list(numbers.items())[:MAX_PARTS])
+    rest = sum(numbers.values()) - sum(first.values())
+    return first | ({OTHERS: rest} if rest else {})

@@ -1,0 +1,260 @@
+"""Filters and sorting of the console's lists of flags: those of one project, and of all projects.
+
+The conditions are those of the flag search (``projects.flags.lists.search``) and some that only the console has.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import (
+    BooleanField,
+    Case,
+    Count,
+    FilteredRelation,
+    IntegerField,
+    OuterRef,
+    Q,
+    QuerySet,
+    Subquery,
+    When,
+)
+from django.db.models.expressions import RawSQL
+from django.db.models.functions import Coalesce
+from django.http import QueryDict
+from django.utils import timezone
+
+from flagadmin.core.lists.pages import MAX_OPTIONS, Column, Filter
+from groups.access import Caller
+from groups.models import Group, User
+from projects.flags.lists.cells import CONDITIONAL
+from projects.flags.lists.conditions import (
+    DIFFERS,
+    FULL,
+    NO_OWNER,
+    OFF,
+    in_status,
+    never_evaluated,
+    overdue,
+    owned_or_created_by,
+    text_query,
+)
+from projects.flags.lists.search import FlagFilter
+from projects.models import Environment, Flag, FlagLastSeen, FlagTag, FlagType, Project
+
+MINE = "mine"
+MAX_MATCHING = 900  # flags of a list that can be changed at once; a form has at most 1,000 fields
+SEEN = (
+    ("1", "In the last 24 hours"),
+    ("not-7", "Not in the last 7 days"),
+    ("not-30", "Not in the last 30 days"),
+    ("not-90", "Not in the last 90 days"),
+    ("never", "Never"),
+)
+STALE = (("active", "Not stale"), ("stale", "Stale"), ("overdue", "Past expected lifetime"))
+ROLLOUT = (
+    (OFF, "Off everywhere"),
+    (FULL, "100 % for more than 30 days"),
+    (DIFFERS, "Differs between environments"),
+)
+STATES = (("on", "On"), ("off", "Off"), ("all", "On for everyone"), ("some", "On for some"))
+
+# The largest share of a flag's strategies in an environment.
+_SHARE = """(
+    SELECT CASE WHEN count(*) = 0 THEN 100 ELSE coalesce(max(s.share) FILTER (WHERE NOT s.disabled), 0) END
+      FROM projects_strategy s WHERE s.flag_id = projects_flag.id AND s.environment_id = %s)"""
+_FOR_EVERYONE = f"""(
+    projects_flag.id NOT IN (SELECT s.flag_id FROM projects_strategy s WHERE s.environment_id = %s)
+    OR projects_flag.id IN (SELECT s.flag_id FROM projects_strategy s WHERE s.environment_id = %s
+                               AND NOT s.disabled AND s.share = 100 AND NOT {CONDITIONAL}))"""  # noqa: S608 - constants
+
+
+def in_environment(environment: str) -> str:
+    """The key of an environment's column, and the name of its filter, in the URL."""
+    return f"in-{environment}"
+
+
+@dataclass(frozen=True, slots=True)
+class FlagScope:
+    """The flags of a list, before its filters, with their tags, and the environments that it has columns for.
+
+    ``projects`` are (id, name) of a list of several projects; it is empty in the list of one. ``mine`` are those of the
+    caller, by owner.
+    """
+
+    flags: QuerySet[Flag]
+    tags: QuerySet[FlagTag]
+    environments: Sequence[str]
+    projects: Sequence[tuple[str, str]] = ()
+    mine: Q = Q()  # noqa: RUF009 - not changed
+
+
+def project_scope(project: Project, *, archived: bool = False) -> FlagScope:
+    """The active or the archived flags of a project, by name. One query."""
+    flags = Flag.objects.archived(archived).filter(project=project).order_by("name")
+    return FlagScope(flags, FlagTag.objects.filter(flag__project=project), environment_names(project))
+
+
+def readable_scope(caller: Caller) -> FlagScope:
+    """The active flags of all projects in use that the caller may read, by name. Three queries."""
+    projects = Project.objects.active().readable_by(caller)
+    environments = Environment.objects.filter(projects__in=projects).order_by("sort_order", "name").distinct()
+    flags = (
+        Flag.objects.active()
+        .readable_by(caller)
+        .order_by("name")
+        .select_related("project", "owner_user", "owner_group")
+    )
+    # Joins with all tags and projects would take longer than the page.
+    archived = list(Project.objects.archived().values_list("id", flat=True))
+    tags = FlagTag.objects.all()
+    if caller.readable_projects is not None:
+        tags = tags.filter(flag__project__in=caller.readable_projects)
+    return FlagScope(
+        flags.exclude(project__in=archived) if archived else flags,
+        tags,
+        list(environments.values_list("name", flat=True)),
+        list(projects.order_by("name", "id").values_list("id", "name")),
+        owned_or_created_by(caller.id),
+    )
+
+
+def list_columns(environments: Sequence[str], *, with_project: bool = False) -> tuple[Column, ...]:
+    """Name, project and owner (of several projects), type, one for each environment (sorted by share), and more."""
+    return (
+        Column("name", "Flag", by=("name",)),
+        *([Column("project", "Project", by=("project__name", "name"))] if with_project else []),
+        *([Column("owner", "Owner", by=("owner", "name"))] if with_project else []),
+        Column("type", "Type", by=("type", "name")),
+        *(
+            Column(in_environment(name), name, by=(f"share_{index}", "name"))
+            for index, name in enumerate(environments)
+        ),
+        Column("seen", "Last evaluated", by=("last_evaluated", "name")),
+        Column("stale", "Stale", by=("stale", "name")),
+        Column("created", "Created", by=("created_at", "name")),
+    )
+
+
+def list_filters(scope: FlagScope) -> tuple[Filter, ...]:
+    """Text, project and owner (of several projects), type, tag, stale, rollout, last evaluated, state by environment.
+
+    Five queries.
+    """
+    here = scope.flags.order_by().values_list("type", flat=True).distinct()
+    types = {name: name for name in here} | dict(FlagType.objects.values_list("id", "name"))
+    pairs = scope.tags.order_by("tag_type", "value")
+    tags = [f"{kind}:{value}" for kind, value in pairs.values_list("tag_type", "value").distinct()]
+    return (
+        Filter("q", "Name, description or tag"),
+        *([Filter("project", "Project", scope.projects)] if scope.projects else []),
+        *([Filter("owner", "Owner", owner_choices(scope))] if scope.projects else []),
+        Filter("type", "Type", sorted(types.items())),
+        Filter("tag", "Tag", [(tag, tag) for tag in tags]),
+        Filter("state", "Lifetime", STALE),
+        Filter("rollout", "Rollout", ROLLOUT),
+        Filter("seen", "Last evaluated", SEEN),
+        *(Filter(in_environment(name), name, STATES) for name in scope.environments),
+    )
+
+
+def owner_choices(scope: FlagScope) -> list[tuple[str, str]]:
+    """Mine, those without an owner, and each owner of a flag in the list. Two queries."""
+    flags = scope.flags.order_by()
+    groups = Group.objects.filter(pk__in=flags.exclude(owner_group=None).values("owner_group")).order_by(
+        "name"
+    )
+    people = User.objects.filter(pk__in=flags.exclude(owner_user=None).values("owner_user")).order_by(
+        "username"
+    )
+    return [
+        (MINE, "Mine"),
+        (NO_OWNER, "No owner"),
+        *((f"group:{group.pk}", group.name) for group in groups[:MAX_OPTIONS]),
+        *((f"user:{user.pk}", user.display_name) for user in people[:MAX_OPTIONS]),
+    ]
+
+
+def filter_flags(scope: FlagScope, values: dict[str, str]) -> QuerySet[Flag]:
+    """The flags of the list that match all values of ``list_filters``. Empty ones do not filter."""
+    flags = scope.flags
+    if values.get("q"):
+        flags = flags.filter(text_query(values["q"]))
+    if values.get("owner") == MINE:
+        flags = flags.filter(scope.mine)
+    for name in ("project", "owner", "type", "tag", "state", "rollout"):
+        if values.get(name, MINE) not in ("", MINE):
+            operator = "INCLUDE" if name == "tag" else "IS"
+            flags = flags.filter(FlagFilter.base_filters[name].condition(operator, [values[name]]))
+    if values.get("seen"):
+        flags = flags.filter(_seen(values["seen"]))
+    for environment in scope.environments:
+        if state := values.get(in_environment(environment)):
+            flags = flags.filter(_STATES[state](environment))
+    return flags
+
+
+def matching_flags(scope: FlagScope, query: QueryDict) -> QuerySet[Flag]:
+    """The flags of the list with this query string, on all its pages. Raises ValidationError."""
+    values = {field.name: field.value(query) for field in list_filters(scope)}
+    return filter_flags(scope, values)
+
+
+def environment_names(project: Project) -> list[str]:
+    """The names of the environments that the project uses, in their order."""
+    return list(project.environments.order_by("sort_order", "name").values_list("name", flat=True))
+
+
+def sortable(flags: QuerySet[Any], environments: Sequence[str], sort: str) -> QuerySet[Any]:
+    """Adds what ``sort`` (a key of ``list_columns``, descending with "-") sorts by, and nothing else.
+
+    In an environment that is the largest share of the flag's strategies, or -1 if it is off there.
+    """
+    key = sort.removeprefix("-")
+    if key == "owner":
+        return flags.annotate(owner=Coalesce("owner_group__name", "owner_user__username"))
+    if key == "seen":
+        last = FlagLastSeen.objects.filter(flag=OuterRef("pk")).order_by("-seen_at")
+        return flags.annotate(last_evaluated=Subquery(last.values("seen_at")[:1]))
+    for index, name in enumerate(environments):
+        if key == in_environment(name):
+            here = Q(environments__environment=name)
+            share = When(place__enabled=True, then=RawSQL(_SHARE, [name], IntegerField()))  # noqa: S611 - constants
+            joined = flags.annotate(place=FilteredRelation("environments", condition=here))
+            return joined.annotate(**{f"share_{index}": Case(share, default=-1)})
+    return flags
+
+
+def stale_flag_counts(flags: QuerySet[Flag], *, now: datetime) -> QuerySet[Any, Any]:
+    """The numbers of ``stale`` and ``overdue`` flags of each project that has any, most stale ones first."""
+    rows = flags.order_by().values("project_id", "project__name")
+    counted = rows.annotate(
+        overdue=Count("pk", filter=overdue(now)), stale_flags=Count("pk", filter=Q(stale=True))
+    )
+    counts = counted.filter(Q(stale_flags__gt=0) | Q(overdue__gt=0))
+    return counts.order_by("-stale_flags", "-overdue", "project_id")
+
+
+def _seen(value: str) -> Q:
+    if value == "never":
+        return never_evaluated()
+    days = int(value.removeprefix("not-"))
+    recent = FlagLastSeen.objects.filter(seen_at__gte=timezone.now() - timedelta(days=days)).values("flag")
+    return ~Q(pk__in=recent) if value.startswith("not-") else Q(pk__in=recent)
+
+
+def _on(environment: str) -> Q:
+    return in_status([f"{environment}:enabled"])
+
+
+def _for_everyone(environment: str) -> Q:
+    return Q(RawSQL(_FOR_EVERYONE, [environment, environment], BooleanField()))  # noqa: S611 - constants
+
+
+_STATES: dict[str, Callable[[str], Q]] = {
+    "on": _on,
+    "off": lambda environment: in_status([f"{environment}:disabled"]),
+    "all": lambda environment: _on(environment) & _for_everyone(environment),
+    "some": lambda environment: _on(environment) & ~_for_everyone(environment),
+}

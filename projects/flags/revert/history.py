@@ -1,0 +1,191 @@
+"""The last changes of a flag, in all environments or in one, as its page shows them."""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+from urllib.parse import urlencode
+
+from django.urls import reverse
+
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.models import AuditEvent, AuditEvents
+from flagadmin.core.http.timestamps import iso
+from groups.access import Caller
+from projects.console import flag_url
+from projects.flags.revert.plan import may_revert
+from projects.history.back import TYPES
+from projects.history.changes import GroupedChange, change_page
+from projects.history.descriptions import Part
+from projects.history.past import just_before
+from projects.history.queries import readable_events
+from projects.models import Flag
+from projects.reverts.offers import with_reverts
+
+SHOWN = 6
+MAX_OWN = 200  # events read to find the flag's own in the changes of a page
+MAX_SEGMENTS = 8  # environments offered; a project with more is asked by the activity page
+_LINKING = (" of ", " to ", " from ")
+
+
+class Version(NamedTuple):
+    """The flag as a change left it: pages that evaluate it, compare it with before and with now, and revert to it.
+
+    ``revert`` is "" for who may not, and for the present version. ``event`` is the flag's last one in the change.
+    """
+
+    event: int
+    evaluate: str
+    compare: str
+    whom: str
+    revert: str
+
+
+@dataclass(frozen=True, slots=True)
+class FlagHistory:
+    """``changes``: each with its sentence, which leaves out the flag, its version. ``number`` counts all events."""
+
+    changes: Sequence[tuple[GroupedChange, Sequence[Part], Version | None]]
+    number: int
+    all_url: str
+    older_url: str
+    newest_url: str
+    versions_url: str
+    segments: Sequence[tuple[str, str, None, bool]]
+
+
+def flag_history(
+    flag: Flag, environments: Sequence[str], chosen: str, *, before: int | None = None, caller: Caller
+) -> FlagHistory:
+    """The changes in the ``chosen`` environment, or in all; ``before``: the ``next`` of the page before."""
+    everywhere = readable_events(caller).filter(project=flag.project_id, feature=flag.name)
+    if chosen not in environments:
+        chosen = ""
+    events = everywhere.filter(environment=chosen) if chosen else everywhere
+    page = change_page(events, caller=caller, before=before, size=SHOWN)
+    back = flag_url(flag.project_id, flag.name)
+    changes = with_reverts(page.changes, back=back, flag=flag.name, caller=caller)
+    query = {"project": flag.project_id, "flag": flag.name} | ({"environment": chosen} if chosen else {})
+    kept = {"history": chosen} if chosen else {}
+    versions = _versions(flag, changes, everywhere, chosen, environments, caller=caller)
+    return FlagHistory(
+        changes=[
+            (change, list(without_flag(change.sentence, flag.name)), versions.get(change.event.pk))
+            for change in changes
+        ],
+        number=events.count(),
+        all_url=f"{reverse('activity')}?{urlencode(query)}",
+        older_url=f"?{urlencode({**kept, 'before': page.next})}#history" if page.next else "",
+        newest_url=f"?{urlencode(kept)}#history" if before else "",
+        versions_url=_versions_url(flag, versions.values()),
+        segments=list(_segments(environments, chosen)),
+    )
+
+
+def _versions(
+    flag: Flag,
+    changes: Sequence[GroupedChange],
+    events: AuditEvents,
+    chosen: str,
+    environments: Sequence[str],
+    *,
+    caller: Caller,
+) -> dict[int, Version]:
+    """The versions by the newest event of their change.
+
+    None for a change that evaluates to the same, such as that of a tag, and after which there is no flag.
+    """
+    if flag.is_archived:
+        return {}
+    last = events.filter(type__in=TYPES).order_by("-pk").values_list("pk", flat=True).first()
+    can_revert = may_revert(caller, flag.project_id)
+    found = {}
+    for change, own_events in zip(changes, _own_events(changes, events), strict=True):
+        if not own_events or own_events[0].type == EventType.FEATURE_ARCHIVED:
+            continue
+        own = own_events[0]
+        revert = f"{flag_url(flag.project_id, flag.name, 'flag-revert')}?event={own.pk}"
+        found[change.event.pk] = Version(
+            own.pk,
+            *_pages(flag, own_events, chosen, environments),
+            revert if can_revert and own.pk != last else "",
+        )
+    return found
+
+
+def _versions_url(flag: Flag, versions: Collection[Version]) -> str:
+    """The URL of what says whom the versions changed, "" without any."""
+    events = urlencode([("event", version.event) for version in versions])
+    return f"{flag_url(flag.project_id, flag.name, 'flag-versions')}?{events}" if events else ""
+
+
+def _own_events(changes: Sequence[GroupedChange], events: AuditEvents) -> Iterator[list[AuditEvent]]:
+    """Of each change, newest first, the flag's events that may evaluate to something else: it may be of many flags."""
+    requests = {change.event.request_id for change in changes if change.event.request_id}
+    of_requests = events.filter(request_id__in=requests, type__in=TYPES)
+    listed = list(
+        of_requests.only("pk", "type", "environment", "request_id", "created_at").order_by("-pk")[:MAX_OWN]
+    )
+    for change in changes:
+        event = change.event
+        if not event.request_id:
+            yield [event] if event.type in TYPES else []
+            continue
+        hour = event.created_at.replace(minute=0, second=0, microsecond=0)
+        of_request = (
+            other for other in listed if other.request_id == event.request_id and other.pk <= event.pk
+        )
+        yield [other for other in of_request if other.created_at >= hour]
+
+
+def _pages(
+    flag: Flag, own_events: Sequence[AuditEvent], chosen: str, environments: Sequence[str]
+) -> tuple[str, str, str]:
+    usual = "production" if "production" in environments else next(iter(environments), "")
+    own = own_events[0]
+    environment = own.environment if own.environment in environments else chosen or usual
+    before, at = iso(just_before(own_events[-1].created_at)), iso(own.created_at)
+    evaluate = urlencode({"project": flag.project_id, "environment": environment, "at": at})
+    states = {"from": environment, "from-at": at, "to": environment, "project": flag.project_id}
+    states["flag"] = flag.name
+    changed = states | {"from-at": before, "to-at": at}
+    return (
+        f"{reverse('playground-flag', args=[flag.name])}?{evaluate}",
+        f"{reverse('who-changes')}?{urlencode(states)}",
+        f"{reverse('who-changes')}?{urlencode(changed)}",
+    )
+
+
+def _segments(environments: Sequence[str], chosen: str) -> Iterator[tuple[str, str, None, bool]]:
+    if 1 < len(environments) <= MAX_SEGMENTS:
+        yield "All", "?#history", None, not chosen
+        for name in environments:
+            yield name, f"?{urlencode({'history': name})}#history", None, name == chosen
+
+
+def _first_of_flags(parts: list[Part], name: str) -> list[Part]:
+    """ "archived 2 flags: gift and cart" → "archived cart and gift", if all are named and it is one of them."""
+    texts = [part.text for part in parts]
+    if ": " not in texts or name not in texts or texts[-1].endswith(" more"):
+        return parts
+    start = texts.index(": ") + 1
+    flags = sorted(parts[start::2], key=lambda part: part.text != name)
+    number = next(index for index, text in enumerate(texts) if text.endswith(" flags"))
+    listed = [Part(", ")] * (len(flags) - 2) + [Part(" and ")]
+    joined = [piece for pair in zip(flags, [*listed, Part("")], strict=True) for piece in pair]
+    return [*parts[:number], *joined[:-1], *parts[number + 1 : start - 1]]
+
+
+def without_flag(sentence: Sequence[Part], name: str) -> Iterator[Part]:
+    """The sentence for a page that is about this flag: "changed strategy 1 of cart" → "changed strategy 1"."""
+    parts = _first_of_flags(list(sentence), name)
+    words = "this flag" if any(part.text in (", ", " and ") for part in parts) else "the flag"
+    for index, part in enumerate(parts):
+        following = parts[index + 1] if index + 1 < len(parts) else None
+        linking = next((end for end in _LINKING if part.text.endswith(end)), "")
+        if linking and following is not None and following.url and following.text == name:
+            yield Part(part.text.removesuffix(linking), part.url, part.mark)
+        elif part.url and part.text == name:
+            if not (index and parts[index - 1].text.endswith(_LINKING)):
+                yield Part(words)
+        else:
+            yield part

@@ -1,0 +1,196 @@
+"""…/NAME/revert?event=ID: shows what reverting a flag to a version changes, and reverts it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
+
+from flagadmin.core.edit_conflicts import fingerprint
+from flagadmin.core.errors import AppError, NoAccess, NotFound, Problem, ValidationError
+from flagadmin.core.lists.pages import curl_for
+from groups.access import missing
+from groups.console import Crumbs
+from groups.models import User
+from projects.access import access_flag
+from projects.console import api_path, flag_crumbs, flag_url
+from projects.drafting import DraftingPage
+from projects.drafts import ExactDraft, FlagEdit, find_enabled_places
+from projects.flags.revert.actions import revert_flag
+from projects.flags.revert.history import without_flag
+from projects.flags.revert.plan import (
+    PERMISSIONS,
+    Choice,
+    PlannedPart,
+    find_target,
+    may_revert,
+    moment_text,
+    plan_revert,
+)
+from projects.flags.revert.segments import find_changed_segments
+from projects.history.changes import event_rows
+from projects.history.field_changes import FieldChange, part_changes
+from projects.history.flag_parts import DEPENDENCIES, DETAILS, ENVIRONMENT, FlagPart
+from projects.history.queries import readable_events
+from projects.models import Environment, Segment
+from projects.reverts.undo import tell_done
+
+LABELS = {DEPENDENCIES: "Dependencies", DETAILS: "Description and settings"}
+
+
+class ShownPart(NamedTuple):
+    """A part with a checkbox. ``reasons`` are why it cannot be reverted, ``notes`` what will not be quite as it was."""
+
+    key: str
+    label: str
+    is_production: bool
+    changes: Sequence[FieldChange]
+    reasons: Sequence[str]
+    notes: Sequence[str]
+    chosen: bool
+
+
+class RevertPage(DraftingPage):
+    """Every part that differs can be left out; one that cannot be restored is."""
+
+    template_name = "flags/revert.html"
+    shown_by = "get"
+    unchanged = "Nobody changes."
+
+    def setup(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
+        super().setup(request, *args, **kwargs)
+        self.given = request.POST if request.method == "POST" else request.GET
+
+    def find(self) -> None:
+        """Raises NotFound, NoAccess, Conflict if the flag was archived then."""
+        self.flag = access_flag(self.caller, self.kwargs["project_id"], self.kwargs["name"], archived=False)
+        if not may_revert(self.caller, self.flag.project_id):
+            raise missing(PERMISSIONS, project=self.flag.project_id)
+        text = self.given.get("event", self.request.GET.get("event", ""))
+        if not (text.isascii() and text.isdecimal() and len(text) < 19):
+            raise ValidationError.at("event", "must be the number of an event")
+        self.event = int(text)
+        self.target = find_target(self.caller, self.flag, event=self.event)
+        self.plan = plan_revert(self.flag, self.target, caller=self.caller)
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        self.find()
+        return super().get(request, *args, **kwargs)
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        self.find()
+        place = (self.flag.project_id, self.flag.name)
+        expected = frozenset(filter(None, [self.given.get("expected", "")])) or None
+        try:
+            done = revert_flag(
+                *place, self.target, choice=self.choice(), expected=expected, caller=self.caller
+            )
+        except (NoAccess, NotFound):
+            raise
+        except AppError as error:
+            self.find()
+            return self.render_to_response(self.get_context_data(refusal=error), status=error.status)
+        then = f"{self.flag.name} to its state of {moment_text(self.target.at)}"
+        text = f"Reverted {then}." if done else "Nothing was chosen to revert."
+        tell_done(request, text, caller=self.caller)
+        return HttpResponseRedirect(flag_url(*place))
+
+    def is_chosen(self, planned: PlannedPart) -> bool:
+        if planned.problems or planned.missing:
+            return False
+        return "shown" not in self.given or planned.part.key in self.given.getlist("part")
+
+    def chosen(self) -> list[FlagPart]:
+        return [planned.part for planned in self.plan.parts if self.is_chosen(planned)]
+
+    def choice(self) -> Choice:
+        chosen = self.chosen()
+        kinds = {part.kind for part in chosen}
+        return Choice(
+            environments=frozenset(part.environment for part in chosen if part.environment),
+            dependencies=DEPENDENCIES in kinds,
+            details=DETAILS in kinds,
+        )
+
+    def edits(self) -> list[FlagEdit]:
+        self.find()
+        changes: dict[str, dict[str, Any]] = {}
+        common: dict[str, Any] = {}
+        for part in self.chosen():
+            if part.kind == ENVIRONMENT:
+                changes[part.environment] = dict(part.after)
+            elif part.kind == DEPENDENCIES:
+                common |= part.after
+        if common:
+            changes |= {place: changes.get(place, {}) for _, place in find_enabled_places([self.flag])}
+        return [
+            FlagEdit(
+                self.flag.project_id,
+                self.flag.name,
+                place,
+                ExactDraft(self.flag.name, changes[place] | common),
+            )
+            for place in Environment.objects.names()
+            if place in changes
+        ]
+
+    def get_title(self) -> str:
+        return f"Revert {self.flag.name}"
+
+    def crumbs(self) -> Crumbs:
+        return flag_crumbs(self.flag)
+
+    def back(self) -> str:
+        return flag_url(self.kwargs["project_id"], self.kwargs["name"])
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        event = readable_events(self.caller).get(pk=self.event)
+        [row] = event_rows([event])
+        person = event.actor_id and User.objects.filter(pk=event.actor_id).first()
+        parts = self.shown_parts()
+        return super().get_context_data(
+            flag=self.flag,
+            event=event,
+            actor=person.display_name if person else event.actor_name,
+            sentence=list(without_flag(row.sentence, self.flag.name)),
+            parts=parts,
+            possible=any(not part.reasons for part in parts),
+            changed_segments=find_changed_segments(self.plan, self.target),
+            expected=fingerprint(self.plan.before),
+            back=self.back(),
+            **kwargs,
+        )
+
+    def shown_parts(self) -> list[ShownPart]:
+        used = {segment for planned in self.plan.parts for segment in planned.part.used_segments()}
+        segments = dict(Segment.objects.filter(pk__in=used).values_list("pk", "name"))
+        production = set(Environment.objects.production().values_list("name", flat=True))
+        order = Environment.objects.names()
+        parts = [self.describe_part(planned, segments, production) for planned in self.plan.parts]
+        places = {f"{ENVIRONMENT}:{name}": place for place, name in enumerate(order)}
+        return sorted(parts, key=lambda part: places.get(part.key, len(places)))
+
+    def describe_part(
+        self, planned: PlannedPart, segments: Mapping[int, str], production: set[str]
+    ) -> ShownPart:
+        part = planned.part
+        reasons = [_sentence(problem) for problem in planned.problems]
+        if planned.missing:
+            place = {"project": self.flag.project_id, "environment": part.environment or None}
+            reasons += [missing([permission], **place).message for permission in planned.missing[:1]]
+        return ShownPart(
+            part.key,
+            part.environment or LABELS[part.kind],
+            part.environment in production,
+            part_changes(part, segments),
+            reasons,
+            [f"Note: {note.message}." for note in planned.notes],
+            self.is_chosen(planned),
+        )
+
+    def curl(self) -> str:
+        address = f"{api_path(self.flag.project_id, self.flag.name)}/revert"
+        return curl_for(self.request, "POST", address, {"event": self.event})
+
+
+def _sentence(problem: Problem) -> str:
+    return f"{problem.message[:1].upper()}{problem.message[1:]}."
