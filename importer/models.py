@@ -151,7 +151,8 @@ class SourceEvent(models.Model):
 
 
 class InstallationMove(models.Model):
-    """A look at another installation from the console, or a move from it. The token for it is kept in memory alone.
+    """A look at another installation from the console, or a move from it. The token for it is kept in memory alone,
+    and so are the users of the file that ``file_name`` names.
 
     While it goes on, ``beat_at`` is brought up to date: the process may be gone. ``report`` and ``proofs`` are
     documents of ``importer.moving``.
@@ -169,6 +170,7 @@ class InstallationMove(models.Model):
     address = models.TextField()
     projects = models.JSONField(default=list, blank=True)
     users = models.PositiveIntegerField(default=0)
+    file_name = models.TextField(blank=True, default="", db_default="")
     overwrite = models.BooleanField(default=False)
     caller_id = models.BigIntegerField(null=True, blank=True)
     caller_name = models.CharField(max_length=255)

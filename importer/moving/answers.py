@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 from pydantic import Field
 
-from importer.moving.shapes import Constraint, Shape, read_shape
+from importer.moving.shapes import Constraint, Shape, Text, read_shape
 from playground.engine.operators import OPERATORS
 from projects.definitions import Definitions
 from sdk.spec_header import HEADER
@@ -32,7 +32,7 @@ class _Parent(Shape):
 
 class _Variant(Shape):
     name: str
-    weight: int
+    weight: int | float
     stickiness: str = "default"
     payload: dict[str, Any] | None = None
     overrides: list[dict[str, Any]] = []
@@ -40,7 +40,7 @@ class _Variant(Shape):
 
 class _Strategy(Shape):
     name: str
-    parameters: dict[str, str] = {}
+    parameters: dict[str, Text] = {}
     constraints: list[Constraint] = []
     segments: list[int] = []
     variants: list[_Variant] = []

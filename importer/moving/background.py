@@ -23,7 +23,7 @@ KEPT = 20
 Step = InstallationMove.Step
 
 
-def begin(run: InstallationMove, source: Source) -> None:
+def begin(run: InstallationMove, source: Source, csv: bytes = b"") -> None:
     """Stores the run and begins it once that is committed. Raises Conflict if another is running."""
     with transaction.atomic():
         latest = InstallationMove.objects.select_for_update().order_by("-created_at").first()
@@ -34,7 +34,7 @@ def begin(run: InstallationMove, source: Source) -> None:
         old = InstallationMove.objects.order_by("-created_at").values_list("pk", flat=True)[KEPT - 1 :]
         InstallationMove.objects.filter(pk__in=list(old)).delete()
         run.save()
-        transaction.on_commit(partial(start, run.pk, source, partial(work, run, source)))
+        transaction.on_commit(partial(start, run.pk, source, partial(work, run, source, csv)))
 
 
 def start(run_id: UUID, source: Source, do: Callable[[], None]) -> None:
@@ -63,10 +63,10 @@ def _beat(run_id: UUID, source: Source, done: threading.Event) -> None:
         connections.close_all()
 
 
-def work(run: InstallationMove, source: Source) -> None:
+def work(run: InstallationMove, source: Source, csv: bytes) -> None:
     """Does what the run says, and stores what has come of it."""
     try:
-        _do_steps(run, source)
+        _do_steps(run, source, csv)
     except SourceError as error:
         run.problem = plain(str(error))
     except AppError as error:
@@ -79,12 +79,12 @@ def work(run: InstallationMove, source: Source) -> None:
     run.save()
 
 
-def _do_steps(run: InstallationMove, source: Source) -> None:
+def _do_steps(run: InstallationMove, source: Source, csv: bytes) -> None:
     wanted = Wanted(projects=run.projects, overwrite=run.overwrite, by=run.caller_name)
     if run.step != Step.PROVE:
         _, report = move_from(source, wanted, write=run.step == Step.APPLY)
         run.report = report.document()
         if report.is_refused or run.step == Step.PLAN:
             return
-    proofs = prove(source, users=run.users, projects=run.projects)
+    proofs = prove(source, users=run.users, csv=csv, projects=run.projects)
     run.proofs = [proof.document() for proof in proofs]

@@ -23,8 +23,9 @@ class SourceDatabase:
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self.connection = connection
-        query = """SELECT table_name, array_agg(column_name::text) AS columns FROM information_schema.columns
-                    WHERE table_schema = current_schema() GROUP BY 1"""
+        query = """SELECT table_name, array_agg(column_name::text) AS columns
+                     FROM information_schema.columns JOIN information_schema.tables USING (table_schema, table_name)
+                    WHERE table_schema = current_schema() AND table_type = 'BASE TABLE' GROUP BY 1"""
         self._columns = {row["table_name"]: {*row["columns"]} for row in connection.execute(query)}
         if not {"users", "features", "events"} <= self._columns.keys():
             raise SourceError(f"{self.address}: is no database of Unleash: tables are missing.")
@@ -33,6 +34,16 @@ class SourceDatabase:
     def address(self) -> str:
         info = self.connection.info
         return f"database {info.dbname} at {info.host}"
+
+    @property
+    def tables(self) -> set[str]:
+        return {*self._columns}
+
+    def count(self, table: str, limit: int) -> int:
+        """The number of rows, counted up to the limit."""
+        query = sql.SQL("SELECT count(*) AS rows FROM (SELECT 1 FROM {} LIMIT {}) AS first")
+        row = self.connection.execute(query.format(sql.Identifier(table), limit)).fetchone()
+        return int(row["rows"]) if row else 0
 
     def has(self, table: str, *columns: str) -> bool:
         return {*columns} <= self._columns.get(table, set())

@@ -7,7 +7,12 @@ from datetime import datetime
 from typing import Any
 
 from importer.moving.database import SourceDatabase
-from importer.moving.shapes import Shape
+from importer.moving.shapes import Constraint, Shape, Text
+
+
+class ProjectRow(Shape):
+    id: str
+    archived_at: datetime | None = None
 
 
 class UserRow(Shape):
@@ -80,6 +85,37 @@ class PersonalTokenRow(Shape):
     description: str = ""
     expires_at: datetime | None = None
     seen_at: datetime | None = None
+
+
+class ReleaseRow(Shape):
+    """A release template, or the plan of a flag: ``discriminator`` tells."""
+
+    id: str
+    discriminator: str
+    name: str
+    description: str = ""
+    project: str | None = None
+    feature_name: str = ""
+    environment: str = ""
+    archived_at: datetime | None = None
+
+
+class MilestoneRow(Shape):
+    id: str
+    name: str
+    sort_order: int
+    release_plan_definition_id: str
+
+
+class MilestoneStrategyRow(Shape):
+    id: str
+    milestone_id: str
+    sort_order: int
+    title: str = ""
+    strategy_name: str
+    parameters: dict[str, Text] = {}
+    constraints: list[Constraint] = []
+    variants: list[dict[str, Any]] = []
 
 
 class FavoriteRow(Shape):

@@ -9,11 +9,14 @@ from importer.moving.shapes import (
     Overview,
     SourceEnvironment,
     SourceField,
+    SourceFlag,
     SourceFlagType,
     SourcePerson,
     SourceSegment,
     SourceStrategyType,
+    SourceTag,
     SourceTagType,
+    SourceTemplate,
     SourceToken,
 )
 
@@ -22,12 +25,14 @@ HISTORY = "history"
 
 @dataclass(slots=True)
 class SourceProject:
-    """A project: ``flags`` are the data of its exports, by environment."""
+    """A project: ``flags`` are the data of its exports, by environment, ``listed`` all flags with their dates."""
 
     id: str
     overview: Overview
     fields: list[SourceField]
-    flags: dict[str, dict[str, Any]]
+    listed: list[SourceFlag]
+    archived: set[str]
+    flags: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -41,9 +46,11 @@ class Installation:
     segments: list[SourceSegment]
     strategy_types: list[SourceStrategyType]
     tag_types: list[SourceTagType]
+    tags: list[SourceTag]
     flag_types: list[SourceFlagType]
     tokens: list[SourceToken]
     people: list[SourcePerson]
+    templates: list[SourceTemplate] = field(default_factory=list)
     hidden: Hidden | None = None
     projects: list[SourceProject] = field(default_factory=list)
     left: list[Line] = field(default_factory=list)

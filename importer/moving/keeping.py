@@ -1,6 +1,6 @@
 """Creates what is missing and updates what differs, and says what has become of it."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from django.db import transaction
@@ -55,14 +55,14 @@ def change_line(subject: str, changes: str, project: str, *, is_edited: bool, fl
     return Line(Kind.CHANGE, subject, changes, project, flag)
 
 
-def try_alone(subject: str, work: Callable[[], Line]) -> Line:
+def try_alone(subject: str, work: Callable[[], Iterable[Line]], project: str = "") -> list[Line]:
     """What the work says. If it is not possible, nothing of it remains, and it is left to be done by hand."""
     try:
         with transaction.atomic():
-            return work()
+            return list(work())
     except AppError as error:
         details = "; ".join(problem.message for problem in error.details) or error.message
-        return Line(Kind.CANNOT, subject, details)
+        return [Line(Kind.CANNOT, subject, details, project)]
 
 
 def undone(work: Callable[[], Any]) -> Any:

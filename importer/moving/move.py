@@ -17,6 +17,7 @@ from flagadmin.core.change_checks.comments import commenting
 from flagadmin.core.db.transactions import retrying, transactional
 from flagadmin.core.errors import AppError
 from flagadmin.core.http.logs import request_id
+from flagadmin.core.unreadable_values import noting_unreadable_values
 from importer.moving.access import find_roles, move_access, move_groups, move_roles
 from importer.moving.edits import Edits, comment_on_move, read_edits
 from importer.moving.installation import Installation
@@ -25,10 +26,12 @@ from importer.moving.own_things import move_own_things
 from importer.moving.people import move_people
 from importer.moving.projects import ProjectMove
 from importer.moving.report import Kind, Line, Report
-from importer.moving.shared import move_shared
+from importer.moving.shared import move_shared, move_tags
+from importer.moving.templates import move_templates
 from importer.moving.tokens import move_tokens
-from importer.moving.traces import move_traces
+from importer.moving.traces import move_listed_dates, move_traces
 from projects.access import lock_projects
+from projects.strategies.known_names import without_legal_values
 
 
 def move(installation: Installation, *, write: bool, overwrite: bool = False, by: str = "") -> Report:
@@ -53,6 +56,13 @@ def _in_one_change(comment: str) -> Iterator[None]:
 
 def _move_in_transaction(installation: Installation, *, write: bool, overwrite: bool) -> Report:
     report = Report(lines=list(installation.left))
+    with without_legal_values(), noting_unreadable_values(keep=True) as unreadable:
+        _move(installation, report, write=write, overwrite=overwrite)
+    report.lines += [Line(Kind.NOTE, "value that SDKs cannot read", each.message) for each in unreadable]
+    return report
+
+
+def _move(installation: Installation, report: Report, *, write: bool, overwrite: bool) -> None:
     # Before the first event: all events have its moment, which must not be before somebody else's change.
     lock_projects(SYSTEM, [project.id for project in installation.projects])
     edits = Edits() if overwrite else read_edits(installation.address)
@@ -63,7 +73,6 @@ def _move_in_transaction(installation: Installation, *, write: bool, overwrite: 
         after = {"version": installation.version, "counts": report.counts}
         moved = Event(type=EventType.INSTALLATION_MOVED, subject=installation.address, after=after)
         record(moved, actor=SYSTEM)
-    return report
 
 
 def _move_all(installation: Installation, edits: Edits, report: Report) -> None:
@@ -74,6 +83,9 @@ def _move_all(installation: Installation, edits: Edits, report: Report) -> None:
         moving = ProjectMove(installation, project, edits)
         if _attempt(project.id, report, moving.move):
             report.same += moving.same
+    _attempt("", report, lambda: move_tags(installation, edits))
+    _attempt("", report, lambda: move_templates(installation, edits))
+    _attempt("", report, lambda: move_listed_dates(installation))
     _attempt("", report, lambda: move_tokens(installation))
     if (hidden := installation.hidden) is not None:
         _attempt("", report, lambda: move_access(installation, hidden, edits))

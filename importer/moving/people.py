@@ -31,7 +31,7 @@ def move_people(installation: Installation, edits: Edits, roles: dict[int, int])
         elif edits.has("user-", person.username or person.email or ""):
             yield Line(Kind.CONFLICT, f"person {person.label}", DELETED)
         else:
-            yield try_alone(f"person {person.label}", partial(_create, person, role, password))
+            yield from try_alone(f"person {person.label}", partial(_create, person, role, password))
     if hidden is not None:
         yield from _move_service_accounts(hidden, edits, roles)
 
@@ -47,7 +47,7 @@ def find_accounts(hidden: Hidden) -> dict[int, User]:
     return {key: user for key, user in accounts if user is not None}
 
 
-def _create(person: SourcePerson, role: int | None, password: str) -> Line:
+def _create(person: SourcePerson, role: int | None, password: str) -> Iterator[Line]:
     user = create_account(
         NewAccount(
             username=person.username or person.email or "",
@@ -59,7 +59,11 @@ def _create(person: SourcePerson, role: int | None, password: str) -> Line:
     )
     has_password = adopt_password(user, password, caller=SYSTEM)
     how = "with the same password" if has_password else "without a password: send a login link"
-    return Line(Kind.CREATE, f"person {person.label}", f"{_name_role(role)}, {how}")
+    yield Line(Kind.CREATE, f"person {person.label}", f"{_name_role(role)}, {how}")
+    if role is None and person.root_role is not None:
+        yield Line(
+            Kind.CANNOT, f"root role of {person.label}", "is a custom one, which only --database brings"
+        )
 
 
 def _keep(person: SourcePerson, present: User, role: int | None, password: str) -> Iterator[Line]:
@@ -86,12 +90,12 @@ def _move_service_accounts(hidden: Hidden, edits: Edits, roles: dict[int, int]) 
             continue
         role = _find_role(_as_person(row, hidden), roles)
         new = NewAccount(username=name, name=row.name or "", is_service=True, root_role=role)
-        yield try_alone(subject, partial(_create_service_account, subject, new))
+        yield from try_alone(subject, partial(_create_service_account, subject, new))
 
 
-def _create_service_account(subject: str, new: NewAccount) -> Line:
+def _create_service_account(subject: str, new: NewAccount) -> Iterator[Line]:
     user = create_account(new, caller=SYSTEM)
-    return Line(Kind.CREATE, subject, _name_role(user.root_role_id))
+    yield Line(Kind.CREATE, subject, _name_role(user.root_role_id))
 
 
 def _as_person(row: UserRow, hidden: Hidden) -> SourcePerson:

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
+from flagadmin.core.errors import ValidationError
 from importer.apply.execute import import_body
 from importer.body.schemas import Body, read_body
 from importer.models import ImportRun
@@ -16,21 +18,31 @@ from importer.moving.keeping import (
     change_line,
     describe_changes,
     shown,
+    try_alone,
     undone,
 )
 from importer.moving.report import Kind, Line
-from importer.moving.shapes import Overview
-from importer.moving.shared import move_field, move_segment
+from importer.moving.shapes import Overview, UsedEnvironment
+from importer.moving.shared import move_field, move_segment, read_segment_ids
 from importer.plan.build import plan_import
 from importer.plan.exclude import exclude_flags
 from importer.plan.import_plan import Action, FlagPlan, Plan
 from importer.report.document import plan_document
-from projects.models import Flag, Project, ProjectEnvironment, Segment
+from projects.models import Flag, Project, ProjectEnvironment
 from projects.projects.actions import create_project, update_project
 from projects.projects.environments import add_environment, checked_strategy, set_default_strategy
 from projects.projects.queries import settings_document
 
 MAX_PROBLEMS = 100
+_NAMING = ("naming_pattern", "naming_example", "naming_description")
+MEMBERS = {
+    "defaultStickiness": ("default_stickiness",),
+    "featureLimit": ("flag_limit",),
+    "featureNaming.pattern": _NAMING,
+    "featureNaming.example": ("naming_example",),
+    "featureNaming.description": ("naming_description",),
+}
+"""Settings of a project by where problems are with them."""
 
 
 class ProjectMove:
@@ -40,6 +52,7 @@ class ProjectMove:
         self.installation, self.project, self.edits = installation, project, edits
         self.id, self.overview = project.id, project.overview
         self.is_edited = edits.has("project-", project.id)
+        self.left: list[Line] = []
         self.same = 0
 
     def move(self) -> list[Line]:
@@ -48,7 +61,7 @@ class ProjectMove:
         lines = [] if before is not None else [self._create()]
         for field in self.project.fields:
             lines += move_field(field, self.id, self.edits)
-        basics = _read_basics(self.overview)
+        basics = self._keep_valid(_read_basics(self.overview))
         if not self.is_edited:  # flags take the default stickiness, which can be one of the context fields
             update_project(self.id, basics, caller=SYSTEM)
         for segment in self.installation.segments:
@@ -57,12 +70,24 @@ class ProjectMove:
         lines += self._move_environments()
         with self._without_rules_for_new_flags():
             lines += self._move_flags()
-        values = basics | _read_rules(self.overview)
+        values = basics | self._keep_valid(_read_rules(self.overview))
         after = undone(lambda: self._settle(values)) if self.is_edited else self._settle(values)
         if before is not None and (changes := describe_changes(before, after)):
             line = change_line(f"project {self.id}", changes, self.id, is_edited=self.is_edited)
             lines.insert(0, line)
-        return lines
+        return [*self.left, *lines]
+
+    def _keep_valid(self, values: dict[str, Any]) -> dict[str, Any]:
+        """Without what is not possible here, which is left to be done by hand."""
+        try:
+            undone(lambda: update_project(self.id, values, caller=SYSTEM))
+        except ValidationError as error:
+            for problem in error.details:
+                subject = f"{problem.path} of project {self.id}"
+                self.left.append(Line(Kind.CANNOT, subject, problem.message, self.id))
+            refused = {member for problem in error.details for member in MEMBERS.get(problem.path, ())}
+            return {member: value for member, value in values.items() if member not in refused}
+        return values
 
     @contextmanager
     def _without_rules_for_new_flags(self) -> Iterator[None]:
@@ -92,22 +117,26 @@ class ProjectMove:
             )
         )
         row = Project.objects.get(id=self.id)
-        ids = _read_segment_ids(self.installation)
+        ids = read_segment_ids(self.installation)
         for used in self.overview.environments:
             subject = f"{used.environment} in project {self.id}"
             if used.environment not in present:
                 add_environment(self.id, used.environment, caller=SYSTEM)
                 yield Line(Kind.CREATE, subject, project=self.id)
-            wanted = None
-            if used.default_strategy is not None:
-                strategy = used.default_strategy.model_dump(exclude_unset=True)
-                segments = [ids[key] for key in used.default_strategy.segments if key in ids]
-                wanted = checked_strategy(row, strategy | {"segments": segments})
-            yield from self._set_default(used.environment, present.get(used.environment), wanted)
+            before = present.get(used.environment)
+            set_default = partial(self._set_default, row, used, before, ids)
+            yield from try_alone(f"default strategy of {subject}", set_default, self.id)
         for name in sorted(present.keys() - self.project.flags.keys()):
             yield Line(Kind.NOTE, f"{name} in project {self.id}", "is only used here, and stays", self.id)
 
-    def _set_default(self, environment: str, before: Any, wanted: Any) -> Iterator[Line]:
+    def _set_default(
+        self, row: Project, used: UsedEnvironment, before: Any, ids: dict[int, int]
+    ) -> Iterator[Line]:
+        environment, wanted = used.environment, None
+        if used.default_strategy is not None:
+            strategy = used.default_strategy.model_dump(exclude_unset=True)
+            segments = [ids[key] for key in used.default_strategy.segments if key in ids]
+            wanted = checked_strategy(row, strategy | {"segments": segments})
         if wanted == before:
             return
         is_edited = self.edits.has_default_strategy(self.id, environment)
@@ -177,13 +206,6 @@ def _read_rules(overview: Overview) -> dict[str, Any]:
 def _strategy_text(strategy: Any) -> str:
     members = ("name", "parameters", "constraints")
     return shown(strategy and {key: strategy[key] for key in members if strategy[key]})
-
-
-def _read_segment_ids(installation: Installation) -> dict[int, int]:
-    """Ids here by ids there."""
-    names = {segment.name: segment.id for segment in installation.segments}
-    rows = Segment.objects.filter(name__in=names).values_list("name", "id")
-    return {names[name]: row for name, row in rows}
 
 
 def _problems(plan: Plan) -> Iterator[Line]:

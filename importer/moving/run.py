@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importer.moving.database import open_database
 from importer.moving.installation import Installation
 from importer.moving.move import move
-from importer.moving.read_hidden import add_hidden
+from importer.moving.read_hidden import add_hidden, list_projects
 from importer.moving.reading import read_installation
 from importer.moving.report import Report
 from importer.moving.source import Source
@@ -26,8 +26,9 @@ class Wanted:
 
 def move_from(source: Source, wanted: Wanted, *, write: bool) -> tuple[Installation, Report]:
     """Raises SourceError; then nothing is written."""
-    installation = read_installation(source, wanted.projects)
     with open_database(wanted.database) if wanted.database else nullcontext() as database:
+        stored = list_projects(database) if database is not None else ()
+        installation = read_installation(source, wanted.projects, stored)
         if database is not None:
             add_hidden(installation, database)
         return installation, move(installation, write=write, overwrite=wanted.overwrite, by=wanted.by)

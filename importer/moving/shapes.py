@@ -1,19 +1,40 @@
-"""What answers of Unleash 8 must have. Other members are ignored."""
+"""What answers of Unleash must have. Other members are ignored."""
 
-from typing import Any, TypeVar
+from datetime import datetime
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
 
-from importer.moving.source import SourceError
+from importer.moving.source import Source, SourceError
+from projects.text_values import is_scalar, text_of
 
 V = TypeVar("V")
-MAJOR = "8"
+TRIED = "8"
+MAJORS = ("6", "7", TRIED)
+"""Versions that answer in these shapes, as far as their documentation tells."""
+Text = Annotated[str, BeforeValidator(lambda value: text_of(value) if is_scalar(value) else value)]
+"""Numbers and booleans are taken as they would be stored here."""
 
 
 class Shape(BaseModel):
-    """What an answer must have. Other members are ignored."""
+    """What an answer must have. Other members are ignored, and null is the same as a member that is not there."""
 
     model_config = ConfigDict(extra="ignore", populate_by_name=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _drop_nulls(cls, raw: Any) -> Any:
+        if isinstance(raw, dict) and None in raw.values():
+            return {member: value for member, value in raw.items() if value is not None}
+        return raw
 
 
 class SourceEnvironment(Shape):
@@ -58,8 +79,8 @@ class SourceField(Shape):
 class Constraint(Shape):
     contextName: str
     operator: str
-    values: list[str] = []
-    value: str | None = None
+    values: list[Text] = []
+    value: Text | None = None
     inverted: bool = False
     caseInsensitive: bool = False
 
@@ -86,6 +107,18 @@ class SourceTagType(Shape):
     description: str | None = None
     icon: str | None = None
     color: str | None = None
+
+
+class SourceTag(Shape):
+    type: str
+    value: Text
+
+
+class SourceSettings(Shape):
+    """Of the whole server."""
+
+    version: str | None = None
+    origins: list[str] = Field(["*"], alias="frontendApiOrigins")
 
 
 class Naming(Shape):
@@ -116,7 +149,7 @@ class Overview(Shape):
     default_stickiness: str = Field("default", alias="defaultStickiness")
     flag_limit: int | None = Field(None, alias="featureLimit")
     naming: Naming | None = Field(None, alias="featureNaming")
-    link_templates: list[Any] = Field([], alias="linkTemplates")
+    link_templates: list[dict[str, Any]] = Field([], alias="linkTemplates")
     environments: list[UsedEnvironment]
 
 
@@ -124,10 +157,13 @@ class FlagEnvironment(SourceEnvironment):
     """A flag in an environment: ``enabled`` is its switch there."""
 
     variants: int = Field(0, alias="variantCount")
+    seen_at: datetime | None = Field(None, alias="lastSeenAt")
 
 
 class SourceFlag(Shape):
     name: str
+    created_at: datetime | None = Field(None, alias="createdAt")
+    archived_at: datetime | None = Field(None, alias="archivedAt")
     environments: list[FlagEnvironment] = []
 
 
@@ -141,6 +177,51 @@ class FlagPage(FlagList):
 
 class ListedProject(Shape):
     id: str
+
+
+class Statistics(Shape):
+    """How many there are, whether or not this edition lists them. None: the server does not say."""
+
+    projects: int | None = None
+    flags: int | None = Field(None, alias="featureToggles")
+    archived: int | None = Field(None, alias="archivedFeatureToggles")
+
+
+class LoggedEvent(Shape):
+    project: str = ""
+
+
+class EventList(Shape):
+    events: list[LoggedEvent] = []
+
+
+class MilestoneStrategy(Shape):
+    id: str = ""
+    name: str = Field("", alias="strategyName")
+    title: str = ""
+    sort_order: int = Field(0, alias="sortOrder")
+    parameters: dict[str, Text] = {}
+    constraints: list[Constraint] = []
+    variants: list[dict[str, Any]] = []
+    segments: list[int] = []
+
+
+class SourceMilestone(Shape):
+    id: str = ""
+    name: str
+    sort_order: int = Field(0, alias="sortOrder")
+    transition: dict[str, Any] | None = Field(None, alias="transitionCondition")
+    strategies: list[MilestoneStrategy] = []
+
+
+class SourceTemplate(Shape):
+    """A release template."""
+
+    name: str
+    description: str = ""
+    project: str | None = None
+    archived_at: datetime | None = Field(None, alias="archivedAt")
+    milestones: list[SourceMilestone] = []
 
 
 class SourceToken(Shape):
@@ -202,5 +283,17 @@ def read_shape(address: str, path: str, raw: Any, shape: type[V]) -> V:
         first = error.errors(include_input=False, include_context=False, include_url=False)[0]
         where = ".".join(map(str, first["loc"])) or "its answer"
         raise SourceError(
-            f"{address}{path}: {where}: {first['msg']}. Unleash {MAJOR} answers otherwise."
+            f"{address}{path}: {where}: {first['msg']}. Unleash {TRIED} answers otherwise."
         ) from None
+
+
+def read_list(
+    source: Source, path: str, member: str | None, shape: type[V], *, optional: bool = False
+) -> list[V]:
+    """What is ``optional`` is empty if the server does not have it, or not for this token."""
+    raw = source.find(path) if optional else source.get(path)
+    if optional and raw is None:
+        return []
+    if member is not None:
+        raw = raw.get(member) if isinstance(raw, dict) else None
+    return read_shape(source.address, path, raw, list[shape])  # type: ignore[valid-type]

@@ -6,9 +6,9 @@ from typing import Any
 
 from importer.moving.edits import Edits
 from importer.moving.installation import Installation
-from importer.moving.keeping import SYSTEM, Refused, keep
+from importer.moving.keeping import DELETED, SYSTEM, Refused, keep, try_alone
 from importer.moving.report import Kind, Line
-from importer.moving.shapes import SourceField, SourceFlagType, SourceSegment
+from importer.moving.shapes import SourceField, SourceFlagType, SourceSegment, SourceTag
 from projects.context_fields.actions import create_context_field, update_context_field
 from projects.context_fields.documents import context_field_document
 from projects.environments.actions import create_environment, update_environment
@@ -21,6 +21,7 @@ from projects.strategies.strategy_type_documents import strategy_type_document
 from projects.strategies.strategy_types import create_strategy_type, update_strategy_type
 from projects.tag_types.actions import create_tag_type, update_tag_type
 from projects.tag_types.documents import tag_type_document
+from projects.tag_types.tags import create_tag, known_tags
 
 
 def move_shared(installation: Installation, edits: Edits) -> Iterator[Line]:
@@ -74,8 +75,10 @@ def _move_strategy_types(installation: Installation, edits: Edits) -> Iterator[L
         if present is not None and present.built_in:
             continue
         if not kind.editable:
-            yield Line(Kind.CANNOT, f"strategy type {kind.name}", "is built in there and unknown here")
-            continue
+            detail = (
+                "is built in there and unknown here: it comes as a type of your own, which only SDKs evaluate"
+            )
+            yield Line(Kind.NOTE, f"strategy type {kind.name}", detail)
         values = {
             "title": kind.title or "",
             "description": kind.description or "",
@@ -155,3 +158,28 @@ def move_segment(segment: SourceSegment, edits: Edits) -> Iterator[Line]:
         is_edited=edits.has("segment-", segment.name),
         project=segment.project or "",
     )
+
+
+def move_tags(installation: Installation, edits: Edits) -> Iterator[Line]:
+    """Those that no flag has."""
+    known = {*known_tags(SYSTEM)}
+    for tag in installation.tags:
+        subject = f"tag {tag.type}:{tag.value}"
+        if (tag.type, tag.value) in known:
+            continue
+        if edits.has("tag-", f"{tag.type}:{tag.value}"):
+            yield Line(Kind.CONFLICT, subject, DELETED)
+        else:
+            yield from try_alone(subject, partial(_create_tag, tag, subject))
+
+
+def _create_tag(tag: SourceTag, subject: str) -> Iterator[Line]:
+    create_tag(tag.type, tag.value, caller=SYSTEM)
+    yield Line(Kind.CREATE, subject)
+
+
+def read_segment_ids(installation: Installation) -> dict[int, int]:
+    """Ids here by ids there."""
+    names = {segment.name: segment.id for segment in installation.segments}
+    rows = Segment.objects.filter(name__in=names).values_list("name", "id")
+    return {names[name]: row for name, row in rows}

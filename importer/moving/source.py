@@ -24,6 +24,7 @@ R = TypeVar("R")
 AT_ONCE = 4  # requests
 ATTEMPTS = 5
 WAIT = 0.5  # seconds before the second attempt if the server names none; doubled each time
+SLOWER = 30  # times as long, where the server says that it is asked too often: it counts by the minute
 MAX_WAIT = 120  # seconds that the server may ask to wait for
 MAX_SECONDS = 120.0  # for one answer
 SILENCE = 30.0  # seconds without a byte
@@ -121,12 +122,14 @@ class Source:
         url = self.address + path
         attempts = self._limits.attempts
         for attempt in range(1, attempts + 1):
+            pause = WAIT * 2 ** (attempt - 1)
             try:
                 answer = self._once(method, url, body, token or self._token, headers)
                 self.answers += 1
                 if answer.status_code != TOO_MANY and answer.status_code < 500:
                     return _read_answer(url, answer, absent, writes=writes)
                 reason, wait = f"status {answer.status_code}", _asked_wait(url, answer)
+                pause = WAIT * SLOWER if answer.status_code == TOO_MANY else pause
             except requests.exceptions.SSLError as error:
                 raise SourceError(f"{url}: its certificate is not accepted: {_cause(error)}") from None
             except Refused as error:
@@ -136,7 +139,7 @@ class Source:
             except requests.RequestException as error:
                 raise SourceError(f"{url}: {_cause(error)}") from None
             if attempt < attempts:
-                time.sleep(WAIT * 2 ** (attempt - 1) if wait is None else wait)
+                time.sleep(pause if wait is None else wait)
         times = f", {attempts} times in a row" if attempts > 1 else ""
         raise SourceError(f"{url}: {reason}{times}.")
 

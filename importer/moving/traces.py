@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from importer.models import SourceEvent
 from importer.moving.database import SourceDatabase
+from importer.moving.installation import Installation
 from importer.moving.report import Kind, Line
 from projects.applications.usage_report import HOURS_KEPT
 from projects.models import LifecycleStage
@@ -34,6 +35,18 @@ def move_traces(database: SourceDatabase, source: str) -> Lines:
     yield from _move_events(database, source)
 
 
+def move_listed_dates(installation: Installation) -> Lines:
+    """Those that lists of flags have. A database has them too."""
+    flags = [flag for project in installation.projects for flag in project.listed]
+    yield from _write_dates(
+        (flag.name, flag.created_at, flag.archived_at) for flag in flags if flag.created_at
+    )
+    seen = (
+        (flag.name, each.name, each.seen_at) for flag in flags for each in flag.environments if each.seen_at
+    )
+    yield from _write_last_seen(seen)
+
+
 # Dates and last uses ---------------------------------------------------------------------------------------
 
 
@@ -42,17 +55,21 @@ def _move_dates(database: SourceDatabase) -> Lines:
         rows = database.stream(
             "SELECT name, created_at, archived_at FROM features WHERE created_at IS NOT NULL"
         )
-        _fill("moved_dates", "name text, created_at timestamptz, archived_at timestamptz", rows)
-        yield from _write(
-            "dates of creation and archiving",
-            """
-            UPDATE projects_flag f SET created_at = least(f.created_at, m.created_at),
-                   archived_at = CASE WHEN f.archived_at IS NULL THEN NULL
-                                      ELSE greatest(m.created_at, least(f.archived_at, m.archived_at)) END
-              FROM moved_dates m
-             WHERE m.name = f.name AND (m.created_at < f.created_at OR m.archived_at < f.archived_at)
-            """,
-        )
+        yield from _write_dates(rows)
+
+
+def _write_dates(rows: Iterable[Sequence[Any]]) -> Lines:
+    _fill("moved_dates", "name text, created_at timestamptz, archived_at timestamptz", rows)
+    yield from _write(
+        "dates of creation and archiving",
+        """
+        UPDATE projects_flag f SET created_at = least(f.created_at, m.created_at),
+               archived_at = CASE WHEN f.archived_at IS NULL THEN NULL
+                                  ELSE greatest(m.created_at, least(f.archived_at, m.archived_at)) END
+          FROM moved_dates m
+         WHERE m.name = f.name AND (m.created_at < f.created_at OR m.archived_at < f.archived_at)
+        """,
+    )
 
 
 def _move_stages(database: SourceDatabase) -> Lines:
@@ -81,17 +98,7 @@ def _move_last_seen(database: SourceDatabase) -> Lines:
     """Of flags, tokens and accounts."""
     if database.has("last_seen_at_metrics", "feature_name", "environment", "last_seen_at"):
         rows = database.stream("SELECT feature_name, environment, last_seen_at FROM last_seen_at_metrics")
-        _fill("moved_seen", "name text, environment text, seen_at timestamptz", rows)
-        yield from _write(
-            "last uses of flags",
-            """
-            INSERT INTO projects_flaglastseen AS known (flag_id, environment, seen_at)
-            SELECT f.id, m.environment, least(m.seen_at, now())
-              FROM moved_seen m JOIN projects_flag f ON f.name = m.name ORDER BY 1, 2
-            ON CONFLICT (flag_id, environment) DO UPDATE SET seen_at = excluded.seen_at
-             WHERE excluded.seen_at > known.seen_at
-            """,
-        )
+        yield from _write_last_seen(rows)
     if database.has("api_tokens", "secret", "seen_at"):
         query = """SELECT encode(sha256(convert_to(secret, 'UTF8')), 'hex'), seen_at FROM api_tokens
                     WHERE seen_at IS NOT NULL"""
@@ -103,6 +110,20 @@ def _move_last_seen(database: SourceDatabase) -> Lines:
              WHERE t.secret_hash = m.digest AND m.seen_at > coalesce(t.seen_at, '-infinity')
             """,
         )
+
+
+def _write_last_seen(rows: Iterable[Sequence[Any]]) -> Lines:
+    _fill("moved_seen", "name text, environment text, seen_at timestamptz", rows)
+    yield from _write(
+        "last uses of flags",
+        """
+        INSERT INTO projects_flaglastseen AS known (flag_id, environment, seen_at)
+        SELECT f.id, m.environment, least(m.seen_at, now())
+          FROM moved_seen m JOIN projects_flag f ON f.name = m.name ORDER BY 1, 2
+        ON CONFLICT (flag_id, environment) DO UPDATE SET seen_at = excluded.seen_at
+         WHERE excluded.seen_at > known.seen_at
+        """,
+    )
 
 
 # Usage -----------------------------------------------------------------------------------------------------

@@ -1,22 +1,25 @@
 """/move/: moving from an Unleash server, for root admins. /move/ID/: how far it is, and what has come of it."""
 
+import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import orjson
 from django import forms
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.functional import cached_property
 
-from flagadmin.core.errors import NotFound, ValidationError
+from flagadmin.core.errors import NotFound, Problem, ValidationError
 from flagadmin.core.lists.pages import Column, Filter
 from groups.console import ConsolePage, Crumbs, FormPage, ListPage
 from groups.login.links import absolute_url
 from groups.permissions import Permission
 from importer.models import InstallationMove, SourceEvent
 from importer.moving import background
-from importer.moving.prove import MAX_USERS
+from importer.moving.prove import MAX_USERS, read_users
 from importer.moving.report import Kind, Line, Report
 from importer.moving.source import FOR_PAGES, Source, SourceError
 
@@ -56,6 +59,12 @@ class MoveForm(forms.Form):
     users = forms.IntegerField(
         initial=10_000, min_value=1, max_value=MAX_USERS, label="Generated users", help_text="Of the proof."
     )
+    file = forms.FileField(
+        required=False,
+        label="Your users, in the proof too",
+        help_text=f"A CSV file with a header of context fields and up to {MAX_USERS:,} users. It is not stored.",
+        widget=forms.ClearableFileInput(attrs={"accept": ".csv,text/csv"}),
+    )
     overwrite = forms.BooleanField(
         required=False, label="Also change what was edited here since the last move"
     )
@@ -66,6 +75,7 @@ class MovePage(FormPage):
     template_name = "importer/move.html"
     title = TITLE
     form_class = MoveForm
+    body_limit = settings.IMPORT_BODY_LIMIT
 
     def find(self) -> None:
         self.caller.check(Permission.ADMIN)
@@ -81,22 +91,36 @@ class MovePage(FormPage):
             source = Source(data["address"].strip(), data["token"].strip(), limits=FOR_PAGES)
         except SourceError as error:
             raise ValidationError.at("address", str(error)) from None
+        file = data["file"]
+        csv = file.read() if file else b""
+        _check_users(csv)
         run = InstallationMove(
             step=data["step"] or Step.PLAN,
             address=source.address,
             projects=[name.strip() for name in data["projects"].split(",") if name.strip()],
             users=data["users"],
+            file_name=(file.name or "")[:200] if file else "",
             overwrite=data["overwrite"],
             caller_id=self.caller.id,
             caller_name=self.caller.name,
         )
-        background.begin(run, source)
+        background.begin(run, source, csv)
         return reverse("move-run", args=[run.pk])
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(
             runs=InstallationMove.objects.all(), has_history=SourceEvent.objects.exists(), **kwargs
         )
+
+
+def _check_users(csv: bytes) -> None:
+    """Raises ValidationError, whose problems are the file's."""
+    try:
+        read_users(csv, timezone.now())
+    except ValidationError as error:
+        raise ValidationError.of(
+            Problem("file", f"{problem.path}: {problem.message}") for problem in error.details
+        ) from None
 
 
 class MoveRunPage(ConsolePage):
@@ -149,8 +173,15 @@ class MoveRunPage(ConsolePage):
             unequal=sum(1 for proof in proofs if proof["problem"] or proof["differences"]),
             root=absolute_url(self.request, "/").rstrip("/"),
             again=f"{reverse('move')}?address={self.run.address}",
+            with_database=_command(self.run),
             **kwargs,
         )
+
+
+def _command(run: InstallationMove) -> str:
+    """Moves what is in the database of the other server alone."""
+    projects = [part for project in run.projects for part in ("--project", project)]
+    return shlex.join(["manage.py", "move", "apply", "--from", run.address, *projects])
 
 
 def _document(run: InstallationMove) -> dict[str, Any]:
@@ -163,6 +194,7 @@ def _document(run: InstallationMove) -> dict[str, Any]:
         "problem": run.problem,
         "moved": run.report,
         "users": run.users,
+        "file": run.file_name,
         "tokens": run.proofs,
     }
 

@@ -1,9 +1,23 @@
 """Loads the strategy types, legal values, segments and tag types that flags of a project may use."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 from projects.models import ContextField, Segment, StrategyType, TagType
+
+_are_limited: ContextVar[bool] = ContextVar("are_limited", default=True)
+
+
+@contextmanager
+def without_legal_values() -> Iterator[None]:
+    """Inside, constraints may have any value: what comes from elsewhere may be older than the limits of its fields."""
+    token = _are_limited.set(False)
+    try:
+        yield
+    finally:
+        _are_limited.reset(token)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +46,8 @@ def load_known_names(project_id: str) -> KnownNames:
 
 def legal_values(project_id: str | None) -> dict[str, frozenset[str]]:
     """Legal values by context field, of the fields that the project (None: every project) can use."""
+    if not _are_limited.get():
+        return {}
     fields = ContextField.objects.usable_in(project_id or "")
     return {
         name: frozenset(item["value"] for item in values)

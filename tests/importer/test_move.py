@@ -15,7 +15,7 @@ from groups.access import Caller
 from groups.models import ApiToken, User
 from groups.permissions import BuiltIn
 from importer.models import ImportRun
-from importer.moving import follow, move, reading, source
+from importer.moving import exports, follow, move, source
 from importer.moving.source import Source, SourceError
 from projects.flags.archive.actions import archive_flags, delete_flags
 from projects.models import Environment, Flag, Project, ProjectEnvironment, Segment, Strategy
@@ -245,7 +245,7 @@ def test_exports_that_cannot_be_taken_leave_nothing_of_the_project(change, statu
 
 
 def test_a_list_without_an_end_is_given_up(unleash, run, monkeypatch):
-    monkeypatch.setattr(reading, "MAX_ARCHIVED", 5)
+    monkeypatch.setattr(exports, "MAX_ARCHIVED", 5)
     page = b'{"features": [{"name": "a"}, {"name": "b"}], "total": 1000000000}'
     unleash.lie = lambda h: path_of(h) == "/api/admin/search/features" and send(h, 200, page)
     status, text, _ = run("plan", unleash)
@@ -332,7 +332,7 @@ def test_an_outage_is_waited_for_and_another_version_refused(unleash, run):
     wrong = b'{"version": "5.1.0"}'
     unleash.lie = lambda handler: path_of(handler) == "/api/admin/ui-config" and send(handler, 200, wrong)
     status, text, _ = run("apply", unleash)
-    assert (status, "names version 5.1.0. Only Unleash 8 can be moved from." in text) == (1, True)
+    assert (status, "names version 5.1.0. Only Unleash 6 to 8 can be moved from." in text) == (1, True)
 
 
 @pytest.mark.parametrize(

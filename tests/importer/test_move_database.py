@@ -18,6 +18,7 @@ from groups.models import ApiToken, Grant, Group, Role, User
 from importer.apply.undo import undo_import
 from importer.models import ImportRun, SourceEvent
 from importer.moving import source
+from importer.moving.left import STAYS
 from projects.models import (
     Application,
     FavoriteFlag,
@@ -57,6 +58,10 @@ INSERT INTO client_metrics_env_variants_daily VALUES
     ('base-export-a', 'web-shop', 'production', now()::date - 9, 'a', 3);
 INSERT INTO events (id, created_at, type, created_by, project, feature_name, data, announced) VALUES
     (900, now(), 'feature-updated', 'ann', 'web', 'web.banner-a', '{"a": "\\u0000 \\\\u0000"}', true);
+CREATE TABLE login_history (id int);
+INSERT INTO login_history VALUES (1);
+INSERT INTO release_plan_definitions (id, discriminator, name, feature_name, environment, created_by_user_id, created_at)
+VALUES ('01', 'plan', 'Slowly', 'base-export-a', 'production', 1, now());
 INSERT INTO last_seen_at_metrics VALUES ('base-export-a', 'production', now() - interval '1 day');
 """
 
@@ -118,6 +123,11 @@ def test_moves_what_the_api_hides_once(run, database):
     assert "cannot   person no email: no email is not an email address." in text
     assert "cannot   person 8: Enter a user name or an email address." in text
     assert "permissions of role Releaser: are unknown here: FLY" in text
+    assert "create   release template Unleash Release Template" in text
+    for table in STAYS.keys() & RECORDING["tables"].keys():
+        assert f"note     table {table} stays there: {len(RECORDING['tables'][table]['rows'])} rows: " in text
+    assert "note     table login_history stays there: 1 rows: unknown here" in text
+    assert "cannot   release plan Slowly of base-export-a in production: " in text
     status, text = run("plan", "--database", database)
     assert status == 0, text
 

@@ -4,6 +4,7 @@ import json
 from datetime import timedelta
 
 import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.utils import timezone
 
 from flagadmin.core.audit.models import AuditEvent
@@ -11,7 +12,7 @@ from groups.access import Caller
 from importer.models import InstallationMove, SourceEvent
 from importer.moving import background, source
 from projects.flags.archive.actions import archive_flags
-from projects.models import Flag
+from projects.models import Flag, Strategy
 from tests.support.generated_unleash import make_recording
 from tests.support.page_text import page_text
 from tests.support.receiver import LOOPBACK
@@ -70,10 +71,32 @@ def test_a_proof_names_flags_that_differ(begin):
     assert "p0.flag-00004" in text
 
 
+def test_a_proof_takes_users_of_a_file(begin):
+    begin("apply")
+    Strategy.objects.filter(flag__name="p0.flag-00004", environment="production").update(
+        constraints=[{"contextName": "country", "operator": "IN", "values": ["FI"]}]
+    )
+    users = SimpleUploadedFile("ours.csv", b"userId,country\n1,FI\n2,NO\n", content_type="text/csv")
+    text = page_text(begin("prove", users=1, file=users))
+    assert "those of ours.csv" in text
+    assert "of 3 users" in text
+    users = SimpleUploadedFile("ours.csv", b"userId\n1,FI\n")
+    refused = begin("prove", file=users)
+    assert "row 2" in page_text(refused)
+    assert InstallationMove.objects.count() == 2
+
+
+def test_the_command_for_the_database_is_complete(begin, unleash):
+    text = page_text(begin("plan", projects="p0, p1"))
+    assert f"manage.py move apply --from {unleash.address} --project p0 --project p1" in text
+
+
 def test_the_token_is_nowhere_stored(begin):
-    begin("plan")
+    users = SimpleUploadedFile("ours.csv", b"userId\nann-who-is-secret\n")
+    begin("apply", file=users)
     run = InstallationMove.objects.values().get()
     assert "unleash-admin-secret" not in json.dumps(run, default=str)
+    assert "ann-who-is-secret" not in json.dumps(run, default=str)
 
 
 def test_what_goes_wrong_is_said(begin, unleash, settings):

@@ -68,16 +68,20 @@ class Replay:
 
     def _export(self, environment: str, features: list[str], downloadFile: bool) -> Any:
         """The flags that are asked for, of recorded exports of all flags of a project."""
-        kept: dict[str, list[Any]] = {}
+        kept: dict[str, Any] = {}
         for answer in self._exports.get(environment, []):
             for member, entries in answer.items():
+                if entries is None:
+                    kept.setdefault(member, None)
+                    continue
                 of_flags = [
                     each.get("featureName") or each.get("feature") or each["name"] for each in entries
                 ]
                 if member in ("segments", "tagTypes", "contextFields"):
                     of_flags = features[:1] * len(entries)
                 new = [each for each, name in zip(entries, of_flags, strict=True) if name in features]
-                kept.setdefault(member, []).extend(each for each in new if each not in kept.get(member, []))
+                kept[member] = kept.get(member) or []
+                kept[member] += [each for each in new if each not in kept[member]]
         return kept
 
 

@@ -1,0 +1,74 @@
+"""Moves release templates. A plan that was made from one is the flag's own, and stays there."""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from importer.moving.edits import Edits
+from importer.moving.installation import Installation
+from importer.moving.keeping import SYSTEM, keep, try_alone
+from importer.moving.report import Kind, Line
+from importer.moving.shapes import MilestoneStrategy, SourceTemplate
+from importer.moving.shared import read_segment_ids
+from projects.models import Project
+from releases.models import ReleaseTemplate
+from releases.templates.actions import create_template, read_document, update_template
+
+FLAG_NAME = "{{featureName}}"
+"""Stands in a template for the flag's name, which is what a group without a name is here."""
+
+
+def move_templates(installation: Installation, edits: Edits) -> Iterator[Line]:
+    ids = read_segment_ids(installation)
+    moved: set[tuple[str | None, str]] = set()
+    projects = {*Project.objects.values_list("id", flat=True)}
+    for template in installation.templates:
+        key, subject = (template.project, template.name), f"release template {template.name}"
+        project = template.project or ""
+        if template.archived_at is not None:
+            yield Line(Kind.NOTE, subject, "is archived and stays there", project)
+        elif project and project not in projects:
+            yield Line(Kind.CANNOT, subject, f"project {project} is not here", project)
+        elif key in moved:
+            yield Line(Kind.CANNOT, subject, "another one there has the same name", project)
+        else:
+            moved.add(key)
+            yield from try_alone(subject, partial(_move, template, ids, edits), project)
+
+
+def _move(template: SourceTemplate, ids: dict[int, int], edits: Edits) -> Iterator[Line]:
+    place = {"project_id": template.project}
+    present = ReleaseTemplate.objects.filter(name=template.name, archived_at=None, **place).first()
+    values = {
+        "name": template.name,
+        "description": template.description,
+        "milestones": [
+            {
+                "id": each.id,
+                "name": each.name,
+                "strategies": [
+                    _read_strategy(strategy, ids)
+                    for strategy in sorted(each.strategies, key=lambda one: one.sort_order)
+                ],
+                "transitionCondition": each.transition,
+            }
+            for each in sorted(template.milestones, key=lambda one: one.sort_order)
+        ],
+    }
+    return keep(
+        f"release template {template.name}",
+        present,
+        read_document,
+        create=partial(create_template, values, **place, caller=SYSTEM),
+        update=partial(update_template, present.pk if present else "", values, **place, caller=SYSTEM),
+        is_edited=edits.has("release-plan-template-", template.name),
+        project=template.project or "",
+    )
+
+
+def _read_strategy(strategy: MilestoneStrategy, ids: dict[int, int]) -> dict[str, Any]:
+    document = strategy.model_dump(exclude={"sort_order"}, exclude_unset=True)
+    document["segments"] = [ids[key] for key in strategy.segments if key in ids]
+    if strategy.parameters.get("groupId") == FLAG_NAME:
+        document["parameters"] = {**strategy.parameters, "groupId": ""}
+    return document

@@ -1,0 +1,269 @@
+"""`manage.py move`: what another Unleash may have that the recorded one has not."""
+
+import json
+from copy import deepcopy
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from importer.moving import source
+from projects.models import ContextField, Flag, Project, ProjectEnvironment, Segment, Strategy, StrategyType
+from releases.models import ReleaseTemplate
+from tests.support.generated_unleash import make_recording
+from tests.support.recorded_unleash import ADMIN, EXPORT, replayed
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(scope="module")
+def made_up():
+    return make_recording(8)
+
+
+@pytest.fixture
+def move(made_up, capsys, monkeypatch):
+    """Moves the installation after ``change`` has had its answers by path. Returns exit status and text of each run."""
+    monkeypatch.setattr(source, "WAIT", 0)
+
+    def run(change, *options, steps=("apply",)):
+        recording = deepcopy(made_up)
+        answers: dict = {}
+        for each in recording["requests"]:
+            if each["token"] == "admin":
+                key = each["path"]
+                if key == EXPORT:
+                    key = f"{each['body']['environment']} {each['answer']['features'][0]['project']}"
+                answers[key] = each
+        change({key: each["answer"] for key, each in answers.items()}, recording)
+        results = []
+        with replayed(recording) as replay:
+            for step in steps:
+                status: object = 0
+                message = ""
+                try:
+                    call_command("move", step, "--from", replay.address, "--token", ADMIN, *options)
+                except CommandError as error:
+                    status, message = error.returncode, str(error)
+                except SystemExit as end:
+                    status = end.code
+                results.append((status, capsys.readouterr().out + message))
+        return results if len(steps) > 1 else results[0]
+
+    return run
+
+
+def add(recording, path, answer):
+    recording["requests"].append(
+        {
+            "method": "GET",
+            "path": path,
+            "body": None,
+            "token": "admin",
+            "headers": None,
+            "status": 200,
+            "answer": answer,
+        }
+    )
+
+
+def test_nulls_are_members_that_are_not_there(move):
+    def change(answers, recording):
+        answers["/api/admin/segments"]["segments"][0]["constraints"][0] |= {"value": None, "inverted": None}
+        answers["/api/admin/context"][0] |= {"legalValues": None, "stickiness": None, "sortOrder": None}
+        answers["/api/admin/environments"]["environments"][0]["sortOrder"] = None
+        overview = answers["/api/admin/projects/p0/overview"]
+        overview |= {"featureNaming": None, "linkTemplates": None, "defaultStickiness": None, "mode": None}
+        export = answers["production p0"]
+        export["featureStrategies"][0] |= {
+            "constraints": None,
+            "variants": None,
+            "segments": None,
+            "title": None,
+        }
+        export["links"] = export["featureTags"] = None
+
+    status, text = move(change)
+    assert status == 0, text
+    assert Flag.objects.count() == 8
+    assert ContextField.objects.get(name="country").legal_values == []
+
+
+def test_members_of_newer_exports_are_named(move):
+    def change(answers, recording):
+        export = answers["production p0"]
+        export["features"][0]["owner"] = "ann"
+        export["featureStrategies"][0] |= {"milestoneId": "01", "empty": None}
+        export["featureStrategies"][0]["constraints"][0]["note"] = "new"
+        export["releasePlans"] = [{"id": "1", "featureName": "p0.flag-00000"}]
+
+    status, text = move(change)
+    assert status == 0, text
+    names = "featureStrategies.constraints.note, featureStrategies.milestoneId, features.owner, releasePlans"
+    assert f"parts of flags of project p0: exports have {names}, which is unknown here" in text
+
+
+def test_values_that_are_no_longer_legal_or_not_readable_come_as_they_are(move):
+    def change(answers, recording):
+        answers["/api/admin/context"][0]["legalValues"] = [{"value": "DE"}]
+        constraint = {
+            "contextName": "currentTime",
+            "operator": "DATE_AFTER",
+            "values": [],
+            "value": "2026-01-01",
+        }
+        answers["/api/admin/segments"]["segments"][1]["constraints"] = [constraint]
+        overview = answers["/api/admin/projects/p0/overview"]
+        illegal = {"contextName": "country", "operator": "IN", "values": ["NO"]}
+        overview["environments"][0]["defaultStrategy"] = {"name": "default", "constraints": [illegal]}
+        answers["production p0"]["featureStrategies"][0]["constraints"] = [illegal]
+
+    (status, text), (again, later) = move(change, steps=("apply", "plan"))
+    assert (status, again) == (0, 0), text + later
+    assert "note     value that SDKs cannot read: SDKs cannot read DATE_AFTER 2026-01-01" in text
+    assert Segment.objects.get(name="nordics").constraints[0]["values"] == ["NO", "SE"]
+    assert ProjectEnvironment.objects.get(project="p0", environment="development").default_strategy
+
+
+def test_settings_of_projects_that_are_not_possible_here_are_named(move):
+    def change(answers, recording):
+        overview = answers["/api/admin/projects/p0/overview"]
+        overview["featureNaming"] = {"pattern": "^(?!old).*$", "example": "new", "description": "not old"}
+        overview["defaultStickiness"] = "gone"
+        overview["linkTemplates"] = [{"title": "Ticket", "urlTemplate": "https://t.example/{{feature}}"}]
+        overview["environments"][0]["defaultStrategy"] = {"name": "nobodyKnows"}
+
+    (status, text), (again, later) = move(change, steps=("apply", "plan"))
+    assert (status, again) == (0, 0), text + later
+    assert "cannot   featureNaming.pattern of project p0: " in text
+    assert "cannot   defaultStickiness of project p0: context field gone not found." in text
+    assert (
+        "cannot   default strategy of development in project p0: strategy type nobodyKnows not found" in text
+    )
+    assert "Ticket https://t.example/{{feature}}" in text
+    assert Project.objects.get(id="p0").naming_pattern == ""
+
+
+def test_strategy_types_that_were_deleted_there_come_as_deprecated_ones(move):
+    def change(answers, recording):
+        types = answers["/api/admin/strategies"]
+        types["strategies"] = [each for each in types["strategies"] if each["name"] != "hostGroup"]
+        new = {"name": "brandNew", "editable": False, "parameters": []}
+        types["strategies"].append(new)
+        answers["production p0"]["featureStrategies"][0] |= {"name": "brandNew", "parameters": {"x": 5}}
+
+    (status, text), (again, later) = move(change, steps=("apply", "plan"))
+    assert (status, again) == (0, 0), text + later
+    assert "note     strategy type hostGroup: flags use it" in text
+    assert "note     strategy type brandNew: is built in there and unknown here" in text
+    assert StrategyType.objects.get(name="hostGroup").deprecated
+    assert Strategy.objects.get(name="brandNew").parameters == {"x": "5"}
+
+
+def test_a_server_that_counts_more_than_it_lists_is_not_believed(move):
+    def change(answers, recording):
+        for token in answers["/api/admin/api-tokens"]["tokens"]:
+            token["projects"] = ["p0"]
+        counts = {"projects": 4, "featureToggles": 9, "archivedFeatureToggles": 2}
+        add(recording, "/api/admin/instance-admin/statistics", counts)
+        events = [{"project": "p1"}, {"project": "gone"}, {"project": None}]
+        add(recording, "/api/admin/search/events?limit=1000", {"events": events})
+
+    status, text = move(change)
+    assert status == 0, text
+    assert Project.objects.filter(id="p1").exists()
+    for missing in ("2 more projects", "3 more flags"):
+        assert f"cannot   {missing}: are there and not listed: name their projects with --project" in text
+    assert "archived flags:" not in text
+
+
+def test_an_older_version_says_what_it_does_not_list(move):
+    def change(answers, recording):
+        answers["/api/admin/ui-config"]["version"] = "6.0.1"
+        listed = answers["/api/admin/projects/p0/features"]
+        found = answers["/api/admin/search/features?project=IS:p0&archived=IS:true&limit=100"]
+        found["features"] = listed["features"]
+        found["total"] = len(listed["features"])
+        for environment in ("development", "staging", "production"):
+            export = answers[f"{environment} p0"]
+            export["features"] = export["features"][:-1]
+            gone = f"p0.flag-{6:05}"
+            for part, key in (
+                ("featureStrategies", "featureName"),
+                ("featureEnvironments", "featureName"),
+                ("featureTags", "featureName"),
+            ):
+                export[part] = [each for each in export[part] if each[key] != gone]
+
+    status, text = move(change)
+    assert status == 0, text
+    assert "note     Unleash 6.0.1: moves have been tried with Unleash 8." in text
+    assert "cannot   archived flags of project p0: Unleash 6.0.1 does not list them" in text
+
+
+def test_release_templates_come_once(move):
+    strategy = {
+        "strategyName": "flexibleRollout",
+        "sortOrder": 0,
+        "title": "",
+        "parameters": {"groupId": "{{featureName}}", "rollout": "25", "stickiness": "default"},
+        "segments": [41],
+    }
+    template = {
+        "id": "01KC6TD3HASJWRPMKT1ACY8M3A",
+        "name": "Careful",
+        "description": None,
+        "milestones": [
+            {"id": "01KC6VHE9VYKDN12C5VASZ5GQY", "name": "All", "sortOrder": 1, "strategies": []},
+            {
+                "id": "01KC6VHE9VB6YX6B3QVJ6J8M7D",
+                "name": "Few",
+                "sortOrder": 0,
+                "strategies": [strategy | {"id": "01KC6VJDDYAYBRCZT92YFF1H5Q"}],
+                "transitionCondition": {"intervalMinutes": 60},
+            },
+        ],
+    }
+
+    def change(answers, recording):
+        broken = {"name": "Broken", "milestones": [{"name": "x", "strategies": [{"strategyName": "gone"}]}]}
+        archived = {"name": "Old", "archivedAt": "2026-01-01T00:00:00Z"}
+        add(recording, "/api/admin/release-plan-templates", [template, template, broken, archived])
+
+    (status, text), (again, later) = move(change, steps=("apply", "plan"))
+    assert (status, again) == (0, 0), text + later
+    assert "create   release template Careful" in text
+    assert "cannot   release template Careful: another one there has the same name" in text
+    assert "cannot   release template Broken: strategy type gone not found" in text
+    few, _ = ReleaseTemplate.objects.get().milestones.all()
+    assert (few.name, few.transition) == ("Few", {"intervalMinutes": 60})
+    [stored] = few.strategies
+    assert stored["parameters"] == {"rollout": "25", "stickiness": "default"}
+    assert stored["segments"] == [Segment.objects.get(name="nordics").pk]
+
+
+def test_dates_that_lists_have_come_over_the_api(move):
+    def change(answers, recording):
+        flag = answers["/api/admin/projects/p0/features"]["features"][0]
+        flag["createdAt"] = "2024-05-06T07:08:09.000Z"
+        flag["environments"][0]["lastSeenAt"] = "2025-05-06T07:08:09.000Z"
+
+    (status, text), (again, later) = move(change, steps=("apply", "plan"))
+    assert (status, again) == (0, 0), text + later
+    flag = Flag.objects.get(name="p0.flag-00000")
+    assert flag.created_at.year == 2024
+    assert flag.last_seen.get().seen_at.year == 2025
+
+
+def test_people_with_a_custom_root_role_are_named(move):
+    def change(answers, recording):
+        answers["/api/admin/user-admin"]["users"][0]["rootRole"] = 99
+
+    status, text = move(change)
+    assert status == 0, text
+    assert "cannot   root role of person1@example.com: is a custom one, which only --database brings" in text
+
+
+def test_json_of_reports_has_all_of_this(move):
+    status, text = move(lambda answers, recording: None, "--json", steps=("plan",))
+    assert status == 2
+    assert {line["kind"] for line in json.loads(text)["lines"]} >= {"create", "cannot"}
