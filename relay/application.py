@@ -19,26 +19,31 @@ from flagadmin.core.errors import (
 from flagadmin.core.http.json_bodies import Bounds
 from relay import intake
 from relay.copy import Copy
-from relay.flags import MIN_COMPRESSED, Body, Flags
+from relay.flags import Body
 from relay.health import Health
-from relay.http import BULK_BOUNDS, JSON, Request, Response, receive, respond_error, respond_json
+from relay.http import BULK_BOUNDS, Request, Response, receive, respond_error, respond_json
+from relay.presence import PATH as RELAYS
+from relay.presence import Presence
 from relay.reports import ID_HEADER, Reports
-from relay.streams import Streams
+from relay.responses import prepare, respond_answer, respond_body
+from relay.streams import Events, Streams, read_version
 from relay.tokens import BACKEND, FRONTEND, Token, Tokens
 from sdk import schemas as wire
 from sdk.evaluation.context import make_context
-from sdk.evaluation.prepared import Answer, Prepared
-from sdk.evaluation.toggles import answer_toggles, read_body_context, read_query_context
-from sdk.ofrep.answers import answer_flag, answer_flags
+from sdk.evaluation.prepared import Prepared
+from sdk.evaluation.toggles import answer_toggle, answer_toggles, read_body_context, read_query_context
+from sdk.ofrep.answers import EVENTS, PARAMETER, answer_flag, answer_flags, event_streams
 from sdk.ofrep.request import read_body
 from sdk.spec_header import HEADER, knows_segments
 
 log = logging.getLogger("flagadmin.relay")
 
 Handler = Callable[[Request], Awaitable[Response]]
+Opening = Callable[[Request], Awaitable[Events]]
 STREAMING = "/api/client/streaming"
 OFREP_FLAGS = "/ofrep/v1/evaluate/flags"
 _CORS = re.compile(r"/(api/(frontend|proxy)|ofrep)(/|$)")
+_TOGGLE = re.compile(r"/api/(frontend|proxy)/features/")
 _ETAG = re.compile(r'"?(\d{1,16})"?')
 
 
@@ -46,17 +51,24 @@ class Application:
     """Granian calls ``__rsgi__`` for each request, in the event loop."""
 
     def __init__(
-        self, tokens: Tokens, copy: Copy, reports: Reports, health: Health, origins: tuple[str, ...]
+        self,
+        tokens: Tokens,
+        copy: Copy,
+        reports: Reports,
+        streams: Streams,
+        health: Health,
+        presence: Presence,
+        origins: tuple[str, ...],
     ) -> None:
         self._tokens, self._copy, self._reports = tokens, copy, reports
-        self._origins = origins
-        self._streams = Streams(tokens, copy)
+        self._streams, self._presence, self._origins = streams, presence, origins
         self._routes: dict[tuple[str, str], Handler] = {
             ("GET", "/api/client/features"): self.get_features,
             ("GET", "/api/client/delta"): self.get_delta,
             ("POST", "/api/client/register"): self.register,
             ("POST", "/api/client/metrics"): self.take_metrics,
             ("POST", "/api/client/metrics/bulk"): self.take_bulk,
+            ("POST", RELAYS): self.take_relays,
             ("POST", "/edge/validate"): self.validate,
             ("POST", OFREP_FLAGS): self.evaluate_all,
             **health.routes,
@@ -68,21 +80,20 @@ class Application:
                 ("POST", f"{path}/client/metrics"): self.take_frontend_metrics,
                 ("POST", f"{path}/client/register"): self.register_frontend,
             }
+        self._openings: dict[str, Opening] = {STREAMING: self.open_changes, EVENTS: self.open_refetch}
         self._paths = {path for _, path in self._routes}
 
     async def __rsgi__(self, scope: Any, protocol: Any) -> None:
-        origin = scope.headers.get("origin") or ""
-        if scope.path == STREAMING and scope.method == "GET":
-            await self._stream(scope, protocol)
-            return
-        if scope.method == "OPTIONS" and _CORS.match(scope.path):
+        cors = self._cors(scope.headers.get("origin") or "") if _CORS.match(scope.path) else []
+        open_stream = self._openings.get(scope.path) if scope.method == "GET" else None
+        if open_stream is not None:
+            response = await self._stream(open_stream, scope, protocol, cors)
+        elif cors and scope.method == "OPTIONS":
             response = self._preflight(scope)
         else:
             response = await self._answer(scope, protocol)
-        headers = response.headers
-        if _CORS.match(scope.path):
-            headers = [*headers, *self._cors(origin)]
-        protocol.response_bytes(response.status, headers, response.body)
+        if response is not None:
+            protocol.response_bytes(response.status, response.headers + cors, response.body)
 
     async def _answer(self, scope: Any, protocol: Any) -> Response:
         try:
@@ -103,6 +114,8 @@ class Application:
             return self.get_feature
         if request.method == "POST" and path.startswith(f"{OFREP_FLAGS}/"):
             return self.evaluate_one
+        if request.method in ("GET", "POST") and _TOGGLE.match(path):
+            return self.get_toggle
         if path in self._paths:
             raise MethodNotAllowed(f'Method "{request.method}" not allowed.')
         raise NotFound(f"{request.path} not found.")
@@ -144,7 +157,7 @@ class Application:
         body = flags.body(
             knows_segments=knows_segments(request.headers.get(HEADER.lower(), "")), prefix=prefix
         )
-        return await _respond_body(request, body)
+        return await respond_body(request, body)
 
     async def get_feature(self, request: Request) -> Response:
         flags = await self._copy.find(await self._find_token(request, BACKEND))
@@ -164,18 +177,35 @@ class Application:
             return Response(304, [("etag", etag)])
         known = _ETAG.fullmatch(request.headers.get("if-none-match", "").removeprefix("W/"))
         body = Body(etag, changes.events(int(known[1]) if known else None))
-        return await _respond_body(request, body)
+        return await respond_body(request, body)
 
-    async def _stream(self, scope: Any, protocol: Any) -> None:
+    # Streams
+
+    async def _stream(
+        self, open_stream: Opening, scope: Any, protocol: Any, cors: list[tuple[str, str]]
+    ) -> Response | None:
+        """None once the stream has ended, a response if it is refused."""
         try:
-            request = Request(scope, b"")
-            token = await self._find_token(request, BACKEND)
-            await self._copy.find(token)
+            self._streams.check_room()
+            events = await open_stream(Request(scope, b""))
         except AppError as error:
-            response = respond_error(scope.path, error)
-            protocol.response_bytes(response.status, response.headers, response.body)
-            return
-        await self._streams.serve(token, request, protocol)
+            return respond_error(scope.path, error)
+        await self._streams.serve(events, protocol, cors)
+        return None
+
+    async def open_changes(self, request: Request) -> Events:
+        token = await self._find_token(request, BACKEND)
+        await self._copy.find(token)
+        return self._streams.tell_changes(token, read_version(request))
+
+    async def open_refetch(self, request: Request) -> Events:
+        """A browser's EventSource has a ticket instead of a header."""
+        ticket = request.parameters().get(PARAMETER)
+        token = (
+            self._tokens.find_ticket(ticket) if ticket else await self._find_token(request, BACKEND, FRONTEND)
+        )
+        await self._copy.find(token)
+        return self._streams.tell_refetch(token, read_version(request))
 
     # Evaluation
 
@@ -184,31 +214,32 @@ class Application:
     ) -> tuple[Prepared, Any, Token]:
         token = await self._find_token(request, *kinds)
         flags = await self._copy.find(token)
-        prepared = await _prepare(flags)
+        prepared = await prepare(flags)
         context = make_context(
             fields, environment=token.environment, address=request.address, now=datetime.now(UTC)
         )
         return prepared, context, token
 
     async def get_toggles(self, request: Request) -> Response:
-        if request.method == "GET":
-            fields = read_body_context({"context": read_query_context(request.parameters())})
-        else:
-            fields = read_body_context(request.json())
-        prepared, context, _ = await self._question(request, fields, FRONTEND)
+        prepared, context, _ = await self._question(request, _read_fields(request), FRONTEND)
         known = request.headers.get("if-none-match", "") if request.method == "GET" else ""
-        return _respond_answer(answer_toggles(prepared, context, known))
+        return respond_answer(answer_toggles(prepared, context, known))
+
+    async def get_toggle(self, request: Request) -> Response:
+        """One flag, as Unleash Edge has it: off too."""
+        prepared, context, _ = await self._question(request, _read_fields(request), FRONTEND)
+        return respond_answer(answer_toggle(prepared, _TOGGLE.sub("", request.path), context))
 
     async def evaluate_all(self, request: Request) -> Response:
         prepared, context, token = await self._question(request, read_body(request.json()), BACKEND, FRONTEND)
         known = request.headers.get("if-none-match", "")
-        browser = token.kind == FRONTEND
-        return _respond_answer(answer_flags(prepared, context, known, browser=browser, streams=[]))
+        browser, streams = token.kind == FRONTEND, event_streams(self._tokens.ticket_of(token))
+        return respond_answer(answer_flags(prepared, context, known, browser=browser, streams=streams))
 
     async def evaluate_one(self, request: Request) -> Response:
         prepared, context, token = await self._question(request, read_body(request.json()), BACKEND, FRONTEND)
         name = request.path.removeprefix(f"{OFREP_FLAGS}/")
-        return _respond_answer(answer_flag(prepared, name, context, browser=token.kind == FRONTEND))
+        return respond_answer(answer_flag(prepared, name, context, browser=token.kind == FRONTEND))
 
     # Reports
 
@@ -229,6 +260,12 @@ class Application:
         self._reports.add(line | {"id": identifier[:100]} if identifier else line)
         if problems:
             raise ValidationError.of(problems)
+        return Response(202, [])
+
+    async def take_relays(self, request: Request) -> Response:
+        await self._find_token(request, BACKEND)
+        body = wire.read(wire.RelayReports, request.json())
+        self._presence.take([report.model_dump() for report in body.relays])
         return Response(202, [])
 
     async def register_frontend(self, request: Request) -> Response:
@@ -254,29 +291,8 @@ class Application:
         return respond_json({"tokens": [token.as_document() for token in found if token is not None]})
 
 
-async def _prepare(flags: Flags) -> Prepared:
-    return flags.prepare() if flags.is_prepared else await asyncio.to_thread(flags.prepare)
-
-
-async def _respond_body(request: Request, body: Body) -> Response:
-    headers = [
-        ("etag", body.etag),
-        ("cache-control", "no-cache"),
-        ("vary", f"Authorization, Accept-Encoding, {HEADER}"),
-    ]
-    if request.knows(body.etag):
-        return Response(304, headers)
-    if len(body.plain) >= MIN_COMPRESSED and "gzip" in request.headers.get("accept-encoding", ""):
-        content = await asyncio.to_thread(body.gzipped)
-        return Response(200, [JSON, ("content-encoding", "gzip"), *headers], content)
-    return Response(200, [JSON, *headers], body.plain)
-
-
-def _respond_answer(answer: Answer | None) -> Response:
-    assert answer is not None
-    headers = [("cache-control", "no-cache")]
-    if answer.etag:
-        headers.append(("etag", answer.etag))
-    if answer.body is None:
-        return Response(304, headers)
-    return Response(200, [JSON, *headers], answer.body)
+def _read_fields(request: Request) -> dict[str, Any]:
+    """The context that a frontend SDK sends. Raises ValidationError."""
+    if request.method == "GET":
+        return read_body_context({"context": read_query_context(request.parameters())})
+    return read_body_context(request.json())

@@ -45,14 +45,14 @@ class Health:
             self.routes["GET", path] = self.get_ready
 
     async def get_health(self, request: Request) -> Response:
-        return respond_json(self._describe())
+        return respond_json(self.describe())
 
     async def get_ready(self, request: Request) -> Response:
         """Ready with flags, however old, and without tokens, which clients will bring."""
         is_ready = bool(self._copy.scopes or not len(self._tokens))
-        return respond_json(self._describe(), 200 if is_ready else 503)
+        return respond_json(self.describe(), 200 if is_ready else 503)
 
-    def _describe(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, Any]:
         faults = [fault for fault in (self._copy.fault, self._storage.fault) if fault]
         return {
             "health": "DEGRADED" if faults else "GOOD",

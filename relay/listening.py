@@ -11,6 +11,7 @@ from urllib3.exceptions import HTTPError
 
 from relay.copy import Copy
 from relay.tokens import BACKEND, Scope, Token, Tokens
+from relay.upstream import Headers
 
 log = logging.getLogger("flagadmin.relay")
 
@@ -25,8 +26,9 @@ WITHOUT = 600.0  # seconds until an upstream without streams is asked again
 class Listening:
     """Opens a stream for each scope, in a thread of its own. ``run`` is a task of the event loop."""
 
-    def __init__(self, address: str, tokens: Tokens, copy: Copy) -> None:
+    def __init__(self, address: str, headers: Headers, tokens: Tokens, copy: Copy) -> None:
         self._address = address
+        self._headers = dict(headers)
         self._tokens, self._copy = tokens, copy
         self._threads: dict[Scope, threading.Thread] = {}
         self._tasks = set[asyncio.Task[None]]()
@@ -65,7 +67,7 @@ class Listening:
 
     def _listen(self, token: Token, tell: Callable[[], None], look_soon: Callable[[], None]) -> None:
         """Until the stream ends. Then tokens are looked at again: that may be the reason."""
-        headers = {"Authorization": token.secret, "Accept": "text/event-stream"}
+        headers = self._headers | {"Authorization": token.secret, "Accept": "text/event-stream"}
         wait = random.uniform(*PAUSE)
         try:
             response = self._pool.request(

@@ -19,8 +19,10 @@ from relay.health import Health
 from relay.http import Request
 from relay.listening import Listening
 from relay.options import Options, read_options
+from relay.presence import Presence
 from relay.reports import Reports
 from relay.storage import DirectoryInUse, Storage
+from relay.streams import Streams
 from relay.tokens import Tokens
 from relay.upstream import Answer, Upstream, UpstreamFailed
 
@@ -44,7 +46,11 @@ def main(arguments: Sequence[str]) -> None:
 
 async def _run(options: Options, storage: Storage) -> None:
     upstream = Upstream(
-        options.upstream, timeout=options.timeout, name=options.region or "relay", connections=THREADS
+        options.upstream,
+        timeout=options.timeout,
+        name=options.region or "relay",
+        headers=options.upstream_headers,
+        connections=THREADS,
     )
     threads = ThreadPoolExecutor(THREADS, thread_name_prefix="upstream")
     loop = asyncio.get_running_loop()
@@ -57,7 +63,9 @@ async def _run(options: Options, storage: Storage) -> None:
     reports = Reports(storage, ask, tokens, interval=options.report)
     Request.is_behind_proxy = options.is_behind_proxy
     health = Health(options, storage, tokens, copy, reports)
-    application = Application(tokens, copy, reports, health, options.origins)
+    streams = Streams(tokens, copy)
+    presence = Presence(options, storage, ask, tokens, health, reports, streams)
+    application = Application(tokens, copy, reports, streams, health, presence, options.origins)
     server = Server(application, address=options.host, port=options.port, interface=Interfaces.RSGI)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, server.stop)
@@ -67,7 +75,8 @@ async def _run(options: Options, storage: Storage) -> None:
             _learn(tokens, options.tokens),
             copy.keep_current(),
             reports.keep_sending(),
-            Listening(options.upstream, tokens, copy).run(),
+            presence.keep_telling(),
+            Listening(options.upstream, options.upstream_headers, tokens, copy).run(),
         )
     ]
     log.info("Relay of %s at http://%s:%d", options.upstream, options.host, options.port)

@@ -2,11 +2,15 @@
 
 import argparse
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from relay.edge_settings import parse_variables, read_edge_settings
+
 PREFIX = "FLAGADMIN_RELAY_"
+EDGE = "--edge-settings"
+ENVIRONMENT = "-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +19,7 @@ class Options:
 
     upstream: str
     data: Path
+    upstream_headers: tuple[tuple[str, str], ...] = ()
     tokens: tuple[str, ...] = ()
     host: str = "127.0.0.1"
     port: int = 3063
@@ -30,46 +35,80 @@ class Options:
 def read_options(arguments: Sequence[str]) -> Options:
     """Ends the process with a message if an option is missing or wrong."""
     parser = argparse.ArgumentParser(
-        "flagadmin relay", description=__doc__.splitlines()[0] if __doc__ else ""
+        "flagadmin relay",
+        description=__doc__.splitlines()[0] if __doc__ else "",
+        allow_abbrev=False,
     )
-    _add(parser, "upstream", "address of the server or relay to ask, such as https://flags.example.org")
-    _add(parser, "data", "directory of what the relay keeps")
     parser.add_argument(
-        "--token",
-        action="append",
-        default=_listed(os.environ.get(f"{PREFIX}TOKENS", "")),
-        help="backend token that is asked about from the beginning; can be repeated",
+        EDGE,
+        nargs="?",
+        const=ENVIRONMENT,
+        metavar="FILE",
+        help="take over the variables of Unleash Edge, from this environment file or the environment",
     )
-    _add(parser, "host", "address to listen at", "127.0.0.1")
-    _add(parser, "port", "port to listen at", "3063")
-    _add(parser, "region", "name of the region in reports", "")
-    _add(parser, "poll-seconds", "seconds between two looks at the upstream", "15")
-    _add(parser, "report-seconds", "seconds between two reports to the upstream", "60")
-    _add(parser, "timeout-seconds", "seconds to wait for the upstream", "5")
-    _add(parser, "origins", "origins whose pages may ask, separated by commas", "*")
-    _add(parser, "metrics-token", "token of those who may read /metrics; nobody without it", "")
-    parser.add_argument(
-        "--behind-proxy",
-        action="store_true",
-        default=os.environ.get(f"{PREFIX}BEHIND_PROXY") == "1",
-        help=f"take client addresses from X-Forwarded-For ({PREFIX}BEHIND_PROXY=1)",
-    )
-    given = parser.parse_args(arguments)
-    for name in ("upstream", "data"):
-        if not getattr(given, name):
-            parser.error(f"--{name} is required (or {PREFIX}{name.upper()})")
-    if not given.upstream.startswith(("http://", "https://")):
-        parser.error("--upstream must begin with http:// or https://")
     try:
+        _add_options(parser, _read_settings(arguments))
+        given = parser.parse_args(arguments)
+        for name in ("upstream", "data"):
+            if not getattr(given, name):
+                parser.error(f"--{name} is required (or {PREFIX}{name.upper()})")
         return _make_options(given)
-    except ValueError as error:
+    except (OSError, ValueError) as error:
         parser.error(str(error))
 
 
+def _read_settings(arguments: Sequence[str]) -> Mapping[str, str]:
+    """What is not on the command line: of the environment, then of Edge. Raises OSError and ValueError."""
+    own = {name.removeprefix(PREFIX): value for name, value in os.environ.items() if name.startswith(PREFIX)}
+    first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    first.add_argument(EDGE, nargs="?", const=ENVIRONMENT)
+    source = first.parse_known_args(arguments)[0].edge_settings
+    if source is None:
+        return own
+    variables = (
+        os.environ if source == ENVIRONMENT else parse_variables(Path(source).read_text().splitlines())
+    )
+    return read_edge_settings(variables) | own
+
+
+def _add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
+    def add(name: str, text: str, default: str = "") -> None:
+        variable = name.upper().replace("-", "_")
+        default = settings.get(variable, default)
+        parser.add_argument(f"--{name}", default=default, help=f"{text} ({PREFIX}{variable})")
+
+    def add_list(name: str, variable: str, text: str) -> None:
+        default = _listed(settings.get(variable, ""))
+        parser.add_argument(f"--{name}", action="append", default=default, help=f"{text}; can be repeated")
+
+    add("upstream", "address of the server or relay to ask, such as https://flags.example.org")
+    add("data", "directory of what the relay keeps")
+    add_list("upstream-header", "UPSTREAM_HEADERS", "header for the upstream, such as 'X-Gateway: secret'")
+    add_list("token", "TOKENS", "backend token that is asked about from the beginning")
+    add("host", "address to listen at", "127.0.0.1")
+    add("port", "port to listen at", "3063")
+    add("region", "name of the region in reports", "")
+    add("poll-seconds", "seconds between two looks at the upstream", "15")
+    add("report-seconds", "seconds between two reports to the upstream", "60")
+    add("timeout-seconds", "seconds to wait for the upstream", "5")
+    add("origins", "origins whose pages may ask, separated by commas", "*")
+    add("metrics-token", "token of those who may read /metrics; nobody without it", "")
+    parser.add_argument(
+        "--behind-proxy",
+        action="store_true",
+        default=settings.get("BEHIND_PROXY") == "1",
+        help=f"take client addresses from X-Forwarded-For ({PREFIX}BEHIND_PROXY=1)",
+    )
+
+
 def _make_options(given: argparse.Namespace) -> Options:
+    """Raises ValueError."""
+    if not given.upstream.startswith(("http://", "https://")):
+        raise ValueError("--upstream must begin with http:// or https://")
     return Options(
         upstream=given.upstream.rstrip("/").removesuffix("/api"),
         data=Path(given.data),
+        upstream_headers=tuple(_read_header(text) for text in given.upstream_header),
         tokens=tuple(dict.fromkeys(given.token)),
         host=given.host,
         port=int(given.port),
@@ -83,11 +122,6 @@ def _make_options(given: argparse.Namespace) -> Options:
     )
 
 
-def _add(parser: argparse.ArgumentParser, name: str, text: str, default: str = "") -> None:
-    variable = PREFIX + name.upper().replace("-", "_")
-    parser.add_argument(f"--{name}", default=os.environ.get(variable, default), help=f"{text} ({variable})")
-
-
 def _listed(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
@@ -97,3 +131,10 @@ def _seconds(name: str, text: str, *, at_least: float) -> float:
     if not at_least <= seconds < 86_400:
         raise ValueError(f"--{name} must be from {at_least:g} to 86400, not {text}")
     return seconds
+
+
+def _read_header(text: str) -> tuple[str, str]:
+    name, separator, value = text.partition(":")
+    if not (separator and name.strip() and name.strip().lower() != "authorization"):
+        raise ValueError(f"--upstream-header must be 'NAME: VALUE' and not Authorization, not {text!r}")
+    return name.strip(), value.strip()

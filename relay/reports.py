@@ -66,6 +66,11 @@ class Sums:
         for name, number in metric["variants"].items():
             count["variants"][name] = count["variants"].get(name, 0) + number
 
+    @property
+    def clients(self) -> int:
+        """Instances of applications."""
+        return sum(map(len, self._applications.values()))
+
     def bodies(self) -> Iterator[Line]:
         """What is sent, in parts of a bounded size, each with its environment."""
         for environment, seen in self._seen.items():
@@ -92,6 +97,8 @@ class Reports:
         self._batches: dict[str, list[Line]] = {}
         self._ids: OrderedDict[str, None] = OrderedDict()  # of reports of other relays
         self.received = self.sent = self.dropped = 0
+        self.clients = 0
+        """Instances of applications that reported in the last interval."""
         self._read_stored()
 
     @property
@@ -132,6 +139,7 @@ class Reports:
         """Makes a batch of the journal, and begins the next one."""
         identifier, sums = self._journal, self._sums
         self._journal, self._sums = uuid.uuid4().hex, Sums()
+        self.clients = sums.clients
         if sums:
             parts = [part | {"number": number} for number, part in enumerate(sums.bodies())]
             self._batches[identifier] = parts

@@ -1,44 +1,64 @@
-"""Streams of SDKs: told what changed, ended when their token is no longer what it was."""
+"""Streams: told what changed, or that something did, and ended when their token is no longer what it was."""
 
 import asyncio
+import hashlib
 import logging
+import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from datetime import UTC, datetime
 from typing import Any
+from weakref import WeakKeyDictionary
+
+import orjson
 
 from flagadmin.core.errors import TooManyRequests
+from playground.engine.context import Context
 from relay.copy import Copy
-from relay.http import Request, respond_error
+from relay.http import Request
+from relay.responses import prepare
 from relay.tokens import Token, Tokens
+from sdk.evaluation.dates_reached import find_dates_reached
+from sdk.evaluation.prepared import Prepared
 
 log = logging.getLogger("flagadmin.relay")
 
 MAX_STREAMS = 20_000
 KEEP_ALIVE = 15.0  # seconds
+COMMENT = b":\n\n"
+CLOCK = 1.0  # seconds between two looks at flags that compare the current time
 HEADERS = [("content-type", "text/event-stream"), ("cache-control", "no-store"), ("x-accel-buffering", "no")]
+REFETCH = b'event: message\nid: %d\ndata: {"type":"refetchEvaluation"}\n\n'
+
+Events = AsyncGenerator[bytes, None]
 
 
 class Streams:
     def __init__(self, tokens: Tokens, copy: Copy) -> None:
         self._tokens, self._copy = tokens, copy
-        self._open = 0
+        self.open = 0
+        self._versions: WeakKeyDictionary[Prepared, tuple[int, int]] = WeakKeyDictionary()
 
-    async def serve(self, token: Token, request: Request, protocol: Any) -> None:
-        """Sends events until the client goes, or its token changes."""
-        if self._open >= MAX_STREAMS:
-            error = TooManyRequests("Too many streams are open.", headers={"Retry-After": "30"})
-            response = respond_error(request.path, error)
-            protocol.response_bytes(response.status, response.headers, response.body)
-            return
-        known = request.headers.get("last-event-id", "").strip()
-        self._open += 1
-        transport = protocol.response_stream(200, HEADERS)
+    def check_room(self) -> None:
+        """Raises TooManyRequests."""
+        if self.open >= MAX_STREAMS:
+            raise TooManyRequests("Too many streams are open.", headers={"Retry-After": "30"})
+
+    async def serve(self, events: Events, protocol: Any, headers: list[tuple[str, str]]) -> None:
+        """Sends events until they end or the client goes."""
+        self.open += 1
+        transport = protocol.response_stream(200, HEADERS + headers)
         try:
-            await self._send(token, int(known) if known.isdecimal() and len(known) < 17 else None, transport)
+            async with aclosing(events):
+                async for event in events:
+                    await transport.send_bytes(event)
         except Exception as error:  # noqa: BLE001 - Granian's, when the client has gone
             log.debug("A stream ended: %s", error)
         finally:
-            self._open -= 1
+            self.open -= 1
 
-    async def _send(self, token: Token, version: int | None, transport: Any) -> None:
+    async def tell_changes(self, token: Token, version: int | None) -> Events:
+        """For SDKs: everything, or what has changed since the version."""
         kind = b"unleash-connected"
         while self._tokens.get(token.secret) == token:
             changes = self._copy.changes(token.scope)
@@ -46,19 +66,51 @@ class Streams:
                 return
             if changes.version != version or kind == b"unleash-connected":
                 since, version = version, changes.version
-                event = b"event: %b\nid: %d\ndata: %b\n\n" % (kind, version, changes.events(since))
-                await transport.send_bytes(event)
+                yield b"event: %b\nid: %d\ndata: %b\n\n" % (kind, version, changes.events(since))
                 kind = b"unleash-updated"
-            elif not await self._has_changed():
-                await transport.send_bytes(b":\n\n")
+            elif not await self._has_changed(KEEP_ALIVE):
+                yield COMMENT
 
-    async def _has_changed(self) -> bool:
+    async def tell_refetch(self, token: Token, version: int | None) -> Events:
+        """For providers of OpenFeature: that they should ask again, unless the version is still the same."""
+        silent_since = time.monotonic()
+        while self._tokens.get(token.secret) == token:
+            prepared = await prepare(await self._copy.find(token))
+            latest = self._version_of(prepared, token)
+            if latest != version:
+                version = latest
+                yield REFETCH % version
+            elif time.monotonic() - silent_since >= KEEP_ALIVE:
+                yield COMMENT
+            else:
+                await self._has_changed(KEEP_ALIVE if prepared.is_timeless else CLOCK)
+                continue
+            silent_since = time.monotonic()
+
+    def _version_of(self, prepared: Prepared, token: Token) -> int:
+        """A hash of what decides answers beside contexts: the flags, and which dates have been reached."""
+        second = 0 if prepared.is_timeless else int(time.time())
+        known = self._versions.get(prepared)
+        if known is None or known[0] != second:
+            context = Context({"environment": token.environment}).at(datetime.now(UTC))
+            state = orjson.dumps([prepared.state, find_dates_reached(prepared.snapshot, context)])
+            digest = hashlib.blake2b(state, digest_size=4).digest()
+            known = self._versions[prepared] = second, int.from_bytes(digest, "big")
+        return known[1]
+
+    async def _has_changed(self, seconds: float) -> bool:
         async def wait() -> None:
             async with self._copy.changed:
                 await self._copy.changed.wait()
 
         try:
-            await asyncio.wait_for(wait(), KEEP_ALIVE)
+            await asyncio.wait_for(wait(), seconds)
         except TimeoutError:
             return False
         return True
+
+
+def read_version(request: Request) -> int | None:
+    """The version that the client of a stream has."""
+    known = request.headers.get("last-event-id", "").strip()
+    return int(known) if known.isdecimal() and len(known) < 17 else None

@@ -1,6 +1,7 @@
 """The tokens of a relay's clients: learned from those who bring them, confirmed by the upstream, kept on disk."""
 
 import asyncio
+import hashlib
 import re
 import time
 from collections import OrderedDict
@@ -68,6 +69,7 @@ class Tokens:
         self._storage = storage
         self._ask = ask
         self._known: dict[str, Token] = {}
+        self._tickets: dict[str, str] = {}  # secrets by ticket, empty until they are looked for
         self._refused: OrderedDict[str, float] = OrderedDict()  # by secret until when
         self._asking: dict[str, asyncio.Task[None]] = {}
         self.when_known: Callable[[Token], Awaitable[None]] | None = None
@@ -83,6 +85,19 @@ class Tokens:
 
     def get(self, secret: str) -> Token | None:
         return self._known.get(secret)
+
+    def ticket_of(self, token: Token) -> str:
+        """What a browser opens a stream with: the same at all relays, and nothing but that stream opens with it."""
+        return hashlib.blake2b(token.secret.encode(), key=b"ofrep events", digest_size=16).hexdigest()
+
+    def find_ticket(self, ticket: str) -> Token:
+        """Raises AuthenticationRequired."""
+        if not self._tickets:
+            self._tickets = {self.ticket_of(token): token.secret for token in self._known.values()}
+        token = self._known.get(self._tickets.get(ticket, ""))
+        if token is None:
+            raise AuthenticationRequired("This ticket is not valid any more. Evaluate the flags for another.")
+        return token
 
     async def find(self, secret: str) -> Token:
         """Raises AuthenticationRequired if the upstream does not know it, ServiceUnavailable if it could not be
@@ -149,6 +164,7 @@ class Tokens:
         for secret in set(secrets).difference(self._known):
             self._refuse(secret)
         if before != {secret: self._known.get(secret) for secret in secrets}:
+            self._tickets = {}
             documents = [token.as_document() for token in self._known.values()]
             self._storage.write(FILE, orjson.dumps(documents))
         for token in valid:

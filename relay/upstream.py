@@ -1,7 +1,7 @@
 """Asks the server that a relay stands before. It may be slow, broken or hostile: time and size are bounded."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import orjson
@@ -13,6 +13,8 @@ from flagadmin import __version__
 MAX_BYTES = 100_000_000
 MAX_FACTOR = 6  # of the timeout: for a whole answer
 STEP = 65_536  # bytes
+
+Headers = Sequence[tuple[str, str]]
 
 
 class UpstreamFailed(Exception):
@@ -34,10 +36,19 @@ class Answer(NamedTuple):
 class Upstream:
     """Thread-safe. Its methods wait for the network."""
 
-    def __init__(self, address: str, *, timeout: float, name: str, connections: int = 8) -> None:
+    def __init__(
+        self, address: str, *, timeout: float, name: str, headers: Headers = (), connections: int = 8
+    ) -> None:
+        """``headers`` are sent with every request, beside those of the protocol."""
         self.address = address
         self._timeout = timeout
-        self._name = name
+        self._own = {
+            **dict(headers),
+            "User-Agent": f"flagadmin-relay/{__version__}",
+            "Accept-Encoding": "gzip",
+            "Unleash-AppName": name,
+            "Unleash-Client-Spec": "5.2.0",
+        }
         wait = urllib3.Timeout(connect=timeout, read=timeout)
         self._pool = urllib3.PoolManager(num_pools=2, maxsize=connections, timeout=wait, retries=False)
 
@@ -51,13 +62,7 @@ class Upstream:
         headers: Mapping[str, str] | None = None,
     ) -> Answer:
         """Raises UpstreamFailed. Redirects are answers like others: they are not followed."""
-        sent = {
-            "User-Agent": f"flagadmin-relay/{__version__}",
-            "Accept-Encoding": "gzip",
-            "Unleash-AppName": self._name,
-            "Unleash-Client-Spec": "5.2.0",
-            **(headers or {}),
-        }
+        sent = {**self._own, **(headers or {})}
         if token:
             sent["Authorization"] = token
         if body is not None:

@@ -17,7 +17,7 @@ class SdkConfig(AppConfig):
         from flagadmin.core.server.event_streams import streams
         from sdk.delta.version_ids import forget_unused
         from sdk.evaluation.shortcuts import add_shortcuts
-        from sdk.ofrep import tickets
+        from sdk.ofrep.answers import EVENTS
         from sdk.ofrep.change_events import change_events
         from sdk.ofrep.errors import PREFIX, error_body
         from sdk.poll_answers import delta_answers, features_answers
@@ -38,6 +38,6 @@ class SdkConfig(AppConfig):
         loop_routes.add_evaluations(re.compile(r"/ofrep/.*|/api/(frontend|proxy)/?", re.DOTALL))
         add_shortcuts(watcher)
         loop_routes.run_in_loop(keep_origins)
-        loop_routes.add_stream(tickets.PATH, change_events.stream)
+        loop_routes.add_stream(EVENTS, change_events.stream)
         loop_routes.run_in_loop(change_events.use_tokens)
         loop_routes.run_in_loop(change_events.watch_clock)

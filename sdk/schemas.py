@@ -136,6 +136,33 @@ class Tokens(Body):
     tokens: list[Secret] = Field(max_length=MAX_TOKENS)
 
 
+Seconds = Annotated[float, Field(ge=0, le=10**9, allow_inf_nan=False)]
+Fault = Annotated[str, StringConstraints(min_length=1, max_length=300)]
+
+
+class RelayReport(Body):
+    """How a relay is."""
+
+    id: Annotated[str, StringConstraints(min_length=8, max_length=64, pattern="^[0-9a-zA-Z-]+$")] = Field(
+        description="The same for as long as the relay keeps its directory."
+    )
+    region: Annotated[str, Field(max_length=100)] = ""
+    version: Annotated[str, Field(max_length=50)] = ""
+    uptimeSeconds: Seconds
+    intervalSeconds: Annotated[float, Field(gt=0, le=86_400)] = Field(description="Between two reports.")
+    flagsAgeSeconds: Seconds = Field(0, description="Since its oldest flags were last known to be right.")
+    secondsAgo: Seconds = Field(0, description="Since it said this, if another relay passes it on.")
+    tokens: CountNumber = 0
+    clients: CountNumber = 0
+    streams: CountNumber = 0
+    batchesWaiting: CountNumber = 0
+    faults: list[Fault] = Field(default_factory=list, max_length=10)
+
+
+class RelayReports(Body):
+    relays: list[RelayReport] = Field(max_length=1_000)
+
+
 class ValidToken(Body):
     """A valid token and its projects."""
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from playground.engine.active import ActiveFlags, Pieces
+from playground.engine.outcomes import FlagOutcome
 from playground.engine.snapshot import Snapshot
 from playground.response.fragments import FlagFragments, StrategyFragments
 from playground.response.json_text import as_json
 
 BOTH_SPELLINGS = b',"feature_enabled":true,"featureEnabled":true}'
 NO_VARIANT = b'{"name":"disabled","enabled":false' + BOTH_SPELLINGS
+OFF = NO_VARIANT.replace(b"true", b"false")
 
 
 def compile_toggles(snapshot: Snapshot, flags: Sequence[FlagFragments]) -> ActiveFlags[bytes]:
@@ -27,9 +29,16 @@ def render_toggles(toggles: Iterable[bytes]) -> bytes:
     return b'{"toggles":[' + b",".join(toggles) + b"]}"
 
 
+def render_toggle(name: str, fragments: FlagFragments, outcome: FlagOutcome) -> bytes:
+    """One flag, as an element of the list, where it stands only if it is on."""
+    if outcome.on:
+        return _write_pieces(name, fragments).of(outcome)
+    return b'{"name":%b,"enabled":false,"variant":%b%b' % (as_json(name), OFF, _write_end(fragments))
+
+
 def _write_pieces(name: str, fragments: FlagFragments) -> Pieces[bytes]:
     head = b'{"name":%b,"enabled":true,"variant":' % as_json(name)
-    end = b',"impressionData":%b}' % (b"true" if fragments.impression_data else b"false")
+    end = _write_end(fragments)
     return Pieces(
         plain=head + NO_VARIANT + end,
         own=tuple(head + variant + b"}" + end for variant in fragments.picks),
@@ -38,6 +47,10 @@ def _write_pieces(name: str, fragments: FlagFragments) -> Pieces[bytes]:
             for strategy in fragments.strategies
         ),
     )
+
+
+def _write_end(fragments: FlagFragments) -> bytes:
+    return b',"impressionData":%b}' % (b"true" if fragments.impression_data else b"false")
 
 
 def _variants(strategy: StrategyFragments) -> Iterable[bytes]:

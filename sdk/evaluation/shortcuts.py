@@ -6,9 +6,9 @@ from flagadmin.core.server import loop_routes
 from sdk.evaluation.prepared import Answer, Prepared
 from sdk.evaluation.shortcut import Caller, ContextAnswers, Request, make_request_context, read_parameters
 from sdk.evaluation.toggles import answer_toggles, read_body_context, read_query_context, recall_toggles
-from sdk.ofrep.answers import answer_flag, answer_flags, remembered
+from sdk.ofrep.answers import answer_flag, answer_flags, event_streams, remembered
 from sdk.ofrep.request import read_body
-from sdk.ofrep.tickets import event_streams, ticket_for
+from sdk.ofrep.tickets import ticket_for
 from sdk.watcher.watcher import Watcher
 
 FRONTEND, PROXY = "/api/frontend", "/api/proxy"

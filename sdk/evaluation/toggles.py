@@ -5,14 +5,16 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
+from random import random
 from typing import Any
 
-from flagadmin.core.errors import Problem, ValidationError
+from flagadmin.core.errors import NotFound, Problem, ValidationError
 from flagadmin.core.http.etag_lists import is_listed
 from playground.context_body import read_context
 from playground.engine.context import TOP_LEVEL, Context
+from playground.engine.evaluator import Evaluation
 from playground.evaluation_metrics import EVALUATIONS
-from playground.response.frontend import render_toggles
+from playground.response.frontend import render_toggle, render_toggles
 from sdk.evaluation.chance import Chance
 from sdk.evaluation.prepared import Answer, Prepared
 from sdk.evaluation.remembered import Remembered
@@ -47,6 +49,16 @@ def answer_toggles(
             return _answer_drawn(render_toggles(toggles), known)
         remembered.put(etag, toggles, POINTER * len(toggles))
     return Answer(etag, render_toggles(toggles), is_lasting=True)
+
+
+def answer_toggle(prepared: Prepared, name: str, context: Context) -> Answer:
+    """One flag for a context, on or off. Raises NotFound."""
+    position = prepared.snapshot.positions.get(name)
+    if position is None:
+        raise NotFound(f"Could not find feature flag {name}")
+    _, outcome = Evaluation(prepared.only(name), context, random).pair(name)
+    _evaluated.inc()
+    return Answer("", render_toggle(name, prepared.flags[position], outcome))
 
 
 def recall_toggles(etag: str) -> bytes | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import random
 from typing import Any
+from urllib.parse import urlencode
 
 from flagadmin.core.http.etag_lists import is_listed
 from playground.engine.context import Context
@@ -12,7 +13,15 @@ from sdk.evaluation.prepared import Answer, Prepared
 from sdk.evaluation.remembered import Remembered
 from sdk.ofrep.documents import render_flag, render_flags
 
+EVENTS, PARAMETER = "/ofrep/v1/events", "ticket"
+
 remembered: Remembered[str, bytes] = Remembered()
+
+
+def event_streams(ticket: str) -> list[dict[str, Any]]:
+    """OFREP's ``eventStreams``. The stream is where the client found the flags, through whatever proxy."""
+    uri = f"{EVENTS}?{urlencode({PARAMETER: ticket})}"
+    return [{"type": "sse", "endpoint": {"requestUri": uri}}]
 
 
 def answer_flags(

@@ -4,9 +4,6 @@ A ticket stands in a URL, and URLs stand in logs. It opens nothing but the strea
 and is good for as long as its token.
 """
 
-from typing import Any
-from urllib.parse import urlencode
-
 from django.core import signing
 from django.utils import timezone
 from rest_framework.authentication import BaseAuthentication
@@ -16,9 +13,8 @@ from flagadmin.core.errors import AuthenticationRequired
 from groups.access import Caller
 from groups.models import ApiToken
 from groups.tokens import note_use
+from sdk.ofrep.answers import PARAMETER
 
-PATH = "/ofrep/v1/events"
-PARAMETER = "ticket"
 _HASH = 16  # characters of the token's hash, so that a ticket is not another token's that gets the same id
 _signer = signing.Signer(salt="playground.ofrep.events")
 
@@ -30,12 +26,6 @@ def ticket_of(token: ApiToken) -> str:
 def ticket_for(token: int, secret_hash: str) -> str:
     """Always the same for a token, so that clients keep their stream open."""
     return _signer.sign(f"{token}.{secret_hash[:_HASH]}")
-
-
-def event_streams(ticket: str) -> list[dict[str, Any]]:
-    """OFREP's ``eventStreams``. The stream is where the client found the flags, through whatever proxy."""
-    uri = f"{PATH}?{urlencode({PARAMETER: ticket})}"
-    return [{"type": "sse", "endpoint": {"requestUri": uri}}]
 
 
 class TicketAuthentication(BaseAuthentication):

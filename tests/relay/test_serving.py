@@ -184,6 +184,35 @@ def test_a_delta_has_what_changed(relay: Relay, upstream: Upstream) -> None:
         wait_until(lambda: relay.flags(BACKEND) == ["everyone", "seen", "half", "child"])
 
 
+def test_one_flag_of_a_frontend_sdk_is_told_when_it_is_off_too(relay: Relay) -> None:
+    """As Unleash Edge does; what is not there is 404."""
+    for path in ("/api/frontend/features/seen", "/api/proxy/features/seen"):
+        status, off = relay.get(f"{path}?userId=1&country=SE", WEB)
+        assert (status, off["enabled"], off["variant"]["name"]) == (200, False, "disabled")
+        _, on = relay.call("POST", path, WEB, {"context": {"properties": {"country": "NO"}}})
+        assert (on["name"], on["enabled"], on["impressionData"]) == ("seen", True, True)
+    assert relay.get("/api/frontend/features/elsewhere", WEB)[0] == 404
+
+
+def test_providers_are_told_to_ask_again(relay: Relay, upstream: Upstream) -> None:
+    _, bulk = relay.call("POST", "/ofrep/v1/evaluate/flags", WEB, {"context": {}})
+    [stream] = bulk["eventStreams"]
+    path = stream["endpoint"]["requestUri"]
+    assert WEB not in path
+    with closing(Client(relay.port)) as client:
+        client._connection.request("GET", path, headers={"Origin": "https://a.example"})
+        events = client._connection.getresponse()
+        assert events.headers["Access-Control-Allow-Origin"] == "*"
+        first = [events.readline() for _ in range(4)]
+        assert first[2] == b'data: {"type":"refetchEvaluation"}\n'
+        upstream.change(*FLAGS, flag("another"))
+        try:
+            assert [events.readline() for _ in range(4)][1:3] != first[1:3]
+        finally:
+            upstream.change(*FLAGS)
+    assert relay.get("/ofrep/v1/events?ticket=0123", "")[0] == 401
+
+
 def test_figures_are_for_who_has_their_token(upstream: Upstream, tmp_path: Path) -> None:
     with relaying(upstream.port, tmp_path, "--metrics-token", "m", "--token", BACKEND) as relay:
         assert relay.get("/metrics", "Bearer wrong")[0] == 401

@@ -27,6 +27,9 @@ class Upstream:
         """What came in bulk, each with its id."""
         self.loses_answers = False
         """Whether reports are taken, and their senders told 500."""
+        self.relays: dict[str, dict[str, Any]] = {}
+        """What relays say of themselves, by their ids."""
+        self.knows_relays = True
         self.asked: list[str] = []
         self.has_streams = True
         self.changed = threading.Condition()
@@ -96,6 +99,9 @@ class _Handler(BaseHTTPRequestHandler):
         elif self.path == "/api/client/metrics/bulk":
             upstream.reports.append((self.headers["Flagadmin-Report-Id"], json.loads(body)))
             self._send(500 if upstream.loses_answers else 202, b"")
+        elif self.path == "/api/client/relays" and upstream.knows_relays:
+            upstream.relays |= {relay["id"]: relay for relay in json.loads(body)["relays"]}
+            self._send(202, b"")
         elif self.path == "/api/client/streaming" and upstream.has_streams:
             self._stream()
         elif self.path == "/api/client/features":

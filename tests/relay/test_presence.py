@@ -1,0 +1,37 @@
+"""A relay tells its upstream how it is, and of the relays behind it."""
+
+from pathlib import Path
+
+from tests.support.live_server import wait_until
+from tests.support.relay import BACKEND, flag, relaying
+from tests.support.upstream import Upstream, make_token, running
+
+
+def filled() -> Upstream:
+    upstream = Upstream()
+    upstream.change(flag("a"))
+    upstream.add(make_token(BACKEND, "client", "shop"))
+    return upstream
+
+
+def test_a_relay_reports_itself_and_those_behind_it(tmp_path: Path) -> None:
+    upstream = filled()
+    with running(upstream), relaying(upstream.port, tmp_path / "near", "--region", "near") as near:
+        assert near.flags(BACKEND) == ["a"]
+        with relaying(near.port, tmp_path / "far", "--region", "far") as far:
+            assert far.flags(BACKEND) == ["a"]
+            wait_until(lambda: {each["region"] for each in upstream.relays.values()} == {"near", "far"})
+            assert far.health()["tokens"] == 1
+        identity = (tmp_path / "near" / "identity").read_text()
+        assert upstream.relays[identity]["tokens"] == 1
+        assert upstream.relays[identity]["streams"] <= 1
+
+
+def test_an_upstream_that_does_not_know_relays_is_asked_once(tmp_path: Path) -> None:
+    upstream = filled()
+    upstream.knows_relays = False
+    with running(upstream), relaying(upstream.port, tmp_path) as relay:
+        assert relay.flags(BACKEND) == ["a"]
+        wait_until(lambda: "/api/client/relays" in upstream.asked)
+        wait_until(lambda: upstream.asked.count("/edge/validate") > 3)
+        assert upstream.asked.count("/api/client/relays") == 1
