@@ -47,6 +47,7 @@ from projects.members.api import (
 from projects.projects.api import FlagFavoriteViewSet, ProjectFavoriteViewSet, ProjectViewSet
 from projects.projects.personal_dashboard_api import PersonalDashboardViewSet
 from projects.references.api import CodeReferenceViewSet, FlagReferenceViewSet
+from projects.relays.api import RelayViewSet
 from projects.reverts.api import RevertEventViewSet
 from projects.segments.api import SegmentViewSet
 from projects.strategies.api import ConstraintViewSet, StrategyViewSet
@@ -73,6 +74,7 @@ router.register("lifecycle/count", StageCountViewSet)
 router.register("personal-dashboard", PersonalDashboardViewSet)
 router.register("instance-admin/statistics", StatisticsViewSet)
 router.register("maintenance", MaintenanceViewSet)
+router.register("relays", RelayViewSet)
 router.register("segments", SegmentViewSet)
 router.register("strategies", StrategyTypeViewSet)
 router.register("tag-types", TagTypeViewSet)

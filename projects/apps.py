@@ -17,6 +17,7 @@ class ProjectsConfig(AppConfig):
         from projects.applications.cleanup import clean_usage
         from projects.connect.refusals import refusals
         from projects.projects.required_comments import check_required_comment
+        from projects.relays.reports import review_relays
         from projects.seed import seed_projects
         from projects.tokens.start_up import create_init_tokens
 
@@ -24,4 +25,5 @@ class ProjectsConfig(AppConfig):
         comments.register(check_required_comment)
         background_tasks.run_on_startup(create_init_tokens)
         background_tasks.run_every(timedelta(minutes=10), clean_usage)
+        background_tasks.run_every(timedelta(minutes=1), review_relays, everywhere=True)
         loop_routes.run_in_loop(refusals.run)

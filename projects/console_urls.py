@@ -31,6 +31,7 @@ from projects.projects import (
     settings_pages,
 )
 from projects.projects import pages as projects
+from projects.relays import pages as relays
 from projects.reverts import pages as reverts
 from projects.segments import edit_page as segment_edit
 from projects.segments import pages as segments
@@ -47,6 +48,7 @@ FLAG = f"{PROJECT}features/<str:name>/"
 urlpatterns = [
     path("installation/", installation.InstallationPage.as_view(), name="installation"),
     path("installation/maintenance", installation.SetMaintenance.as_view(), name="installation-maintenance"),
+    path("relays/", relays.RelaysPage.as_view(), name="relays"),
     path("flags/", all_flags_page.AllFlagsPage.as_view(), name="all-flags"),
     drafting_path("flags/archive", archive_pages.ArchivePage, name="all-flags-archive"),
     drafting_path("flags/switch", bulk_pages.TogglePage, name="all-flags-toggle"),

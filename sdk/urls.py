@@ -14,6 +14,7 @@ from sdk.frontend import (
     ProxyTogglesView,
 )
 from sdk.ofrep.api import EventsView, FlagsView, FlagView
+from sdk.relays import RelaysView
 from sdk.reports.impact_metrics_api import ImpactMetricsView
 from sdk.reports.metrics import BulkMetricsView, MetricsView
 from sdk.reports.register import RegisterView
@@ -27,6 +28,7 @@ client = [
     path("register", RegisterView.as_view()),
     path("metrics", MetricsView.as_view()),
     path("metrics/bulk", BulkMetricsView.as_view()),
+    path("relays", RelaysView.as_view()),
 ]
 frontend = [
     path("frontend", FrontendTogglesView.as_view()),

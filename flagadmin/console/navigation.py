@@ -102,6 +102,7 @@ def all_sections() -> tuple[Section, ...]:
                 Page("API tokens", reverse("tokens")),
                 Page("Integrations", reverse("integrations"), of_integrations),
                 Page("Signals", reverse("signals"), of_integrations),
+                Page("Relays", reverse("relays"), (Permission.ADMIN,)),
                 Page("Installation", reverse("installation"), of_installation),
             ),
         ),

@@ -38,6 +38,7 @@ from projects.models.projects import (
     ProjectRevision,
 )
 from projects.models.references import CodeReference, CodeReport
+from projects.models.relays import Relay
 from projects.models.sdk_versions import SdkVersion
 from projects.models.segments import Segment
 from projects.models.strategies import Strategy, StrategySegment, StrategyType
@@ -72,6 +73,7 @@ __all__ = [
     "ProjectEnvironment",
     "ProjectRevision",
     "RefusedRequest",
+    "Relay",
     "SdkVersion",
     "Segment",
     "Strategy",

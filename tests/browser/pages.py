@@ -27,6 +27,7 @@ PAGES = [
     "/move/",
     "/move/history/",
     "/installation/",
+    "/relays/",
     "/nowhere/",
     "/playground/",
     f"/playground/?{ADA}",

@@ -134,6 +134,13 @@ REGISTRATION = {
     "started": "2026-11-21T03:26:33.451Z", "interval": 60000, "platformName": "node", "platformVersion": "22",
     "specVersion": "5.2.0", "yggdrasilVersion": "0.14",
 }  # fmt: skip
+RELAYS = {
+    "relays": [
+        {"id": "5f0c1e0d2a7b4c55", "region": "eu", "version": "1.3.0", "uptimeSeconds": 86400}
+        | {"intervalSeconds": 60, "flagsAgeSeconds": 3, "secondsAgo": 1, "tokens": 12, "clients": 40}
+        | {"streams": 3, "batchesWaiting": 0, "faults": ["The data directory cannot be used."]}
+    ]
+}
 METRICS = {
     "appName": "web",
     "instanceId": "web-1",
@@ -394,6 +401,7 @@ VALID: dict[str, Any] = {
     "post /api/client/metrics": METRICS,
     "post /api/client/metrics/bulk": BULK,
     "post /api/client/register": REGISTRATION,
+    "post /api/client/relays": RELAYS,
     "post /api/frontend": {"context": QUESTION["context"]},
     "post /api/frontend/client/metrics": METRICS,
     "post /api/frontend/client/register": REGISTRATION,

@@ -1,0 +1,69 @@
+"""/relays/: the relays that serve SDKs elsewhere."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.utils import timezone
+
+from flagadmin.core.lists.pages import Column, Filter, curl_for
+from groups.console import ListPage
+from groups.login.links import absolute_url
+from groups.permissions import Permission
+from projects.models import Relay
+from projects.relays.states import State, describe_state, find_state
+
+PILLS = {
+    State.WORKING: ("on", "Works"),
+    State.OLD_FLAGS: ("warn", "Old flags"),
+    State.FAULTY: ("warn", "Fault"),
+    State.SILENT: ("bad", "Silent"),
+}
+
+
+class RelaysPage(ListPage):
+    template_name = "relays/relays.html"
+    title = "Relays"
+    csv_name = "relays"
+    default_sort = "region"
+    columns = (
+        Column("region", "Region", by=("region", "identifier")),
+        Column("state", "State"),
+        Column("version", "Version", by=("version",)),
+        Column("tokens", "Tokens", by=("tokens",), numeric=True),
+        Column("clients", "Clients", by=("clients",), numeric=True),
+        Column("streams", "Streams", by=("streams",), numeric=True),
+        Column("flags_read_at", "Flags read"),
+        Column("started_at", "Started", by=("started_at",)),
+        Column("heard_at", "Last report", by=("heard_at",)),
+    )
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        self.caller.check(Permission.ADMIN)
+        return super().get(request, *args, **kwargs)
+
+    def get_filters(self) -> Sequence[Filter]:
+        return (Filter("q", "Region, version or ID"),)
+
+    def rows(self, values: dict[str, str]) -> QuerySet[Relay]:
+        text = values["q"]
+        named = Q(region__icontains=text) | Q(version__icontains=text) | Q(identifier__startswith=text)
+        return Relay.objects.filter(named)
+
+    def csv_cells(self, row: Any) -> Sequence[Any]:
+        state = describe_state(row, timezone.now())
+        return [state if column.key == "state" else getattr(row, column.key) for column in self.columns]
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        context = super().get_context_data(server=absolute_url(self.request, "/").rstrip("/"), **kwargs)
+        if listing := context.get("listing"):
+            now = timezone.now()
+            context["rows"] = [
+                (row, *PILLS[find_state(row, now)], describe_state(row, now)) for row in listing.rows
+            ]
+        return context
+
+    def curl(self) -> str:
+        return curl_for(self.request, "GET", "/api/admin/relays")

@@ -1,0 +1,130 @@
+"""Relays say how they are; admins see the last report of each, by API and page."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from flagadmin.core.metrics.processes import process_name
+from projects.models import Relay
+from projects.relays import reports
+from projects.relays.states import State
+from tests.support.cast import client, make_token
+from tests.support.metrics import Values
+from tests.support.page_text import page_text
+
+pytestmark = pytest.mark.django_db
+REPORTS, API, PAGE = "/api/client/relays", "/api/admin/relays", "/relays/"
+
+
+def make_report(identifier: str = "relay-of-eu", **fields: Any) -> dict[str, Any]:
+    report = {
+        "id": identifier,
+        "region": "eu",
+        "version": "1.3.0",
+        "uptimeSeconds": 90,
+        "intervalSeconds": 60,
+    }
+    return report | {"flagsAgeSeconds": 2, "tokens": 12, "clients": 40, "streams": 3} | fields
+
+
+@pytest.fixture
+def backend(shop: Any) -> Any:
+    return client(make_token("backend", environment="production"))
+
+
+def report(backend: Any, *relays: dict[str, Any]) -> int:
+    status: int = backend.post(REPORTS, {"relays": list(relays)}).status_code
+    return status
+
+
+def test_the_last_report_of_each_is_listed(backend: Any, api: Any, standing_clock: Any) -> None:
+    assert (
+        report(backend, make_report(tokens=1), make_report("relay-of-us", region="us", secondsAgo=20)) == 202
+    )
+    assert report(backend, make_report()) == 202
+    eu, us = api["admin"].get(API).json()["relays"]
+    at = {key: eu.pop(key) for key in ("startedAt", "lastReportAt", "flagsReadAt")}
+    assert eu == {
+        "id": "relay-of-eu",
+        "region": "eu",
+        "state": "working",
+        "description": "Works",
+        "version": "1.3.0",
+        "tokens": 12,
+        "clients": 40,
+        "streams": 3,
+        "batchesWaiting": 0,
+    }
+    assert at["startedAt"] < at["flagsReadAt"] < at["lastReportAt"]
+    assert us["lastReportAt"] < at["lastReportAt"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "seconds_later", "state", "words"),
+    [
+        ({}, 0, State.WORKING, "Works"),
+        ({"flagsAgeSeconds": 900}, 0, State.OLD_FLAGS, "Its flags are 15 minutes old"),
+        ({"faults": ["The disk is full."]}, 0, State.FAULTY, "The disk is full."),
+        ({"faults": ["The disk is full."]}, 600, State.SILENT, "Not heard of for 10 minutes"),
+        ({"intervalSeconds": 600}, 600, State.WORKING, "Works"),
+    ],
+)
+def test_states_in_words(
+    backend: Any,
+    browse: Any,
+    counted: Callable[[], Values],
+    fields: dict[str, Any],
+    seconds_later: int,
+    state: State,
+    words: str,
+) -> None:
+    report(backend, make_report(**fields))
+    Relay.objects.update(heard_at=timezone.now() - timedelta(seconds=seconds_later))
+    assert words in page_text(browse("admin").get(PAGE)).replace("\xa0", " ")
+    reports.review_relays()
+    labels = f'process="{process_name()}",state="{state}"'
+    assert counted()[f"flagadmin_relays{{{labels}}}"] == 1
+
+
+def test_without_relays_the_page_says_how_to_start_one(browse: Any) -> None:
+    assert "flagadmin relay --upstream http://testserver" in page_text(browse("admin").get(PAGE))
+
+
+def test_relays_are_for_admins(backend: Any, api: Any, browse: Any) -> None:
+    assert api["editor"].get(API).status_code == browse("editor").get(PAGE).status_code == 403
+    assert backend.get(API).status_code in (401, 403)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"relays": "one"},
+        {"relays": [make_report("x")]},
+        {"relays": [make_report(tokens=-1)]},
+        {"relays": [make_report(intervalSeconds=0)]},
+        {"relays": [make_report(uptimeSeconds=1e12)]},
+        {"relays": [make_report(faults=["x" * 301])]},
+        {},
+    ],
+)
+def test_wrong_reports_are_refused(backend: Any, wrong: dict[str, Any]) -> None:
+    response = backend.post(REPORTS, wrong)
+    assert (response.status_code, Relay.objects.count()) == (400, 0)
+    assert response.json()["details"][0]["path"].startswith("relays")
+
+
+def test_only_backend_tokens_report(shop: Any) -> None:
+    assert report(client(make_token("frontend", environment="production")), make_report()) == 403
+    assert report(client(), make_report()) == 401
+
+
+def test_those_silent_longest_are_forgotten(backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reports, "MAX_RELAYS", 2)
+    report(backend, *(make_report(f"relay-{number:04}", secondsAgo=number) for number in range(4)))
+    assert set(Relay.objects.values_list("pk", flat=True)) == {"relay-0000", "relay-0001"}
+    Relay.objects.filter(pk="relay-0000").update(heard_at=timezone.now() - timedelta(days=31))
+    reports.review_relays()
+    assert list(Relay.objects.values_list("pk", flat=True)) == ["relay-0001"]
