@@ -22,6 +22,7 @@ FILE = "identity"
 FIRST = 5.0  # seconds from the start, at most
 WITHOUT = 3_600.0  # seconds until an upstream that does not know relays is told again
 MAX_BEHIND = 999
+MAX_REGION = 100  # characters
 FORGOTTEN = 3_600.0  # seconds after which a relay behind is no longer passed on
 
 Report = dict[str, Any]
@@ -64,6 +65,7 @@ class Presence:
             "clients": self._reports.clients,
             "streams": self._streams.open,
             **self._health.describe(),
+            "region": self._options.region[:MAX_REGION],
         }
         return [own, *(report | {"secondsAgo": now - at} for at, report in self._behind.values())]
 
