@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import quote, urlsplit, urlunsplit
 
 from django.contrib import messages
 from django.contrib.auth.views import redirect_to_login
@@ -31,7 +31,7 @@ from flagadmin.core.errors import (
     Problem,
     ValidationError,
 )
-from flagadmin.core.lists.pages import Column, Filter, Listing, add_problems, csv_response
+from flagadmin.core.lists.pages import Column, Filter, Listing, add_problems, csv_response, curl_for
 from flagadmin.core.unreadable_values import FIELD, noting_unreadable_values
 from groups.access import Caller
 from groups.authentication import caller_of
@@ -44,9 +44,15 @@ Crumbs = Sequence[tuple[str, str | Promise]]
 
 @method_decorator([gzip_page, never_cache], name="dispatch")
 class ConsolePage(TemplateResponseMixin, ContextMixin, View):
-    """A page that requires login. Other visitors are redirected to /login/ and back afterwards."""
+    """A page that requires login. Other visitors are redirected to /login/ and back afterwards.
+
+    ``title`` and ``api_call`` may name parameters of the page's URL: "Edit {name}", "GET /api/admin/roles/{role_id}".
+    """
 
     title = ""
+    parents: Crumbs = ()
+    api_call = ""  # does what the page does
+    api_example: Any = None  # its body
     restores = False  # whether a POST with do=RESTORE only renders the form with the submitted values
     caller: Caller
     unreadable: Sequence[Problem] = ()  # values that SDKs cannot read: the form asks whether to keep them
@@ -84,14 +90,21 @@ class ConsolePage(TemplateResponseMixin, ContextMixin, View):
         return self.get(request, *args, **kwargs)
 
     def get_title(self) -> str:
-        return self.title
+        return self.title.format(**self.kwargs)
 
     def crumbs(self) -> Crumbs:
-        return ()
+        return self.parents
+
+    def api_body(self) -> Any:
+        return self.api_example
 
     def curl(self) -> str:
         """A curl command for the equivalent API call, "" if there is none."""
-        return ""
+        if not self.api_call:
+            return ""
+        method, path = self.api_call.split()
+        parameters = {name: quote(str(value), "") for name, value in self.kwargs.items()}
+        return curl_for(self.request, method, path.format(**parameters), self.api_body())
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(
@@ -118,12 +131,13 @@ class ListPage(ConsolePage):
     """A table with filters, sorting, pagination and CSV download, all controlled by the URL."""
 
     columns: Sequence[Column] = ()
+    filters: Sequence[Filter] = ()
     default_sort = ""
     per_page = 50
     csv_name = "list"
 
     def get_filters(self) -> Sequence[Filter]:
-        return ()
+        return self.filters
 
     def rows(self, values: dict[str, str]) -> Any:
         """A queryset or list of the rows that the caller may see, narrowed by the values of the filters."""
@@ -159,6 +173,7 @@ class ListPage(ConsolePage):
 class FormPage(FormMixin, ConsolePage):
     """A page with a form. Errors raised by the action are shown beside the fields."""
 
+    button = ""  # its label, with verb and object
     restores = True
     problem_fields: dict[
         str, str
@@ -172,6 +187,12 @@ class FormPage(FormMixin, ConsolePage):
 
     def get_form(self, form_class: type[BaseForm] | None = None) -> BaseForm:
         return drop_maxlength(super().get_form(form_class))
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        """With a ``button``, there is a link back to the parent page too."""
+        context = super().get_context_data(**kwargs)
+        defaults = {"button": self.button, "cancel": context["crumbs"][-1][1]} if self.button else {}
+        return defaults | context
 
     def submit(self, form: Any) -> str:
         """Calls the action with the form's values. Returns the URL to redirect to."""

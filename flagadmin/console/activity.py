@@ -12,7 +12,7 @@ from flagadmin.core.errors import ValidationError
 from flagadmin.core.http.timestamps import iso
 from flagadmin.core.lists.days import FIRST, LAST, PARAMETERS, DateRange, zone_of
 from flagadmin.core.lists.filter_chips import free_chips, set_chips
-from flagadmin.core.lists.pages import SPREADSHEET, Column, Filter, Listing, curl_for
+from flagadmin.core.lists.pages import SPREADSHEET, Column, Filter, Listing
 from groups.console import ListPage
 from projects.history.change_links import comparison_url, with_versions
 from projects.history.changes import (
@@ -62,6 +62,7 @@ class ActivityPage(ListPage):
         Column("why", "Why"),
     )
     chips: Sequence[str] = ("project", "environment", "kind", "person")
+    api_call = "GET /api/admin/events"
 
     def get_filters(self) -> Sequence[Filter]:
         projects = Project.objects.readable_by(self.caller).values_list("id", flat=True)
@@ -170,9 +171,6 @@ class ActivityPage(ListPage):
             )
             for label, first, last in self.dates.usual
         ]
-
-    def curl(self) -> str:
-        return curl_for(self.request, "GET", "/api/admin/events")
 
 
 def count_text(events: AuditEvents) -> str:

@@ -16,7 +16,6 @@ from flagadmin.console.first_steps import first_steps
 from flagadmin.console.inbox import read_inbox
 from flagadmin.console.navigation import THEMES
 from flagadmin.core.audit.events import EventType
-from flagadmin.core.lists.pages import curl_for
 from groups.access import Caller
 from groups.console import ActionPage, ConsolePage, not_allowed
 from groups.permissions import Permission
@@ -52,6 +51,7 @@ class Favorite:
 class StartPage(ConsolePage):
     template_name = "console/start.html"
     title = "Overview"
+    api_call = "GET /api/admin/projects"
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         in_use = Project.objects.active().readable_by(self.caller)
@@ -93,9 +93,6 @@ class StartPage(ConsolePage):
             for project in projects
             if self.caller.can(Permission.CREATE_FEATURE, project=project.pk)
         ]
-
-    def curl(self) -> str:
-        return curl_for(self.request, "GET", "/api/admin/projects")
 
 
 class Dismiss(ActionPage):

@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.lists.pages import Column, Filter, Listing, curl_for
+from flagadmin.core.lists.pages import Column, Filter, Listing
 from groups.console import ActionPage, ConfirmPage, Crumbs, EditPage, FormPage, ListPage
 from groups.groups import actions
 from groups.groups.actions import GroupChanges, NewGroup
@@ -34,9 +34,8 @@ class GroupsPage(ListPage):
         Column("root_role", "Root role", by=("root_role__name",)),
         Column("projects", "Projects", by=("project_count",), numeric=True),
     )
-
-    def get_filters(self) -> Sequence[Filter]:
-        return (Filter("q", "Name or member"),)
+    filters = (Filter("q", "Name or member"),)
+    api_call = "GET /api/admin/groups"
 
     def rows(self, values: dict[str, str]) -> QuerySet[Any]:
         groups = read_groups(self.caller).prefetch_related(None).select_related("root_role")
@@ -54,18 +53,14 @@ class GroupsPage(ListPage):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(may_change=self.caller.can(Permission.ADMIN), **kwargs)
 
-    def curl(self) -> str:
-        return curl_for(self.request, "GET", "/api/admin/groups")
-
 
 class GroupPage(OneGroup):
     template_name = "groups/group.html"
+    parents = (GROUPS,)
+    api_call = "GET /api/admin/groups/{group_id}"
 
     def listing(self, rows: QuerySet[Any], page_name: str = "page") -> Listing[Any]:
         return Listing(self.request.GET, rows, columns=(), page_name=page_name)
-
-    def crumbs(self) -> Crumbs:
-        return (GROUPS,)
 
     def members(self, group: Group) -> Listing[Any]:
         memberships = group.memberships.select_related("user").order_by("user__username")
@@ -93,9 +88,6 @@ class GroupPage(OneGroup):
                 **kwargs,
             }
         )
-
-    def curl(self) -> str:
-        return curl_for(self.request, "GET", f"/api/admin/groups/{self.group_id}")
 
 
 class GroupForm(forms.Form):
@@ -131,9 +123,10 @@ class NewGroupPage(FormPage):
     template_name = "console/form.html"
     title = "New group"
     form_class = GroupForm
-
-    def crumbs(self) -> Crumbs:
-        return (GROUPS,)
+    button = "Create group"
+    parents = (GROUPS,)
+    api_call = "POST /api/admin/groups"
+    api_example: Any = {"name": "Checkout team", "users": []}
 
     def find(self) -> None:
         self.caller.check(Permission.ADMIN)
@@ -143,16 +136,11 @@ class NewGroupPage(FormPage):
         messages.success(self.request, f"Created group {group.name}. Add its members below.")
         return group_url(group.pk)
 
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        return super().get_context_data(
-            **{"button": "Create group", "cancel": GROUPS[1], "lead": "", **kwargs}
-        )
-
-    def curl(self) -> str:
-        return curl_for(self.request, "POST", "/api/admin/groups", {"name": "Checkout team", "users": []})
-
 
 class EditGroupPage(EditPage, OneGroup, NewGroupPage):
+    button = "Save group"
+    api_call = "PUT /api/admin/groups/{group_id}"
+
     def find(self) -> None:
         self.caller.check(Permission.ADMIN)
         self.edited = self.group()
@@ -168,6 +156,9 @@ class EditGroupPage(EditPage, OneGroup, NewGroupPage):
 
     def get_title(self) -> str:
         return f"Edit {self.edited.name}"
+
+    def api_body(self) -> dict[str, Any]:
+        return {"name": self.edited.name, "rootRole": None}
 
     def get_initial(self) -> dict[str, Any]:
         group = self.edited
@@ -191,13 +182,6 @@ class EditGroupPage(EditPage, OneGroup, NewGroupPage):
         messages.success(self.request, f"Changed group {group.name}.")
         return group_url(group.pk)
 
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        return super().get_context_data(button="Save group", cancel=group_url(self.group_id), **kwargs)
-
-    def curl(self) -> str:
-        body = {"name": self.edited.name, "rootRole": None}
-        return curl_for(self.request, "PUT", f"/api/admin/groups/{self.group_id}", body)
-
 
 class AddMember(ActionPage, OneGroup):
     def act(self) -> str:
@@ -220,6 +204,8 @@ class RemoveMember(AddMember):
 
 
 class DeleteGroupPage(ConfirmPage, OneGroup):
+    api_call = "DELETE /api/admin/groups/{group_id}"
+
     def crumbs(self) -> Crumbs:
         return (GROUPS, (self.group().name, group_url(self.group_id)))
 
@@ -245,6 +231,3 @@ class DeleteGroupPage(ConfirmPage, OneGroup):
         name = self.group().name
         actions.delete_group(self.group_id, caller=self.caller)
         return f"Deleted group {name}.", reverse("groups")
-
-    def curl(self) -> str:
-        return curl_for(self.request, "DELETE", f"/api/admin/groups/{self.group_id}")

@@ -16,7 +16,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 
 from flagadmin.core.errors import ValidationError
 from flagadmin.core.http.client_address import client_address
-from flagadmin.core.lists.pages import Listing, curl_for
+from flagadmin.core.lists.pages import Listing
 from groups.console import ActionPage, Crumbs, FormPage, read_next_page
 from groups.login.passwords import change_password, check_own_password, log_out_everywhere
 from groups.login.rules import can_use_password, check_passwords_on
@@ -33,6 +33,7 @@ from groups.sessions.store import keep_this_session, read_sessions
 class AccountPage(OwnPage):
     template_name = "people/own_account.html"
     title = "Your account"
+    api_call = "GET /api/admin/user"
 
     def crumbs(self) -> list[tuple[str, str]]:
         return []
@@ -48,9 +49,6 @@ class AccountPage(OwnPage):
             has_password=can_use_password(self.user),
             **lists,
         )
-
-    def curl(self) -> str:
-        return curl_for(self.request, "GET", "/api/admin/user")
 
 
 def read_access_lists(user: User, parameters: QueryDict) -> dict[str, Listing[Any]]:
@@ -103,6 +101,8 @@ class PasswordForm(forms.Form):
 class PasswordPage(OwnPage, FormPage):
     template_name = "people/password.html"
     form_class = PasswordForm
+    api_call = "POST /api/admin/user/change-password"
+    api_example = {"oldPassword": "…", "password": "…", "confirmPassword": "…"}
 
     @cached_property
     def then(self) -> str:
@@ -150,10 +150,6 @@ class PasswordPage(OwnPage, FormPage):
             **kwargs,
         )
 
-    def curl(self) -> str:
-        body = {"oldPassword": "…", "password": "…", "confirmPassword": "…"}
-        return curl_for(self.request, "POST", "/api/admin/user/change-password", body)
-
 
 class TokenForm(forms.Form):
     description = forms.CharField(label="Description", max_length=255)
@@ -177,14 +173,13 @@ class NewTokenPage(ShowsSecretOnce, OwnPage, FormPage):
     template_name = "people/token_new.html"
     title = "New personal token"
     form_class = TokenForm
+    api_call = "POST /api/admin/user/tokens"
+    api_example = {"description": "laptop"}
 
     def submit(self, form: Any) -> str:
         _, secret = create_personal_token(self.user, **form.values(), caller=self.caller)
         self.created = {"secret": secret, "title": "Your new token"}
         return reverse("account")
-
-    def curl(self) -> str:
-        return curl_for(self.request, "POST", "/api/admin/user/tokens", {"description": "laptop"})
 
 
 class RevokeTokenPage(OwnPage, ActionPage):

@@ -12,7 +12,7 @@ from django.urls import reverse, reverse_lazy
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.errors import counted
-from flagadmin.core.lists.pages import Column, Filter, curl_for
+from flagadmin.core.lists.pages import Column, Filter
 from groups.console import ConfirmPage, Crumbs, EditPage, FormPage, ListPage
 from groups.models import Grant, Group, Role, RolePermission, User
 from groups.models.roles import HeldPermission, RoleDocument
@@ -49,9 +49,8 @@ class RolesPage(ListPage):
         Column("groups", "Groups", by=("group_count",), numeric=True),
         Column("projects", "Projects", by=("project_count",), numeric=True),
     )
-
-    def get_filters(self) -> Sequence[Filter]:
-        return (Filter("q", "Name"), Filter("type", "Type", Role.Type.choices))
+    filters = (Filter("q", "Name"), Filter("type", "Type", Role.Type.choices))
+    api_call = "GET /api/admin/roles"
 
     def rows(self, values: dict[str, str]) -> QuerySet[Any]:
         self.caller.check_any(ROLE_READERS)
@@ -77,9 +76,6 @@ class RolesPage(ListPage):
             may_change=self.caller.can(Permission.ADMIN),
             **kwargs,
         )
-
-    def curl(self) -> str:
-        return curl_for(self.request, "GET", "/api/admin/roles")
 
 
 def read_holder_counts(role: Any) -> tuple[int, int]:
@@ -152,9 +148,9 @@ class NewRolePage(FormPage):
 
     template_name = "roles/role_form.html"
     form_class = RoleForm
-
-    def crumbs(self) -> Crumbs:
-        return (ROLES,)
+    button = "Create role"
+    parents = (ROLES,)
+    api_call = "POST /api/admin/roles"
 
     def is_root(self) -> bool:
         return self.request.GET.get("type") == Role.Type.ROOT_CUSTOM
@@ -180,17 +176,18 @@ class NewRolePage(FormPage):
         return role_url(role.pk)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        defaults = {"button": "Create role", "cancel": ROLES[1], "is_root": self.is_root()}
-        return super().get_context_data(**{**defaults, **kwargs})
+        return super().get_context_data(**{"is_root": self.is_root(), **kwargs})
 
-    def curl(self) -> str:
+    def api_body(self) -> dict[str, Any]:
         kind = Role.Type.ROOT_CUSTOM.value if self.is_root() else Role.Type.CUSTOM.value
         permission = "CREATE_SEGMENT" if self.is_root() else "UPDATE_FEATURE"
-        body = {"name": "Helper", "type": kind, "permissions": [{"name": permission}]}
-        return curl_for(self.request, "POST", "/api/admin/roles", body)
+        return {"name": "Helper", "type": kind, "permissions": [{"name": permission}]}
 
 
 class EditRolePage(EditPage, NewRolePage):
+    button = "Save role"
+    api_call = "PUT /api/admin/roles/{role_id}"
+
     def find(self) -> None:
         self.caller.check(Permission.ADMIN)
         self.role = access_role(self.caller, self.kwargs["role_id"])
@@ -236,18 +233,16 @@ class EditRolePage(EditPage, NewRolePage):
         return role_url(role.pk)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        address = role_url(self.kwargs["role_id"])
         unused = list_unused_names(held.permission for held in self.role.held_permissions())
-        return super().get_context_data(
-            **{"button": "Save role", "cancel": address, "unused": unused, **kwargs}
-        )
+        return super().get_context_data(**{"unused": unused, **kwargs})
 
-    def curl(self) -> str:
-        body = {"permissions": [{"name": "UPDATE_FEATURE"}]}
-        return curl_for(self.request, "PUT", f"/api/admin/roles/{self.kwargs['role_id']}", body)
+    def api_body(self) -> dict[str, Any]:
+        return {"permissions": [{"name": "UPDATE_FEATURE"}]}
 
 
 class DeleteRolePage(ConfirmPage):
+    api_call = "DELETE /api/admin/roles/{role_id}"
+
     def role(self) -> Role:
         self.caller.check(Permission.ADMIN)
         return access_role(self.caller, self.kwargs["role_id"])
@@ -272,6 +267,3 @@ class DeleteRolePage(ConfirmPage):
         name = self.role().name
         actions.delete_role(self.kwargs["role_id"], caller=self.caller)
         return f"Deleted role {name}.", reverse("roles")
-
-    def curl(self) -> str:
-        return curl_for(self.request, "DELETE", f"/api/admin/roles/{self.kwargs['role_id']}")

@@ -1,6 +1,5 @@
 """Pages of invite links: their list, a new one, and signing up with one at /login/invite/TOKEN/."""
 
-from collections.abc import Sequence
 from datetime import UTC, datetime, time, timedelta
 from typing import Any
 
@@ -8,13 +7,13 @@ from django import forms
 from django.db.models import Count, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
-from django.urls import reverse
+from django.urls import reverse, reverse_lazy
 from django.utils import timezone
 from django.views import View
 
 from flagadmin.core.errors import AppError, NotFound
-from flagadmin.core.lists.pages import Column, Filter, add_problems, curl_for
-from groups.console import ActionPage, Crumbs, FormPage, ListPage
+from flagadmin.core.lists.pages import Column, Filter, add_problems
+from groups.console import ActionPage, FormPage, ListPage
 from groups.login.flow import begin_login, guarded
 from groups.login.links import absolute_url
 from groups.models import InviteLink, Role
@@ -41,16 +40,12 @@ class InviteLinksPage(ListPage):
         Column("created_by", "Created by", by=("created_by",)),
         Column("expires_at", "Expires", by=("expires_at",)),
     )
-
-    def get_filters(self) -> Sequence[Filter]:
-        return (Filter("q", "Name"),)
+    filters = (Filter("q", "Name"),)
+    api_call = f"GET {API}"
 
     def rows(self, values: dict[str, str]) -> QuerySet[Any]:
         links = read_invite_links(self.caller).prefetch_related(None)
         return links.filter(name__icontains=values["q"]).annotate(user_count=Count("users"))
-
-    def curl(self) -> str:
-        return curl_for(self.request, "GET", API)
 
 
 def list_role_choices() -> list[tuple[int, str]]:
@@ -77,9 +72,9 @@ class NewInviteLinkPage(ShowsSecretOnce, FormPage):
     template_name = "people/account_form.html"
     title = "New invite link"
     form_class = InviteLinkForm
-
-    def crumbs(self) -> Crumbs:
-        return (("Invite links", reverse("invite-links")),)
+    button = "Create invite link"
+    parents = (("Invite links", reverse_lazy("invite-links")),)
+    api_call = f"POST {API}"
 
     def find(self) -> None:
         self.caller.check(Permission.ADMIN)
@@ -104,13 +99,9 @@ class NewInviteLinkPage(ShowsSecretOnce, FormPage):
         }
         return reverse("invite-links")
 
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        defaults = {"button": "Create invite link", "cancel": reverse("invite-links")}
-        return super().get_context_data(**{**defaults, **kwargs})
-
-    def curl(self) -> str:
+    def api_body(self) -> dict[str, str]:
         expires = f"{timezone.now() + timedelta(days=OFFERED_DAYS):%Y-%m-%dT00:00:00Z}"
-        return curl_for(self.request, "POST", API, {"name": "Team", "expiresAt": expires})
+        return {"name": "Team", "expiresAt": expires}
 
 
 class SetEnabled(ActionPage):

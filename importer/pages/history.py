@@ -34,12 +34,7 @@ class HistoryPage(ListPage):
     )
     default_sort = "-when"
     csv_name = "imports"
-
-    def get_filters(self) -> Sequence[Filter]:
-        return (
-            Filter("q", "Project or person"),
-            Filter("state", "State", list(STATES.items())),
-        )
+    filters = (Filter("q", "Project or person"), Filter("state", "State", list(STATES.items())))
 
     def rows(self, values: dict[str, str]) -> Any:
         runs = visible_runs(self.caller)

@@ -1,20 +1,20 @@
 """/move/: moving from an Unleash server, for root admins. /move/ID/: how far it is, and what has come of it."""
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import orjson
 from django import forms
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
-from django.urls import reverse
+from django.urls import reverse, reverse_lazy
 from django.utils import timezone
 from django.utils.functional import cached_property
 
 from flagadmin.core.errors import NotFound, Problem, ValidationError
 from flagadmin.core.lists.pages import Column, Filter
-from groups.console import ConsolePage, Crumbs, FormPage, ListPage
+from groups.console import ConsolePage, FormPage, ListPage
 from groups.login.links import absolute_url
 from groups.permissions import Permission
 from importer.models import InstallationMove, SourceEvent
@@ -24,6 +24,7 @@ from importer.moving.report import Kind, Line, Report
 from importer.moving.source import FOR_PAGES, Source, SourceError
 
 TITLE = "Move from Unleash"
+MOVE = (TITLE, reverse_lazy("move"))
 MAX_LINES = 500
 MAX_FLAGS = 50
 """Differing flags of a token that are named. The file has all."""
@@ -125,6 +126,7 @@ def _check_users(csv: bytes) -> None:
 
 class MoveRunPage(ConsolePage):
     template_name = "importer/move_run.html"
+    parents = (MOVE,)
 
     @cached_property
     def run(self) -> InstallationMove:
@@ -136,9 +138,6 @@ class MoveRunPage(ConsolePage):
 
     def get_title(self) -> str:
         return str(self.run)
-
-    def crumbs(self) -> Crumbs:
-        return ((TITLE, reverse("move")),)
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         run = self.run
@@ -228,12 +227,8 @@ class SourceHistoryPage(ListPage):
         Column("feature", "Flag", by=("feature",)),
         Column("environment", "Environment", by=("environment",)),
     )
-
-    def crumbs(self) -> Crumbs:
-        return ((TITLE, reverse("move")),)
-
-    def get_filters(self) -> Sequence[Filter]:
-        return (Filter("flag", "Flag"), Filter("project", "Project"), Filter("type", "What"))
+    parents = (MOVE,)
+    filters = (Filter("flag", "Flag"), Filter("project", "Project"), Filter("type", "What"))
 
     def rows(self, values: dict[str, str]) -> Any:
         self.caller.check(Permission.ADMIN)

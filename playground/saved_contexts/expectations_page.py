@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from django.urls import reverse
 
 from flagadmin.core.errors import clipped
-from flagadmin.core.lists.pages import Column, Filter, curl_for
+from flagadmin.core.lists.pages import Column, Filter
 from groups.console import ListPage
 from playground.saved_contexts.actions import may_save
 from playground.saved_contexts.expectations import Checked, check_expectations, list_expectations
@@ -46,6 +46,8 @@ class ExpectationsPage(ListPage):
         Column("enforced", "Enforced by", by=("enforced",)),
         Column("why", "Why"),
     )
+    api_call = "POST /api/admin/playground/check-expectations"
+    api_example: Any = {}
 
     def get_filters(self) -> Sequence[Filter]:
         names = Environment.objects.values_list("name", flat=True)
@@ -68,9 +70,6 @@ class ExpectationsPage(ListPage):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(may_create=may_save(self.caller), **kwargs)
-
-    def curl(self) -> str:
-        return curl_for(self.request, "POST", "/api/admin/playground/check-expectations", {})
 
 
 def expectation_row(checked: Checked) -> ExpectationRow:

@@ -5,10 +5,10 @@ from typing import Any
 
 from django import forms
 from django.contrib import messages
-from django.urls import reverse
+from django.urls import reverse, reverse_lazy
 
-from flagadmin.core.lists.pages import MAX_OPTIONS, curl_for
-from groups.console import Crumbs, FormPage, read_next_page
+from flagadmin.core.lists.pages import MAX_OPTIONS
+from groups.console import FormPage, read_next_page
 from playground.models import SavedContext
 from playground.saved_contexts import actions
 from playground.saved_contexts.expectation_field import GivenExpectation
@@ -42,6 +42,10 @@ class NewExpectationPage(FormPage):
     template_name = "console/form.html"
     title = "New expectation"
     form_class = ExpectationForm
+    button = "Add expectation"
+    parents = (("Expectations", reverse_lazy("expectations")),)
+    api_call = "POST /api/admin/playground/check-expectations"
+    api_example: Any = {}
 
     def find(self) -> None:
         readable = SavedContext.objects.readable_by(self.caller).order_by("name")
@@ -70,13 +74,7 @@ class NewExpectationPage(FormPage):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         lead = "" if self.contexts else "Save a context in the playground first."
-        return super().get_context_data(button="Add expectation", cancel=self._back(), lead=lead, **kwargs)
+        return super().get_context_data(cancel=self._back(), lead=lead, **kwargs)
 
     def _back(self) -> str:
         return read_next_page(self.request) or reverse("expectations")
-
-    def crumbs(self) -> Crumbs:
-        return (("Expectations", reverse("expectations")),)
-
-    def curl(self) -> str:
-        return curl_for(self.request, "POST", "/api/admin/playground/check-expectations", {})

@@ -1,19 +1,19 @@
 """/playground/contexts/: the list of saved contexts, and the pages that create, edit and delete one."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.db.models import Q, QuerySet
-from django.urls import reverse
+from django.urls import reverse, reverse_lazy
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.errors import clipped
 from flagadmin.core.http.path_ids import path_id
-from flagadmin.core.lists.pages import MAX_OPTIONS, Column, Filter, curl_for
+from flagadmin.core.lists.pages import MAX_OPTIONS, Column, Filter
 from groups.console import ConfirmPage, Crumbs, EditPage, FormPage, ListPage, read_next_page
 from playground.models import SavedContext
 from playground.pages.kept_contexts import restore_kept
@@ -28,6 +28,7 @@ from projects.history.queries import readable_events
 from projects.models import Flag, Project
 
 API = "/api/admin/playground/contexts"
+SAVED_CONTEXTS = ("Saved contexts", reverse_lazy("saved-contexts"))
 MAX_SUMMARY_LENGTH = 200
 
 
@@ -66,9 +67,8 @@ class SavedContextsPage(ListPage):
         Column("expectations", "Expectations", by=("expectations",), numeric=True),
         Column("project", "Project", by=("project",)),
     )
-
-    def get_filters(self) -> Sequence[Filter]:
-        return (Filter("q", "Name or note"),)
+    filters = (Filter("q", "Name or note"),)
+    api_call = f"GET {API}"
 
     def rows(self, values: dict[str, str]) -> list[ContextRow]:
         text = values["q"]
@@ -92,14 +92,13 @@ class SavedContextsPage(ListPage):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(may_create=actions.may_save(self.caller), **kwargs)
 
-    def curl(self) -> str:
-        return curl_for(self.request, "GET", API)
-
 
 class SavedContextPage(FormPage):
     """Base class of the pages that create and edit a saved context."""
 
     problem_fields = {"project": "project_id"}
+    button = "Save context"
+    parents = (SAVED_CONTEXTS,)
 
     def flags(self) -> QuerySet[Flag]:
         """Those that expectations may name."""
@@ -109,9 +108,6 @@ class SavedContextPage(FormPage):
         names = self.flags().order_by("name").values_list("name", flat=True)
         return super().get_form_kwargs() | {"flags": list(names[:MAX_OPTIONS])}
 
-    def crumbs(self) -> Crumbs:
-        return (("Saved contexts", reverse("saved-contexts")),)
-
 
 class NewSavedContext(SavedContextPage):
     """Starts with the context of a playground URL, if it has one."""
@@ -119,6 +115,11 @@ class NewSavedContext(SavedContextPage):
     template_name = "console/form.html"
     title = "Save a context"
     form_class = NewSavedContextForm
+    api_call = f"POST {API}"
+    api_example = {
+        "name": "Norwegian beta user",
+        "context": {"userId": "42", "properties": {"country": "NO"}},
+    }
 
     def find(self) -> None:
         ids = Project.objects.active().readable_by(self.caller).values_list("id", flat=True)
@@ -143,16 +144,13 @@ class NewSavedContext(SavedContextPage):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         cancel = read_next_page(self.request) or reverse("saved-contexts")
-        return super().get_context_data(button="Save context", cancel=cancel, **kwargs)
-
-    def curl(self) -> str:
-        body = {"name": "Norwegian beta user", "context": {"userId": "42", "properties": {"country": "NO"}}}
-        return curl_for(self.request, "POST", API, body)
+        return super().get_context_data(cancel=cancel, **kwargs)
 
 
 class EditSavedContext(EditPage, SavedContextPage):
     template_name = "saved_contexts/saved_context.html"
     form_class = SavedContextForm
+    api_call = f"PUT {API}/{{context_id}}"
 
     def find(self) -> None:
         identifier = path_id(self.kwargs["context_id"])
@@ -193,9 +191,6 @@ class EditSavedContext(EditPage, SavedContextPage):
         checks = check_expectations(self.caller, list_expectations(self.caller, contexts=[stored]))
         return [expectation_row(check) for check in sorted(checks, key=lambda check: check.met)]
 
-    def get_title(self) -> str:
-        return self.saved.name
-
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(
             saved=self.saved,
@@ -203,18 +198,20 @@ class EditSavedContext(EditPage, SavedContextPage):
             evaluate=evaluate_url(self.saved.name),
             expectations=self.checked(),
             may_edit=actions.may_change(self.caller, self.saved.project_id),
-            button="Save context",
-            cancel=reverse("saved-contexts"),
             **kwargs,
         )
 
-    def curl(self) -> str:
+    def get_title(self) -> str:
+        return self.saved.name
+
+    def api_body(self) -> dict[str, Any]:
         document = build_visible_document(self.caller, self.saved)
-        body = {key: document[key] for key in ("name", "context", "note", "expectations")}
-        return curl_for(self.request, "PUT", f"{API}/{self.saved.pk}", body)
+        return {key: document[key] for key in ("name", "context", "note", "expectations")}
 
 
 class DeleteSavedContext(ConfirmPage):
+    api_call = f"DELETE {API}/{{context_id}}"
+
     def plan(self) -> dict[str, Any]:
         self.saved = actions.access_saved_context_to_change(self.caller, path_id(self.kwargs["context_id"]))
         name = self.saved.name
@@ -232,7 +229,4 @@ class DeleteSavedContext(ConfirmPage):
 
     def crumbs(self) -> Crumbs:
         page = reverse("saved-context", args=[self.saved.pk])
-        return (("Saved contexts", reverse("saved-contexts")), (self.saved.name, page))
-
-    def curl(self) -> str:
-        return curl_for(self.request, "DELETE", f"{API}/{self.saved.pk}")
+        return (SAVED_CONTEXTS, (self.saved.name, page))

@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from flagadmin.core.errors import InvalidOperation
-from flagadmin.core.lists.pages import Column, Filter, curl_for
+from flagadmin.core.lists.pages import Column, Filter
 from groups.console import ActionPage, ListPage
 from groups.permissions import Permission
 from playground.engine.outcomes import State
@@ -50,6 +50,7 @@ class StaleFlagsPage(ListPage):
         Column("seen", "Last evaluated"),
         Column("next", "Next step"),
     )
+    api_call = "GET /api/admin/stale-flags"
 
     def get_filters(self) -> Sequence[Filter]:
         projects = Project.objects.readable_by(self.caller).active().order_by("name")
@@ -99,9 +100,6 @@ class StaleFlagsPage(ListPage):
             may[Permission.DELETE_FEATURE] and proof.can_be_archived,
             f"{reverse('all-flags-archive')}?{archive}",
         )
-
-    def curl(self) -> str:
-        return curl_for(self.request, "GET", "/api/admin/stale-flags")
 
 
 class Complete(ActionPage):

@@ -8,14 +8,14 @@ from urllib.parse import urlencode
 from django import forms
 from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
-from django.urls import reverse
+from django.urls import reverse, reverse_lazy
 from django.utils.functional import cached_property
 from django_htmx.http import HttpResponseClientRedirect
 
 from flagadmin.core.errors import AppError
 from flagadmin.core.lists.charts import percent_text
 from flagadmin.core.lists.pages import Column, Filter, curl_for, cut
-from groups.console import ActionPage, ConsolePage, Crumbs, FormPage, ListPage
+from groups.console import ActionPage, ConsolePage, FormPage, ListPage
 from playground.models import UserRun
 from playground.pages.form import ContextForm, make_form, read_form_options
 from playground.pages.query import read_query
@@ -201,6 +201,9 @@ class RunPage(ListPage):
         Column("counts", "Users"),
         Column("variants", "Variants"),
     )
+    filters = (Filter("q", "Find a flag"),)
+    parents = (("Many users", reverse_lazy("users")),)
+    api_call = f"GET {API}/{{run_id}}"
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         response = super().get(request, *args, **kwargs)
@@ -216,14 +219,8 @@ class RunPage(ListPage):
         users = f"{self.run.rows:,} user{'' if self.run.rows == 1 else 's'}"
         return f"{self.run.flag or 'Flags'} for {users} in {self.run.environment}"
 
-    def crumbs(self) -> Crumbs:
-        return (("Many users", reverse("users")),)
-
     def get_template_names(self) -> list[str]:
         return [f"user_runs/{'result' if self.run.state == UserRun.State.DONE else 'running'}.html"]
-
-    def get_filters(self) -> Sequence[Filter]:
-        return (Filter("q", "Find a flag"),)
 
     def rows(self, values: dict[str, str]) -> list[FlagRow]:
         text = values["q"].casefold()
@@ -246,9 +243,6 @@ class RunPage(ListPage):
             fits_spreadsheet=self.run.rows * self.run.flags < MAX_SPREADSHEET_LINES,
             **kwargs,
         )
-
-    def curl(self) -> str:
-        return curl_for(self.request, "GET", f"{API}/{self.run.pk}")
 
 
 class ProgressPart(ConsolePage):

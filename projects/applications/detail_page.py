@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from typing import Any
-from urllib.parse import quote
 
 from django.conf import settings
 from django.contrib import messages
@@ -10,7 +9,7 @@ from django.db.models import Max, QuerySet
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.urls import reverse
 
-from flagadmin.core.lists.pages import Column, Filter, curl_for
+from flagadmin.core.lists.pages import Column, Filter
 from groups.console import Crumbs, ListPage
 from groups.permissions import Permission
 from projects.applications.actions import delete_application
@@ -33,6 +32,7 @@ class ApplicationPage(ListPage):
         Column("environment", "Environment", by=("environment", "flag_name")),
         Column("last-evaluated", "Last evaluated", by=("last_used_at", "flag_name")),
     )
+    api_call = "GET /api/admin/metrics/applications/{name}"
 
     def listing(self) -> Any:
         self.application = access_application(self.caller, self.kwargs["name"])
@@ -98,7 +98,3 @@ class ApplicationPage(ListPage):
         delete_application(self.application.name, caller=self.caller)
         messages.success(request, f"Deleted application {self.application.name}.")
         return HttpResponseRedirect(str(after))
-
-    def curl(self) -> str:
-        name = quote(self.application.name, "")
-        return curl_for(self.request, "GET", f"/api/admin/metrics/applications/{name}")

@@ -8,7 +8,7 @@ from typing import Any
 from django.db.models import OuterRef, QuerySet, Subquery
 
 from flagadmin.core.db.transactions import streamed
-from flagadmin.core.lists.pages import Column, Filter, curl_for
+from flagadmin.core.lists.pages import Column, Filter
 from groups.console import ListPage
 from projects.applications.details import overview_documents, readable_applications
 from projects.applications.filters import ApplicationFilter
@@ -40,9 +40,8 @@ class AllApplicationsPage(ListPage):
         Column("last-seen", "Last seen", by=("last_seen", "name")),
         Column("created", "First seen", by=("created_at", "name")),
     )
-
-    def get_filters(self) -> Sequence[Filter]:
-        return (Filter("q", "Name"),)
+    filters = (Filter("q", "Name"),)
+    api_call = "GET /api/admin/metrics/applications"
 
     def rows(self, values: dict[str, str]) -> QuerySet[Any]:
         applications = ApplicationFilter.narrow(readable_applications(self.caller), query=values["q"])
@@ -70,6 +69,3 @@ class AllApplicationsPage(ListPage):
         listing = kwargs["listing"]
         missing = [] if listing.is_filtered or listing.page.number > 1 else missing_flags(self.caller)
         return super().get_context_data(rows=rows, missing=missing, **kwargs)
-
-    def curl(self) -> str:
-        return curl_for(self.request, "GET", "/api/admin/metrics/applications")

@@ -3,18 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote
 
 from django import forms
 from django.contrib import messages
 from django.db.models import Q, QuerySet
-from django.urls import reverse
+from django.urls import reverse, reverse_lazy
 from django.utils.html import format_html
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.errors import choices, counted
-from flagadmin.core.lists.pages import Column, Filter, curl_for
+from flagadmin.core.lists.pages import Column, Filter
 from groups.console import ConfirmPage, ConsolePage, Crumbs, EditPage, FormPage, ListPage
 from groups.permissions import Permission
 from projects.context_fields import actions
@@ -24,6 +23,8 @@ from projects.models import ContextField, Project
 from projects.used_by.counts import UNUSED, context_field_usage
 from projects.used_by.lines import page_uses
 from projects.used_by.queries import Uses, context_field_uses
+
+CONTEXT_FIELDS = ("Context fields", reverse_lazy("context-fields"))
 
 
 def field_url(name: str) -> str:
@@ -52,9 +53,8 @@ class ContextFieldsPage(ListPage):
         Column("project", "Project", by=("project",)),
         Column("flags", "Used by flags", by=("flags",), numeric=True),
     )
-
-    def get_filters(self) -> Sequence[Filter]:
-        return (Filter("q", "Name or description"),)
+    filters = (Filter("q", "Name or description"),)
+    api_call = "GET /api/admin/context"
 
     def rows(self, values: dict[str, str]) -> list[FieldRow]:
         usage, text = context_field_usage(self.caller), values["q"]
@@ -75,9 +75,6 @@ class ContextFieldsPage(ListPage):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         may_create = bool(own_projects(self)) or self.caller.can(Permission.CREATE_CONTEXT_FIELD)
         return super().get_context_data(may_create=may_create, **kwargs)
-
-    def curl(self) -> str:
-        return curl_for(self.request, "GET", "/api/admin/context")
 
 
 def own_projects(page: ConsolePage) -> list[str]:
@@ -138,15 +135,16 @@ class ContextFieldPage(FormPage):
     """Base class of the pages that create and edit a context field."""
 
     problem_fields = {"sortOrder": "sort_order", "legalValues": "legal_values", "project": "project_id"}
-
-    def crumbs(self) -> Crumbs:
-        return (("Context fields", reverse("context-fields")),)
+    parents = (CONTEXT_FIELDS,)
 
 
 class NewContextField(ContextFieldPage):
     template_name = "console/form.html"
     title = "New context field"
     form_class = NewContextFieldForm
+    button = "Create context field"
+    api_call = "POST /api/admin/context"
+    api_example = {"name": "plan", "legalValues": [{"value": "free"}, {"value": "pro"}]}
 
     def find(self) -> None:
         self.projects = own_projects(self)
@@ -161,19 +159,13 @@ class NewContextField(ContextFieldPage):
         messages.success(self.request, f"Created context field {field.name}.")
         return reverse("context-fields")
 
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        return super().get_context_data(
-            button="Create context field", cancel=reverse("context-fields"), **kwargs
-        )
-
-    def curl(self) -> str:
-        body = {"name": "plan", "legalValues": [{"value": "free"}, {"value": "pro"}]}
-        return curl_for(self.request, "POST", "/api/admin/context", body)
-
 
 class EditContextField(EditPage, ContextFieldPage):
     template_name = "context_fields/context_field.html"
     form_class = ContextFieldForm
+    title = "Context field {name}"
+    button = "Save context field"
+    api_call = "PUT /api/admin/context/{name}"
 
     def find(self) -> None:
         self.field = actions.access_context_field(self.caller, self.kwargs["name"])
@@ -207,9 +199,6 @@ class EditContextField(EditPage, ContextFieldPage):
         messages.success(self.request, f"Changed context field {self.field.name}.")
         return reverse("context-fields")
 
-    def get_title(self) -> str:
-        return f"Context field {self.field.name}"
-
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(
             field_values=self.field.legal_values,
@@ -218,15 +207,12 @@ class EditContextField(EditPage, ContextFieldPage):
             may_edit=self.may(Permission.UPDATE_CONTEXT_FIELD),
             field=self.field,
             may_delete=self.may(Permission.DELETE_CONTEXT_FIELD),
-            button="Save context field",
-            cancel=reverse("context-fields"),
             **kwargs,
         )
 
-    def curl(self) -> str:
+    def api_body(self) -> dict[str, Any]:
         document = context_field_document(self.field)
-        body = {key: document[key] for key in ("description", "stickiness", "sortOrder", "legalValues")}
-        return curl_for(self.request, "PUT", f"/api/admin/context/{quote(self.field.pk, '')}", body)
+        return {key: document[key] for key in ("description", "stickiness", "sortOrder", "legalValues")}
 
 
 def consequences(name: str, uses: Uses) -> list[str]:
@@ -243,6 +229,8 @@ def consequences(name: str, uses: Uses) -> list[str]:
 
 
 class DeleteContextField(ConfirmPage):
+    api_call = "DELETE /api/admin/context/{name}"
+
     def plan(self) -> dict[str, Any]:
         permission = Permission.DELETE_CONTEXT_FIELD
         self.field = actions.access_context_field_with(self.caller, self.kwargs["name"], permission)
@@ -263,7 +251,4 @@ class DeleteContextField(ConfirmPage):
         return f"Deleted context field {name}.", reverse("context-fields")
 
     def crumbs(self) -> Crumbs:
-        return (("Context fields", reverse("context-fields")), (self.field.name, field_url(self.field.name)))
-
-    def curl(self) -> str:
-        return curl_for(self.request, "DELETE", f"/api/admin/context/{quote(self.field.pk, '')}")
+        return (CONTEXT_FIELDS, (self.field.name, field_url(self.field.name)))

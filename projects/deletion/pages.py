@@ -19,12 +19,12 @@ from django.utils import timezone
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.edit_conflicts.forms import FormVersion
 from flagadmin.core.errors import AppError, Conflict, NoAccess, NotFound, ValidationError
-from flagadmin.core.lists.pages import Column, Filter, curl_for
+from flagadmin.core.lists.pages import Column, Filter
 from groups.access import missing
 from groups.console import ConsolePage, Crumbs, ListPage
 from groups.permissions import Permission
 from projects.access import access_project
-from projects.console import api_path, flag_url, project_crumbs
+from projects.console import flag_url, project_crumbs
 from projects.deletion import summary as words
 from projects.deletion.backup import back_up_project
 from projects.deletion.execute import delete_project
@@ -65,6 +65,7 @@ class DeleteProjectPage(ListPage):
         Column("last-seen", "Last seen", by=("seen_at", "name")),
         Column("in-use", "In use by"),
     )
+    api_call = "DELETE /api/admin/projects/{project_id}"
 
     def plan(self) -> DeletionPlan:
         """The deletion plan. Raises NotFound, NoAccess."""
@@ -154,9 +155,6 @@ class DeleteProjectPage(ListPage):
 
     def events(self) -> QuerySet[AuditEvent]:
         return readable_events(self.caller).filter(project=self.kwargs["project_id"])
-
-    def curl(self) -> str:
-        return curl_for(self.request, "DELETE", api_path(self.planned.project.pk))
 
 
 def count_applications_seen(project_id: str) -> int:

@@ -2,19 +2,18 @@
 
 from collections.abc import Sequence
 from typing import Any
-from urllib.parse import quote
 
 from django import forms
 from django.contrib import messages
 from django.db.models import QuerySet
-from django.urls import reverse
+from django.urls import reverse, reverse_lazy
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.edit_conflicts import fingerprint
 from flagadmin.core.edit_conflicts.forms import FormVersion
 from flagadmin.core.errors import Conflict, ValidationError
-from flagadmin.core.lists.pages import Column, Listing, curl_for
+from flagadmin.core.lists.pages import Column, Listing
 from groups.console import ConfirmPage, Crumbs, EditPage, FormPage, ListPage
 from groups.permissions import Permission
 from projects.access import access_environment
@@ -26,7 +25,7 @@ from projects.models import Environment, Project, ProjectEnvironment
 from projects.projects.queries import environment_document, environment_summaries
 
 TYPES = ("development", "test", "preproduction", "production")
-ADDRESS = "/api/admin/environments"
+ENVIRONMENTS = ("Environments", reverse_lazy("environments"))
 
 
 class EnvironmentsPage(ListPage):
@@ -43,6 +42,7 @@ class EnvironmentsPage(ListPage):
         Column("enabledToggleCount", "Flags on", numeric=True),
         Column("apiTokenCount", "API tokens", numeric=True),
     )
+    api_call = "GET /api/admin/environments"
 
     def rows(self, values: dict[str, str]) -> list[dict[str, Any]]:
         allowed = self.caller.readable_projects
@@ -53,9 +53,6 @@ class EnvironmentsPage(ListPage):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(is_admin=self.caller.is_admin, **kwargs)
-
-    def curl(self) -> str:
-        return curl_for(self.request, "GET", ADDRESS)
 
 
 class EnvironmentForm(forms.Form):
@@ -84,6 +81,9 @@ class NewEnvironment(FormPage):
     title = "New environment"
     form_class: type[forms.Form] = NewEnvironmentForm
     button = "Create environment"
+    parents = (ENVIRONMENTS,)
+    api_call = "POST /api/admin/environments"
+    api_example: Any = {"name": "staging", "type": "test"}
 
     def find(self) -> None:
         self.caller.check(Permission.ADMIN)
@@ -93,15 +93,6 @@ class NewEnvironment(FormPage):
         messages.success(self.request, f"Created environment {environment.name}. No project uses it yet.")
         return reverse("environment", args=[environment.name])
 
-    def crumbs(self) -> Crumbs:
-        return (("Environments", reverse("environments")),)
-
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        return super().get_context_data(button=self.button, cancel=reverse("environments"), **kwargs)
-
-    def curl(self) -> str:
-        return curl_for(self.request, "POST", ADDRESS, {"name": "staging", "type": "test"})
-
 
 class EditEnvironment(EditPage, NewEnvironment):
     """Its type, whether new projects use it, and the projects that use it."""
@@ -109,6 +100,9 @@ class EditEnvironment(EditPage, NewEnvironment):
     template_name = "environments/environment.html"
     form_class = EnvironmentForm
     button = "Save environment"
+    title = "Environment {name}"
+    api_call = "PUT /api/admin/environments/update/{name}"
+    api_example = {"type": "test", "enabled": True}
 
     def find(self) -> None:
         self.environment = access_environment(self.kwargs["name"])
@@ -130,9 +124,6 @@ class EditEnvironment(EditPage, NewEnvironment):
         messages.success(self.request, f"Changed environment {name}.")
         return reverse("environments")
 
-    def get_title(self) -> str:
-        return f"Environment {self.kwargs['name']}"
-
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         projects: Listing[Project] = Listing(
             self.request.GET, projects_with_use(self.environment, self.caller), columns=()
@@ -147,10 +138,6 @@ class EditEnvironment(EditPage, NewEnvironment):
             rows=[(project, fingerprint(defaults.get(project.pk))) for project in projects.rows],
             **kwargs,
         )
-
-    def curl(self) -> str:
-        address = f"{ADDRESS}/update/{quote(self.kwargs['name'], '')}"
-        return curl_for(self.request, "PUT", address, {"type": "test", "enabled": True})
 
 
 class MoveEnvironment(ActionPage):
@@ -174,12 +161,12 @@ class MoveEnvironment(ActionPage):
 
 
 class DeleteEnvironment(ConfirmPage):
-    def get_title(self) -> str:
-        return f"Delete environment {self.kwargs['name']}"
+    title = "Delete environment {name}"
+    api_call = "DELETE /api/admin/environments/{name}"
 
     def crumbs(self) -> Crumbs:
         name = self.kwargs["name"]
-        return (("Environments", reverse("environments")), (name, reverse("environment", args=[name])))
+        return (ENVIRONMENTS, (name, reverse("environment", args=[name])))
 
     def plan(self) -> dict[str, Any]:
         environment = access_environment(self.kwargs["name"])
@@ -206,6 +193,3 @@ class DeleteEnvironment(ConfirmPage):
         expected = FormVersion.sent(self.request.POST).expected
         actions.delete_environment(name, expected=expected, caller=self.caller)
         return f"Deleted environment {name}.", reverse("environments")
-
-    def curl(self) -> str:
-        return curl_for(self.request, "DELETE", f"{ADDRESS}/{quote(self.kwargs['name'], '')}")

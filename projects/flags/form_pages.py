@@ -11,12 +11,11 @@ from django.utils.functional import cached_property
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.errors import ValidationError
-from flagadmin.core.lists.pages import curl_for
 from groups.console import Crumbs, EditPage, FormPage
 from groups.models import Group, User
 from groups.permissions import Permission
 from projects.access import access_flag, access_project
-from projects.console import api_path, flag_crumbs, flag_url, project_crumbs, project_url
+from projects.console import flag_crumbs, flag_url, project_crumbs
 from projects.flags.actions import NewFlag, update_flag
 from projects.flags.create_running import create_running_flag
 from projects.flags.links.actions import access_link, update_link
@@ -134,6 +133,9 @@ class NewFlagPage(FormPage):
     template_name = "flags/form.html"
     title = "New flag"
     form_class = NewFlagForm
+    button = "Create flag"
+    api_call = "POST /api/admin/projects/{project_id}/features"
+    api_example = {"name": "one-click-pay", "type": "release"}
 
     def find(self) -> None:
         self.project = access_project(self.caller, self.kwargs["project_id"])
@@ -179,18 +181,17 @@ class NewFlagPage(FormPage):
         return project_crumbs(self.project)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        cancel = project_url(self.kwargs["project_id"])
         known = suggest_holders_in(self.kwargs["project_id"])
-        return super().get_context_data(button="Create flag", cancel=cancel, known=known, **kwargs)
-
-    def curl(self) -> str:
-        body = {"name": "one-click-pay", "type": "release"}
-        return curl_for(self.request, "POST", f"{api_path(self.kwargs['project_id'])}/features", body)
+        return super().get_context_data(known=known, **kwargs)
 
 
 class EditFlagPage(EditPage):
     template_name = "flags/form.html"
     form_class = MetadataForm
+    title = "Edit {name}"
+    button = "Save flag"
+    api_call = "PUT /api/admin/projects/{project_id}/features/{name}"
+    api_example = {"type": "release", "stale": True}
 
     def find(self) -> None:
         place = self.kwargs["project_id"], self.kwargs["name"]
@@ -219,20 +220,12 @@ class EditFlagPage(EditPage):
         tell_done(self.request, f"Changed flag {flag.name}.", caller=self.caller)
         return flag_url(flag.project_id, flag.name)
 
-    def get_title(self) -> str:
-        return f"Edit {self.kwargs['name']}"
-
     def crumbs(self) -> Crumbs:
         return flag_crumbs(self.flag)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        cancel = flag_url(self.kwargs["project_id"], self.kwargs["name"])
         known = suggest_holders_in(self.kwargs["project_id"])
-        return super().get_context_data(button="Save flag", cancel=cancel, known=known, **kwargs)
-
-    def curl(self) -> str:
-        address = api_path(self.kwargs["project_id"], self.kwargs["name"])
-        return curl_for(self.request, "PUT", address, {"type": "release", "stale": True})
+        return super().get_context_data(known=known, **kwargs)
 
 
 class LinkForm(forms.Form):
@@ -245,6 +238,8 @@ class EditLinkPage(EditPage):
 
     template_name = "console/form.html"
     form_class = LinkForm
+    button = "Save link"
+    api_call = "PUT /api/admin/projects/{project_id}/features/{name}/link/{link_id}"
 
     @property
     def place(self) -> tuple[str, str]:
@@ -275,12 +270,8 @@ class EditLinkPage(EditPage):
     def get_title(self) -> str:
         return f"Edit the link {self.link}"
 
+    def api_body(self) -> dict[str, Any]:
+        return {"url": self.link.url, "title": self.link.title}
+
     def crumbs(self) -> Crumbs:
         return flag_crumbs(self.flag)
-
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        return super().get_context_data(button="Save link", cancel=flag_url(*self.place), **kwargs)
-
-    def curl(self) -> str:
-        body = {"url": self.link.url, "title": self.link.title}
-        return curl_for(self.request, "PUT", f"{api_path(*self.place)}/link/{self.link.pk}", body)

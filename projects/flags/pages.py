@@ -5,11 +5,11 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponseBase, JsonResponse
 
-from flagadmin.core.lists.pages import MAX_OPTIONS, Listing, change_query, csv_response, curl_for
+from flagadmin.core.lists.pages import MAX_OPTIONS, Listing, change_query, csv_response
 from groups.console import ConsolePage, Crumbs
 from groups.permissions import Permission
 from projects.access import access_flag
-from projects.console import api_path, check_permissions, flag_url, project_crumbs, project_url
+from projects.console import check_permissions, flag_url, project_crumbs, project_url
 from projects.flags.dependencies.actions import possible_parents
 from projects.flags.flag_document import flag_document
 from projects.flags.flag_places import flag_places, variant_splits
@@ -38,9 +38,8 @@ class FlagPage(ConsolePage):
     """
 
     template_name = "flags/flag.html"
-
-    def get_title(self) -> str:
-        return self.kwargs["name"]
+    title = "{name}"
+    api_call = "GET /api/admin/projects/{project_id}/features/{name}"
 
     def crumbs(self) -> Crumbs:
         return project_crumbs(self.flag.project)
@@ -110,7 +109,7 @@ class FlagPage(ConsolePage):
             history=self.history(),
             may=may,
             tag_types=TagType.objects.values_list("name", flat=True) if may["edit"] else [],
-            parents=self.parents() if may["depend"] else [],
+            parents=self.offered_parents() if may["depend"] else [],
             **kwargs,
         )
 
@@ -132,11 +131,8 @@ class FlagPage(ConsolePage):
     def page(self, rows: Any, page_name: str, per_page: int = SHOWN_ROWS) -> Listing[Any]:
         return Listing(self.request.GET, rows, columns=(), per_page=per_page, page_name=page_name)
 
-    def parents(self) -> list[str]:
+    def offered_parents(self) -> list[str]:
         return [] if self.flag.is_archived else possible_parents(self.flag, most=MAX_OPTIONS)
-
-    def curl(self) -> str:
-        return curl_for(self.request, "GET", api_path(self.kwargs["project_id"], self.kwargs["name"]))
 
 
 def children_of(flag: Flag) -> Any:

@@ -9,7 +9,6 @@ from django.urls import reverse
 
 from flagadmin.core.errors import AppError
 from flagadmin.core.installation.state import forget, frontend_origins, is_in_maintenance
-from flagadmin.core.lists.pages import curl_for
 from groups.access import Caller
 from groups.console import ActionPage, FormPage
 from groups.login.mail import is_mail_on
@@ -75,6 +74,7 @@ class InstallationPage(FormPage):
     template_name = "installation/installation.html"
     title = "Installation"
     form_class = OriginsForm
+    api_call = "GET /api/admin/instance-admin/statistics"
 
     def find(self) -> None:
         self.caller.check_any((*actions.MAY_SET_MAINTENANCE, Permission.UPDATE_CORS))
@@ -108,9 +108,6 @@ class InstallationPage(FormPage):
                 **kwargs,
             }
         )
-
-    def curl(self) -> str:
-        return curl_for(self.request, "GET", "/api/admin/instance-admin/statistics")
 
 
 def statistics_context(caller: Caller) -> dict[str, Any]:

@@ -7,14 +7,13 @@ from django.contrib import messages
 from django.http import HttpResponseBase
 from django.utils.functional import cached_property
 
-from flagadmin.core.lists.pages import curl_for
 from groups.console import Crumbs, FormPage
 from groups.models import Group
 from groups.one_time_secrets import ShowsSecretOnce
 from groups.people.first_login import describe_first_login, describe_link
 from groups.permissions import BuiltIn
 from projects.access import access_project
-from projects.console import api_path, project_crumbs, project_url
+from projects.console import project_crumbs, project_url
 from projects.flags.lists.queries import environment_names
 from projects.members.actions import check_may_write, grantable_roles
 from projects.members.holders import suggest_holders
@@ -60,6 +59,8 @@ class InvitePage(ShowsSecretOnce, FormPage):
     template_name = "members/invite.html"
     form_class = InviteForm
     problem_fields = {"email": "who", "username": "who"}
+    api_call = "POST /api/admin/projects/{project_id}/access/invite"
+    api_example = {"who": "ada@example.org", "role": BuiltIn.MEMBER.value, "environments": ["development"]}
 
     @cached_property
     def project(self) -> Project:
@@ -110,7 +111,3 @@ class InvitePage(ShowsSecretOnce, FormPage):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(**{"url": self.url, "known": suggest_holders(), **kwargs})
-
-    def curl(self) -> str:
-        body = {"who": "ada@example.org", "role": BuiltIn.MEMBER.value, "environments": ["development"]}
-        return curl_for(self.request, "POST", f"{api_path(self.project.pk)}/access/invite", body)

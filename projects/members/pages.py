@@ -8,13 +8,13 @@ from django.db.models.functions import Coalesce
 from django.utils.functional import cached_property
 
 from flagadmin.core.errors import InvalidOperation
-from flagadmin.core.lists.pages import Column, Filter, curl_for
+from flagadmin.core.lists.pages import Column, Filter
 from groups.access import missing
 from groups.console import ActionPage, Crumbs, ListPage
 from groups.models import Grant, Role, User
 from groups.permissions import BuiltIn
 from projects.access import access_project
-from projects.console import api_path, project_crumbs, project_url
+from projects.console import project_crumbs, project_url
 from projects.members.actions import (
     WRITE_PERMISSIONS,
     Holders,
@@ -42,14 +42,13 @@ class ProjectAccessPage(ListPage):
         Column("environments", "Environments"),
         Column("since", "Since", by=("created_at",)),
     )
+    title = "Access"
+    api_call = "GET /api/admin/projects/{project_id}/access"
 
     def listing(self) -> Any:
         self.project = access_project(self.caller, self.kwargs["project_id"])
         self.csv_name = f"{self.project.pk}-access"
         return super().listing()
-
-    def get_title(self) -> str:
-        return "Access"
 
     def crumbs(self) -> Crumbs:
         return project_crumbs(self.project)
@@ -110,9 +109,6 @@ class ProjectAccessPage(ListPage):
             if self.project.archived_at is None
             else "This project is archived. Revive it to change access."
         )
-
-    def curl(self) -> str:
-        return curl_for(self.request, "GET", f"{api_path(self.project.pk)}/access")
 
 
 class AccessAction(ActionPage):

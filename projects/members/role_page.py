@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from django.urls import reverse
+from django.urls import reverse_lazy
 
-from flagadmin.core.lists.pages import Column, Filter, curl_for
-from groups.console import Crumbs, ListPage
+from flagadmin.core.lists.pages import Column, Filter
+from groups.console import ListPage
 from groups.models import Role
 from groups.permissions import ROLE_READERS, Permission, Scope
 from groups.roles.holders import Holder, count_holders, measure_reach, read_holders
@@ -49,6 +49,8 @@ class RolePage(ListPage):
     """Lists the projects that use the role, or (``?by=holder``) its holders. A root role has holders."""
 
     template_name = "members/role.html"
+    parents = (("Roles", reverse_lazy("roles")),)
+    api_call = "GET /api/admin/projects/roles/{role_id}/access"
 
     def listing(self) -> Any:
         self.caller.check_any(ROLE_READERS)
@@ -71,9 +73,6 @@ class RolePage(ListPage):
 
     def get_title(self) -> str:
         return self.role.name
-
-    def crumbs(self) -> Crumbs:
-        return (("Roles", reverse("roles")),)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         role, use = self.role, count_holders(self.role)
@@ -98,9 +97,6 @@ class RolePage(ListPage):
             ("By project", "?", None, not self.by_holder),
             ("By holder", "?by=holder", None, self.by_holder),
         ]
-
-    def curl(self) -> str:
-        return curl_for(self.request, "GET", f"/api/admin/projects/roles/{self.role.pk}/access")
 
 
 def permissions_by_subject(role: Role) -> Subjects:

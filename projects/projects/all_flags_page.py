@@ -5,7 +5,7 @@ from typing import Any
 
 from django.urls import reverse
 
-from flagadmin.core.lists.pages import Listing, change_query, curl_for
+from flagadmin.core.lists.pages import Listing, change_query
 from groups.permissions import Permission
 from projects.flags.lists.conditions import DIFFERS, FULL, OFF
 from projects.flags.lists.queries import MINE, FlagScope, readable_scope
@@ -30,6 +30,7 @@ class AllFlagsPage(FlagListPage):
     title = "All flags"
     csv_name = "flags"
     chips = ("project", "owner", *FlagListPage.chips)
+    api_call = "GET /api/admin/search/features"
 
     def find_scope(self) -> FlagScope:
         return readable_scope(self.caller)
@@ -71,6 +72,3 @@ class AllFlagsPage(FlagListPage):
             (label, change_query(self.request.GET, page=None, **{**others, **values}), None, chosen == values)
             for label, values in SAVED_FILTERS
         ]
-
-    def curl(self) -> str:
-        return curl_for(self.request, "GET", "/api/admin/search/features")

@@ -10,11 +10,10 @@ from django.db.models import QuerySet
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.errors import ValidationError, counted
-from flagadmin.core.lists.pages import curl_for
 from groups.console import Crumbs, EditPage
 from groups.models import Group
 from projects.access import access_project
-from projects.console import api_path, project_crumbs, project_url
+from projects.console import project_crumbs, project_url
 from projects.flags.environments.toggle import project_environment
 from projects.history.queries import readable_events
 from projects.projects.approval_rules import CONDITIONS, MAX_APPROVALS, MAX_RULES, TAKES, Rule
@@ -101,9 +100,8 @@ def _rule(condition: str, value: str, approvals: int, number: int) -> Rule:
 class ApprovalsPage(EditPage):
     template_name = "projects/approvals.html"
     form_class = ApprovalsForm
-
-    def get_title(self) -> str:
-        return f"Approvals in {self.kwargs['environment']}"
+    title = "Approvals in {environment}"
+    api_call = "PUT /api/admin/projects/{project_id}/environments/{environment}/change-requests/config"
 
     def find(self) -> None:
         project_id = self.kwargs["project_id"]
@@ -153,6 +151,9 @@ class ApprovalsPage(EditPage):
         messages.success(self.request, f"Changed who must approve changes of {self.link.environment_id}.")
         return project_url(self.project.pk, "project-settings")
 
+    def api_body(self) -> dict[str, Any]:
+        return policy_document(self.link)
+
     def crumbs(self) -> Crumbs:
         return (*project_crumbs(self.project), ("Settings", project_url(self.project.pk, "project-settings")))
 
@@ -163,10 +164,6 @@ class ApprovalsPage(EditPage):
             cancel=project_url(self.project.pk, "project-settings"),
             **kwargs,
         )
-
-    def curl(self) -> str:
-        path = f"{api_path(self.project.pk)}/environments/{self.link.environment_id}/change-requests/config"
-        return curl_for(self.request, "PUT", path, policy_document(self.link))
 
 
 _FIELDS = {

@@ -7,7 +7,6 @@ from urllib.parse import quote
 
 from flagadmin.core.db.transactions import streamed
 from flagadmin.core.lists.pages import Column, Filter, Listing, curl_for
-from groups.console import Crumbs
 from projects.access import access_project
 from projects.console import PROJECTS, api_path, project_url
 from projects.flags.insights.evaluations import read_last_evaluations
@@ -39,6 +38,7 @@ def archived_lines(rows: Any) -> Iterator[Sequence[Any]]:
 
 class ProjectPage(FlagListPage):
     template_name = "projects/project.html"
+    parents = (PROJECTS,)
 
     def setup(self, *args: Any, **kwargs: Any) -> None:
         super().setup(*args, **kwargs)
@@ -51,9 +51,6 @@ class ProjectPage(FlagListPage):
 
     def get_title(self) -> str:
         return self.project.name
-
-    def crumbs(self) -> Crumbs:
-        return (PROJECTS,)
 
     def get_filters(self) -> Sequence[Filter]:
         filters = super().get_filters()

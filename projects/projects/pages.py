@@ -8,8 +8,8 @@ from django.contrib import messages
 from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from flagadmin.core.lists.pages import Column, Filter, curl_for
-from groups.console import Crumbs, FormPage, ListPage
+from flagadmin.core.lists.pages import Column, Filter
+from groups.console import FormPage, ListPage
 from groups.permissions import Permission
 from projects.access import access_project
 from projects.console import PROJECTS, ActionPage, project_url
@@ -35,13 +35,12 @@ class ProjectsPage(ListPage):
         Column("health", "Health", numeric=True),
         Column("environments", "Environments"),
     )
+    filters = (Filter("q", "Name or id"), Filter("favorite", "Favorites", [("mine", "mine")]))
+    api_call = "GET /api/admin/projects"
 
     @property
     def archived(self) -> bool:
         return self.request.GET.get("show") == "archived"
-
-    def get_filters(self) -> Sequence[Filter]:
-        return (Filter("q", "Name or id"), Filter("favorite", "Favorites", [("mine", "mine")]))
 
     def rows(self, values: dict[str, str]) -> QuerySet[Any]:
         mine = FavoriteProject.objects.filter(user=self.caller.id, project=OuterRef("pk"))
@@ -90,9 +89,6 @@ class ProjectsPage(ListPage):
             **kwargs,
         )
 
-    def curl(self) -> str:
-        return curl_for(self.request, "GET", "/api/admin/projects")
-
 
 class ProjectForm(forms.Form):
     name = forms.CharField(max_length=255, widget=forms.TextInput(attrs={"autofocus": True}))
@@ -119,9 +115,10 @@ class NewProjectPage(FormPage):
     template_name = "console/form.html"
     title = "New project"
     form_class = ProjectForm
-
-    def crumbs(self) -> Crumbs:
-        return (PROJECTS,)
+    button = "Create project"
+    parents = (PROJECTS,)
+    api_call = "POST /api/admin/projects"
+    api_example = {"id": "shop", "name": "Shop"}
 
     def find(self) -> None:
         self.caller.check(Permission.CREATE_PROJECT)
@@ -136,13 +133,6 @@ class NewProjectPage(FormPage):
         project = create_project(values, environments=environments, caller=self.caller)
         messages.success(self.request, f"Created project {project.name}.")
         return project_url(project.pk)
-
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        return super().get_context_data(button="Create project", cancel=PROJECTS[1], **kwargs)
-
-    def curl(self) -> str:
-        body = {"id": "shop", "name": "Shop"}
-        return curl_for(self.request, "POST", "/api/admin/projects", body)
 
 
 class ProjectFavorite(ActionPage):

@@ -11,11 +11,10 @@ from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.edit_conflicts import fingerprint
 from flagadmin.core.edit_conflicts.forms import FormVersion
 from flagadmin.core.errors import ValidationError, choices, counted
-from flagadmin.core.lists.pages import curl_for
 from groups.console import Crumbs, EditPage
 from groups.permissions import Permission
 from projects.access import access_project
-from projects.console import ActionPage, api_path, project_crumbs, project_url
+from projects.console import ActionPage, project_crumbs, project_url
 from projects.history.queries import readable_events
 from projects.models import Flag, Project, ProjectEnvironment, Segment
 from projects.projects.actions import archive_project, check_may_update, revive_project, update_project
@@ -122,6 +121,8 @@ class SettingsPage(EditPage):
         "featureNaming.example": "naming_example",
         "featureNaming.description": "naming_description",
     }
+    button = "Save settings"
+    api_call = "PUT /api/admin/projects/{project_id}"
 
     def find(self) -> None:
         check_may_update(self.caller, self.kwargs["project_id"])
@@ -156,8 +157,6 @@ class SettingsPage(EditPage):
             field_groups=[
                 (heading, [kwargs["form"][name] for name in names]) for heading, names in self.field_groups
             ],
-            button="Save settings",
-            cancel=project_url(project.pk),
             places=environment_rows(project),
             policies=POLICIES.items(),
             may_environments=may(Permission.UPDATE_PROJECT, project=project.pk),
@@ -166,11 +165,10 @@ class SettingsPage(EditPage):
             **kwargs,
         )
 
-    def curl(self) -> str:
+    def api_body(self) -> dict[str, Any]:
         names = ("name", "description", "defaultStickiness", "featureLimit", "refuseBrokenExpectations")
         document = settings_document(self.project)
-        body = {name: document[name] for name in names}
-        return curl_for(self.request, "PUT", api_path(self.project.pk), body)
+        return {name: document[name] for name in names}
 
 
 def environment_rows(project: Project) -> list[dict[str, Any]]:

@@ -10,7 +10,6 @@ from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.edit_conflicts.forms import EditConflictMixin
 from flagadmin.core.errors import AppError, Problem
 from flagadmin.core.http.path_ids import path_id
-from flagadmin.core.lists.pages import curl_for
 from groups.permissions import Permission
 from projects.drafting import DraftingPage
 from projects.drafts import Draft, FlagEdit
@@ -30,6 +29,7 @@ class EditSegment(DraftingPage, EditConflictMixin, SegmentForm):
     button = "Save segment"
     unchanged = "No flag that is on uses this segment."
     shown_by = "post"
+    api_call = "PUT /api/admin/segments/{segment_id}"
 
     def find(self) -> None:
         """Loads the segment that the URL names. Raises NotFound, NoAccess."""
@@ -118,7 +118,5 @@ class EditSegment(DraftingPage, EditConflictMixin, SegmentForm):
             **kwargs,
         )
 
-    def curl(self) -> str:
-        names = ("name", "description", "constraints")
-        body = {name: self.stored[name] for name in names}
-        return curl_for(self.request, "PUT", f"/api/admin/segments/{self.segment.pk}", body)
+    def api_body(self) -> dict[str, Any]:
+        return {name: self.stored[name] for name in ("name", "description", "constraints")}

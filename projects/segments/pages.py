@@ -7,11 +7,11 @@ from typing import Any
 
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
-from django.urls import reverse
+from django.urls import reverse, reverse_lazy
 
 from flagadmin.core.errors import AppError, NotFound, Problem, counted, raised_by
 from flagadmin.core.http.path_ids import path_id
-from flagadmin.core.lists.pages import Column, Filter, curl_for
+from flagadmin.core.lists.pages import Column, Filter
 from groups.console import ConfirmPage, ConsolePage, Crumbs, ListPage
 from groups.permissions import Permission
 from projects.models import Project, Segment
@@ -31,6 +31,8 @@ from projects.strategies.sentences import Summary, constraint_sentence, shorten_
 from projects.used_by.counts import UNUSED, segment_usage
 from projects.used_by.lines import page_uses
 from projects.used_by.queries import segment_uses
+
+SEGMENTS = ("Segments", reverse_lazy("segments"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +63,8 @@ class SegmentsPage(ListPage):
         Column("project", "Project", by=("project",)),
         Column("flags", "Used by flags", by=("flags",), numeric=True),
     )
-
-    def get_filters(self) -> Sequence[Filter]:
-        return (Filter("q", "Name or description"),)
+    filters = (Filter("q", "Name or description"),)
+    api_call = "GET /api/admin/segments"
 
     def rows(self, values: dict[str, str]) -> list[SegmentRow]:
         usage = segment_usage(self.caller)
@@ -88,9 +89,6 @@ class SegmentsPage(ListPage):
         may_create = own or self.caller.can(Permission.CREATE_SEGMENT)
         return super().get_context_data(may_create=may_create, **kwargs)
 
-    def curl(self) -> str:
-        return curl_for(self.request, "GET", "/api/admin/segments")
-
 
 class SegmentForm(ConsolePage):
     """Base class of the pages that create and edit a segment. ``segment`` has the form's values, unsaved."""
@@ -100,6 +98,9 @@ class SegmentForm(ConsolePage):
     stored: dict[str, Any] = {"constraints": ()}  # the segment before editing
     button = "Create segment"
     title = "New segment"
+    parents = (SEGMENTS,)
+    api_call = "POST /api/admin/segments"
+    api_example = {"name": "beta-testers", "constraints": []}
 
     def find(self) -> None:
         """Raises NoAccess if the caller may not create segments anywhere."""
@@ -170,9 +171,6 @@ class SegmentForm(ConsolePage):
         tell_done(self.request, f"Saved segment {segment.name}.", caller=self.caller)
         return HttpResponseRedirect(reverse("segments"))
 
-    def crumbs(self) -> Crumbs:
-        return (("Segments", reverse("segments")),)
-
     def get_context_data(self, problems: Sequence[Problem] = (), **kwargs: Any) -> dict[str, Any]:
         own = {problem.path: problem.message for problem in problems if problem.path in ("name", "project")}
         by_place, _, others = sort_problems(p for p in problems if p.path not in own)
@@ -192,13 +190,11 @@ class SegmentForm(ConsolePage):
             **kwargs,
         )
 
-    def curl(self) -> str:
-        body = {"name": "beta-testers", "constraints": []}
-        return curl_for(self.request, "POST", "/api/admin/segments", body)
-
 
 class DeleteSegment(ConfirmPage):
     """Confirms the deletion. Shows the strategies that use the segment, which prevent it."""
+
+    api_call = "DELETE /api/admin/segments/{segment_id}"
 
     def plan(self) -> dict[str, Any]:
         identifier = path_id(self.kwargs["segment_id"])
@@ -222,10 +218,4 @@ class DeleteSegment(ConfirmPage):
         return f"Deleted segment {segment.name}.", reverse("segments")
 
     def crumbs(self) -> Crumbs:
-        return (
-            ("Segments", reverse("segments")),
-            (self.segment.name, reverse("segment", args=[self.segment.pk])),
-        )
-
-    def curl(self) -> str:
-        return curl_for(self.request, "DELETE", f"/api/admin/segments/{self.segment.pk}")
+        return (SEGMENTS, (self.segment.name, reverse("segment", args=[self.segment.pk])))

@@ -2,19 +2,18 @@
 
 from collections.abc import Callable, Sequence
 from typing import Any
-from urllib.parse import quote
 
 from django import forms
 from django.contrib import messages
 from django.db.models import Count, Q, QuerySet
-from django.urls import reverse
+from django.urls import reverse, reverse_lazy
 from django.utils.functional import cached_property
 from django.utils.html import format_html
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.lists.pages import Column, Filter, curl_for
-from groups.console import Crumbs, EditPage, FormPage, ListPage
+from flagadmin.core.lists.pages import Column, Filter
+from groups.console import EditPage, FormPage, ListPage
 from groups.permissions import Permission
 from playground.engine.strategy_types import STRATEGY_TYPES
 from projects.history.queries import readable_events
@@ -45,9 +44,8 @@ class StrategyTypesPage(ListPage):
         Column("takes", "Parameters"),
         Column("used", "Used by strategies", numeric=True),
     )
-
-    def get_filters(self) -> Sequence[Filter]:
-        return (Filter("q", "Name or description"),)
+    filters = (Filter("q", "Name or description"),)
+    api_call = "GET /api/admin/strategies"
 
     def rows(self, values: dict[str, str]) -> QuerySet[Any]:
         text = values["q"]
@@ -71,9 +69,6 @@ class StrategyTypesPage(ListPage):
             may_delete=self.caller.can(Permission.DELETE_STRATEGY),
             **kwargs,
         )
-
-    def curl(self) -> str:
-        return curl_for(self.request, "GET", "/api/admin/strategies")
 
 
 def takes(row: StrategyType) -> str:
@@ -137,6 +132,9 @@ class NewStrategyType(FormPage):
     form_class: type[forms.Form] = NewStrategyTypeForm
     permission = Permission.CREATE_STRATEGY
     button = "Create strategy type"
+    parents = (("Strategy types", reverse_lazy("strategy-types")),)
+    api_call = "POST /api/admin/strategies"
+    api_example = {"name": "hostGroup", "parameters": [{"name": "hosts", "type": "list", "required": True}]}
 
     def find(self) -> None:
         self.caller.check(self.permission)
@@ -146,26 +144,19 @@ class NewStrategyType(FormPage):
         messages.success(self.request, f"Created strategy type {strategy_type.name}.")
         return reverse("strategy-types")
 
-    def crumbs(self) -> Crumbs:
-        return (("Strategy types", reverse("strategy-types")),)
-
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        return super().get_context_data(
-            button=self.button, cancel=reverse("strategy-types"), lead=self.lead(), **kwargs
-        )
+        return super().get_context_data(lead=self.lead(), **kwargs)
 
     def lead(self) -> str:
         return CUSTOM
-
-    def curl(self) -> str:
-        body = {"name": "hostGroup", "parameters": [{"name": "hosts", "type": "list", "required": True}]}
-        return curl_for(self.request, "POST", "/api/admin/strategies", body)
 
 
 class EditStrategyType(EditPage, NewStrategyType):
     form_class = StrategyTypeForm
     permission = Permission.UPDATE_STRATEGY
     button = "Save strategy type"
+    title = "Strategy type {name}"
+    api_call = "PUT /api/admin/strategies/{name}"
 
     def find(self) -> None:
         self.strategy_type = actions.access_strategy_type(self.kwargs["name"])
@@ -190,16 +181,12 @@ class EditStrategyType(EditPage, NewStrategyType):
         messages.success(self.request, f"Changed strategy type {name}.")
         return reverse("strategy-types")
 
-    def get_title(self) -> str:
-        return f"Strategy type {self.kwargs['name']}"
-
     def lead(self) -> str:
         return mark(self.strategy_type)[1]
 
-    def curl(self) -> str:
+    def api_body(self) -> dict[str, Any]:
         row = self.strategy_type
-        body = {"description": row.description, "parameters": row.parameters}
-        return curl_for(self.request, "PUT", f"/api/admin/strategies/{quote(row.pk, '')}", body)
+        return {"description": row.description, "parameters": row.parameters}
 
 
 VERBS: dict[str, tuple[Callable[..., Any], str]] = {

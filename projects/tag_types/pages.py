@@ -1,18 +1,16 @@
 """/tag-types/: the list of tag types, and the pages that create, edit and delete one."""
 
-from collections.abc import Sequence
 from typing import Any
-from urllib.parse import quote
 
 from django import forms
 from django.contrib import messages
 from django.db.models import Count, Q, QuerySet
-from django.urls import reverse
+from django.urls import reverse, reverse_lazy
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.lists.pages import Column, Filter, curl_for
-from groups.console import Crumbs, EditPage, FormPage, ListPage
+from flagadmin.core.lists.pages import Column, Filter
+from groups.console import EditPage, FormPage, ListPage
 from groups.permissions import Permission
 from projects.console import ActionPage
 from projects.history.queries import readable_events
@@ -31,9 +29,8 @@ class TagTypesPage(ListPage):
         Column("description", "Description"),
         Column("used", "Tags", by=("used",), numeric=True),
     )
-
-    def get_filters(self) -> Sequence[Filter]:
-        return (Filter("q", "Name or description"),)
+    filters = (Filter("q", "Name or description"),)
+    api_call = "GET /api/admin/tag-types"
 
     def rows(self, values: dict[str, str]) -> QuerySet[Any]:
         text = values["q"]
@@ -47,9 +44,6 @@ class TagTypesPage(ListPage):
             may_delete=self.caller.can(Permission.DELETE_TAG_TYPE),
             **kwargs,
         )
-
-    def curl(self) -> str:
-        return curl_for(self.request, "GET", "/api/admin/tag-types")
 
 
 class TagTypeForm(forms.Form):
@@ -69,6 +63,9 @@ class NewTagType(FormPage):
     form_class: type[forms.Form] = NewTagTypeForm
     permission = Permission.CREATE_TAG_TYPE
     button = "Create tag type"
+    parents = (("Tag types", reverse_lazy("tag-types")),)
+    api_call = "POST /api/admin/tag-types"
+    api_example = {"name": "team", "description": ""}
 
     def find(self) -> None:
         self.caller.check(self.permission)
@@ -78,20 +75,14 @@ class NewTagType(FormPage):
         messages.success(self.request, f"Created tag type {tag_type.name}.")
         return reverse("tag-types")
 
-    def crumbs(self) -> Crumbs:
-        return (("Tag types", reverse("tag-types")),)
-
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        return super().get_context_data(button=self.button, cancel=self.crumbs()[0][1], **kwargs)
-
-    def curl(self) -> str:
-        return curl_for(self.request, "POST", "/api/admin/tag-types", {"name": "team", "description": ""})
-
 
 class EditTagType(EditPage, NewTagType):
     form_class = TagTypeForm
     permission = Permission.UPDATE_TAG_TYPE
     button = "Save tag type"
+    title = "Tag type {name}"
+    api_call = "PUT /api/admin/tag-types/{name}"
+    api_example = {"description": ""}
 
     def find(self) -> None:
         self.caller.check(self.permission)
@@ -112,13 +103,6 @@ class EditTagType(EditPage, NewTagType):
         tag_type = tag_types.update_tag_type(name, form.cleaned_data, expected=expected, caller=self.caller)
         messages.success(self.request, f"Changed tag type {tag_type.name}.")
         return reverse("tag-types")
-
-    def get_title(self) -> str:
-        return f"Tag type {self.kwargs['name']}"
-
-    def curl(self) -> str:
-        address = f"/api/admin/tag-types/{quote(self.kwargs['name'], '')}"
-        return curl_for(self.request, "PUT", address, {"description": ""})
 
 
 class DeleteTagType(ActionPage):

@@ -13,10 +13,10 @@ from django.utils.text import Truncator
 from django.utils.timesince import timesince
 
 from flagadmin.core.errors import NotFound, ValidationError
-from flagadmin.core.lists.pages import Column, Filter, curl_for, curl_with_token
+from flagadmin.core.lists.pages import Column, Filter, curl_with_token
 from flagadmin.core.templatetags.moments import SOON
 from groups.access import Caller
-from groups.console import ConfirmPage, Crumbs, FormPage, ListPage
+from groups.console import ConfirmPage, FormPage, ListPage
 from groups.models import ApiToken
 from groups.one_time_secrets import ShowsSecretOnce
 from groups.permissions import Permission
@@ -78,6 +78,7 @@ class TokensPage(ListPage):
         Column("used", "Last used", by=("seen_at",)),
         Column("expires", "Expires", by=("expires_at",)),
     )
+    api_call = "GET /api/admin/api-tokens"
 
     def get_filters(self) -> Sequence[Filter]:
         environments = Environment.objects.values_list("name", flat=True)
@@ -135,17 +136,19 @@ class TokensPage(ListPage):
             return reverse("service-account-token-revoke", args=[token.user_id, token.pk])
         return reverse("token-revoke", args=[token.pk]) if may_revoke(self.caller, token) else ""
 
-    def curl(self) -> str:
-        return curl_for(self.request, "GET", "/api/admin/api-tokens")
-
 
 class NewTokenPage(ShowsSecretOnce, FormPage):
     template_name = "tokens/token_new.html"
     title = "New API token"
     form_class = TokenForm
-
-    def crumbs(self) -> Crumbs:
-        return (TOKENS,)
+    parents = (TOKENS,)
+    api_call = "POST /api/admin/api-tokens"
+    api_example = {
+        "tokenName": "checkout-service",
+        "type": "backend",
+        "environment": "production",
+        "projects": ["default"],
+    }
 
     def find(self) -> None:
         if not projects_with(self.caller, Permission.CREATE_PROJECT_API_TOKEN):
@@ -205,15 +208,6 @@ class NewTokenPage(ShowsSecretOnce, FormPage):
         }
         return self.created["back"]
 
-    def curl(self) -> str:
-        body = {
-            "tokenName": "checkout-service",
-            "type": "backend",
-            "environment": "production",
-            "projects": ["default"],
-        }
-        return curl_for(self.request, "POST", "/api/admin/api-tokens", body)
-
 
 def _connect_url(token: ApiToken) -> str:
     """The page that shows what to do with it in code, "" for an admin token."""
@@ -232,8 +226,8 @@ def short(text: str) -> str:
 
 
 class RevokeTokenPage(ConfirmPage):
-    def crumbs(self) -> Crumbs:
-        return (TOKENS,)
+    parents = (TOKENS,)
+    api_call = "DELETE /api/admin/api-tokens/{token_id}"
 
     def token(self) -> ApiToken:
         token = visible_tokens(self.caller).filter(pk=self.kwargs["token_id"]).first()
@@ -264,6 +258,3 @@ class RevokeTokenPage(ConfirmPage):
         else:
             delete_project_token(scope_of(token)[0], str(token.pk), caller=self.caller)
         return f"Revoked token {token.name}. It no longer works.", reverse("tokens")
-
-    def curl(self) -> str:
-        return curl_for(self.request, "DELETE", f"/api/admin/api-tokens/{self.kwargs['token_id']}")

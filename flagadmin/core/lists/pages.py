@@ -8,7 +8,7 @@ How to write a page:
    * ``ConsolePage``: any page. Set ``template_name`` and ``title`` and override ``get_context_data``.
      ``self.caller`` is the user. Raise the same errors as the API (NotFound, NoAccess, …); they are shown as
      an error page.
-   * ``ListPage``: a table. Declare ``columns`` and ``get_filters``; ``rows(values)`` returns a queryset or a
+   * ``ListPage``: a table. Declare ``columns`` and ``filters``; ``rows(values)`` returns a queryset or a
      list narrowed by the filters; ``csv_cells(row)`` returns one CSV line. Filters, sorting and page are in
      the URL.
    * ``FormPage``: a form. ``find()`` loads and authorizes, ``submit(form) -> url`` calls the action; its
@@ -17,9 +17,10 @@ How to write a page:
    * ``ActionPage``: a button. ``ConfirmPage``: a button that asks for confirmation, for changes that cannot
      be undone.
 
-   On all of them, ``crumbs()`` returns the ``[(label, url), …]`` of the parent pages, and ``curl()`` the
-   equivalent API call (use :func:`curl_for`). The URL decides which navigation entry is current
-   (``flagadmin/console/navigation.py``).
+   All of them declare their ``parents``, the ``[(label, url), …]`` of the pages above, and the equivalent
+   ``api_call``. Where the database decides, override the method that reads the attribute: ``crumbs``,
+   ``get_title``, ``get_filters``, ``api_body``, or ``curl`` (use :func:`curl_for`). The URL decides which
+   navigation entry is current (``flagadmin/console/navigation.py``).
 2. Write the template ``templates/SUBJECT/NAME.html``: ``{% extends "base.html" %}``, ``{% block content %}``,
    and optionally ``lead`` (a line below the title) and ``actions`` (buttons to the right of the title). Keep
    it under 60 lines, without queries or logic, and write links with ``{% url %}``. Partials shared by several

@@ -5,11 +5,11 @@ from typing import Any
 from django import forms
 from django.contrib import messages
 
-from flagadmin.core.lists.pages import MAX_OPTIONS, curl_for
+from flagadmin.core.lists.pages import MAX_OPTIONS
 from groups.console import Crumbs, FormPage
 from groups.permissions import Permission
 from projects.access import access_flag
-from projects.console import api_path, flag_crumbs, flag_url
+from projects.console import flag_crumbs, flag_url
 from projects.flags.copies.clone import clone_flag
 from projects.flags.copies.move import move_flag
 from projects.flags.form_pages import naming_help
@@ -43,15 +43,13 @@ class FlagFormPage(FormPage):
     def crumbs(self) -> Crumbs:
         return flag_crumbs(self.flag)
 
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        return super().get_context_data(button=self.title, cancel=flag_url(*self.place), **kwargs)
-
 
 class ClonePage(FlagFormPage):
     permission = Permission.CREATE_FEATURE
     form_class = CloneForm
-    title = "Copy flag"
+    title, button = "Copy {name}", "Copy flag"
     problem_fields = {"name": "new_name"}
+    api_call = "POST /api/admin/projects/{project_id}/features/{name}/clone"
 
     def get_form(self, form_class: Any = None) -> Any:
         form = super().get_form(form_class)
@@ -64,16 +62,11 @@ class ClonePage(FlagFormPage):
         messages.success(self.request, done)
         return flag_url(flag.project_id, flag.name)
 
-    def get_title(self) -> str:
-        return f"Copy {self.place[1]}"
-
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(lead=COPIED, **kwargs)
 
-    def curl(self) -> str:
-        return curl_for(
-            self.request, "POST", f"{api_path(*self.place)}/clone", {"name": f"{self.place[1]}-2"}
-        )
+    def api_body(self) -> dict[str, str]:
+        return {"name": f"{self.place[1]}-2"}
 
 
 class MoveForm(forms.Form):
@@ -93,8 +86,10 @@ class MoveForm(forms.Form):
 class MovePage(FlagFormPage):
     permission = Permission.MOVE_FEATURE_TOGGLE
     form_class = MoveForm
-    title = "Move flag"
+    title, button = "Move {name}", "Move flag"
     problem_fields = {"newProjectId": "project"}
+    api_call = "POST /api/admin/projects/{project_id}/features/{name}/changeProject"
+    api_example = {"newProjectId": "other-project"}
 
     def get_form_kwargs(self) -> dict[str, Any]:
         return super().get_form_kwargs() | {"targets": self.targets()}
@@ -113,12 +108,5 @@ class MovePage(FlagFormPage):
         messages.success(self.request, f"Moved {flag.name} to {flag.project_id}.")
         return flag_url(flag.project_id, flag.name)
 
-    def get_title(self) -> str:
-        return f"Move {self.place[1]}"
-
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(lead=MOVED, **kwargs)
-
-    def curl(self) -> str:
-        address = f"{api_path(*self.place)}/changeProject"
-        return curl_for(self.request, "POST", address, {"newProjectId": "other-project"})

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from flagadmin.core.lists.pages import change_query, curl_for
+from flagadmin.core.lists.pages import change_query
 from groups.console import ConsolePage, Crumbs
 from projects.access import access_flag
 from projects.console import flag_crumbs, flag_url
@@ -14,9 +14,8 @@ class InsightsPage(ConsolePage):
     """``?period=30d``. Anything else counts as 24 hours."""
 
     template_name = "flags/insights.html"
-
-    def get_title(self) -> str:
-        return f"Insights of {self.kwargs['name']}"
+    title = "Insights of {name}"
+    api_call = "GET /api/admin/client-metrics/features/{name}/raw"
 
     def crumbs(self) -> Crumbs:
         return flag_crumbs(self.flag)
@@ -38,7 +37,3 @@ class InsightsPage(ConsolePage):
             csv_url=f"{flag_url(self.flag.project_id, self.flag.name)}?format=csv",
             **kwargs,
         )
-
-    def curl(self) -> str:
-        path = f"/api/admin/client-metrics/features/{self.kwargs['name']}/raw"
-        return curl_for(self.request, "GET", path)

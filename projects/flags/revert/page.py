@@ -7,12 +7,11 @@ from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 
 from flagadmin.core.edit_conflicts import fingerprint
 from flagadmin.core.errors import AppError, NoAccess, NotFound, Problem, ValidationError
-from flagadmin.core.lists.pages import curl_for
 from groups.access import missing
 from groups.console import Crumbs
 from groups.models import User
 from projects.access import access_flag
-from projects.console import api_path, flag_crumbs, flag_url
+from projects.console import flag_crumbs, flag_url
 from projects.drafting import DraftingPage
 from projects.drafts import ExactDraft, FlagEdit, find_enabled_places
 from projects.flags.revert.actions import revert_flag
@@ -55,6 +54,7 @@ class RevertPage(DraftingPage):
     template_name = "flags/revert.html"
     shown_by = "get"
     unchanged = "Nobody changes."
+    api_call = "POST /api/admin/projects/{project_id}/features/{name}/revert"
 
     def setup(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
         super().setup(request, *args, **kwargs)
@@ -139,6 +139,9 @@ class RevertPage(DraftingPage):
     def crumbs(self) -> Crumbs:
         return flag_crumbs(self.flag)
 
+    def api_body(self) -> dict[str, int]:
+        return {"event": self.event}
+
     def back(self) -> str:
         return flag_url(self.kwargs["project_id"], self.kwargs["name"])
 
@@ -186,10 +189,6 @@ class RevertPage(DraftingPage):
             [f"Note: {note.message}." for note in planned.notes],
             self.is_chosen(planned),
         )
-
-    def curl(self) -> str:
-        address = f"{api_path(self.flag.project_id, self.flag.name)}/revert"
-        return curl_for(self.request, "POST", address, {"event": self.event})
 
 
 def _sentence(problem: Problem) -> str:
