@@ -211,9 +211,9 @@ def _lookup(*, personal: bool) -> tuple[str, list[str], list[str]]:
     return sql, fields[0], fields[1]
 
 
-def note_use(token: ApiToken, *, now: datetime | None = None) -> None:
+def note_use(token: ApiToken) -> None:
     """Updates the last-used time, at most once a minute for each token. Waits for no lock and no standby."""
-    now = now or timezone.now()
+    now = timezone.now()
     if outages.reach.is_lost or outages.is_from_memory():
         return
     if token.seen_at is not None and now - token.seen_at < LAST_USED_STEP:

@@ -77,10 +77,10 @@ def create_run(
     project: str | None = None,
     environment: str | None = None,
     file_name: str = "",
-    source: str = ImportRun.Source.CONSOLE,
 ) -> ImportRun:
     """Creates a pending run with this body and its preview. Raises ValidationError for an invalid body."""
     parsed = parse_body(body, project=project, environment=environment)
+    source = ImportRun.Source.CONSOLE
     return store_run(parsed, body, size=len(body), caller=caller, file_name=file_name, source=source)
 
 

@@ -51,7 +51,7 @@ def read_request(body: Any, *, several: bool = False) -> PlaygroundRequest:
     return PlaygroundRequest(environments, projects, context, echo, at)
 
 
-def read_moment(value: Any, problems: list[Problem], path: str = "at") -> datetime | None:
+def read_moment(value: Any, problems: list[Problem]) -> datetime | None:
     """Another moment, in UTC if it has no offset; adds what is wrong with it to ``problems``."""
     if value is None or value == "":
         return None
@@ -61,7 +61,7 @@ def read_moment(value: Any, problems: list[Problem], path: str = "at") -> dateti
     except (ValueError, OverflowError):
         at = None
     if at is None:
-        problems.append(Problem(path, 'must be a time such as "2026-11-21T14:03:00Z"'))
+        problems.append(Problem("at", 'must be a time such as "2026-11-21T14:03:00Z"'))
     return at
 
 

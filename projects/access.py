@@ -161,12 +161,11 @@ def access_flag_for_update(
     permission: Permission | None,
     *,
     environment: str | None = None,
-    archived: bool | None = False,
 ) -> Flag:
-    """The flag, locked with its project. Raises NotFound, NoAccess. ``permission``: see above."""
+    """The active flag, locked with its project. Raises NotFound, NoAccess. ``permission``: see above."""
     access_project_for_update(caller, project_id, permission, environment=environment, flags=[name])
     flags = Flag.objects.select_for_update(no_key=True).filter(project_id=project_id, name=name)
-    return _checked(flags.first(), project_id, name, archived)
+    return _checked(flags.first(), project_id, name, archived=False)
 
 
 def access_flags_for_update(
@@ -204,11 +203,11 @@ def access_environment(name: str) -> Environment:
     return environment
 
 
-def check_environment(name: str, path: str = "environment") -> Environment:
+def check_environment(name: str) -> Environment:
     """An environment named in a body or query. Raises ValidationError with the available names."""
     environment = Environment.objects.filter(name=name).first()
     if environment is None:
-        raise ValidationError.at(path, unknown_environment(name))
+        raise ValidationError.at("environment", unknown_environment(name))
     return environment
 
 

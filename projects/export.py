@@ -11,18 +11,6 @@ from django.db import connection
 
 from projects.definition_parts import Document, FlagParts, read_flag_parts
 
-KEYS = (
-    "features",
-    "featureStrategies",
-    "featureEnvironments",
-    "contextFields",
-    "featureTags",
-    "segments",
-    "tagTypes",
-    "dependencies",
-    "links",
-)
-
 _FLAGS = """
 SELECT f.id, f.name, f.description, f.type, f.project_id, f.stale, f.impression_data, f.archived_at IS NOT NULL
   FROM projects_flag f WHERE {condition} ORDER BY f.name COLLATE "C"

@@ -52,9 +52,6 @@ class Folder:
     is_shared: bool = True
     files: dict[tuple[str, str], File] = field(default_factory=dict)
 
-    def of_kind(self, kind: str) -> list[File]:
-        return [file for file in self.files.values() if file.kind == kind]
-
 
 def open_folder(root: Path, *, may_be_new: bool = False) -> Folder:
     """A folder with its settings, whose files are not read yet. Raises BadFiles."""

@@ -21,10 +21,10 @@ def can_use_password(user: User) -> bool:
     return settings.PASSWORD_LOGIN and user.has_usable_password()
 
 
-def problems_of_password(password: str, user: User, *, path: str = "password") -> list[Problem]:
+def problems_of_password(password: str, user: User) -> list[Problem]:
     """All problems of the password. It must not resemble the names of ``user``."""
     try:
         validate_password(password, user)
     except Refused as refused:
-        return [Problem(path, message) for message in refused.messages]
+        return [Problem("password", message) for message in refused.messages]
     return []

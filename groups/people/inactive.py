@@ -1,7 +1,7 @@
 """People who have not been seen for half a year: finds and deletes them."""
 
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from django.db.models import Max, Q, QuerySet
 from django.utils import timezone
@@ -16,13 +16,13 @@ from groups.permissions import Permission
 INACTIVE_AFTER = timedelta(days=180)
 
 
-def read_inactive_people(caller: Caller, *, now: datetime | None = None) -> QuerySet[User]:
+def read_inactive_people(caller: Caller) -> QuerySet[User]:
     """The users created more than 180 days ago who since then neither logged in nor used a personal token.
 
     Each with ``token_seen_at``. Raises NoAccess.
     """
     caller.check(Permission.ADMIN)
-    limit = (now or timezone.now()) - INACTIVE_AFTER
+    limit = timezone.now() - INACTIVE_AFTER
     users = User.objects.people().filter(created_at__lt=limit).annotate(token_seen_at=Max("tokens__seen_at"))
     has_been_away = Q(seen_at=None) | Q(seen_at__lt=limit)
     has_idle_tokens = Q(token_seen_at=None) | Q(token_seen_at__lt=limit)

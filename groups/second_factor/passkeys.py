@@ -82,11 +82,6 @@ def put_state(state: State) -> None:
     auth.set_state(state)
 
 
-def logs_in_alone(passkey: Authenticator) -> bool:
-    """Whether the device keeps the passkey, so that it needs no user name."""
-    return bool(passkey.wrap().is_passwordless)
-
-
 def _complete(user: Any, credential: dict[str, Any]) -> Authenticator:
     auth.parse_authentication_response(credential)
     try:

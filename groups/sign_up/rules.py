@@ -11,11 +11,11 @@ MAX_LIFETIME = timedelta(days=365)
 MAX_USERS = 1_000  # of one link, in case it gets into the wrong hands
 
 
-def problems_of_expiry(expires_at: datetime, *, now: datetime, path: str = "expiresAt") -> Iterator[Problem]:
+def problems_of_expiry(expires_at: datetime, *, now: datetime) -> Iterator[Problem]:
     if expires_at <= now:
-        yield Problem(path, "Must be in the future.")
+        yield Problem("expiresAt", "Must be in the future.")
     elif expires_at > now + MAX_LIFETIME:
-        yield Problem(path, f"At most {MAX_LIFETIME.days} days from now.")
+        yield Problem("expiresAt", f"At most {MAX_LIFETIME.days} days from now.")
 
 
 def may_be_given(role: Role) -> bool:

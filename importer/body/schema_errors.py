@@ -17,6 +17,7 @@ Location = tuple[int | str, ...]
 T = TypeVar("T")
 
 MAX_KEY_LENGTH = 60
+MAX_JSON_LENGTH = 80
 """The length to which unknown keys are cut."""
 
 
@@ -97,13 +98,13 @@ def json_path(location: Location) -> str:
     return path
 
 
-def to_short_json(value: Any, limit: int = 80) -> str:
+def to_short_json(value: Any) -> str:
     """A value as JSON, shortened."""
     try:
         text = orjson.dumps(value).decode()
     except orjson.JSONEncodeError:  # nested deeper than orjson writes
         text = str(type(value).__name__)
-    return text if len(text) <= limit else f"{text[:limit]}…"
+    return text if len(text) <= MAX_JSON_LENGTH else f"{text[:MAX_JSON_LENGTH]}…"
 
 
 def _problem(error: Mapping[str, Any], raw: Any, shape: Any, start: int) -> Problem:

@@ -6,7 +6,7 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from playground.engine.flags import CompiledFlag, Parent
-from playground.engine.variants import NONE, CompiledVariants, Payload
+from playground.engine.variants import NONE, CompiledVariants
 
 StrategyOutcome = tuple[bool | None, int, int, int, int]
 """What was found for one strategy, a plain tuple because there are so many of them:
@@ -143,12 +143,6 @@ def variant_name(flag: CompiledFlag, outcome: PlainOutcome) -> str | None:
     """The variant that an application gets, None if it gets none."""
     chosen = chosen_variant(flag, outcome)
     return None if chosen is None else chosen[0].names[chosen[1]]
-
-
-def variant_payload(flag: CompiledFlag, outcome: PlainOutcome) -> Payload | None:
-    """The payload of the variant that an application gets, None if it gets none."""
-    chosen = chosen_variant(flag, outcome)
-    return None if chosen is None else chosen[0].payload(chosen[1])
 
 
 def chosen_variant(flag: CompiledFlag, outcome: PlainOutcome) -> tuple[CompiledVariants, int] | None:

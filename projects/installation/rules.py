@@ -10,13 +10,13 @@ ALL = "*"
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#@,]{1,253}", re.IGNORECASE)
 
 
-def problems_of_origins(origins: Sequence[str], *, path: str = "frontendApiOrigins") -> Iterator[Problem]:
+def problems_of_origins(origins: Sequence[str]) -> Iterator[Problem]:
     """Each is ``*`` or what a browser sends in the header ``Origin``: scheme, host and, unless usual, port."""
     if len(origins) > MAX_ORIGINS:
-        yield Problem(path, f"At most {MAX_ORIGINS} origins.")
+        yield Problem("frontendApiOrigins", f"At most {MAX_ORIGINS} origins.")
     for index, origin in enumerate(origins):
         if origin != ALL and not _ORIGIN.fullmatch(origin):
             yield Problem(
-                f"{path}[{index}]",
+                f"frontendApiOrigins[{index}]",
                 f"{origin[:200]} is no origin. Write * or, for example, https://app.example.org.",
             )

@@ -23,20 +23,20 @@ CommentLink = Mapping[str, str]
 """``{"pattern", "url"}``"""
 
 
-def comment_link_problems(links: Any, path: str = "commentLinks") -> Iterator[Problem]:
+def comment_link_problems(links: Any) -> Iterator[Problem]:
     if not isinstance(links, list):
-        yield Problem(path, "must be a list")
+        yield Problem("commentLinks", "must be a list")
         return
     if len(links) > MAX_LINKS:
-        yield Problem(path, f"must have at most {MAX_LINKS} entries, not {len(links)}")
+        yield Problem("commentLinks", f"must have at most {MAX_LINKS} entries, not {len(links)}")
     for index, link in enumerate(links[:MAX_LINKS]):
         if not isinstance(link, dict) or {*link} != {"pattern", "url"}:
-            yield Problem(f"{path}[{index}]", "must have a pattern and a url")
+            yield Problem(f"commentLinks[{index}]", "must have a pattern and a url")
             continue
         if problem := _pattern_problem(link["pattern"]):
-            yield Problem(f"{path}[{index}].pattern", problem)
+            yield Problem(f"commentLinks[{index}].pattern", problem)
         if problem := _url_problem(link["url"]):
-            yield Problem(f"{path}[{index}].url", problem)
+            yield Problem(f"commentLinks[{index}].url", problem)
 
 
 def _pattern_problem(pattern: Any) -> str | None:
@@ -67,18 +67,20 @@ def _url_problem(url: Any) -> str | None:
 
 def split_comment(comment: str, links: Iterable[CommentLink]) -> list[Part]:
     """The comment in parts, of which those that a pattern matches are links. The first pattern counts."""
-    found: list[tuple[int, int, str]] = []
+    matches: list[tuple[int, int, str]] = []
     for link in links:
         expression = patterns.compile_pattern(link["pattern"], captures=True)
         for match in expression.finditer(comment) if expression else ():
             start, end = match.span()
-            if start < end and all(end <= first or last <= start for first, last, _ in found):
+            if start < end and all(end <= first or last <= start for first, last, _ in matches):
                 named = match.group(1) if expression.groups else None
-                found.append((start, end, link["url"].replace(MATCH, quote(named or match.group(), safe=""))))
-            if len(found) == MAX_LINKED:
+                matches.append(
+                    (start, end, link["url"].replace(MATCH, quote(named or match.group(), safe="")))
+                )
+            if len(matches) == MAX_LINKED:
                 break
     parts, place = [], 0
-    for start, end, url in sorted(found):
+    for start, end, url in sorted(matches):
         parts += [Part(comment[place:start]), Part(comment[start:end], url)]
         place = end
     return [part for part in (*parts, Part(comment[place:])) if part.text]

@@ -36,14 +36,14 @@ def project_problems(project: Project, *, stickiness: Collection[str]) -> Iterat
     yield from comment_link_problems(project.comment_links)
 
 
-def naming_problems(project: Project, path: str = "featureNaming") -> Iterator[Problem]:
+def naming_problems(project: Project) -> Iterator[Problem]:
     """The pattern must be valid for RE2, which runs in linear time; the example must match the pattern."""
     pattern, example = project.naming_pattern, project.naming_example
     if pattern and (fault := patterns.fault(pattern)):
-        yield Problem(f"{path}.pattern", f"{shorten(pattern)} {fault}")
+        yield Problem("featureNaming.pattern", f"{shorten(pattern)} {fault}")
     elif pattern and example and pattern_problem(example, project):
-        yield Problem(f"{path}.example", f"{example} does not match the pattern {pattern}")
+        yield Problem("featureNaming.example", f"{example} does not match the pattern {pattern}")
     elif not pattern and example:
-        yield Problem(f"{path}.example", "an example requires a pattern")
+        yield Problem("featureNaming.example", "an example requires a pattern")
     elif not pattern and project.naming_description:
-        yield Problem(f"{path}.description", "a description requires a pattern")
+        yield Problem("featureNaming.description", "a description requires a pattern")

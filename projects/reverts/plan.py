@@ -6,7 +6,6 @@ been changed again, it is refused.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 from flagadmin.core.audit.events import EventType as E
@@ -314,11 +313,6 @@ def _may_revert(event: AuditEvent, caller: Caller) -> bool:
         return _may_change(event, caller)
     permission = _BACK.get(event.type, Permission.UPDATE_FEATURE)
     return caller.can(permission, project=event.project, environment=event.environment)
-
-
-def moment_before(events: Sequence[AuditEvent]) -> datetime:
-    """The last moment at which the change had not been made."""
-    return just_before(events[-1].created_at)
 
 
 def problem_texts(plan: ChangePlan) -> Iterator[str]:

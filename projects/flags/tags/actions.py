@@ -43,16 +43,11 @@ def change_tags_of_many(
     return active
 
 
-def access_named_flag(caller: Caller, name: str, permission: Permission | None = None) -> Flag:
-    """Finds a flag by name alone, archived or not, and checks ``permission`` if given.
-
-    Raises NotFound, NoAccess.
-    """
+def access_named_flag(caller: Caller, name: str) -> Flag:
+    """Finds a flag by name alone, archived or not. Raises NotFound."""
     flag = Flag.objects.readable_by(caller).filter(name=name).first()
     if flag is None:
         raise NotFound(f"Flag {name} not found.")
-    if permission is not None:
-        caller.check(permission, project=flag.project_id)
     return flag
 
 
