@@ -6,7 +6,7 @@ from typing import Literal
 from django.http import HttpRequest
 from django.urls import Resolver404, URLPattern, path, resolve
 
-from flagadmin.core.errors import NotFound
+from flagadmin.core.errors import AppError, NotFound, ValidationError
 from groups.access import Caller
 from groups.console import ConsolePage
 from projects.drafts import FlagEdit, NewFlagEdit
@@ -33,6 +33,12 @@ def drafting_path(route: str, page: type[DraftingPage], *, name: str) -> URLPatt
     """A route, like ``django.urls.path``, of a form that can be asked."""
     _pages[name] = page
     return path(route, page.as_view(), name=name)
+
+
+def refusal_sentences(error: AppError) -> list[str]:
+    """Why a draft cannot be saved: what is wrong with each of its values, or the rule that it breaks."""
+    problems = error.details if isinstance(error, ValidationError) else ()
+    return [problem.message for problem in problems] or [error.message]
 
 
 def open_form(address: str, request: HttpRequest, caller: Caller) -> DraftingPage:

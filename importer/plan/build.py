@@ -15,6 +15,7 @@ from importer.plan.desired_state import desired_document
 from importer.plan.entries import Entries, Entry, gather, notes_on_children
 from importer.plan.import_plan import Action, FlagPlan, Plan
 from importer.plan.issues import Issue, IssueKind
+from importer.plan.location import describe_location, is_skipped, location_issue
 from importer.plan.permissions import change_permissions, missing_permissions, needed_permissions
 from importer.plan.references import References, resolve_references
 from importer.plan.saved_contexts import plan_saved_contexts
@@ -50,7 +51,7 @@ def _plan_flags(
 ) -> None:
     names = {*entries.flags, *(p["feature"] for e in entries.flags.values() for _, p in e.parents or ())}
     stored = read_flags(names, project=plan.project, environment=plan.environment)
-    live = {name: entry for name, entry in entries.flags.items() if not _is_skipped(entry, stored.get(name))}
+    live = {name: entry for name, entry in entries.flags.items() if not is_skipped(entry, stored.get(name))}
     used_tag_types = {tag[1] for entry in live.values() for tag in entry.tags}
     references = plan.references = resolve_references(entries, target, used_tag_types)
     plan.issues += [*entries.issues, *references.issues]
@@ -77,21 +78,6 @@ def _plan_flags(
     plan.sources = sorted(entries.sources)
 
 
-def _is_skipped(entry: Entry, stored: StoredFlag | None) -> bool:
-    """Whether the flag is skipped because it is archived.
-
-    An import does not revive flags. Enabling an archived flag or adding links to it is refused.
-    """
-    if stored is None or not stored.archived or _stays_archived(entry, stored):
-        return False
-    return entry.links is None and (entry.feature is not None or entry.enabled is None)
-
-
-def _stays_archived(entry: Entry, stored: StoredFlag) -> bool:
-    """Whether the file also has the flag as archived, as a backup does. Its other data is then imported."""
-    return bool(stored.document and entry.feature and entry.feature.get("archived"))
-
-
 def _plan_flag(
     entry: Entry,
     stored: StoredFlag | None,
@@ -103,10 +89,10 @@ def _plan_flag(
 ) -> FlagPlan:
     name = entry.name
     flag = FlagPlan(name, entry.path, Action.REFUSE, stored, feature=entry.feature)
-    if _is_skipped(entry, stored):
+    if is_skipped(entry, stored):
         flag.action = Action.SKIP
-        flag.reason = f"{name} is archived{_where(stored, target, caller)} and will be skipped."
-    elif issue := _location_issue(entry, stored, target, caller):
+        flag.reason = f"{name} is archived{describe_location(stored, target, caller)} and will be skipped."
+    elif issue := location_issue(entry, stored, target, caller):
         plan.issues.append(issue)
     else:
         if stored is None:
@@ -124,30 +110,6 @@ def _plan_flag(
 def _waits_to_be_on(entry: Entry, after: Document) -> bool:
     """Whether a promotion leaves the flag off that is on where it comes from."""
     return entry.enabled is None and not after["enabled"]
-
-
-def _where(stored: StoredFlag | None, target: Target, caller: Caller) -> str:
-    if stored is None or stored.project == target.project.id:
-        return ""
-    return f" in project {stored.project}" if caller.can_read(stored.project) else " in another project"
-
-
-def _location_issue(entry: Entry, stored: StoredFlag | None, target: Target, caller: Caller) -> Issue | None:
-    """A flag must be active in the target project, or be new and listed in ``features``."""
-    name, path = entry.name, f"{entry.path}.name" if entry.feature is not None else entry.path
-    if entry.parts is not None and (stored is None or stored.project != target.project.id):
-        return Issue(IssueKind.VALUE, path, f"flag {name} not found in project {target.project.id}", name)
-    if stored is None and entry.feature is None:
-        message = f"flag {name} is neither in project {target.project.id} nor in data.features"
-        return Issue(IssueKind.VALUE, path, message, name)
-    if stored is not None and stored.project != target.project.id:
-        where = _where(stored, target, caller).strip()
-        return Issue(
-            IssueKind.OTHER_PROJECT, path, f"{name} already exists {where}", name, f"{name} ({where})"
-        )
-    if stored is not None and stored.archived and not _stays_archived(entry, stored):
-        return Issue(IssueKind.VALUE, path, f"{name} is archived. Restore it first", name)
-    return None
 
 
 def _name_issues(entry: Entry, target: Target) -> Iterator[Issue]:

@@ -15,7 +15,7 @@ from playground.pages.effects_view import EffectsView
 from playground.pages.impact_view import ImpactView
 from playground.pages.lines import explain_in
 from playground.saved_contexts.effects import predict_effects
-from projects.drafting import DraftingPage, open_form
+from projects.drafting import DraftingPage, open_form, refusal_sentences
 from projects.drafts import NewFlagEdit
 
 DETAILED = 30
@@ -43,19 +43,18 @@ class IfSavedPage(ConsolePage):
         """What saving the form would change, or why it cannot be saved."""
         try:
             edits = page.edits()
-        except ValidationError as error:
-            if error.details and page.shown_by == "post":  # the form says it beside its inputs
+        except (ValidationError, InvalidOperation, Conflict, NameExists) as error:
+            is_invalid = isinstance(error, ValidationError) and error.details
+            if is_invalid and page.shown_by == "post":  # the form says it beside its inputs
                 return {"error": error}
-            return {"refusals": [problem.message for problem in error.details] or [error.message]}
-        except (InvalidOperation, Conflict, NameExists) as error:
-            return {"refusals": [error.message]}
+            return {"refusals": refusal_sentences(error)}
         examples, most = (EXAMPLES, MAX_VALUES) if beside else (DETAILED, None)
         try:
             impacts_found = measure_impacts(
                 edits, now=timezone.now(), caller=self.caller, examples=examples, most_values=most
             )
         except TooManyValues as error:
-            return {"refusals": [error.message]}
+            return {"refusals": refusal_sentences(error)}
         return {
             "impacts": [
                 ImpactView(
