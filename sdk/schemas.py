@@ -189,27 +189,27 @@ def read(kind: type[B], data: Any) -> B:
 
 def read_each(kind: type[B], entries: list[Any], path: str) -> tuple[list[B], list[Problem]]:
     """The valid entries of a list, and the problems of the others."""
-    good, found = [], []
+    good, wrong = [], []
     for index, entry in enumerate(entries):
         try:
             good.append(kind.model_validate(entry))
         except PydanticError as error:
-            found += problems(error, f"{path}[{index}]")
-    return good, found
+            wrong += problems(error, f"{path}[{index}]")
+    return good, wrong
 
 
 def problems(error: PydanticError, path: str = "") -> list[Problem]:
     """Problems such as ``bucket.toggles.my-flag.yes: Input should be greater than or equal to 0``."""
     return [
-        Problem(_json_path(path, found["loc"]), _message(found))
-        for found in error.errors(include_url=False, include_context=False, include_input=False)
+        Problem(_json_path(path, detail["loc"]), _message(detail))
+        for detail in error.errors(include_url=False, include_context=False, include_input=False)
     ]
 
 
-def _message(found: Any) -> str:
-    if found["type"] == "model_type":
+def _message(detail: Any) -> str:
+    if detail["type"] == "model_type":
         return "Input should be an object"
-    return str(found["msg"]).removeprefix("Value error, ")
+    return str(detail["msg"]).removeprefix("Value error, ")
 
 
 def _json_path(path: str, location: tuple[str | int, ...]) -> str:

@@ -69,20 +69,22 @@ def find_references(root: Path, names: set[str]) -> tuple[Places, int]:
         content = _read(path)
         for number, line in enumerate(content.split(b"\n"), 1):
             for name in _names_in(line, wanted):
-                found = places.setdefault(name, [])
-                if len(found) < MAX_PLACES:
-                    found.append({"path": path.relative_to(root).as_posix()[:MAX_PATH], "line": number})
+                places_of_name = places.setdefault(name, [])
+                if len(places_of_name) < MAX_PLACES:
+                    places_of_name.append(
+                        {"path": path.relative_to(root).as_posix()[:MAX_PATH], "line": number}
+                    )
     return places, files
 
 
 def _names_in(line: bytes, wanted: dict[bytes, str]) -> set[str]:
     """Names that stand alone, or between dots: `checkout-redesign` is not in `old-checkout-redesign`."""
-    found = set()
+    names = set()
     for word in _WORD.findall(line):
         for part in (word, word.strip(b"."), *word.split(b".")):
             if part in wanted:
-                found.add(wanted[part])
-    return found
+                names.add(wanted[part])
+    return names
 
 
 def list_files(root: Path) -> Iterator[Path]:
@@ -112,9 +114,9 @@ def _walk(folder: Path, above: list[tuple[Path, GitIgnoreSpec]]) -> Iterator[Pat
 def _is_ignored(path: Path, rules: list[tuple[Path, GitIgnoreSpec]], *, is_folder: bool) -> bool:
     """As in Git: the nearest .gitignore that says something about the path decides."""
     for folder, spec in reversed(rules):
-        said = spec.check_file(f"{path.relative_to(folder).as_posix()}{'/' if is_folder else ''}").include
-        if said is not None:
-            return said
+        ignored = spec.check_file(f"{path.relative_to(folder).as_posix()}{'/' if is_folder else ''}").include
+        if ignored is not None:
+            return ignored
     return False
 
 

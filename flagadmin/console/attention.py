@@ -66,10 +66,10 @@ class Attention:
         return sha256(orjson.dumps([self.kind, self.about])).hexdigest()[:16]
 
 
-def needs_attention(caller: Caller, *, now: datetime | None = None) -> list[Attention]:
+def needs_attention(caller: Caller) -> list[Attention]:
     """The items, the most urgent first. About fifteen queries whatever the amount of data."""
-    moment = now or timezone.now()
-    items = [item for source in _SOURCES for item in source(caller, moment)]
+    now = timezone.now()
+    items = [item for source in _SOURCES for item in source(caller, now)]
     return sorted(items, key=lambda item: _ORDER.index(item.level))
 
 
@@ -236,12 +236,12 @@ def _old_sdks(caller: Caller, now: datetime) -> Iterator[Attention]:
     outdated = outdated_applications(caller.readable_projects)
     if not outdated:
         return
-    names = [f"{one.name}: {one.sdk} {one.version}; others use up to {one.newest}" for one in outdated]
-    several = len({one.name for one in outdated}) > 1
+    names = [f"{row.name}: {row.sdk} {row.version}; others use up to {row.newest}" for row in outdated]
+    several = len({row.name for row in outdated}) > 1
     yield Attention(
         "sdk",
         GRAY,
-        f"{len({one.name for one in outdated}):,} applications use old SDKs"
+        f"{len({row.name for row in outdated}):,} applications use old SDKs"
         if several
         else f"{outdated[0].name} uses an old SDK",
         " · ".join(cut(names, MAX_NAMED_FLAGS)) if several else names[0].partition(": ")[2],

@@ -183,9 +183,9 @@ def _segment_ids() -> dict[str, int]:
 
 def _not_here(flags: list[DemoFlag], environment: str) -> Iterator[DemoFlag]:
     """The flags that do not exist yet. Importing the others again would undo the user's changes."""
-    there = set(Flag.objects.filter(strategies__environment=environment).values_list("name", flat=True))
+    used = set(Flag.objects.filter(strategies__environment=environment).values_list("name", flat=True))
     archived = set(Flag.objects.archived().values_list("name", flat=True))
-    return (flag for flag in flags if flag.name not in there | archived)
+    return (flag for flag in flags if flag.name not in used | archived)
 
 
 def _favorites(admin: User) -> None:

@@ -18,7 +18,7 @@ class Kind:
 
     is_service = False
     plural = "People"
-    one = "person"
+    singular = "person"
     counted = "person,people"
     list_name, url_name = "people", "person"
     api = "/api/admin/user-admin"
@@ -34,7 +34,7 @@ PEOPLE: dict[str, Any] = {"list_name": Kind.list_name, "url_name": Kind.url_name
 SERVICE: dict[str, Any] = {
     "is_service": True,
     "plural": "Service accounts",
-    "one": "service account",
+    "singular": "service account",
     "counted": "service account,service accounts",
     "list_name": "service-accounts",
     "url_name": "service-account",

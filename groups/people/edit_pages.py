@@ -63,7 +63,7 @@ class NewAccountPage(ShowsSecretOnce, Kind, FormPage):
     form_class = AccountForm
 
     def get_title(self) -> str:
-        return f"New {self.one}" if self.is_service else "Add user"
+        return f"New {self.singular}" if self.is_service else "Add user"
 
     def crumbs(self) -> Crumbs:
         return ((self.plural, self.home),)
@@ -103,7 +103,7 @@ class NewAccountPage(ShowsSecretOnce, Kind, FormPage):
         by_hand = "No email is sent: you get a one-time login link to pass on."
         lead = (by_mail if is_mail_on() else by_hand) if settings.PASSWORD_LOGIN else ""
         defaults = {
-            "button": f"Create {self.one}" if self.is_service else "Add user",
+            "button": f"Create {self.singular}" if self.is_service else "Add user",
             "cancel": self.home,
             "lead": "" if self.is_service else lead,
         }
@@ -160,7 +160,7 @@ class EditAccountPage(EditPage, OneAccount, NewAccountPage):
         return self.url
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        defaults = {"button": f"Save {self.one}", "cancel": self.url, "lead": ""}
+        defaults = {"button": f"Save {self.singular}", "cancel": self.url, "lead": ""}
         return super().get_context_data(**{**defaults, **kwargs})
 
     def curl(self) -> str:
@@ -222,11 +222,11 @@ class DeleteAccountPage(OneAccount, ConfirmPage):
     def plan(self) -> dict[str, Any]:
         user = self.account()
         return {
-            "title": f"Delete {self.one} {user}",
-            "removed_items": list_removed(user, self.one),
+            "title": f"Delete {self.singular} {user}",
+            "removed_items": list_removed(user, self.singular),
             "kept": "What was done with it stays in the activity, under the same name. To keep everything for later, "
             "disable it instead.",
-            "button": f"Delete {self.one} {user}",
+            "button": f"Delete {self.singular} {user}",
             "cancel": self.url,
             "blocked": " ".join(error.message for error in actions.find_account_blockers(user, self.caller)),
         }
@@ -234,7 +234,7 @@ class DeleteAccountPage(OneAccount, ConfirmPage):
     def act(self) -> tuple[str, str]:
         user = self.account()
         actions.delete_account(self.user_id, is_service=self.is_service, caller=self.caller)
-        return f"Deleted {self.one} {user}.", self.home
+        return f"Deleted {self.singular} {user}.", self.home
 
     def curl(self) -> str:
         return curl_for(self.request, "DELETE", f"{self.api}/{self.user_id}")

@@ -98,7 +98,7 @@ class AccountsPage(Kind, ListPage):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(
-            new_url=reverse(f"{self.url_name}-new"), one=self.one, counted=self.counted, **kwargs
+            new_url=reverse(f"{self.url_name}-new"), singular=self.singular, counted=self.counted, **kwargs
         )
 
     def curl(self) -> str:

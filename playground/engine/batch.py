@@ -206,13 +206,13 @@ class Batch:
         """The bucket of every strategy, and the positions of those with a rollout but no identifier."""
         buckets, nobody = [0] * len(self._all_hold), list[int]()
         for rollouts in self._rollouts.values():
-            found = rollouts.buckets(values[rollouts.column], random)
-            if found is None:
+            computed = rollouts.buckets(values[rollouts.column], random)
+            if computed is None:
                 nobody += rollouts.positions
-            elif len(found) == len(buckets):
-                buckets = found
+            elif len(computed) == len(buckets):
+                buckets = computed
             else:
-                for position, bucket in zip(rollouts.positions, found, strict=True):
+                for position, bucket in zip(rollouts.positions, computed, strict=True):
                     buckets[position] = bucket
         return buckets, nobody
 
@@ -220,9 +220,9 @@ class Batch:
         """The variant of every strategy, and its place among the weights."""
         picks, places = [NONE] * len(self._all_hold), [0] * len(self._all_hold)
         for variants in self._variants.values():
-            found = variants.places(values[variants.column], random)
-            picked = map(bisect_left, variants.limits, found)
-            for position, pick, place in zip(variants.positions, picked, found, strict=True):
+            computed = variants.places(values[variants.column], random)
+            picked = map(bisect_left, variants.limits, computed)
+            for position, pick, place in zip(variants.positions, picked, computed, strict=True):
                 picks[position] = pick
                 places[position] = place
         return picks, places

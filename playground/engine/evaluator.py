@@ -31,18 +31,18 @@ class Evaluation:
         self.snapshot = snapshot
         self.context = context
         self.values = snapshot.values(context)
-        self.found = snapshot.batch.run(self.values, random)
+        self.result = snapshot.batch.run(self.values, random)
         self.outcomes = self._outcomes(random)
         self._apply_parents(random)
 
     def _outcomes(self, random: Random) -> list[PlainOutcome]:
         """Every flag's, as if it had no parents."""
         batch, values = self.snapshot.batch, self.values
-        found = self.found.outcomes()
+        by_strategy = self.result.outcomes()
         start = 0
         outcomes: list[PlainOutcome] = []
         for flag, end, decidable in zip(self.snapshot.flags, batch.ends, batch.decidable, strict=True):
-            strategies = found[start:end]
+            strategies = by_strategy[start:end]
             start = end
             decided = 0
             for outcome in strategies:
@@ -103,7 +103,7 @@ class Evaluation:
 
     def holds(self, segment: int) -> bool:
         """Whether the segment at a position holds."""
-        return self.found.segments_hold[segment]
+        return self.result.segments_hold[segment]
 
     def __len__(self) -> int:
         return len(self.outcomes)

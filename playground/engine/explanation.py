@@ -211,7 +211,7 @@ class _Explainer:
 
     def segment(self, position: int) -> SegmentExplanation:
         segment = self.evaluation.snapshot.segments[position]
-        bits = self.evaluation.found.segment_bits[position]
+        bits = self.evaluation.result.segment_bits[position]
         return SegmentExplanation(
             id=segment.id,
             name=segment.name,

@@ -220,7 +220,7 @@ class Reasons:
         phrase = self._segments.get(position)
         if phrase is None:
             segment = self._evaluation.snapshot.segments[position]
-            why = self._unmet_constraints(segment.conditions, self._evaluation.found.segment_bits[position])
+            why = self._unmet_constraints(segment.conditions, self._evaluation.result.segment_bits[position])
             phrase = self._segments[position] = sentences.outside_segment(segment.name, why)
         return phrase
 

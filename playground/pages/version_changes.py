@@ -52,13 +52,13 @@ class VersionsPart(ConsolePage):
         return self.render_to_response({"versions": shown, "users": USERS})
 
 
-def _versions(events: Any, asked: Sequence[AuditEvent]) -> Iterator[tuple[AuditEvent, Version]]:
+def _versions(events: Any, chosen: Sequence[AuditEvent]) -> Iterator[tuple[AuditEvent, Version]]:
     """With each event what it belongs to: the flag's events of the same request before it."""
-    requests = {event.request_id for event in asked if event.request_id}
+    requests = {event.request_id for event in chosen if event.request_id}
     rows = list(
         events.filter(request_id__in=requests).order_by("-pk").values_list("pk", "request_id", "created_at")
     )
-    for event in asked:
+    for event in chosen:
         hour = event.created_at.replace(minute=0, second=0, microsecond=0)
         same = [
             pk for pk, request, at in rows if request == event.request_id and pk <= event.pk and at >= hour

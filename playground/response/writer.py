@@ -67,16 +67,16 @@ def render_each(compiled: ResponseSnapshot, evaluation: Evaluation) -> list[byte
 def _rendered(compiled: ResponseSnapshot, evaluation: Evaluation) -> list[bytes]:
     """The parts of an answer; the brace that closes a flag stands in the head of the next one."""
     assert evaluation.snapshot is compiled.snapshot
-    found, layout = evaluation.found, compiled.layout
-    parts = layout.written_for(found.bits)
-    for slot, verdict in zip(layout.verdicts, found.verdicts, strict=True):
+    result, layout = evaluation.result, compiled.layout
+    parts = layout.written_for(result.bits)
+    for slot, verdict in zip(layout.verdicts, result.verdicts, strict=True):
         parts[slot] = RESULTS[verdict]
-    for slot, picks, pick in zip(layout.variants, layout.picks, found.picks, strict=True):
+    for slot, picks, pick in zip(layout.variants, layout.picks, result.picks, strict=True):
         if slot:
             parts[slot] = picks[pick]
     for stickiness, (positions, slots) in layout.buckets.items():
         ends = _BucketEnds(evaluation, stickiness)
-        for slot, bucket in zip(slots, map(found.buckets.__getitem__, positions), strict=True):
+        for slot, bucket in zip(slots, map(result.buckets.__getitem__, positions), strict=True):
             parts[slot] = ends[bucket]
     _render_segments(compiled, evaluation, parts)
     _render_flags(compiled, evaluation, parts)
@@ -141,5 +141,5 @@ def _render_segments(compiled: ResponseSnapshot, evaluation: Evaluation, parts: 
 
 def _segment(compiled: ResponseSnapshot, evaluation: Evaluation, position: int) -> bytes:
     fragments = compiled.segments[position]
-    constraints = with_results(fragments.cuts, evaluation.found.segment_bits[position])
+    constraints = with_results(fragments.cuts, evaluation.result.segment_bits[position])
     return b"%b%b%b}" % (constraints, fragments.end, RESULTS[evaluation.holds(position)])

@@ -59,11 +59,11 @@ class NewExpectationPage(FormPage):
         return super().get_form_kwargs() | {"contexts": self.contexts}
 
     def get_initial(self) -> dict[str, Any]:
-        given = {
+        in_url = {
             name: self.request.GET[name] for name in ExpectationForm.base_fields if name in self.request.GET
         }
         production = Environment.objects.production().values_list("name", flat=True).first()
-        return {"environment": production} | given
+        return {"environment": production} | in_url
 
     def submit(self, form: ExpectationForm) -> str:
         expectation = form.expectation()

@@ -174,14 +174,14 @@ def _evaluate(flags: Sequence[Flag], now: datetime, caller: Caller) -> dict[str,
         names[flag.project_id].add(flag.name)
     for project, its_names in names.items():
         saved = SavedContext.objects.readable_by(caller).usable_in(project)[:MAX_CONTEXTS]
-        given = [Context(each.context).at(now) for each in saved]
+        saved_contexts = [Context(each.context).at(now) for each in saved]
         places = ProjectEnvironment.objects.filter(project=project).order_by("environment__sort_order")
         for environment in places.values_list("environment_id", flat=True):
             read = read_stored_flags([project], environment, its_names)
             snapshot = compile_flags(read, environment)
             for name in its_names:
                 made = generate_contexts([_with_parents(read, name)], now=now, limit=MAX_CONTEXTS)
-                table = ContextTable([*given, *made])
+                table = ContextTable([*saved_contexts, *made])
                 results[name][environment] = list(StateResults(snapshot, table).results(name))
     return results
 

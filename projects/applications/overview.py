@@ -27,7 +27,7 @@ def application_overview(caller: Caller, application: Application) -> Document:
         "featureCount": len({name for name, _ in used}),
         "environments": [
             _environment(
-                name, [one for one in instances if one.environment == name], missing_flags.get(name, [])
+                name, [row for row in instances if row.environment == name], missing_flags.get(name, [])
             )
             for name in environments
         ],
@@ -52,7 +52,7 @@ def _environment(
 
 
 def _sdks(instances: Iterable[ApplicationInstance]) -> list[str]:
-    return sorted({one.sdk_version for one in instances if one.sdk_version})
+    return sorted({instance.sdk_version for instance in instances if instance.sdk_version})
 
 
 def _missing_strategies(application: Application) -> list[str]:

@@ -63,8 +63,8 @@ class AllApplicationsPage(ListPage):
         applications = list(kwargs["listing"].rows)
         documents = overview_documents(self.caller, applications)
         rows = [
-            ApplicationRow(found, application_url(found.name), document["usage"][:MAX_PROJECTS])
-            for found, document in zip(applications, documents, strict=True)
+            ApplicationRow(application, application_url(application.name), document["usage"][:MAX_PROJECTS])
+            for application, document in zip(applications, documents, strict=True)
         ]
         listing = kwargs["listing"]
         missing = [] if listing.is_filtered or listing.page.number > 1 else missing_flags(self.caller)

@@ -212,10 +212,8 @@ def who_creates_tokens(project: Project) -> list[str]:
 def environments_of(project: Project) -> list[str]:
     """The enabled ones that the project uses, those that are not production first."""
     environments = Environment.objects.filter(projects=project, enabled=True)
-    return [
-        one.name
-        for one in sorted(environments, key=lambda one: (one.is_production, one.sort_order, one.name))
-    ]
+    by_stage = sorted(environments, key=lambda place: (place.is_production, place.sort_order, place.name))
+    return [environment.name for environment in by_stage]
 
 
 def connected_applications(project: Project, environment: str) -> Sequence[ProjectApplication]:

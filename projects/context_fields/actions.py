@@ -150,9 +150,9 @@ def access_context_field_for_update(
     caller: Caller, name: str, permission: Permission, *, project: str | None = None
 ) -> ContextField:
     """The field, locked with its project. Raises NotFound, NoAccess."""
-    found = access_context_field_with(caller, name, permission, project=project)
-    lock_scope(found.project_id)
-    field = ContextField.objects.select_for_update().filter(pk=name, project_id=found.project_id).first()
+    unlocked = access_context_field_with(caller, name, permission, project=project)
+    lock_scope(unlocked.project_id)
+    field = ContextField.objects.select_for_update().filter(pk=name, project_id=unlocked.project_id).first()
     if field is None:
         raise _no_field(name)
     return field

@@ -144,17 +144,17 @@ def _differing_strategies(
     source: Iterable[StrategyDefinition], target: Iterable[StrategyDefinition]
 ) -> Iterator[str]:
     """Strategies are compared by their place."""
-    for one, other in zip_longest(source, target):
-        if one is None or other is None:
+    for ours, theirs in zip_longest(source, target):
+        if ours is None or theirs is None:
             yield STRATEGY
             continue
-        if any(one[key] != other[key] for key in ("title", "disabled")):
+        if any(ours[key] != theirs[key] for key in ("title", "disabled")):
             yield STRATEGY
-        if (one["name"], one["parameters"]) != (other["name"], other["parameters"]):
-            yield ROLLOUT if _is_rollout(one) and _is_rollout(other) else STRATEGY
-        if one["constraints"] != other["constraints"] or one["segments"] != other["segments"]:
+        if (ours["name"], ours["parameters"]) != (theirs["name"], theirs["parameters"]):
+            yield ROLLOUT if _is_rollout(ours) and _is_rollout(theirs) else STRATEGY
+        if ours["constraints"] != theirs["constraints"] or ours["segments"] != theirs["segments"]:
             yield CONDITION
-        if one["variants"] != other["variants"]:
+        if ours["variants"] != theirs["variants"]:
             yield VARIANTS
 
 

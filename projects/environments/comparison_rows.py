@@ -109,8 +109,8 @@ def _lines(
 ) -> Iterator[tuple[Line | None, Line | None]]:
     sides = [side.strategies[:MAX_STRATEGIES] for side in pair]
     texts = [[_sentence(each, segments) for each in side] or [NO_STRATEGIES] for side in sides]
-    for place, (one, other) in enumerate(zip_longest(*texts, fillvalue="")):
-        pieces = mark_differences(one, other)
+    for place, (left, right) in enumerate(zip_longest(*texts, fillvalue="")):
+        pieces = mark_differences(left, right)
         ours, theirs = (side[place]["variants"] if place < len(side) else [] for side in sides)
         yield _line(pieces[0], ours, theirs, palette), _line(pieces[1], theirs, ours, palette)
     ours, theirs = (side.variants for side in pair)
@@ -139,13 +139,13 @@ def _sentence(strategy: Document, segments: Mapping[int, str]) -> str:
     return f"{title}{strategy_summary(strategy, segments=segments)}{disabled}"
 
 
-def mark_differences(one: str, other: str) -> tuple[list[Piece], list[Piece]]:
+def mark_differences(left: str, right: str) -> tuple[list[Piece], list[Piece]]:
     """Both texts as pieces, word by word."""
-    if one == other:
-        return [Piece(one)], [Piece(other)]
-    words = list(_words(one)), list(_words(other))
+    if left == right:
+        return [Piece(left)], [Piece(right)]
+    words = list(_words(left)), list(_words(right))
     if max(map(len, words)) > MAX_WORDS:
-        return [Piece(one, True)], [Piece(other, True)]
+        return [Piece(left, True)], [Piece(right, True)]
     sides: tuple[list[Piece], list[Piece]] = ([], [])
     for tag, *ends in SequenceMatcher(None, *words, autojunk=False).get_opcodes():
         for side, its_words, (start, end) in zip(sides, words, (ends[:2], ends[2:]), strict=True):

@@ -37,7 +37,7 @@ class FlagAction(UndoableAction):
     def place(self) -> tuple[str, str]:
         return self.kwargs["project_id"], self.kwargs["name"]
 
-    def given(self, name: str) -> str:
+    def read_field(self, name: str) -> str:
         return self.request.POST.get(name, "").strip()
 
     def back(self) -> str:
@@ -46,21 +46,21 @@ class FlagAction(UndoableAction):
 
 class Favorite(FlagAction):
     def act(self) -> str:
-        wanted = self.given("favorite") == "on"
+        wanted = self.read_field("favorite") == "on"
         set_flag_favorite(*self.place, wanted, caller=self.caller)
         return f"{self.place[1]} is {'now' if wanted else 'no longer'} one of your favorites."
 
 
 class Stale(FlagAction):
     def act(self) -> str:
-        stale = self.given("stale") == "yes"
+        stale = self.read_field("stale") == "yes"
         update_flag(*self.place, {"stale": stale}, caller=self.caller)
         return f"Marked {self.place[1]} as {'stale' if stale else 'not stale'}."
 
 
 class ImpressionData(FlagAction):
     def act(self) -> str:
-        wanted = self.given("impression_data") == "on"
+        wanted = self.read_field("impression_data") == "on"
         update_flag(*self.place, {"impression_data": wanted}, caller=self.caller)
         return f"Turned {'on' if wanted else 'off'} impression data of {self.place[1]}."
 
@@ -71,8 +71,8 @@ class Tags(FlagAction):
     def act(self) -> str:
         project_id, name = self.place
         access_flag(self.caller, project_id, name)
-        tag = (self.given("type"), self.given("value"))
-        if self.given("do") == "remove":
+        tag = (self.read_field("type"), self.read_field("value"))
+        if self.read_field("do") == "remove":
             change_tags(name, [], [tag], caller=self.caller)
             return f"Removed the tag {':'.join(tag)}."
         change_tags(name, [tag], caller=self.caller)
@@ -87,7 +87,7 @@ class AsksFirst(DraftingPage, FlagAction):
     shown_by = "get"
     fields: Sequence[str] = ()  # of the form; the page sends them again
 
-    def given(self, name: str) -> str:
+    def read_field(self, name: str) -> str:
         sent = self.request.POST if self.request.method == "POST" else self.request.GET
         return sent.get(name, "").strip()
 
@@ -117,7 +117,7 @@ class AsksFirst(DraftingPage, FlagAction):
             return False
 
     def values(self) -> list[tuple[str, str]]:
-        return [*((name, self.given(name)) for name in self.fields), ("next", self.address())]
+        return [*((name, self.read_field(name)) for name in self.fields), ("next", self.address())]
 
     def crumbs(self) -> Crumbs:
         return flag_crumbs(self.find())
@@ -125,7 +125,7 @@ class AsksFirst(DraftingPage, FlagAction):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         required = requires_comment([self.kwargs["project_id"]])
         return super().get_context_data(
-            environment=self.given("environment"),
+            environment=self.read_field("environment"),
             hidden=self.values(),
             back=self.address(),
             comment_required=required,
@@ -140,7 +140,7 @@ class Parents(AsksFirst):
     fields = ("do", "feature")
 
     def get_title(self) -> str:
-        return f"Remove the dependency of {self.place[1]} on {self.given('feature')}"
+        return f"Remove the dependency of {self.place[1]} on {self.read_field('feature')}"
 
     def find(self) -> Flag:
         permission = Permission.UPDATE_FEATURE_DEPENDENCY
@@ -158,7 +158,7 @@ class Parents(AsksFirst):
 
     @property
     def removes(self) -> bool:
-        return self.given("do") == "remove"
+        return self.read_field("do") == "remove"
 
     def stored(self, flag: Flag) -> dict[str, Any]:
         return {dependency["feature"]: dependency for dependency in dependency_documents([flag.pk])[flag.pk]}
@@ -172,14 +172,14 @@ class Parents(AsksFirst):
         return f"{name} now depends on {parent}."
 
     def parent(self) -> str:
-        if not (parent := self.given("feature")):
+        if not (parent := self.read_field("feature")):
             raise ValidationError("Enter the flag it depends on.")
         return parent
 
     def wanted(self) -> dict[str, Any]:
         """The dependency that the form adds."""
-        variants = [text.strip() for text in self.given("variants").split(",") if text.strip()]
-        return {"feature": self.parent(), "enabled": self.given("state") != "off", "variants": variants}
+        variants = [text.strip() for text in self.read_field("variants").split(",") if text.strip()]
+        return {"feature": self.parent(), "enabled": self.read_field("state") != "off", "variants": variants}
 
     def edits(self) -> list[FlagEdit]:
         flag = access_flag(self.caller, *self.place, archived=False)
@@ -200,11 +200,11 @@ class Links(FlagAction):
     """``do`` is "remove" for the link with this ``id``; anything else adds a link."""
 
     def act(self) -> str:
-        if self.given("do") == "remove":
-            remove_link(*self.place, self.given("id"), caller=self.caller)
+        if self.read_field("do") == "remove":
+            remove_link(*self.place, self.read_field("id"), caller=self.caller)
             return "Removed the link."
-        add_link(*self.place, self.given("url"), self.given("title") or None, caller=self.caller)
-        return f"Added the link {self.given('url')}."
+        add_link(*self.place, self.read_field("url"), self.read_field("title") or None, caller=self.caller)
+        return f"Added the link {self.read_field('url')}."
 
 
 class Order(AsksFirst):
@@ -217,10 +217,10 @@ class Order(AsksFirst):
     fields = ("environment", "order", "move")
 
     def get_title(self) -> str:
-        return f"Reorder the strategies of {self.place[1]} in {self.given('environment')}"
+        return f"Reorder the strategies of {self.place[1]} in {self.read_field('environment')}"
 
     def find(self) -> Flag:
-        project_id, environment = self.place[0], self.given("environment")
+        project_id, environment = self.place[0], self.read_field("environment")
         permission = Permission.UPDATE_FEATURE_STRATEGY
         flag = access_flag(
             self.caller, *self.place, archived=False, permission=permission, environment=environment
@@ -230,20 +230,24 @@ class Order(AsksFirst):
 
     def order(self) -> dict[str, int]:
         """The place of each strategy by its id. Empty if no order is given: they keep theirs."""
-        order = move_strategy(list(filter(None, self.given("order").split(","))), self.given("move"))
+        order = move_strategy(
+            list(filter(None, self.read_field("order").split(","))), self.read_field("move")
+        )
         return {identifier: index for index, identifier in enumerate(order)}
 
     def act(self) -> str:
-        environment = self.given("environment")
+        environment = self.read_field("environment")
         order_strategies(*self.place, environment, [*self.order().items()], caller=self.caller)
         return f"Reordered the strategies in {environment}."
 
     def strategies(self, flag: Flag) -> list[StrategyDefinition]:
         """As they would be stored, in their new order."""
         order = self.order()
-        stored = read_strategies(flag, self.given("environment"))
+        stored = read_strategies(flag, self.read_field("environment"))
         check_problems(
-            order_problems(flag, self.given("environment"), order, {strategy["id"] for strategy in stored})
+            order_problems(
+                flag, self.read_field("environment"), order, {strategy["id"] for strategy in stored}
+            )
         )
         placed = [
             strategy | {"sortOrder": order.get(strategy["id"], strategy["sortOrder"])} for strategy in stored
@@ -251,7 +255,7 @@ class Order(AsksFirst):
         return sorted(placed, key=lambda strategy: (strategy["sortOrder"], strategy["id"]))
 
     def edits(self) -> list[FlagEdit]:
-        flag, environment = self.find(), self.given("environment")
+        flag, environment = self.find(), self.read_field("environment")
         if (flag.name, environment) not in find_enabled_places([flag]):
             return []
         draft = Draft(flag.name, {"strategies": self.strategies(flag)})

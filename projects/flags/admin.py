@@ -79,7 +79,7 @@ class StrategyForm(ActionModelForm):
         if not self.instance._state.adding:
             self.initial["used_segments"] = list(self.instance.segments.values_list("pk", flat=True))
 
-    def given(self) -> dict[str, Any]:
+    def read_strategy(self) -> dict[str, Any]:
         selected = self.cleaned_data.get("used_segments", ())
         return of_object(self.instance) | {"segments": [segment.pk for segment in selected]}
 
@@ -95,16 +95,16 @@ class StrategyActions(AdminActions):
 
     def check_values(self, obj: Strategy, form: Any) -> None:
         if obj.flag_id is not None:
-            strategies.check_strategy(obj.flag, validate_body(StrategyBody, form.given()))
+            strategies.check_strategy(obj.flag, validate_body(StrategyBody, form.read_strategy()))
 
     def create(self, obj: Strategy, form: Any, caller: Caller) -> Strategy:
-        made = strategies.add_strategy(*place_of(obj), form.given(), caller=caller)
+        made = strategies.add_strategy(*place_of(obj), form.read_strategy(), caller=caller)
         return Strategy.objects.get(pk=made["id"])
 
     def change(self, obj: Strategy, form: Any, caller: Caller) -> None:
         if "environment" in form.changed_data:
             raise InvalidOperation("A strategy cannot change its environment. Delete it and add a new one.")
-        strategies.update_strategy(*place_of(obj), str(obj.pk), form.given(), caller=caller)
+        strategies.update_strategy(*place_of(obj), str(obj.pk), form.read_strategy(), caller=caller)
 
     def remove(self, obj: Strategy, form: Any, caller: Caller) -> None:
         strategies.remove_strategy(*place_of(obj), str(obj.pk), caller=caller)

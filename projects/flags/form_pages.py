@@ -153,7 +153,10 @@ class NewFlagPage(FormPage):
             name
             for name in Environment.objects.names()
             if name in used
-            and all(self.caller.can(one, project=self.project.pk, environment=name) for one in needed)
+            and all(
+                self.caller.can(permission, project=self.project.pk, environment=name)
+                for permission in needed
+            )
         ]
 
     def get_initial(self) -> dict[str, Any]:

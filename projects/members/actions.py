@@ -149,8 +149,8 @@ def _holders(project_id: str) -> set[Key]:
     return {("group", group) if user is None else ("user", user) for user, group in rows}
 
 
-def _roles_of(project: Project, found: Sequence[tuple[str, Any]]) -> dict[Key, RoleIds]:
-    current: dict[Key, set[int]] = {(kind, row.pk): set() for kind, row in found}
+def _roles_of(project: Project, holders: Sequence[tuple[str, Any]]) -> dict[Key, RoleIds]:
+    current: dict[Key, set[int]] = {(kind, row.pk): set() for kind, row in holders}
     for role, user, group in Grant.objects.filter(project=project).values_list(
         "role_id", "user_id", "group_id"
     ):

@@ -186,13 +186,13 @@ def access_link_for_update(project: Project, name: str) -> ProjectEnvironment:
     return link
 
 
-def checked_strategy(project: Project, given: Mapping[str, Any]) -> StrategyDefinition:
+def checked_strategy(project: Project, values: Mapping[str, Any]) -> StrategyDefinition:
     """A default strategy as stored. An empty ``groupId`` is later replaced by the flag's name.
 
     Raises ValidationError.
     """
     defaults = StrategyDefaults(flag="", stickiness=project.default_stickiness)
-    document = strategy_document(given, defaults)
+    document = strategy_document(values, defaults)
     hold_segments(document["segments"])
     known = load_known_names(project.pk)
     check_values(strategy_problems(document, "", known_names=known, limits=Limits.from_settings()))

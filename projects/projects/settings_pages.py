@@ -213,13 +213,13 @@ class Environments(ProjectAction):
         return f"{project_id} now uses {name}."
 
     def _set_policy(self, project_id: str, name: str) -> str:
-        given = self.request.POST.get("approvals", "")
-        if given not in POLICIES:
-            raise ValidationError.at("approvals", f"must be one of {choices(POLICIES)}, not {given}")
-        set_policy(project_id, name, int(given) if given else None, caller=self.caller)
-        if not given:
+        approvals = self.request.POST.get("approvals", "")
+        if approvals not in POLICIES:
+            raise ValidationError.at("approvals", f"must be one of {choices(POLICIES)}, not {approvals}")
+        set_policy(project_id, name, int(approvals) if approvals else None, caller=self.caller)
+        if not approvals:
             return f"Changes of {name} need no change request."
-        return f"Changes of {name} need a change request with {counted(int(given), 'approval')}."
+        return f"Changes of {name} need a change request with {counted(int(approvals), 'approval')}."
 
 
 class Archive(ProjectAction):

@@ -17,12 +17,12 @@ Found = Mapping[str, Sequence[Mapping[str, Any]]]
 
 @transactional
 def report_references(
-    repository: str, values: Mapping[str, Any], found: Found, *, caller: Caller
+    repository: str, values: Mapping[str, Any], references: Found, *, caller: Caller
 ) -> dict[str, int]:
     """Replaces what was reported about the repository, as far as the flags are ones that the caller may update.
 
-    ``found`` are the places of each flag, ``{path, line}``. Returns how many flags were stored, and ignored. Raises
-    NoAccess, ValidationError.
+    ``references`` are the places of each flag, ``{path, line}``. Returns how many flags were stored, and ignored.
+    Raises NoAccess, ValidationError.
     """
     check_may_report(caller)
     if problems := list(report_problems(values)):
@@ -32,7 +32,7 @@ def report_references(
     report.revision, report.link = values.get("revision") or "", values.get("link") or ""
     report.reported_at, report.reported_by = transaction_moment(), caller.name
     report.save()
-    ids = dict(mine.filter(name__in=list(found)).values_list("name", "pk"))
+    ids = dict(mine.filter(name__in=list(references)).values_list("name", "pk"))
     report.references.filter(flag__in=mine).delete()
     CodeReference.objects.bulk_create(
         CodeReference(
@@ -41,10 +41,10 @@ def report_references(
             count=len(places),
             places=[[place["path"], place["line"]] for place in places[:MAX_PLACES]],
         )
-        for name, places in found.items()
+        for name, places in references.items()
         if name in ids and places
     )
-    counts = {"flags": len(ids), "ignored": len(found) - len(ids)}
+    counts = {"flags": len(ids), "ignored": len(references) - len(ids)}
     event = Event(type=EventType.CODE_REFERENCES_REPORTED, subject=repository, after=counts)
     record(event, actor=caller)
     return counts

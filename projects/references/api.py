@@ -117,8 +117,8 @@ class CodeReferenceViewSet(ViewSet):
         """Report where flags are in a repository. It replaces the last report, for flags that the caller may update."""
         check_may_report(self.caller)
         body = self.validated(ReportBody)
-        found = {entry["flag"]: entry["places"] for entry in body["references"]}
-        return Response(report_references(body["repository"], body, found, caller=self.caller))
+        references = {entry["flag"]: entry["places"] for entry in body["references"]}
+        return Response(report_references(body["repository"], body, references, caller=self.caller))
 
 
 class FlagReferenceViewSet(OnFlagViewSet):

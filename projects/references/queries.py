@@ -33,12 +33,12 @@ class InRepository:
 
 def read_references(flag_ids: Sequence[int]) -> dict[int, list[InRepository]]:
     """By flag, the repositories that have it. One query."""
-    found: dict[int, list[InRepository]] = defaultdict(list)
+    references: dict[int, list[InRepository]] = defaultdict(list)
     rows = CodeReference.objects.filter(flag__in=flag_ids).select_related("report")
     for row in rows.order_by("report__repository"):
         places = [Place(path, line, _url(row.report, path, line)) for path, line in row.places]
-        found[row.flag_id].append(InRepository(row.report, places, row.count))
-    return found
+        references[row.flag_id].append(InRepository(row.report, places, row.count))
+    return references
 
 
 def _url(report: CodeReport, path: str, line: int) -> str:

@@ -78,11 +78,11 @@ class ChangeEvents:
         else:
             self._timed.pop(scope, None)
         version = state.version
-        told = event("message", REFETCH, identifier=version)
+        message = event("message", REFETCH, identifier=version)
         for listener in listeners:
             if listener.version != version and not listener.stream.is_busy:
                 listener.version = version
-                await listener.stream.send(told)
+                await listener.stream.send(message)
 
 
 def _read(scope: Scope) -> State:

@@ -58,5 +58,5 @@ def instance_of(body: wire.Platform, request: ApiRequest | None = None, *, sdk_t
 
 
 def sdk_header(request: ApiRequest) -> str:
-    said = request.headers.get("Unleash-Sdk") or request.headers.get("X-Unleash-Sdk") or ""
-    return said if len(said) <= wire.MAX_WORD_LENGTH and said.isprintable() else ""
+    header = request.headers.get("Unleash-Sdk") or request.headers.get("X-Unleash-Sdk") or ""
+    return header if len(header) <= wire.MAX_WORD_LENGTH and header.isprintable() else ""

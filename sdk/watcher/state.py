@@ -98,8 +98,8 @@ async def read_state(primary: Connection, sdk: SdkReader, tokens: Collection[int
     """
     ids = list(tokens)
     read = await sdk.read(primary, ids)
-    found = await _read_tokens(primary, read, ids) if ids else {}
-    return State(read.revisions, {token: found.get(token) for token in ids})
+    stored = await _read_tokens(primary, read, ids) if ids else {}
+    return State(read.revisions, {token: stored.get(token) for token in ids})
 
 
 async def read_sdk_state(sdk: Connection, tokens: list[int]) -> SdkState:

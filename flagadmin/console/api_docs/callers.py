@@ -32,12 +32,12 @@ class Callers:
 
 def read_callers(generator: SchemaGenerator, document: dict[str, Any]) -> dict[str, Callers]:
     """Of each operation that the generator has put into the document, by the operation's id."""
-    found = {}
+    callers = {}
     for path, _, method, view in generator._get_paths_and_endpoints():
         path, _ = camelize_operation(path, {"operationId": "unused"})
         if operation := document["paths"].get(path, {}).get(method.lower()):
-            found[operation["operationId"]] = callers_of(view, method)
-    return found
+            callers[operation["operationId"]] = callers_of(view, method)
+    return callers
 
 
 def callers_of(view: Any, method: str) -> Callers:

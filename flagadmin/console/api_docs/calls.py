@@ -43,15 +43,15 @@ class Call:
 
 def path_value(path: str, name: str) -> str:
     if name == "name":
-        found = (value for beginning, value in _NAMES_OF if path.startswith("/api/admin" + beginning))
-        return next(found, PATH_VALUES[name])
+        values = (value for beginning, value in _NAMES_OF if path.startswith("/api/admin" + beginning))
+        return next(values, PATH_VALUES[name])
     return PATH_VALUES.get(name, "1")
 
 
 def filled_path(path: str, parameters: Iterable[Mapping[str, Any]]) -> str:
     """The path with an example of each parameter that is required."""
     required = [parameter for parameter in parameters if parameter.get("required")]
-    query = {one["name"]: path_value(path, one["name"]) for one in required if one["in"] == "query"}
+    query = {each["name"]: path_value(path, each["name"]) for each in required if each["in"] == "query"}
     filled = path
     for parameter in required:
         if parameter["in"] == "path":
@@ -105,8 +105,12 @@ def _python_value(value: Any, indent: str = "") -> str:
     """A JSON value as Python writes it, a member to a line."""
     deeper = indent + "    "
     if isinstance(value, dict) and value:
-        members = (f"{deeper}{as_json(key)}: {_python_value(one, deeper)},\n" for key, one in value.items())
+        members = (
+            f"{deeper}{as_json(key)}: {_python_value(member, deeper)},\n" for key, member in value.items()
+        )
         return "{\n" + "".join(members) + indent + "}"
     if isinstance(value, list) and value:
-        return "[\n" + "".join(f"{deeper}{_python_value(one, deeper)},\n" for one in value) + indent + "]"
+        return (
+            "[\n" + "".join(f"{deeper}{_python_value(member, deeper)},\n" for member in value) + indent + "]"
+        )
     return as_json(value) if isinstance(value, str) else repr(value)

@@ -64,9 +64,10 @@ def find_operation(operation_id: str) -> Operation | None:
 def by_subject(text: str) -> list[tuple[str, list[Operation]]]:
     """The operations that have every word of the text, by subject."""
     words = words_of(text)
-    found = (operation for operation in all_operations() if operation.has(words))
+    matches = (operation for operation in all_operations() if operation.has(words))
     return [
-        (subject, list(operations)) for subject, operations in groupby(found, lambda found: found.subject)
+        (subject, list(operations))
+        for subject, operations in groupby(matches, lambda operation: operation.subject)
     ]
 
 
@@ -82,4 +83,4 @@ def resolve(document: Mapping[str, Any], schema: Mapping[str, Any]) -> tuple[Map
 def alternatives(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Of a schema that is any of several; null is left out."""
     for kind in KINDS:
-        yield from (one for one in schema.get(kind, ()) if one.get("type") != "null")
+        yield from (alternative for alternative in schema.get(kind, ()) if alternative.get("type") != "null")

@@ -96,7 +96,7 @@ def describe(request: HttpRequest, operation: Operation) -> dict[str, Any]:
         "operation": operation,
         "description": as_html(without_summary(described.get("description", ""), operation.summary)),
         "callers": callers,
-        "parameters": [describe_parameter(document, operation.path, one) for one in parameters],
+        "parameters": [describe_parameter(document, operation.path, parameter) for parameter in parameters],
         "media": media,
         "is_json": body is not None,
         "body": shape_of(document, content["schema"]) if content else None,
@@ -106,8 +106,9 @@ def describe(request: HttpRequest, operation: Operation) -> dict[str, Any]:
         "python": as_python(call),
         "answers": [answer for answer in answers if answer["status"] < "400"],
         "refusals": [answer for answer in answers if answer["status"] >= "400"],
-        "others": [one for one in all_operations() if one.subject == operation.subject],
-        "can_be_tried": body is not None or not (media or any(one["media"] == STREAM for one in answers)),
+        "others": [other for other in all_operations() if other.subject == operation.subject],
+        "can_be_tried": body is not None
+        or not (media or any(answer["media"] == STREAM for answer in answers)),
         "is_write": operation.method not in SAFE_METHODS,
     }
 
@@ -134,8 +135,8 @@ def only_content(described: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
 
 
 def body_example(document: Mapping[str, Any], content: Mapping[str, Any]) -> Any:
-    given = next((one["value"] for one in content.get("examples", {}).values()), None)
-    return example_of(document, content["schema"]) if given is None else given
+    example = next((value["value"] for value in content.get("examples", {}).values()), None)
+    return example_of(document, content["schema"]) if example is None else example
 
 
 def describe_answers(document: Mapping[str, Any], responses: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

@@ -66,7 +66,7 @@ def _object_in(document: Schema, schema: Schema) -> tuple[Schema, frozenset[str]
 def type_of(document: Schema, schema: Schema) -> str:
     """In words: ``string``, ``list of object``, ``one of on, off``, ``integer or null``."""
     schema, _ = resolve(document, schema)
-    several = [type_of(document, one) for kind in KINDS for one in schema.get(kind, ())]
+    several = [type_of(document, alternative) for kind in KINDS for alternative in schema.get(kind, ())]
     if several:
         return " or ".join(dict.fromkeys(several))
     if "enum" in schema:
@@ -98,12 +98,12 @@ _LIMITS = (
 
 def limits_of(schema: Schema) -> str:
     """``at most 100 characters; default 5``; nothing of limits that nobody reaches, such as one character at least."""
-    said = [
+    limits = [
         words.format(f"{schema[key]:,}" if type(schema[key]) is int else orjson.dumps(schema[key]).decode())
         for key, words in _LIMITS
         if schema.get(key) is not None and not (key == "minLength" and schema[key] == 1)
     ]
-    return "; ".join(said)
+    return "; ".join(limits)
 
 
 # What the members of a generated example are, where their name says more than their type.
@@ -163,7 +163,7 @@ _FIRST_MEMBERS = 2
 
 
 def _object_example(document: Schema, schema: Schema) -> dict[str, Any]:
-    members = {key: one for key, one in schema["properties"].items() if not one.get("readOnly")}
+    members = {key: member for key, member in schema["properties"].items() if not member.get("readOnly")}
     shown = [key for key in members if key in schema.get("required", ())] or list(members)[:_FIRST_MEMBERS]
     return {key: example_of(document, members[key], key) for key in shown}
 

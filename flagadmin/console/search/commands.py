@@ -104,14 +104,14 @@ def action_group(caller: Caller, words: Words, flags: Iterable[Flag], *, alone: 
 
 def operation_group(words: Words) -> Group | None:
     """Operations of the API, below everything else: their summaries have the words of all kinds."""
-    found = [operation for operation in all_operations() if operation.has(words)] if words else []
+    matches = [operation for operation in all_operations() if operation.has(words)] if words else []
     hits = [
         Hit(
             mark_words(operation.summary, words),
             reverse("api-operation", args=[operation.id]),
             f"{operation.method} {operation.path}",
         )
-        for operation in found[:MAX_OPERATIONS]
+        for operation in matches[:MAX_OPERATIONS]
     ]
     return Group("api", "API", "code", hits, len(hits), LAST) if hits else None
 

@@ -52,7 +52,7 @@ class Kind:
     def group(self, caller: Caller, words: Words) -> Group | None:
         """The best hits and their number, in one query; None if there are none."""
         rows = list(self.search(caller, words)[:MAX_HITS])
-        return self.group_of(rows, rows[0].found, caller, words) if rows else None
+        return self.group_of(rows, rows[0].match_count, caller, words) if rows else None
 
     def group_of(self, rows: Iterable[Any], total: int, caller: Caller, words: Words) -> Group:
         rows = list(rows)

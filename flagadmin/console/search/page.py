@@ -35,9 +35,9 @@ class SearchPage(ConsolePage):
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         text = request.GET.get("q", "").strip()
-        return self.render_to_response(self.get_context_data(q=text, **self.found(text)))
+        return self.render_to_response(self.get_context_data(q=text, **self.find(text)))
 
-    def found(self, text: str) -> dict[str, Any]:
+    def find(self, text: str) -> dict[str, Any]:
         words = words_of(text.removeprefix(ONLY_ACTIONS))
         kind = next((kind for kind in KINDS if kind.key == self.request.GET.get("kind")), None)
         if kind and words and not text.startswith(ONLY_ACTIONS):
@@ -49,31 +49,31 @@ class SearchPage(ConsolePage):
 
     def groups(self, words: tuple[str, ...], *, only_actions: bool) -> list[Group]:
         """The groups with the best hits first. One query for each kind; what is misspelled costs two more."""
-        groups_found: list[Group | None] = []
+        groups: list[Group | None] = []
         flags: list[Any] = [] if words else self.known_flags()
         if words and not only_actions:
             flags = list(KINDS[0].search(self.caller, words)[:MAX_HITS])
-            groups_found += [KINDS[0].group_of(flags, flags[0].found, self.caller, words)] if flags else []
-            groups_found += [kind.group(self.caller, words) for kind in KINDS[1:]]
+            groups += [KINDS[0].group_of(flags, flags[0].match_count, self.caller, words)] if flags else []
+            groups += [kind.group(self.caller, words) for kind in KINDS[1:]]
         elif not words and not only_actions:
-            groups_found += self.known_groups(flags)
+            groups += self.known_groups(flags)
         if not only_actions:
-            groups_found.append(page_group(self.caller, words))
-        groups_found.append(action_group(self.caller, words, flags[:2], alone=only_actions))
-        if not any(groups_found) and words:
-            groups_found += similar_groups(self.caller, words)
+            groups.append(page_group(self.caller, words))
+        groups.append(action_group(self.caller, words, flags[:2], alone=only_actions))
+        if not any(groups) and words:
+            groups += similar_groups(self.caller, words)
         if not only_actions:
-            groups_found.append(operation_group(words))
-        return sorted(filter(None, groups_found), key=lambda group: group.rank)
+            groups.append(operation_group(words))
+        return sorted(filter(None, groups), key=lambda group: group.rank)
 
     def known_flags(self) -> list[Flag]:
         """The flags that the caller looked at last, then their favorites. One query."""
         recent = recent_names(self.request.session)
         mine = FavoriteFlag.objects.filter(user=self.caller.id).values("flag")
         flags = Flag.objects.active().readable_by(self.caller).filter(Q(name__in=recent) | Q(pk__in=mine))
-        found = list(flags.select_related("project").order_by("name")[: MAX_RECENT + MAX_FAVORITES])
+        known = list(flags.select_related("project").order_by("name")[: MAX_RECENT + MAX_FAVORITES])
         place = {name: at for at, name in enumerate(recent)}
-        return sorted(found, key=lambda flag: place.get(flag.name, len(place)))
+        return sorted(known, key=lambda flag: place.get(flag.name, len(place)))
 
     def known_groups(self, flags: Sequence[Flag]) -> list[Group]:
         """The groups "Recent" and "Favorites" of ``known_flags``, each flag once."""

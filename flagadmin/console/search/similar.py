@@ -14,13 +14,13 @@ from projects.models import Project
 
 def similar_groups(caller: Caller, words: Sequence[str]) -> list[Group | None]:
     """Two queries, and those of the states of what was found."""
-    found: list[tuple[Kind, list[Any]]] = [
+    rows_by_kind: list[tuple[Kind, list[Any]]] = [
         (KINDS[0], similar_flags(caller, words, MAX_HITS)),
         (KINDS[1], similar_rows(Project.objects.active().readable_by(caller), words, "name", MAX_HITS)),
     ]
     groups: list[Group | None] = [
         replace(kind.group_of(rows, len(rows), caller, ()), label=f"{kind.label} with a similar name")
-        for kind, rows in found
+        for kind, rows in rows_by_kind
         if rows
     ]
     return [*groups, similar_commands(caller, words)]

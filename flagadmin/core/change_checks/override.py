@@ -19,10 +19,10 @@ _ABOUT_FLAGS = re.compile(
 
 def ignores_expectations(request: Request) -> bool:
     """Whether the request has the parameter. Raises ValidationError if it is neither true nor false."""
-    given = request.query_params.get(NAME, "")
-    if given not in _VALUES:
-        raise ValidationError.at(NAME, f'must be true or false, not "{given[:100]}"')
-    return _VALUES[given]
+    text = request.query_params.get(NAME, "")
+    if text not in _VALUES:
+        raise ValidationError.at(NAME, f'must be true or false, not "{text[:100]}"')
+    return _VALUES[text]
 
 
 def query_parameters(path: str, method: str) -> list[dict[str, Any]]:

@@ -31,7 +31,7 @@ def best_matches(
 ) -> QuerySet[M]:
     """Rows that contain every word in a name or in a column of ``also``, ignoring case; the best first.
 
-    ``first`` orders rows of the same rank, then their names do. Each row has its ``rank`` and, as ``found``,
+    ``first`` orders rows of the same rank, then their names do. Each row has its ``rank`` and, as ``match_count``,
     the number of matching rows. ``most`` bounds the rows that are ranked in a large table: if more match, they
     are those that begin with what was typed, and any others. The first name then needs an index.
     """
@@ -43,7 +43,7 @@ def best_matches(
             queryset.order_by().values("pk")[:most] for queryset in (matches, matches.filter(beginning))
         )
         matches = rows.filter(pk__in=any_matches.union(beginning_matches))
-    matches = matches.annotate(rank=_Rank(*names, words=words), found=Window(Count("*")))
+    matches = matches.annotate(rank=_Rank(*names, words=words), match_count=Window(Count("*")))
     return matches.order_by("rank", *first, *names[:1], "pk")
 
 

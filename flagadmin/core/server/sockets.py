@@ -69,11 +69,11 @@ class Connections:
 
     def _look(self) -> None:
         """Goes through all open files, in a thread."""
-        found = {}
+        descriptors = {}
         for descriptor, connection in _list_sockets():
             with connection, suppress(OSError):
-                found.update(dict.fromkeys(_clients_of(connection), descriptor))
-        self._descriptors = found
+                descriptors.update(dict.fromkeys(_clients_of(connection), descriptor))
+        self._descriptors = descriptors
 
 
 def _is_client(connection: socket.socket, client: str) -> bool:

@@ -38,8 +38,8 @@ class JoinedFilesFinder(BaseFinder):
         folder, _, name = path.rpartition("/")
         if folder != "flagadmin" or name not in JOINED:
             return []
-        found = str(self._join(name))
-        return [found] if find_all else found
+        file = str(self._join(name))
+        return [file] if find_all else file
 
     def list(self, ignore_patterns: Iterable[str] | None) -> Iterator[tuple[str, FileSystemStorage]]:
         for name in JOINED:

@@ -174,9 +174,9 @@ class Command(BaseCommand):
                 every=self.options["every"],
                 stopping=stopping,
             )
-            said: list[str] = []
+            printed: list[str] = []
             for last in rounds:
-                said = self._print_round(last, said)
+                printed = self._print_round(last, printed)
         if not last.is_settled:
             raise SystemExit(NOT_DONE)
 

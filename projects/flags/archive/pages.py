@@ -59,8 +59,8 @@ class UsedFlag:
 def find_used_flags(flags: Iterable[Flag]) -> list[UsedFlag]:
     """The flags among these that applications evaluate, most recent first."""
     names = {flag.pk: flag.name for flag in flags}
-    found = [UsedFlag(names[pk], users) for pk, users in users_of(names).items()]
-    return sorted(found, key=lambda flag: flag.last.last_used_at, reverse=True)
+    used = [UsedFlag(names[pk], users) for pk, users in users_of(names).items()]
+    return sorted(used, key=lambda flag: flag.last.last_used_at, reverse=True)
 
 
 def enabled_in(flags: Sequence[Flag]) -> list[tuple[str, int]]:

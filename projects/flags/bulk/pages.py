@@ -91,8 +91,8 @@ class TogglePage(DraftingPage, SelectedFlags):
             names = [flag.name for flag in flags]
             messages.info(self.request, f"{self.these(names)} already {self.turned} in {self.environment}.")
             return
-        told = f"Turned {self.turned} {count_flags(changed)} in {self.environment}."
-        tell_done(self.request, told, caller=self.caller)
+        sentence = f"Turned {self.turned} {count_flags(changed)} in {self.environment}."
+        tell_done(self.request, sentence, caller=self.caller)
 
     def these(self, names: Sequence[str]) -> str:
         return f"{names[0]} is" if len(names) == 1 else f"These {len(names):,} flags are"
@@ -135,12 +135,12 @@ class TogglePage(DraftingPage, SelectedFlags):
     def users(self, flags: Sequence[Flag]) -> list[tuple[str, Any]]:
         """The flags that applications evaluate in this environment, each with its most recent user."""
         names = {flag.pk: flag.name for flag in flags}
-        found = []
+        evaluated = []
         for pk, users in users_of(names).items():
             here = [user for user in users if user.environment == self.environment]
             if here:
-                found.append((names[pk], here[0]))
-        return sorted(found, key=lambda pair: pair[1].last_used_at, reverse=True)
+                evaluated.append((names[pk], here[0]))
+        return sorted(evaluated, key=lambda pair: pair[1].last_used_at, reverse=True)
 
     def curl(self) -> str:
         if self.project_id is None:

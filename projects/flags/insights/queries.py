@@ -56,12 +56,12 @@ def read_insights(flag: Flag, environments: Sequence[str], period: str, *, calle
     return [
         Insight(
             name,
-            found,
-            _chart(flag, name, found, length, caller=caller) if found.total else None,
-            slices(_largest(found.variants)),
+            counted,
+            _chart(flag, name, counted, length, caller=caller) if counted.total else None,
+            slices(_largest(counted.variants)),
             slices(_largest(applications.get(name, {}))),
         )
-        for name, found in evaluations.items()
+        for name, counted in evaluations.items()
     ]
 
 
@@ -82,10 +82,10 @@ def _text(event: Any) -> str:
 def _applications(flag: Flag, environments: Sequence[str], now: datetime) -> dict[str, dict[str, int]]:
     with connection.cursor() as cursor:
         cursor.execute(_APPLICATIONS, [flag.pk, list(environments), now - timedelta(hours=24)])
-        found: dict[str, dict[str, int]] = {}
+        counts: dict[str, dict[str, int]] = {}
         for environment, name, number in cursor.fetchall():
-            found.setdefault(environment, {})[name] = number
-    return found
+            counts.setdefault(environment, {})[name] = number
+    return counts
 
 
 def _largest(numbers: Mapping[str, int]) -> dict[str, int]:

@@ -197,8 +197,8 @@ def rolled_out(state: str) -> Q:
         # Their ids stay text: most flags may be among them.
         ids = f"SELECT array_agg(id)::text FROM ({_ROLLOUTS[state]}) found"  # noqa: S608 - constants
         cursor.execute(ids, {"since": timezone.now() - LONG_FULL})
-        [found] = cursor.fetchone()
-    return Q(RawSQL("projects_flag.id = ANY(%s::bigint[])", [found or "{}"], BooleanField()))
+        [flag_ids] = cursor.fetchone()
+    return Q(RawSQL("projects_flag.id = ANY(%s::bigint[])", [flag_ids or "{}"], BooleanField()))
 
 
 def is_day(text: str) -> bool:

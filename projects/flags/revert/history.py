@@ -98,18 +98,18 @@ def _versions(
         return {}
     last = events.filter(type__in=TYPES).order_by("-pk").values_list("pk", flat=True).first()
     can_revert = may_revert(caller, flag.project_id)
-    found = {}
+    versions = {}
     for change, own_events in zip(changes, _own_events(changes, events), strict=True):
         if not own_events or own_events[0].type == EventType.FEATURE_ARCHIVED:
             continue
         own = own_events[0]
         revert = f"{flag_url(flag.project_id, flag.name, 'flag-revert')}?event={own.pk}"
-        found[change.event.pk] = Version(
+        versions[change.event.pk] = Version(
             own.pk,
             *_pages(flag, own_events, chosen, environments),
             revert if can_revert and own.pk != last else "",
         )
-    return found
+    return versions
 
 
 def _versions_url(flag: Flag, versions: Collection[Version]) -> str:

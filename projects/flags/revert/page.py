@@ -58,14 +58,14 @@ class RevertPage(DraftingPage):
 
     def setup(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
         super().setup(request, *args, **kwargs)
-        self.given = request.POST if request.method == "POST" else request.GET
+        self.parameters = request.POST if request.method == "POST" else request.GET
 
     def find(self) -> None:
         """Raises NotFound, NoAccess, Conflict if the flag was archived then."""
         self.flag = access_flag(self.caller, self.kwargs["project_id"], self.kwargs["name"], archived=False)
         if not may_revert(self.caller, self.flag.project_id):
             raise missing(PERMISSIONS, project=self.flag.project_id)
-        text = self.given.get("event", self.request.GET.get("event", ""))
+        text = self.parameters.get("event", self.request.GET.get("event", ""))
         if not (text.isascii() and text.isdecimal() and len(text) < 19):
             raise ValidationError.at("event", "must be the number of an event")
         self.event = int(text)
@@ -79,7 +79,7 @@ class RevertPage(DraftingPage):
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         self.find()
         place = (self.flag.project_id, self.flag.name)
-        expected = frozenset(filter(None, [self.given.get("expected", "")])) or None
+        expected = frozenset(filter(None, [self.parameters.get("expected", "")])) or None
         try:
             done = revert_flag(
                 *place, self.target, choice=self.choice(), expected=expected, caller=self.caller
@@ -97,7 +97,7 @@ class RevertPage(DraftingPage):
     def is_chosen(self, planned: PlannedPart) -> bool:
         if planned.problems or planned.missing:
             return False
-        return "shown" not in self.given or planned.part.key in self.given.getlist("part")
+        return "shown" not in self.parameters or planned.part.key in self.parameters.getlist("part")
 
     def chosen(self) -> list[FlagPart]:
         return [planned.part for planned in self.plan.parts if self.is_chosen(planned)]

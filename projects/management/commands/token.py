@@ -65,15 +65,15 @@ class Command(BaseCommand):
             return None
         return tuple(dict.fromkeys(part.strip() for part in ids.split(",") if part.strip()))
 
-    def _user(self, given: str | None) -> User:
-        if not given:
+    def _user(self, name: str | None) -> User:
+        if not name:
             raise CommandError("--user is required: the owner of the personal token.")
         user = (
-            User.objects.filter(username__iexact=given).first()
-            or User.objects.filter(email__iexact=given).first()
+            User.objects.filter(username__iexact=name).first()
+            or User.objects.filter(email__iexact=name).first()
         )
         if user is None:
-            raise CommandError(f"Account {given} not found.")
+            raise CommandError(f"Account {name} not found.")
         return user
 
     def _words(self, error: AppError) -> str:

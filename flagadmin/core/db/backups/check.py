@@ -28,8 +28,8 @@ def check_backup(path: Path) -> str:
         )
     if done.returncode:
         raise BackupError(f"{path} cannot be restored: {done.stderr.strip()}")
-    said = " ".join(f"{done.stdout} {done.stderr}".split())
-    return f"Checked in a scratch database, which has been removed: {said}"
+    output = " ".join(f"{done.stdout} {done.stderr}".split())
+    return f"Checked in a scratch database, which has been removed: {output}"
 
 
 def _environment(folder: str) -> dict[str, str]:

@@ -24,8 +24,8 @@ class DatabaseClient(PostgresClient):
         cls, settings_dict: dict[str, Any], parameters: Any
     ) -> tuple[list[str], dict[str, str] | None]:
         server = server_of(settings_dict)
-        there = settings_dict | {"HOST": server["host"], "USER": server["user"], "OPTIONS": {}}
-        arguments, environment = super().settings_to_cmd_args_env(there, parameters)
+        database = settings_dict | {"HOST": server["host"], "USER": server["user"], "OPTIONS": {}}
+        arguments, environment = super().settings_to_cmd_args_env(database, parameters)
         return [str(tool_path("psql")), *arguments[1:]], environment
 
 

@@ -40,8 +40,8 @@ _ROLES = {"superuser": SUPERUSER, "application": APPLICATION}
 def prepare_databases(host: str) -> None:
     """Creates the application's role and database, and makes the role the owner of everything. Idempotent."""
     with _connect(host, "postgres", autocommit=True) as connection:
-        there = connection.execute("SELECT FROM pg_database WHERE datname = %s", [DATABASE])
-        if not there.rowcount:
+        databases = connection.execute("SELECT FROM pg_database WHERE datname = %s", [DATABASE])
+        if not databases.rowcount:
             connection.execute(f"CREATE DATABASE {DATABASE}")
     # Creates the role in the same transaction, so that a role that can log in already owns everything.
     _hand_over(host, DATABASE)
