@@ -8,6 +8,7 @@ from django.db import models
 
 from groups.models import User
 from projects.models import Environment, Flag, Project
+from releases.models.requests import full_name
 
 _BASE_32 = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
@@ -110,6 +111,15 @@ class ReleasePlan(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} of {self.flag} in {self.environment_id}"
+
+    @property
+    def by_full_name(self) -> str:
+        return full_name(self.by, self.by_name)
+
+    @property
+    def why_paused(self) -> str:
+        """Without the "now" of its moment."""
+        return f"{self.reason.removesuffix(' now.')}." if self.reason.endswith(" now.") else self.reason
 
 
 class Milestone(models.Model):

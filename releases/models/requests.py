@@ -8,7 +8,21 @@ from groups.models import User
 from projects.models import Environment, Project
 
 
-class ChangeRequest(models.Model):
+def full_name(user: User | None, name: str) -> str:
+    """Of a person who is still known; of others, and of programs, the name that was kept."""
+    return name if user is None else user.display_name
+
+
+class Authored:
+    author: Any
+    author_name: Any
+
+    @property
+    def author_full_name(self) -> str:
+        return full_name(self.author, self.author_name)
+
+
+class ChangeRequest(Authored, models.Model):
     """Changes to one environment of one project that one author proposes. A draft is seen by its author alone.
 
     ``state_times``: when it came into each state, as ISO 8601. ``required_approvals``: what the environment asked for
@@ -76,7 +90,7 @@ class Change(models.Model):
         return f"{self.action} {self.feature}".strip()
 
 
-class Review(models.Model):
+class Review(Authored, models.Model):
     """What somebody decided about a request, and who changed then. A change of the request removes its reviews."""
 
     request = models.ForeignKey(ChangeRequest, models.CASCADE, related_name="reviews")
@@ -125,8 +139,12 @@ class Schedule(models.Model):
     def __str__(self) -> str:
         return f"#{self.request_id} at {self.at:%Y-%m-%d %H:%M} UTC"
 
+    @property
+    def by_full_name(self) -> str:
+        return full_name(self.by, self.by_name)
 
-class Comment(models.Model):
+
+class Comment(Authored, models.Model):
     request = models.ForeignKey(ChangeRequest, models.CASCADE, related_name="comments")
     text = models.TextField()
     author = models.ForeignKey(User, models.SET_NULL, null=True, blank=True)

@@ -36,7 +36,7 @@ class Verdict(NamedTuple):
 
     @property
     def needs(self) -> str:
-        return counted(self.approvals, "approval")
+        return counted(self.approvals, "approval") if self.approvals else "no approval"
 
 
 class _Facts(NamedTuple):

@@ -5,12 +5,14 @@ from datetime import datetime
 from itertools import chain, islice
 from typing import NamedTuple
 
+from flagadmin.core.audit.models import AuditEvent
 from playground.comparison.compare import Change
 from playground.comparison.who_changes import FlagChanges
 from playground.pages.changes import Slice, change_slices, format_share
 from playground.pages.effects_view import EffectsView
 from playground.pages.lines import Count, Explain, Line, count_looks, make_line
 from releases.models import ChangeRequest
+from releases.requests.causes import find_causes
 from releases.requests.drift import Figure, compare_impacts, find_moved
 from releases.requests.impact import Measured
 
@@ -31,6 +33,7 @@ class Moved(NamedTuple):
     approved_at: datetime | None
     is_withdrawn: bool
     withdrawn: Sequence[str] = ()
+    causes: Sequence[tuple[AuditEvent, str]] = ()
 
 
 class RequestImpact:
@@ -73,13 +76,16 @@ class RequestImpact:
         if reasons and _is_approved(request):
             if approved is None:
                 return None
-            return Moved(compare_impacts(approved, self.document), None, is_withdrawn=False)
+            since = min((review.created_at for review in request.reviews.all()), default=request.created_at)
+            causes = find_causes(request, since)
+            return Moved(compare_impacts(approved, self.document), None, is_withdrawn=False, causes=causes)
         if not request.moved or not request.moved["before"]:
             return None
         moved = request.moved
         figures = compare_impacts(moved["before"], moved["after"])
         at = datetime.fromisoformat(moved["approvedAt"])
-        return Moved(figures, at, is_withdrawn=True, withdrawn=moved["withdrawn"])
+        causes = find_causes(request, at)
+        return Moved(figures, at, is_withdrawn=True, withdrawn=moved["withdrawn"], causes=causes)
 
 
 def _is_approved(request: ChangeRequest) -> bool:

@@ -7,7 +7,9 @@ from typing import NamedTuple
 from flagadmin.core.audit.events import EventType as E
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.errors import counted
+from groups.models import User
 from releases.models import ChangeRequest
+from releases.models.requests import full_name
 
 State = ChangeRequest.State
 _EVENTS = {
@@ -67,7 +69,7 @@ def list_activity(request: ChangeRequest) -> list[Entry]:
 
 def _comments(request: ChangeRequest) -> Iterator[Entry]:
     for comment in request.comments.all():
-        yield Entry(comment.author_name, "commented", comment.created_at, comment.text)
+        yield Entry(comment.author_full_name, "commented", comment.created_at, comment.text)
 
 
 def _reviews(request: ChangeRequest) -> Iterator[Entry]:
@@ -75,7 +77,7 @@ def _reviews(request: ChangeRequest) -> Iterator[Entry]:
         impact, about = review.impact, "approved it" if review.approved else "rejected it"
         if impact:
             about += f", having seen {impact['changed']:,} of {impact['users']:,} users change"
-        yield Entry(review.author_name, about, review.created_at)
+        yield Entry(review.author_full_name, about, review.created_at)
 
 
 def _steps(request: ChangeRequest) -> Iterator[Entry]:
@@ -83,8 +85,10 @@ def _steps(request: ChangeRequest) -> Iterator[Entry]:
     events = AuditEvent.objects.filter(
         type__in=list(_EVENTS), created_at__in=list(request.state_times.values()), subject=f"{request.pk}"
     )
-    for event in events.order_by("id"):
-        yield Entry(event.actor_name, _EVENTS[E(event.type)], event.created_at)
+    people = User.objects.in_bulk({event.actor_id for event in events if event.actor_id})
+    for event in sorted(events, key=lambda event: event.pk):
+        name = full_name(people.get(event.actor_id or 0), event.actor_name)
+        yield Entry(name, _EVENTS[E(event.type)], event.created_at)
 
 
 def explain_waiting(

@@ -49,7 +49,7 @@ class RequestsPage(ListPage):
         requests = requests_of(self.project.pk, self.caller).prefetch_related(None)
         if state := values["state"]:
             requests = requests.filter(state=state)
-        return requests.annotate(change_count=Count("changes")).order_by()
+        return requests.select_related("author").annotate(change_count=Count("changes")).order_by()
 
     def csv_cells(self, row: Any) -> Sequence[Any]:
         return (row.pk, row.environment_id, row.state, row.author_name, row.created_at)

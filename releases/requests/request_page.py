@@ -3,6 +3,7 @@
 from datetime import timedelta
 from typing import Any
 
+from django.db.models import prefetch_related_objects
 from django.utils import timezone
 
 from flagadmin.core.errors import ValidationError, counted
@@ -39,6 +40,7 @@ class RequestPage(ConsolePage):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         number = path_id(self.kwargs["request_id"])
         self.found = request = access_request(self.kwargs["project_id"], number, self.caller)
+        prefetch_related_objects([request], "reviews__author", "comments__author")
         steps = possible_states(request, self.caller)
         return super().get_context_data(
             change_request=request,

@@ -206,6 +206,6 @@ def test_the_pages_edit_rules_and_say_which_holds(api, browse, cart):
     text = page_text(owner.get(f"/projects/shop/change-requests/{request['id']}/"))
     assert "Needs 2 approvals" in text
     assert "Rule 2 holds: changes more than 5 % of generated users: 2 approvals." in text
-    assert "Rule 1, only turns flags off: 0 approvals. It also does something else." in text
+    assert "Rule 1, only turns flags off: no approval. It also does something else." in text
     assert "Rule 3, everything else: 1 approval. Not reached." in text
     assert ChangeRequest.objects.get(pk=request["id"]).required_approvals == 2
