@@ -5,7 +5,7 @@ Each source is a function that yields at most MAX_COUNT items from a bounded num
 may read. Flags of several projects are one item, and so are applications. A new source is a function in ``_SOURCES``.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import sha256
@@ -32,7 +32,7 @@ from projects.console import application_url
 from projects.flags.lists.cells import FlagCells, flag_cells
 from projects.flags.lists.queries import stale_flag_counts
 from projects.models import Flag
-from projects.tokens.access import scope_words, visible_tokens
+from projects.tokens.access import named_projects, scope_words, visible_tokens
 from releases.requests.waiting import suspended
 
 RED, AMBER, GRAY = "red", "amber", "gray"
@@ -50,6 +50,7 @@ class Attention:
 
     ``kind``: "expectation", "schedule", "stale", "overdue", "import", "token", "missing" or "sdk".
     ``level``: "red" for what fails, "amber" for what will, "gray" for what can wait.
+    ``project``: the id of the only project that it concerns, "" if there are several or none.
     """
 
     kind: str
@@ -59,6 +60,7 @@ class Attention:
     action: str
     url: str
     about: Sequence[object]
+    project: str = ""
 
     @property
     def key(self) -> str:
@@ -71,6 +73,12 @@ def needs_attention(caller: Caller) -> list[Attention]:
     now = timezone.now()
     items = [item for source in _SOURCES for item in source(caller, now)]
     return sorted(items, key=lambda item: _ORDER.index(item.level))
+
+
+def _only(projects: Iterable[str]) -> str:
+    """The one project that all of these are, else ""."""
+    different = set(projects)
+    return different.pop() if len(different) == 1 else ""
 
 
 # Flags ------------------------------------------------------------------------------------------------------
@@ -86,14 +94,16 @@ def _stale_flags(caller: Caller, now: datetime) -> Iterator[Attention]:
         title = f"{counted(number, 'stale flag')} in {_projects(stale)}"
         detail = "; ".join(_reasons(flags, now))
         url = f"{reverse('all-flags')}?state=stale"
-        yield Attention("stale", AMBER, title, detail, "Show flags", url, about=stale)
+        project = _only(row["project_id"] for row in counts if row["stale_flags"])
+        yield Attention("stale", AMBER, title, detail, "Show flags", url, stale, project)
     if overdue:
         number = sum(count for _, count in overdue)
         are, their, them = ("is", "its", "it") if number == 1 else ("are", "their", "them")
         title = f"{counted(number, 'flag')} in {_projects(overdue)} {are} past {their} expected lifetime"
         detail = f"Archive {them} or mark {them} stale"
         url = f"{reverse('all-flags')}?state=overdue"
-        yield Attention("overdue", GRAY, title, detail, "Show flags", url, about=overdue)
+        project = _only(row["project_id"] for row in counts if row["overdue"])
+        yield Attention("overdue", GRAY, title, detail, "Show flags", url, overdue, project)
 
 
 def _projects(counts: Sequence[tuple[str, int]]) -> str:
@@ -149,6 +159,7 @@ def _expectations(caller: Caller, now: datetime) -> Iterator[Attention]:
             "Show expectations",
             f"{reverse('expectations')}?met=no",
             about=[result.sentence for result in not_met],
+            project=_only(result.expectation.project for result in not_met),
         )
 
 
@@ -177,6 +188,7 @@ def _imports(caller: Caller, now: datetime) -> Iterator[Attention]:
             "Review",
             reverse("import-run", args=[run.id]),
             about=[str(run.id), problems],
+            project=run.project,
         )
 
 
@@ -191,6 +203,7 @@ def _schedules(caller: Caller, now: datetime) -> Iterator[Attention]:
             "Review",
             reverse("change-request", args=[request.project_id, request.pk]),
             about=[request.pk, request.schedule.pk],
+            project=request.project_id,
         )
 
 
@@ -218,6 +231,7 @@ def _tokens(caller: Caller, now: datetime) -> Iterator[Attention]:
             "Show token",
             reverse("account") if personal else f"{reverse('tokens')}?{urlencode({'q': token.name})}",
             about=[token.pk, level],
+            project="" if token.all_projects else _only(named_projects(token)),
         )
 
 

@@ -1,4 +1,4 @@
-"""What waits for somebody on the start page, and what happens next by itself: change requests of all their projects."""
+"""What waits for somebody on the start page, and what happens next by itself: change requests and release plans."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -9,11 +9,13 @@ from flagadmin.core.errors import counted
 from groups.access import Caller
 from playground.pages.changes import format_share
 from releases.models import ChangeRequest
+from releases.plans.queries import running_plans
+from releases.plans.view import PlanView
 from releases.requests.conflicts import sentence_of
 from releases.requests.queries import visible_requests
 from releases.requests.waiting import drafts_of, scheduled_next, waiting_for
 
-MAX_WAITING, MAX_DRAFTS, MAX_SCHEDULED, MAX_SENTENCES = 5, 5, 5, 2
+MAX_WAITING, MAX_DRAFTS, MAX_SCHEDULED, MAX_RUNNING, MAX_SENTENCES = 5, 5, 5, 5, 2
 
 
 class Waiting(NamedTuple):
@@ -32,11 +34,19 @@ def read_inbox(caller: Caller) -> dict[str, Any]:
     waiting = waiting_for(caller, visible_requests(caller))
     drafts = drafts_of(caller)
     return {
-        "waiting": _rows(waiting.select_related("project")[:MAX_WAITING]),
+        "waiting": _rows(waiting.select_related("project", "author")[:MAX_WAITING]),
         "waiting_count": waiting.count(),
-        "drafts": _rows(drafts.select_related("project")[:MAX_DRAFTS]),
-        "scheduled": _rows(scheduled_next(caller).select_related("project", "schedule")[:MAX_SCHEDULED]),
+        "drafts": _rows(drafts.select_related("project", "author")[:MAX_DRAFTS]),
+        "scheduled": _rows(
+            scheduled_next(caller).select_related("project", "author", "schedule")[:MAX_SCHEDULED]
+        ),
     }
+
+
+def read_running_plans(caller: Caller) -> list[PlanView]:
+    """Those that are paused first, then those that take their next step soonest. Two queries."""
+    plans = running_plans(caller).select_related("flag__project", "active").prefetch_related("milestones")
+    return [PlanView(plan, caller) for plan in plans.order_by("state", "look_at", "pk")[:MAX_RUNNING]]
 
 
 def _rows(requests: Iterable[ChangeRequest]) -> list[Waiting]:

@@ -11,9 +11,9 @@ from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.csrf import csrf_exempt
 
-from flagadmin.console.attention import needs_attention
+from flagadmin.console.attention import Attention, needs_attention
 from flagadmin.console.first_steps import first_steps
-from flagadmin.console.inbox import read_inbox
+from flagadmin.console.inbox import read_inbox, read_running_plans
 from flagadmin.console.navigation import THEMES
 from flagadmin.core.audit.events import EventType
 from groups.access import Caller
@@ -72,15 +72,17 @@ class StartPage(ConsolePage):
             connect_url=project_url(projects[0].pk, "connect")
             if number == 1
             else reverse("connect-anywhere"),
-            attention=attention[:OPEN_ATTENTION],
-            more_attention=attention[OPEN_ATTENTION:],
+            attention=group_by_project(attention[:OPEN_ATTENTION]),
+            more_attention=group_by_project(attention[OPEN_ATTENTION:]),
             attention_count=len(attention),
+            attention_folded=max(0, len(attention) - OPEN_ATTENTION),
             dismissed=[item for item in needed if item.key in hidden],
             stale=stale_counts(self.caller, projects),
             changes=changes.changes,
             favorites=favorites(self.caller),
             usage=installation_usage(self.caller),
             **read_inbox(self.caller),
+            running=read_running_plans(self.caller),
             creatable=self.creatable(projects),
             start_here=not (steps or self.request.session.get("evaluated")),
             **{"title": "Welcome" if steps else self.title, **kwargs},
@@ -110,6 +112,15 @@ class Dismiss(ActionPage):
 
     def back(self) -> str:
         return reverse("start")
+
+
+def group_by_project(items: Sequence[Attention]) -> list[tuple[str, list[Attention]]]:
+    """The items of each project, by its name, that of the most urgent one first; last what concerns several or none."""
+    names = dict(Project.objects.filter(pk__in={item.project for item in items}).values_list("pk", "name"))
+    groups: dict[str, list[Attention]] = {}
+    for item in items:
+        groups.setdefault(names.get(item.project, ""), []).append(item)
+    return sorted(groups.items(), key=lambda group: not group[0])
 
 
 def top_projects(caller: Caller) -> list[Any]:

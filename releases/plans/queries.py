@@ -1,10 +1,11 @@
 """Finds release plans."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 from django.db.models import QuerySet
 
+from flagadmin.core.db.matching import best_matches
 from flagadmin.core.errors import NotFound
 from groups.access import Caller
 from projects.models import Flag, ProjectEnvironment
@@ -26,6 +27,17 @@ def readable_plans(caller: Caller) -> QuerySet[ReleasePlan]:
     plans = ReleasePlan.objects.filter(flag__archived_at=None)
     allowed = caller.readable_projects
     return plans if allowed is None else plans.filter(flag__project__in=list(allowed))
+
+
+def running_plans(caller: Caller) -> QuerySet[ReleasePlan]:
+    """Those that go on by themselves, or are paused."""
+    return readable_plans(caller).filter(state__in=(State.RUNNING, State.PAUSED))
+
+
+def search_plans(caller: Caller, words: Sequence[str]) -> QuerySet[ReleasePlan]:
+    """Those that are not done, by their flag and their name."""
+    plans = readable_plans(caller).filter(state__in=UNFINISHED).select_related("flag", "active")
+    return best_matches(plans, words, "flag__name", "name")
 
 
 def find_plan(flag: Flag, environment: str, key: str) -> ReleasePlan:

@@ -64,6 +64,14 @@ class PlanView:
         """Of the active milestone, from 1."""
         return 0 if self.plan.active is None else self.milestones.index(self.plan.active) + 1
 
+    @property
+    def opens(self) -> datetime | None:
+        """When the next milestone of a running plan may start at the earliest, whatever else it waits for."""
+        plan, active = self.plan, self.plan.active
+        if plan.state != State.RUNNING or plan.since is None or active is None or not active.transition:
+            return None
+        return find_opening(active.transition, plan.since)
+
     @cached_property
     def verdicts(self) -> list[Verdict]:
         return Judge(timezone.now()).judge(self.plan)

@@ -26,6 +26,8 @@ from projects.projects.queries import flag_counts, search_projects
 from projects.segments.queries import search_segments
 from projects.strategies.queries import search_strategy_types
 from projects.tokens.queries import search_tokens
+from releases.models import ReleasePlan
+from releases.plans.queries import search_plans
 from releases.requests.queries import search_requests
 
 Words = Sequence[str]
@@ -106,6 +108,15 @@ def _request(request: Any, _: Caller) -> tuple[str, str, list[str | None]]:
     return request.title, url, [f"request {request.pk}", *where]
 
 
+def _plan(plan: ReleasePlan, _: Caller) -> tuple[str, str, list[str | None]]:
+    url = reverse("plan", args=[plan.flag.project_id, plan.flag.name, plan.pk])
+    return f"{plan.flag.name} {plan.name}", url, [plan.flag.project_id, plan.environment_id, plan.state]
+
+
+def _plan_states(plans: Sequence[ReleasePlan]) -> list[State]:
+    return [(plan.active.name, None) if plan.active else NO_STATE for plan in plans]
+
+
 def _context_field(field: Any, _: Caller) -> tuple[str, str, list[str | None]]:
     return field.name, reverse("context-field", args=[field.name]), [field.project_id]
 
@@ -151,6 +162,7 @@ KINDS = (
     Kind("projects", "Projects", "folder", search_projects, _project, states=_project_states),
     Kind("segments", "Segments", "target", search_segments, _segment),
     Kind("requests", "Change requests", "clock", search_requests, _request),
+    Kind("plans", "Release plans", "clock", search_plans, _plan, states=_plan_states),
     Kind("context-fields", "Context fields", "tag", search_context_fields, _context_field),
     Kind("saved-contexts", "Saved contexts", "user", search_saved_contexts, _saved_context),
     Kind("people", "People", "user", search_people, _account),

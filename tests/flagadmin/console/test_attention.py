@@ -24,6 +24,7 @@ from projects.applications.queries import outdated_applications
 from projects.models import Application, Flag, FlagLastSeen
 from tests.support.cast import make_token
 from tests.support.flags import make_flag
+from tests.support.page_text import page_text
 from tests.support.sdk import make_sdk
 
 pytestmark = pytest.mark.django_db
@@ -221,6 +222,15 @@ def test_what_was_dismissed_comes_back_when_it_changes(browse, shop) -> None:
     page = admin.get("/").text
     assert "1 thing needs attention." in page
     assert "dismissed" not in page
+
+
+def test_the_start_page_groups_what_needs_attention_by_project(browse, shop) -> None:
+    make_flag("first", stale=True)
+    make_token("backend", environment="production", expires_at=timezone.now() + DAY, name="t")
+    make_token("backend", environment="production", expires_at=timezone.now() + 5 * DAY, name="u")
+    page = page_text(browse("admin").get("/"))
+    assert "Shop 1 1 stale flag in Shop" in page
+    assert "Across projects 2" in page
 
 
 def test_the_most_urgent_comes_first_and_a_source_is_bounded(callers, shop) -> None:
