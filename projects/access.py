@@ -7,7 +7,7 @@ Locks are always taken in the same order, which prevents deadlocks: projects by 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from flagadmin.core import change_checks
 from flagadmin.core.db.transactions import transactional
@@ -87,15 +87,16 @@ def _begin(project: Any, flags: Collection[str] | None) -> None:
         change_checks.begin(project.pk, flags)
 
 
-def lock_refusing_projects() -> None:
+def lock_refusing_projects(flags: QuerySet[Flag]) -> None:
     """Locks the projects that refuse changes, for a change that may concern flags of any project.
 
-    Raises ValidationError if it is to be made later.
+    If it is to be made later, the projects of the ``flags`` that it concerns. Raises ValidationError without any.
     """
-    if change_checks.is_postponed():
-        raise ValidationError("What all projects share cannot be changed later. Nothing was saved.")
     projects = Project.objects.with_checks()
-    begin_checks(projects.filter(Q(refuse_broken_expectations=True) | Q(needs_requests=True)))
+    if not change_checks.is_postponed():
+        begin_checks(projects.filter(Q(refuse_broken_expectations=True) | Q(needs_requests=True)))
+    elif not begin_checks(projects.filter(pk__in=flags.values("project"))):
+        raise ValidationError("Only what flags use can be changed later. Nothing was saved.")
 
 
 def check_not_archived(project: Project) -> None:

@@ -16,7 +16,7 @@ from flagadmin.core.errors import NoAccess, counted
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.definitions import Definitions, read_definitions
-from projects.models import Flag, ProjectEnvironment
+from projects.models import Environment, Flag, ProjectEnvironment
 from projects.revision import revisions
 from releases.applying import is_applied_to, proposed_changes
 from releases.derive import ProposedChange, derive_changes, find_differing
@@ -132,8 +132,9 @@ class GateWatch(Watch):
 
 def _guard_postponed(project_id: str, guarded: Sequence[str]) -> Callable[[], Refusal]:
     """Refuses in any case: what cannot be made later is not made now either."""
-    links = ProjectEnvironment.objects.filter(project=project_id).order_by("environment")
-    names = list(links.values_list("environment_id", flat=True))
+    links = ProjectEnvironment.objects.filter(project=project_id)
+    own = set(links.values_list("environment_id", flat=True))
+    names = [name for name in Environment.objects.names() if name in own]
     before = {name: read_definitions([project_id], name) for name in names}
 
     def check() -> Refusal:

@@ -163,7 +163,7 @@ def access_segment_for_update(
     if segment_seen.project_id or target:
         lock_scope(segment_seen.project_id, target)
     else:
-        lock_refusing_projects()
+        lock_refusing_projects(Flag.objects.active().filter(strategies__segments=segment_id))
     rows = Segment.objects.select_for_update(of=("self",))
     segment = rows.filter(pk=segment_id, project_id=segment_seen.project_id).first()
     if segment is None:

@@ -1,9 +1,10 @@
-"""What open and scheduled requests will do to flags: the marks on their pages, forms and rows."""
+"""What open and scheduled requests will do to flags and segments: the marks on their pages, forms and rows."""
 
 from collections.abc import Collection, Iterator
 from datetime import datetime
 from typing import NamedTuple
 
+from django.db.models import QuerySet
 from django.urls import reverse
 
 from groups.access import Caller
@@ -28,14 +29,23 @@ class Mark(NamedTuple):
 
 def find_marks(caller: Caller, flags: Collection[str], environment: str = "") -> Iterator[Mark]:
     """What is proposed for these flags and has been sent, the next one first. Three queries."""
-    changes = Change.objects.filter(feature__in=list(flags), request__state__in=UNDECIDED)
-    if caller.readable_projects is not None:
-        changes = changes.filter(request__project__in=caller.readable_projects)
+    changes = Change.objects.filter(feature__in=list(flags))
     if environment:
         changes = changes.filter(request__environment=environment)
-    for change in changes.select_related("request__schedule").order_by("request__schedule__at", "pk")[
-        :MAX_MARKS
-    ]:
+    return _read_marks(caller, changes)
+
+
+def find_segment_marks(caller: Caller, segment: int) -> Iterator[Mark]:
+    """The same for a segment."""
+    return _read_marks(caller, Change.objects.filter(feature="", payload__id=segment))
+
+
+def _read_marks(caller: Caller, changes: QuerySet[Change]) -> Iterator[Mark]:
+    changes = changes.filter(request__state__in=UNDECIDED)
+    if caller.readable_projects is not None:
+        changes = changes.filter(request__project__in=caller.readable_projects)
+    ordered = changes.select_related("request__schedule").order_by("request__schedule__at", "pk")
+    for change in ordered[:MAX_MARKS]:
         request = change.request
         scheduled = request.state == ChangeRequest.State.SCHEDULED
         yield Mark(

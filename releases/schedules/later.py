@@ -58,7 +58,8 @@ class Postponed(Refusal):
         if answers.get(WHEN) == STEPS:
             return self._settle_in_steps(answers, caller)
         try:
-            requests = save_later(self.places, parse_utc(answers.get(LATER, "")), caller=caller)
+            places = find_own(self.places, caller)
+            requests = save_later(places, parse_utc(answers.get(LATER, "")), caller=caller)
         except AppError as error:
             self.message = error.message
             return None
@@ -72,6 +73,17 @@ class Postponed(Refusal):
             self.message, self.places = error.message, ()
             return None
         return f"/projects/{plan.flag.project_id}/features/{plan.flag.name}/"
+
+
+def find_own(places: Sequence[Place], caller: Caller) -> list[Place]:
+    """Those of readable projects. What is the same in several is changed once: a segment that they share."""
+    own: list[Place] = []
+    for place in places:
+        if caller.can_read(place.project) and all(place.changes != other.changes for other in own):
+            own.append(place)
+    if not own:
+        raise ValidationError(NOT_LATER)
+    return own
 
 
 def find_postponed(project_id: str, before: Mapping[str, Definitions]) -> list[Place]:

@@ -1,6 +1,7 @@
-"""``{% load change_marks %}``: what change requests will do to the flags of a page.
+"""``{% load change_marks %}``: what change requests will do to the flags and segments of a page.
 
 ``{% marks_of flag.name as marks %}`` are those of a flag, in all environments or in a named one.
+``{% marks_of_segment segment.pk as marks %}`` are those of a segment.
 ``{% marks_of_rows rows as marks %}`` are those of a list: the first one by flag and environment.
 """
 
@@ -10,7 +11,7 @@ from typing import Any
 from django import template
 
 from groups.access import Caller
-from releases.requests.marks import Mark, find_marks
+from releases.requests.marks import Mark, find_marks, find_segment_marks
 
 register = template.Library()
 
@@ -19,6 +20,11 @@ register = template.Library()
 def marks_of(context: Mapping[str, Any], flag: str, environment: str = "") -> list[Mark]:
     caller = context.get("caller")
     return list(find_marks(caller, [flag], environment)) if isinstance(caller, Caller) and flag else []
+
+
+@register.simple_tag(takes_context=True)
+def marks_of_segment(context: Mapping[str, Any], segment: int | None) -> list[Mark]:
+    return list(find_segment_marks(context["caller"], segment)) if segment else []
 
 
 @register.simple_tag(takes_context=True)

@@ -123,13 +123,44 @@ def test_what_changes_nothing_later_is_not_saved_now(browse, cart):
     assert Flag.objects.get().description != "New"
 
 
-def test_segments_of_all_projects_are_not_changed_later(browse, cart):
+def later(segment: Segment) -> dict[str, str]:
+    condition = {"c": "0", "c-0-field": "country", "c-0-operator": "IN", "c-0-values": "NO"}
+    return {
+        "name": segment.name,
+        "when": "at",
+        "at": in_hours(2),
+        "do": "save",
+        "confirmed": "yes",
+        **condition,
+    }
+
+
+def test_a_segment_of_all_projects_is_changed_later_by_one_request(browse, cart):
     segment = Segment.objects.create(name="everybody", constraints=[])
-    form = {"name": "others", "when": "at", "at": in_hours(2), "do": "save", "confirmed": "yes"}
-    answer = browse("admin").post(f"/segments/{segment.pk}/", form)
-    assert "cannot be changed later" in page_text(answer)
+    docs = live_flag("docs-search", project="default", strategies=[{"name": "default"}])
+    for flag in (cart, docs):
+        for strategy in Strategy.objects.filter(flag=flag):
+            strategy.segments.add(segment)
+    browse("admin").post(f"/segments/{segment.pk}/", later(segment))
+    request = ChangeRequest.objects.get()
+    assert (request.state, request.environment_id, request.title) == (
+        "Scheduled",
+        "production",
+        "Change segment everybody",
+    )
     segment.refresh_from_db()
-    assert segment.name == "everybody"
+    assert segment.constraints == []
+    let_it_be_due()
+    segment.refresh_from_db()
+    assert segment.constraints[0]["values"] == ["NO"]
+
+
+def test_a_segment_that_no_flag_uses_is_not_changed_later(browse, cart):
+    segment = Segment.objects.create(name="everybody", constraints=[])
+    answer = browse("admin").post(f"/segments/{segment.pk}/", later(segment))
+    assert "Only what flags use can be changed later" in page_text(answer)
+    segment.refresh_from_db()
+    assert segment.constraints == []
 
 
 def test_permissions_are_checked_again_at_that_time(browse, cart, people):
