@@ -3,13 +3,18 @@
 from django.urls import path
 
 from releases.plans import pages as plans
+from releases.plans.steps_page import InStepsPage
 from releases.requests import pages
 from releases.requests.request_page import RequestPage
+from releases.templates import edit_pages as edit
 from releases.templates import pages as templates
+from releases.templates.strategy_page import MilestoneStrategyPage
 
 FLAG = "projects/<str:project_id>/features/<str:name>/"
 PLAN = f"{FLAG}plans/<str:plan_id>/"
 TEMPLATES = "release-templates/"
+TEMPLATE = f"{TEMPLATES}<str:template_id>/"
+MILESTONE = f"{TEMPLATE}milestones/<str:milestone_id>"
 REQUESTS = "projects/<str:project_id>/change-requests/"
 REQUEST = f"{REQUESTS}<str:request_id>/"
 
@@ -28,13 +33,19 @@ urlpatterns = [
     path(f"{PLAN}pause", plans.PausePlan.as_view(), name="plan-pause"),
     path(f"{PLAN}safeguard", plans.SetSafeguard.as_view(), name="plan-safeguard"),
     path(f"{PLAN}<str:verb>/", plans.AskPlan.as_view(), name="plan-ask"),
+    path("in-steps/<path:form>", InStepsPage.as_view(), name="in-steps"),
     path("release-plans/", plans.PlansPage.as_view(), name="release-plans"),
     path(TEMPLATES, templates.TemplatesPage.as_view(), name="release-templates"),
     path(f"{TEMPLATES}new/", templates.NewTemplatePage.as_view(), name="release-template-new"),
-    path(f"{TEMPLATES}<str:template_id>/", templates.TemplatePage.as_view(), name="release-template"),
+    path(TEMPLATE, templates.TemplatePage.as_view(), name="release-template"),
+    path(f"{TEMPLATE}remove", templates.RemoveTemplate.as_view(), name="release-template-remove"),
+    path(f"{TEMPLATE}details", edit.SetDetails.as_view(), name="release-template-details"),
+    path(f"{TEMPLATE}milestones/new", edit.AddMilestone.as_view(), name="milestone-new"),
+    path(MILESTONE, edit.SetMilestone.as_view(), name="milestone"),
+    path(f"{MILESTONE}/strategies/new", MilestoneStrategyPage.as_view(), name="milestone-strategy-new"),
     path(
-        f"{TEMPLATES}<str:template_id>/remove",
-        templates.RemoveTemplate.as_view(),
-        name="release-template-remove",
+        f"{MILESTONE}/strategies/<str:strategy_id>",
+        MilestoneStrategyPage.as_view(),
+        name="milestone-strategy",
     ),
 ]

@@ -24,10 +24,12 @@ FORM_ONLY = ("csrfmiddlewaretoken", "do", "left")
 
 
 class IfSavedPage(ConsolePage):
-    """Answers htmx with what belongs beside the form, else with a page that leads back to it."""
+    """Answers htmx with what belongs beside the form (``part_name``), else with a page that leads back to it."""
 
     http_method_names = ["post"]
     template_name = "playground/if_saved.html"
+    part_name = "playground/impact.html"
+    prefix = "/if-saved"
     title = "Who changes"
 
     def post(self, request: HttpRequest, form: str) -> HttpResponseBase:
@@ -35,7 +37,7 @@ class IfSavedPage(ConsolePage):
         beside = "HX-Request" in request.headers
         context = self.compare(page, beside=beside)
         if beside:
-            return render(request, "playground/impact.html", context)
+            return render(request, self.part_name, context)
         context |= {"crumbs": page.crumbs()} | self.way_back(page)
         return self.render_to_response(self.get_context_data(**context))
 
@@ -74,7 +76,7 @@ class IfSavedPage(ConsolePage):
         """The form with what was entered."""
         parameters = self.request.POST
         kept = [(name, text) for name, texts in parameters.lists() for text in texts if name not in FORM_ONLY]
-        url = self.request.get_full_path().removeprefix("/if-saved")
+        url = self.request.get_full_path().removeprefix(self.prefix)
         if page.shown_by == "post":
             return {"form_url": url, "kept": kept}
         return {"back": f"{url.partition('?')[0]}?{urlencode(kept)}"}

@@ -55,6 +55,7 @@ class StrategyEditor(DraftingPage):
     permissions: Sequence[Permission] = (Permission.UPDATE_FEATURE_STRATEGY,)
     may_delete = False
     is_new = False
+    is_evaluated = True  # for somebody: it can be disabled, and saving it changes who gets what
     project_id: str
     environment: str
     stored: StrategyDefinition
@@ -235,6 +236,7 @@ class StrategyEditor(DraftingPage):
                 variants_document(document["variants"], self.stored["variants"])
             ),
             is_new=self.is_new,
+            is_evaluated=self.is_evaluated,
             keeps_everyone=not self.is_new and keeps_everyone(self.stored, document),
             beside=self.request.headers.get("HX-Target") == "preview",
             added=self.request.POST.get("do", ""),

@@ -97,7 +97,7 @@ def _share(rollout: str, stickiness: str) -> str:
     if stickiness == "random":
         return f"On for about {shown(rollout)} % of calls, at random"
     by = "userId (or sessionId)" if stickiness == "default" else stickiness
-    return f"On for {shown(rollout)} % of users, by {by}"
+    return f"On for {shown(rollout)} % of users{f', by {by}' if by else ''}"
 
 
 def _list_items(text: str) -> str:

@@ -1,11 +1,11 @@
 """Adds release plans to flags: from a template, or a strategy in steps."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.db.transactions import transactional
-from flagadmin.core.errors import Conflict, Problem, ValidationError, check_problems
+from flagadmin.core.errors import Conflict, ValidationError, check_problems
 from groups.access import Caller
 from groups.permissions import Permission
 from playground.engine.strategy_types import FLEXIBLE_ROLLOUT
@@ -16,6 +16,7 @@ from releases.models import ReleasePlan
 from releases.plans.access import Place, access_flag_in
 from releases.plans.documents import plan_document
 from releases.plans.queries import UNFINISHED, find_plan, plans_of
+from releases.plans.rules import check_rollouts
 from releases.plans.steps import record_plan
 from releases.templates.actions import insert_milestones
 from releases.templates.documents import template_document
@@ -64,7 +65,7 @@ def add_steps(place: Place, strategy_id: str, steps: Steps, *, caller: Caller) -
     Raises NotFound, NoAccess, Conflict if there is an unfinished plan, ValidationError.
     """
     flag = access_flag_in(place, CREATE, caller)
-    check_problems(_steps_problems(steps))
+    check_rollouts(steps.rollouts, "rollouts")
     stored: Mapping[str, Any] = {}
     if strategy_id:
         [stored] = strategy_documents([access_strategy(flag, place.environment, strategy_id)])
@@ -83,14 +84,6 @@ def add_steps(place: Place, strategy_id: str, steps: Steps, *, caller: Caller) -
     name = " → ".join(map(str, steps.rollouts)) + " %"
     plan = ReleasePlan(name=name, strategy_ids=[strategy_id] if strategy_id else [])
     return _insert(plan, flag, place, milestones, caller)
-
-
-def _steps_problems(steps: Steps) -> Iterator[Problem]:
-    rollouts = list(steps.rollouts)
-    if not rollouts or any(not 1 <= rollout <= 100 for rollout in rollouts):
-        yield Problem("rollouts", "must be numbers from 1 to 100")
-    elif rollouts != sorted(set(rollouts)):
-        yield Problem("rollouts", "must increase from step to step")
 
 
 def _insert(

@@ -46,6 +46,16 @@ def read_transition(form: Mapping[str, str]) -> dict[str, Any] | None:
     return transition
 
 
+def read_pause(form: Mapping[str, str]) -> dict[str, Any] | None:
+    """The safeguard that a plan is to begin with, if the form names a metric. Raises ValidationError."""
+    metric, limit = form.get("pause_metric", "").strip(), form.get("pause_above", "").strip()
+    if not metric:
+        return None
+    if not limit:
+        raise ValidationError.at("pause_above", f"Say above what {metric} pauses the plan.")
+    return read_safeguard({"metric": metric, "threshold": limit})
+
+
 def read_safeguard(form: Mapping[str, str]) -> dict[str, Any]:
     """Raises ValidationError."""
     body = SafeguardBody(

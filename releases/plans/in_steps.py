@@ -11,7 +11,8 @@ from releases.models import ReleasePlan
 from releases.plans.access import Place
 from releases.plans.actions import start_milestone
 from releases.plans.add import add_steps
-from releases.plans.forms import read_steps
+from releases.plans.forms import read_pause, read_steps
+from releases.safeguards.actions import set_safeguard
 
 NOT_IN_STEPS = "Only one strategy with a share of users can be taken in steps. Nothing was saved."
 
@@ -33,7 +34,10 @@ def save_in_steps(places: Sequence[Changed], form: Mapping[str, str], *, caller:
     place = Place(changed.project, change.feature, changed.environment)
     values = {key: value for key, value in change.payload.items() if key not in ("id", "sortOrder")}
     strategy = str(change.payload.get("id", ""))
-    plan = add_steps(place, strategy, read_steps(form, values), caller=caller)
+    steps, safeguard = read_steps(form, values), read_pause(form)
+    plan = add_steps(place, strategy, steps, caller=caller)
+    if safeguard is not None:
+        plan = set_safeguard(place, plan.pk, safeguard, caller=caller)
     first = plan.milestones.all()[0]
     try:
         return start_milestone(place, plan.pk, first.pk, caller=caller)

@@ -18,11 +18,12 @@ from releases.models import Milestone, ReleasePlan
 from releases.plans import actions
 from releases.plans.access import Place
 from releases.plans.add import add_plan, add_steps
-from releases.plans.forms import INTERVALS, ROLLOUTS, WINDOWS, read_safeguard, read_steps
+from releases.plans.forms import INTERVALS, ROLLOUTS, WINDOWS, read_pause, read_safeguard, read_steps
 from releases.plans.impact import measure_start
-from releases.plans.queries import readable_plans
+from releases.plans.queries import readable_plans, running_plans
 from releases.plans.view import PlanView, Who
 from releases.safeguards.actions import remove_safeguard, set_safeguard
+from releases.safeguards.numbers import list_metrics
 from releases.safeguards.rules import AGGREGATIONS, TIME_RANGES
 from releases.templates.queries import list_templates
 
@@ -200,7 +201,11 @@ class NewPlanPage(ConsolePage):
         post = self.request.POST
         if template := post.get("template"):
             return add_plan(self.place, template, caller=self.caller)
-        return add_steps(self.place, post.get("strategy", ""), read_steps(post, {}), caller=self.caller)
+        steps, safeguard = read_steps(post, {}), read_pause(post)
+        plan = add_steps(self.place, post.get("strategy", ""), steps, caller=self.caller)
+        if safeguard is not None:
+            plan = set_safeguard(self.place, plan.pk, safeguard, caller=self.caller)
+        return plan
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         strategies = self.flag.strategies.filter(environment=self.place.environment, name="flexibleRollout")
@@ -213,6 +218,7 @@ class NewPlanPage(ConsolePage):
             rollouts=ROLLOUTS,
             intervals=INTERVALS,
             windows=WINDOWS,
+            pause_metrics=list_metrics(),
             **kwargs,
         )
 
@@ -238,9 +244,9 @@ class PlansPage(ListPage):
         return (Filter("q", "Flag or plan"), Filter("state", "State", options=states))
 
     def rows(self, values: dict[str, str]) -> QuerySet[ReleasePlan]:
-        plans = readable_plans(self.caller).select_related("flag__project", "active")
-        states = [values["state"]] if values["state"] else [State.RUNNING, State.PAUSED]
-        plans = plans.filter(state__in=states).prefetch_related("milestones")
+        state = values["state"]
+        plans = readable_plans(self.caller).filter(state=state) if state else running_plans(self.caller)
+        plans = plans.select_related("flag__project", "active").prefetch_related("milestones")
         if text := values["q"]:
             plans = plans.filter(flag__name__icontains=text) | plans.filter(name__icontains=text)
         return plans.order_by()

@@ -8,6 +8,7 @@ import orjson
 from django.db import connection
 
 from projects.applications.impact_metrics import COUNTER, HISTOGRAM
+from projects.models import ImpactSeries
 from releases.safeguards.labels import selects
 
 WITHOUT = "disabled"
@@ -21,6 +22,7 @@ SELECT labels, bound.key, sum(bound.value::bigint)
   FROM projects_impactpoint, jsonb_each_text(buckets) AS bound
  WHERE name = %s AND at >= %s AND at <= %s GROUP BY labels, bound.key
 """
+MAX_OFFERED = 100
 PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
 
@@ -39,6 +41,12 @@ class Number(NamedTuple):
 
     value: float | None
     latest: datetime | None
+
+
+def list_metrics() -> list[str]:
+    """The names of the impact metrics that are reported, to be offered."""
+    names = ImpactSeries.objects.order_by("name").values_list("name", flat=True)
+    return list(names.distinct()[:MAX_OFFERED])
 
 
 def read_series(name: str, since: datetime, until: datetime, *, with_buckets: bool) -> list[Series]:

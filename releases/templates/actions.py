@@ -8,13 +8,14 @@ from django.utils import timezone
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record
 from flagadmin.core.db.transactions import transactional
+from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.errors import InvalidOperation, NotFound, check_problems
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.project_scope import check_scope, lock_scope, name_is_free
 from releases.models import Milestone, ReleaseTemplate
 from releases.models.plans import make_ulid
-from releases.templates.documents import template_document
+from releases.templates.documents import find_by_id, template_document
 from releases.templates.queries import access_template
 from releases.templates.rules import plan_milestones
 
@@ -69,6 +70,37 @@ def _edit_milestones(key: str, edit: Edit, *, project_id: str | None, caller: Ca
     milestones = read_document(template)["milestones"]
     edit(milestones)
     return update_template(key, {"milestones": milestones}, project_id=project_id, caller=caller)
+
+
+def set_strategy(
+    milestone: Milestone,
+    key: str,
+    values: Mapping[str, Any] | None,
+    *,
+    expected: Expected = None,
+    caller: Caller,
+) -> None:
+    """Adds a strategy to the milestone of a template (``key`` is ""), changes one or, with None, removes it.
+
+    Raises NotFound, NoAccess, EditConflict, ValidationError.
+    """
+    if milestone.template is None:
+        raise NotFound(f"Milestone {milestone.pk} not found.")
+
+    def edit(milestones: list[Document]) -> None:
+        strategies = find_by_id(milestones, milestone.pk, "Milestone")["strategies"]
+        stored = find_by_id(strategies, key, "Strategy") if key else None
+        if stored is not None:
+            row = Milestone.objects.get(pk=milestone.pk)
+            check_expected(expected, find_by_id(row.strategies, key, "Strategy"))
+        if values is None:
+            strategies.remove(stored)
+            return
+        document = {**values, "strategyName": values["name"], "id": key}
+        strategies[:] = [document if each is stored else each for each in strategies]
+        strategies += [] if key else [document]
+
+    edit_milestones(milestone.template.pk, edit, project_id=milestone.template.project_id, caller=caller)
 
 
 @transactional

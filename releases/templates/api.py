@@ -5,13 +5,12 @@ from typing import Any
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
 from rest_framework.response import Response
 
-from flagadmin.core.errors import NotFound
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from groups.viewsets import ViewSet
 from projects.access import access_project
 from releases.templates import actions
-from releases.templates.documents import template_document
+from releases.templates.documents import find_by_id, template_document
 from releases.templates.queries import access_template, list_templates
 from releases.templates.serializers import (
     MilestoneBody,
@@ -130,14 +129,6 @@ class ReleaseTemplateArchiveViewSet(_Templates):
         """Archive a release template: no plan is made from it any more."""
         actions.archive_template(template_id, project_id=project_id, caller=self.caller)
         return Response()
-
-
-def find_by_id(documents: list[Document], key: str, kind: str) -> Document:
-    """Raises NotFound."""
-    for document in documents:
-        if document["id"] == key:
-            return document
-    raise NotFound(f"{kind} {key} not found.")
 
 
 class _Milestones(_Templates):

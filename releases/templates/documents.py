@@ -1,11 +1,29 @@
 """Templates and milestones as the API shows them, in the reference server's shapes."""
 
+from collections.abc import Iterable
 from typing import Any
 
+from flagadmin.core.errors import NotFound
 from flagadmin.core.http.timestamps import iso
+from playground.engine.strategy_types import FLEXIBLE_ROLLOUT
 from releases.models import Milestone, ReleaseTemplate
 
 Document = dict[str, Any]
+
+
+def find_by_id(documents: Iterable[Document], key: str, kind: str) -> Document:
+    """Raises NotFound."""
+    for document in documents:
+        if document["id"] == key:
+            return document
+    raise NotFound(f"{kind} {key} not found.")
+
+
+def without_defaults(strategy: Document) -> Document:
+    """A strategy of a template, with what the flag of a plan completes as empty."""
+    if strategy["name"] != FLEXIBLE_ROLLOUT:
+        return strategy
+    return {**strategy, "parameters": {"stickiness": "", "groupId": "", **strategy["parameters"]}}
 
 
 def template_document(template: ReleaseTemplate) -> Document:

@@ -12,16 +12,20 @@ from flagadmin.core.lists.pages import Column, Filter, curl_for
 from groups.console import ActionPage, ConsolePage, Crumbs, ListPage
 from groups.permissions import Permission
 from projects.access import projects_with
-from projects.models import Project
-from projects.strategies.sentences import strategy_summary
+from projects.models import Project, Segment
+from projects.strategies.sentences import Summary, strategy_summary, variants_sentence
 from releases.models import ReleaseTemplate
 from releases.plans.forms import INTERVALS, ROLLOUTS, WINDOWS, read_rollouts, read_transition
 from releases.plans.progress import say_transition
 from releases.templates import actions
-from releases.templates.queries import readable_templates
+from releases.templates.documents import without_defaults
+from releases.templates.queries import find_template, readable_templates
 
 TEMPLATES = ("Release templates", reverse_lazy("release-templates"))
 CREATE, OWN = Permission.RELEASE_PLAN_TEMPLATE_CREATE, Permission.UPDATE_PROJECT_RELEASE_TEMPLATE
+UPDATE = (Permission.RELEASE_PLAN_TEMPLATE_UPDATE, OWN)
+KEEP = "keep"
+"""Of a form: what the next milestone waits for stays as it is."""
 
 
 class TemplatesPage(ListPage):
@@ -56,6 +60,8 @@ class TemplatesPage(ListPage):
 
 
 class TemplatePage(ConsolePage):
+    """Its milestones with their strategies, each with what may be changed."""
+
     template_name = "plans/template.html"
 
     def get_title(self) -> str:
@@ -65,34 +71,47 @@ class TemplatePage(ConsolePage):
         return (TEMPLATES,)
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        template = readable_templates(self.caller).filter(pk=kwargs["template_id"]).first()
-        if template is None:
-            raise NotFound(f"Release template {kwargs['template_id']} not found.")
-        self.found = template
+        self.found = find_template(self.caller, kwargs["template_id"])
         return super().get(request)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         template = self.found
         own = template.project_id and self.caller.can(OWN, project=template.project_id)
+        milestones = list(template.milestones.all())
+        keys = {key for each in milestones for strategy in each.strategies for key in strategy["segments"]}
+        names = dict(Segment.objects.filter(pk__in=keys).values_list("pk", "name"))
         lines = [
             (
                 milestone,
-                [strategy_summary(strategy, segments={}) for strategy in milestone.strategies],
+                [describe_strategy(strategy, names) for strategy in milestone.strategies],
                 say_transition(milestone.transition),
             )
-            for milestone in template.milestones.all()
+            for milestone in milestones
         ]
         return super().get_context_data(
             template=template,
             lines=lines,
+            may_edit=own or self.caller.can(Permission.RELEASE_PLAN_TEMPLATE_UPDATE),
+            intervals=INTERVALS,
+            windows=WINDOWS,
             may_archive=own or self.caller.can(Permission.RELEASE_PLAN_TEMPLATE_UPDATE),
             may_delete=own or self.caller.can(Permission.RELEASE_PLAN_TEMPLATE_DELETE),
             **kwargs,
         )
 
 
+def describe_strategy(strategy: Any, segments: dict[int, str]) -> tuple[str, Summary, str]:
+    """Its id, its sentence, and its title and variants."""
+    facts = (strategy["title"], variants_sentence(strategy["variants"]))
+    return (
+        strategy["id"],
+        strategy_summary(without_defaults(strategy), segments=segments),
+        ", ".join(filter(None, facts)),
+    )
+
+
 class NewTemplatePage(ConsolePage):
-    """A template whose milestones are shares of users. Others are made by API."""
+    """A template whose milestones are shares of users, which can be changed afterwards."""
 
     template_name = "plans/template_new.html"
     title = "New release template"
@@ -155,9 +174,7 @@ class RemoveTemplate(ActionPage):
         return reverse("release-templates")
 
     def act(self) -> str:
-        template = readable_templates(self.caller).filter(pk=self.kwargs["template_id"]).first()
-        if template is None:
-            raise NotFound(f"Release template {self.kwargs['template_id']} not found.")
+        template = find_template(self.caller, self.kwargs["template_id"])
         if self.request.POST.get("do") == "delete":
             actions.delete_template(template.pk, project_id=template.project_id, caller=self.caller)
             return f"Deleted {template.name}."

@@ -25,6 +25,14 @@ def list_templates(caller: Caller, *projects: str | None) -> QuerySet[ReleaseTem
     return readable_templates(caller).filter(wanted, archived_at=None).order_by("name", "id")
 
 
+def find_template(caller: Caller, key: str) -> ReleaseTemplate:
+    """A template of whichever project, archived or not. Raises NotFound."""
+    template = readable_templates(caller).select_related("project").filter(pk=key).first()
+    if template is None:
+        raise NotFound(f"Release template {key} not found.")
+    return template
+
+
 def access_template(caller: Caller, key: str, project_id: str | None) -> ReleaseTemplate:
     """A template of the project or (None) of all. Raises NotFound."""
     template = readable_templates(caller).filter(pk=key, project=project_id).first()

@@ -9,7 +9,9 @@ from playground.engine.strategy_types import FLEXIBLE_ROLLOUT
 from projects.models import Flag
 from releases.models import ReleasePlan
 from releases.plans.forms import INTERVALS, ROLLOUTS, WINDOWS
+from releases.plans.queries import UNFINISHED
 from releases.plans.view import PlanView
+from releases.safeguards.numbers import list_metrics
 
 register = template.Library()
 OFFERED = (5, 15, 25, 50, 75)
@@ -34,6 +36,16 @@ def is_of_plan(strategy_id: Any, view: PlanView | None) -> bool:
     return view is not None and view.plan.state != "done" and str(strategy_id) in view.plan.strategy_ids
 
 
+@register.simple_tag(takes_context=True)
+def plan_that_writes(context: Mapping[str, Any], strategy_id: str) -> PlanView | None:
+    """The plan of the page's flag that is not done, and has this strategy."""
+    if not strategy_id or not context.get("flag"):
+        return None
+    plans = ReleasePlan.objects.filter(flag=context["flag"], strategy_ids__contains=[str(strategy_id)])
+    plan = plans.filter(state__in=UNFINISHED).select_related("flag", "active").first()
+    return PlanView(plan, context["caller"]) if plan else None
+
+
 @register.simple_tag
 def offered_steps(stored: Mapping[str, Any] | None, document: Mapping[str, Any], *, is_new: bool) -> str:
     """``15, 25, 50``: shares between the present one and that of the form. "" without two of them, or a strategy."""
@@ -45,6 +57,12 @@ def offered_steps(stored: Mapping[str, Any] | None, document: Mapping[str, Any],
     return ", ".join(map(str, [*shares, target])) if shares else ""
 
 
+@register.filter
+def with_arrows(steps: str) -> str:
+    """``15 → 25 → 50``"""
+    return steps.replace(", ", " → ")
+
+
 def _share(strategy: Mapping[str, Any]) -> int:
     if strategy.get("name") != FLEXIBLE_ROLLOUT:
         return 0
@@ -54,4 +72,4 @@ def _share(strategy: Mapping[str, Any]) -> int:
 
 @register.simple_tag
 def steps_choices() -> dict[str, Any]:
-    return {"rollouts": ROLLOUTS, "intervals": INTERVALS, "windows": WINDOWS}
+    return {"rollouts": ROLLOUTS, "intervals": INTERVALS, "windows": WINDOWS, "metrics": list_metrics()}

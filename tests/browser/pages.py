@@ -88,6 +88,7 @@ PAGES = [
     "/release-templates/",
     "/release-templates/new/",
     "/release-templates/{template}/",
+    "/release-templates/{template}/milestones/{milestone}/strategies/new",
     "/projects/checkout/environments/production/approvals",
     "/projects/checkout/applications/",
     "/projects/checkout/connect/",
@@ -212,7 +213,7 @@ def filled(address: str) -> str:
     from integrations.models import Integration, SignalRule, SignalSource
     from playground.models import SavedContext
     from projects.models import FlagLink, Segment, Strategy
-    from releases.models import ReleasePlan, ReleaseTemplate
+    from releases.models import Milestone, ReleasePlan, ReleaseTemplate
 
     accounts = User.objects.exclude(root_role=BuiltIn.ADMIN)
     rows: dict[str, Any] = {
@@ -227,6 +228,7 @@ def filled(address: str) -> str:
         "rule": SignalRule.objects,
         "plan": ReleasePlan.objects.filter(flag__name="vip-lounge"),
         "template": ReleaseTemplate.objects,
+        "milestone": Milestone.objects.exclude(template=None),
         "link": FlagLink.objects.filter(flag__name="checkout-redesign"),
         "change": AuditEvent.objects.filter(type="feature-environment-enabled"),
         "version": AuditEvent.objects.filter(feature="checkout-redesign"),

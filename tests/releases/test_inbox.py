@@ -7,9 +7,10 @@ import pytest
 from django.utils import timezone
 
 from groups.access import Caller
-from projects.models import Flag, ProjectEnvironment, Strategy
+from projects.models import Flag, ProjectEnvironment, Segment, Strategy
 from releases.derive import ProposedChange
 from releases.models import ChangeRequest, Schedule
+from releases.plans.actions import pause_plan
 from releases.requests.propose import add_changes, send_changes
 from releases.requests.queries import visible_requests
 from releases.requests.states import set_state
@@ -17,6 +18,8 @@ from releases.requests.waiting import waiting_for
 from releases.schedules.actions import schedule_request
 from tests.support.change_requests import reviewer
 from tests.support.page_text import page_text
+from tests.support.plans import PLACE, WHO, started
+from tests.support.plans import cart as plan_of
 from tests.support.playground import live_flag
 
 pytestmark = pytest.mark.django_db
@@ -125,3 +128,29 @@ def test_a_reviewer_without_other_permissions_is_asked_too(api, cart, callers):
     path = "/api/admin/projects/shop/change-requests/actionable"
     assert client.get(path).json() == {"total": 1}
     assert api["owner"].get(path).json() == {"total": 0}
+
+
+def test_the_start_page_has_running_release_plans(browse, shop):
+    plan_of(5)
+    plan, owner = started(5, 50), browse("owner")
+    text = page_text(owner.get("/"))
+    assert "Running release plans" in text
+    assert "Shop, production · 50 %" in text
+    assert "Now 5 % at step 1 of 2" in text
+    pause_plan(PLACE, plan.pk, reason="Errors rise", caller=WHO)
+    assert "Paused: Errors rise" in page_text(owner.get("/"))
+    assert "Running release plans" not in page_text(browse("outsider").get("/"))
+
+
+def test_segments_have_marks(browse, cart, callers):
+    segment = Segment.objects.create(name="nordic", constraints=[], project_id="shop")
+    payload = {
+        "id": segment.pk,
+        "constraints": [{"contextName": "country", "operator": "IN", "values": ["NO"]}],
+    }
+    changes = [ProposedChange("", "updateSegment", payload)]
+    request = send_changes("shop", "production", changes, caller=callers["owner"])
+    mark, page = f"Request {request.pk}: Change segment nordic (in review)", f"/segments/{segment.pk}/"
+    assert mark in page_text(browse("owner").get(page))
+    set_state("shop", request.pk, "Cancelled", caller=callers["owner"])
+    assert mark not in page_text(browse("owner").get(page))

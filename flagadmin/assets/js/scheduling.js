@@ -6,13 +6,16 @@ const FORMAT = { weekday: "short", day: "numeric", month: "short", hour: "2-digi
 function sayWhen(choice) {
   const around = choice.closest("dialog, form"), button = find("[data-save]", around), at = find("[type=datetime-local]", around);
   if (!button || !at) return;
-  const now = button.textContent;
+  const now = button.textContent, place = choice.dataset.when && ` in ${choice.dataset.when}`;
   const say = () => {
     const later = find("[value=at]", choice).checked && at.value;
     const steps = find("[value=steps]", choice)?.checked && find("[name=rollouts]", around).value.split(",")[0].trim();
-    button.textContent = steps ? `Start with ${steps} %` : later ? `Schedule for ${new Date(at.value).toLocaleString("en-GB", FORMAT)}` : now;
+    button.textContent = steps ? `Start with ${steps} %${place}` : later ? `Schedule for ${new Date(at.value).toLocaleString("en-GB", FORMAT)}` : now;
   };
-  choice.addEventListener("change", say);
+  choice.addEventListener("change", () => {
+    say();
+    if (!find("[value=now]", choice).checked) choice.scrollIntoView(); // its fields are below
+  });
   at.addEventListener("input", say);
   find("[name=rollouts]", around)?.addEventListener("input", say);
 }

@@ -1,5 +1,6 @@
 """The pages of release plans: how far a plan is, what it waits for, and a step that asks once with who changes."""
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -173,3 +174,75 @@ def test_the_form_of_a_strategy_offers_steps_and_takes_the_first(browse, shop):
     refused = save(owner, confirmed="yes", **steps | {"rollouts": "20"})
     assert refused.status_code == 400
     assert "has a release plan" in page_text(refused)
+
+
+def foreseen(owner: Any, **form: str) -> Any:
+    strategy = strategy_of()
+    address = f"{FLAG}strategies/edit?environmentId=production&strategyId={strategy.pk}"
+    sent = Form(owner.get(address).text).sent | {"p-rollout": ["50"], "interval": "1440"} | form
+    return owner.post(f"/in-steps{address}", sent, headers={"HX-Request": "true"})
+
+
+def test_the_form_of_a_strategy_says_who_changes_at_each_step(browse, shop):
+    cart(10)
+    owner = browse("owner")
+    page = page_text(foreseen(owner, rollouts="15, 50", when="steps"))
+    first, second = page.split("50 %")
+    assert "15 % now" in first
+    assert re.search(r"\d{3} off → on", first)
+    assert re.search(r"3,\d{3} off → on", second)
+    assert "Of 10,000 generated users" in page
+    assert rollout_of() == 10
+    alone = page_text(
+        owner.post(
+            f"/in-steps{FLAG}strategies/new?environmentId=production",
+            {"name": "flexibleRollout", "p-rollout": "50", "rollouts": "5, 50", "interval": "60"},
+        )
+    )
+    assert "Back to the form" in alone
+    assert not ReleasePlan.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("form", "message"),
+    [
+        ({"rollouts": "50, 15"}, "must increase from step to step"),
+        ({"rollouts": "many"}, "must be numbers, such as"),
+        ({"rollouts": "5, 50", "p-rollout": "200"}, "Enter a number from 0 to 100"),
+        ({"rollouts": "5, 50", "interval": "soon"}, "must be minutes"),
+    ],
+)
+def test_steps_that_cannot_be_taken_are_not_foreseen(browse, shop, form, message):
+    cart(10)
+    assert message in page_text(foreseen(browse("owner"), **form))
+
+
+def test_a_plan_from_the_form_begins_with_its_safeguard(browse, shop):
+    cart(10)
+    owner = browse("owner")
+    steps = {"when": "steps", "rollouts": "15, 50", "interval": "1440", "pause_metric": "errors"}
+    assert "Say above what errors pauses the plan." in page_text(save(owner, confirmed="yes", **steps))
+    assert not ReleasePlan.objects.exists()
+    save(owner, confirmed="yes", pause_above="0.05", **steps)
+    safeguard = Safeguard.objects.get()
+    assert (safeguard.metric, safeguard.operator, safeguard.threshold) == ("errors", ">", 0.05)
+    assert state_of(safeguard.plan) == ("running", "15 %")
+
+
+def test_the_strategy_of_a_plan_leads_to_the_plan(browse, shop):
+    cart(5)
+    plan, owner = started(5, 50), browse("owner")
+    page = owner.get(FLAG).text
+    assert f'href="{url(plan)}">View<' in page
+    assert "/strategies/edit" not in page.partition('class="strategy"')[2].partition("</div>\n</div>")[0]
+    address = f"{FLAG}strategies/edit?environmentId=production&strategyId={strategy_of().pk}"
+    assert f"This is the strategy of release plan {plan.name}" in page_text(owner.get(address))
+    ReleasePlan.objects.update(state="done")
+    assert "This is the strategy of release plan" not in page_text(owner.get(address))
+
+
+def test_plans_are_found_by_their_flag(browse, shop):
+    cart(5)
+    plan = started(5, 50)
+    assert url(plan) in browse("owner").get("/search/?q=cart").text
+    assert url(plan) not in browse("outsider").get("/search/?q=cart").text

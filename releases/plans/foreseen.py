@@ -1,0 +1,72 @@
+"""Who changes at each step, if what a form says were saved in steps. It only reads."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from flagadmin.core.db.transactions import consistent_reads
+from flagadmin.core.errors import ValidationError
+from playground.engine.definitions import StrategyDefinition
+from playground.engine.strategy_types import FLEXIBLE_ROLLOUT
+from playground.pages.lines import Count, count_looks
+from projects.definitions import Definitions, read_definitions
+from projects.drafts import Draft, FlagEdit
+from releases.plans.in_steps import NOT_IN_STEPS
+from releases.plans.timing import find_opening
+from releases.requests.impact import Measured, measure_difference, with_near
+
+
+class ForeseenStep(NamedTuple):
+    """``at``: when it is taken at the earliest, None for the first one. ``measured`` compares with the step before."""
+
+    rollout: int
+    at: datetime | None
+    measured: Measured
+
+    @property
+    def counts(self) -> Sequence[Count]:
+        return count_looks(self.measured.who.people)
+
+    @property
+    def broken(self) -> int:
+        """The expectations that it breaks."""
+        return len(self.measured.effects.broken)
+
+
+def foresee_steps(
+    edit: FlagEdit, rollouts: Sequence[int], transition: Mapping[str, Any] | None, *, now: datetime
+) -> Iterator[ForeseenStep]:
+    """Raises ValidationError if the edit changes anything but one strategy with a share of users."""
+    stored = read_near(edit)
+    before, at = stored, now
+    for number, rollout in enumerate(rollouts):
+        after = _with_share(edit, stored, rollout).apply_to(stored)
+        if number and transition is not None:
+            at = find_opening(transition, at)
+        yield ForeseenStep(
+            rollout, at if number else None, measure_difference(edit.environment, before, after, now=now)
+        )
+        before = after
+
+
+def read_near(edit: FlagEdit) -> Definitions:
+    segments = set(edit.draft.used_segments())
+    with consistent_reads():
+        return read_definitions(
+            [edit.project], edit.environment, flags=with_near({edit.flag}), segments=segments
+        )
+
+
+def _with_share(edit: FlagEdit, stored: Definitions, rollout: int) -> Draft:
+    """The edit, but with another share for the one strategy that it changes or adds."""
+    strategies: Sequence[StrategyDefinition] = edit.draft.changes.get("strategies", ())
+    known = next(flag["strategies"] for flag in stored.flags if flag["name"] == edit.flag)
+    changed = [strategy for strategy in strategies if strategy not in known]
+    if len(changed) != 1 or changed[0]["name"] != FLEXIBLE_ROLLOUT:
+        raise ValidationError(NOT_IN_STEPS)
+    taken = {**changed[0], "parameters": {**changed[0]["parameters"], "rollout": str(rollout)}}
+    return replace(
+        edit.draft,
+        changes={"strategies": [taken if each is changed[0] else each for each in strategies]},
+    )

@@ -1,0 +1,37 @@
+"""/in-steps/…: who changes at each step, if a strategy were saved in steps. The rest of the path is its form."""
+
+from typing import Any
+
+from django.utils import timezone
+
+from flagadmin.core.errors import AppError, NoAccess, NotFound
+from playground.pages.if_saved import IfSavedPage
+from projects.drafting import DraftingPage
+from projects.drafts import FlagEdit
+from releases.plans.foreseen import foresee_steps
+from releases.plans.forms import read_rollouts, read_transition
+from releases.plans.rules import check_rollouts
+
+
+class InStepsPage(IfSavedPage):
+    template_name = "plans/if_in_steps.html"
+    part_name = "plans/foreseen.html"
+    prefix = "/in-steps"
+    title = "Who changes at each step"
+
+    def compare(self, page: DraftingPage, *, beside: bool) -> dict[str, Any]:
+        post = self.request.POST
+        try:
+            rollouts, transition = read_rollouts(post.get("rollouts", "")), read_transition(post)
+            check_rollouts(rollouts, "rollouts")
+            edits = [edit for edit in page.edits() if isinstance(edit, FlagEdit)]
+            steps = [
+                step
+                for edit in edits[:1]
+                for step in foresee_steps(edit, rollouts, transition, now=timezone.now())
+            ]
+        except (NoAccess, NotFound):
+            raise
+        except AppError as error:
+            return {"refusals": [problem.message for problem in error.details] or [error.message]}
+        return {"foreseen": steps}

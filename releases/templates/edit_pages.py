@@ -1,0 +1,66 @@
+"""Changes release templates in the console: their names and milestones. Strategies have a page of their own."""
+
+from typing import Any
+
+from django.urls import reverse
+from django.utils.functional import cached_property
+
+from flagadmin.core.errors import ValidationError
+from groups.console import ActionPage
+from releases.models import ReleaseTemplate
+from releases.plans.forms import read_transition
+from releases.templates import actions
+from releases.templates.documents import find_by_id
+from releases.templates.pages import KEEP
+from releases.templates.queries import find_template
+
+Document = dict[str, Any]
+
+
+class TemplateAction(ActionPage):
+    @cached_property
+    def template(self) -> ReleaseTemplate:
+        return find_template(self.caller, self.kwargs["template_id"])
+
+    def back(self) -> str:
+        return reverse("release-template", args=[self.kwargs["template_id"]])
+
+    def name(self) -> str:
+        """Raises ValidationError."""
+        if not (name := self.request.POST.get("name", "").strip()[:255]):
+            raise ValidationError.at("name", "Enter a name.")
+        return name
+
+    def change(self, edit: actions.Edit) -> None:
+        template = self.template
+        actions.edit_milestones(template.pk, edit, project_id=template.project_id, caller=self.caller)
+
+
+class SetDetails(TemplateAction):
+    def act(self) -> str:
+        template = self.template
+        values = {"name": self.name(), "description": self.request.POST.get("description", "").strip()}
+        actions.update_template(template.pk, values, project_id=template.project_id, caller=self.caller)
+        return f"Saved {values['name']}."
+
+
+class AddMilestone(TemplateAction):
+    def act(self) -> str:
+        milestone: Document = {"id": "", "name": self.name(), "strategies": [], "transitionCondition": None}
+        self.change(lambda milestones: milestones.append(milestone))
+        return f"Added {milestone['name']}."
+
+
+class SetMilestone(TemplateAction):
+    """Its name and what the next one waits for. With ``remove`` it is removed."""
+
+    def act(self) -> str:
+        post, key = self.request.POST, self.kwargs["milestone_id"]
+        if "remove" in post:
+            self.change(lambda milestones: milestones.remove(find_by_id(milestones, key, "Milestone")))
+            return "Removed the milestone."
+        values: Document = {"name": self.name()}
+        if post.get("interval") != KEEP:
+            values["transitionCondition"] = read_transition(post) if post.get("interval") else None
+        self.change(lambda milestones: find_by_id(milestones, key, "Milestone").update(values))
+        return f"Saved {values['name']}."

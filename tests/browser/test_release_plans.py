@@ -1,0 +1,109 @@
+"""Release plans in few clicks: begun from the strategy form, and stepped back when a safeguard has paused one."""
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+from playwright.sync_api import expect
+
+from groups.access import Caller
+from projects.applications.impact_metrics import Sample, series_of, write_samples
+from projects.models import Flag, Strategy
+from releases.models import ReleasePlan, Safeguard
+from releases.plans.access import Place
+from releases.plans.actions import start_milestone
+from releases.plans.add import Steps, add_steps
+from releases.plans.due import look_at_due
+from tests.browser.conftest import fits, make_narrow
+from tests.browser.journeys import Clicks
+from tests.support.playground import live_flag
+
+FLAG = "/projects/checkout/features/zz-cart"
+PLACE = Place("checkout", "zz-cart", "production")
+
+
+@pytest.fixture
+def cart(scenery) -> Flag:
+    """On for 0 % in production of the checkout."""
+    parameters = {"rollout": "0", "stickiness": "userId", "groupId": "zz-cart"}
+    return live_flag(
+        "zz-cart", project="checkout", strategies=[{"name": "flexibleRollout", "parameters": parameters}]
+    )
+
+
+def share() -> str:
+    text: str = Strategy.objects.get(flag__name="zz-cart", environment="production").parameters["rollout"]
+    return text
+
+
+def paused_at_half() -> ReleasePlan:
+    """A plan whose safeguard has paused it at its second step."""
+    strategy = Strategy.objects.get(flag__name="zz-cart", environment="production")
+    steps, caller = Steps({}, (5, 50, 100), {"intervalMinutes": 1440}), Caller.system()
+    plan = add_steps(PLACE, str(strategy.pk), steps, caller=caller)
+    for milestone in list(plan.milestones.all())[:2]:
+        start_milestone(PLACE, plan.pk, milestone.pk, caller=caller)
+    Safeguard.objects.create(
+        plan=plan,
+        metric="failures",
+        title="Failed payments",
+        aggregation="avg",
+        time_range="hour",
+        threshold=1,
+    )
+    begun = timezone.now() - timedelta(hours=2)
+    ReleasePlan.objects.update(since=begun, numbers_from=begun, look_at=begun)
+    with connection.cursor() as cursor:
+        for minutes in range(0, 120, 10):
+            sample = {series_of("failures", {}): Sample("gauge", "", minutes / 40)}
+            write_samples(cursor, sample, now=begun + timedelta(minutes=minutes + 5))
+    look_at_due()
+    return ReleasePlan.objects.get()
+
+
+def test_a_flag_is_given_to_everybody_in_steps_in_four_clicks(visit, check_accessible, cart):
+    page = visit("admin", f"{FLAG}/")
+    clicks = Clicks(page)
+    clicks.on(page.get_by_role("link", name="Edit").last)
+    page.get_by_label("Rollout percentage").fill("100")
+    expect(page.locator("#changes")).to_contain_text("1 unsaved change")
+    clicks.on(page.get_by_role("button", name="Save to production…").last)
+    dialog = page.get_by_role("dialog")
+    clicks.on(dialog.get_by_label("In steps…"))
+    dialog.get_by_label("Steps, in %").fill("5, 25, 50, 100")
+    dialog.get_by_label("Steps, in %").blur()
+    steps = dialog.get_by_role("list", name="Steps")
+    expect(steps.get_by_role("listitem")).to_have_count(4)
+    expect(steps.get_by_role("listitem").first).to_have_text(re.compile(r"5 %\s+now\s+\d{3} off → on"))
+    check_accessible(page)
+    clicks.on(dialog.get_by_role("button", name="Start with 5 % in production"))
+    expect(page.get_by_role("list", name="Steps").locator("[aria-current]")).to_contain_text("5 %")
+    expect(page.get_by_text("What 25 % waits for")).to_be_visible()
+    assert (share(), clicks.count) == ("5", 4)
+
+
+def test_a_plan_that_its_safeguard_has_paused_is_stepped_back_in_two_clicks(visit, cart):
+    assert paused_at_half().state == "paused"
+    page = visit("admin", f"{FLAG}/")
+    clicks = Clicks(page)
+    expect(page.get_by_text("Failed payments above 1")).to_be_visible()
+    clicks.on(page.get_by_role("link", name="Step back to 5 %…"))
+    expect(page.get_by_text("of 10,000 generated users change")).to_be_visible()
+    clicks.on(page.get_by_role("button", name="Step back to 5 %"))
+    expect(page.get_by_text("Paused at step 1 of 3")).to_be_visible()
+    assert (share(), clicks.count) == ("5", 2)
+
+
+def test_a_paused_plan_is_accessible_on_its_pages_in_both_themes(visit, check_accessible, cart):
+    paused_at_half()
+    page = visit("admin", "/")
+    for theme, look in (("light", lambda: None), ("dark", lambda: make_narrow(page))):
+        page.emulate_media(color_scheme=theme)
+        for address in ("/", f"{FLAG}/", "/release-plans/"):
+            page.goto(address)
+            look()
+            expect(page.get_by_text("Failed payments above 1").first).to_be_visible()
+            check_accessible(page)
+            fits(page, page.viewport_size["width"])

@@ -1,0 +1,161 @@
+"""Release templates in the console: milestones and their strategies are changed, and nothing of them is lost."""
+
+from typing import Any
+
+import pytest
+
+from groups.access import Caller
+from projects.models import ContextField, Segment
+from releases.models import Milestone, ReleaseTemplate
+from releases.templates.actions import create_template
+from tests.support.editor_form import Form
+from tests.support.page_text import page_text
+
+pytestmark = pytest.mark.django_db
+WINDOW = {"zone": "Europe/Oslo", "days": [2, 3], "from": "10:30", "to": "15:00"}
+
+
+@pytest.fixture
+def template(shop: Any) -> ReleaseTemplate:
+    """With everything that a strategy can have, and a transition that no form offers."""
+    ContextField.objects.get_or_create(name="country")
+    segment = Segment.objects.create(name="nordic", constraints=[])
+    everything = {
+        "name": "flexibleRollout",
+        "title": "North",
+        "parameters": {"rollout": "25"},
+        "constraints": [
+            {
+                "contextName": "country",
+                "operator": "NOT_IN",
+                "values": ["NO", "SE"],
+                "inverted": True,
+                "caseInsensitive": False,
+            }
+        ],
+        "segments": [segment.pk],
+        "variants": [
+            {
+                "name": "blue",
+                "weight": 600,
+                "weightType": "fix",
+                "stickiness": "userId",
+                "payload": {"type": "json", "value": '{"a": 1}'},
+            },
+            {"name": "red", "weight": 400, "weightType": "variable", "stickiness": "userId"},
+        ],
+    }
+    users = {"name": "remoteAddress", "parameters": {"IPs": "10.0.0.7,10.0.0.8"}}
+    transition = {"intervalMinutes": 90, "window": WINDOW}
+    milestones = [
+        {"name": "Some", "strategies": [everything, users], "transitionCondition": transition},
+        {"name": "All", "strategies": [{"name": "default"}]},
+    ]
+    return create_template(
+        {"name": "Careful", "milestones": milestones}, project_id="shop", caller=Caller.system()
+    )
+
+
+def url(template: ReleaseTemplate, *parts: str) -> str:
+    return "/".join([f"/release-templates/{template.pk}", *parts])
+
+
+def milestones() -> list[Milestone]:
+    return list(Milestone.objects.order_by("place"))
+
+
+def strategy_url(template: ReleaseTemplate, place: int = 0, number: int = 0) -> str:
+    milestone = milestones()[place]
+    return url(template, "milestones", milestone.pk, "strategies", milestone.strategies[number]["id"])
+
+
+def save(browser: Any, address: str, **changes: str) -> Any:
+    return browser.post(address, Form(browser.get(address).text).sent | {"do": "save"} | changes)
+
+
+def test_the_page_says_all_that_strategies_have(browse, template):
+    page = page_text(browse("owner").get(url(template, "")))
+    assert "On for 25 %" in page
+    assert "nordic" in page
+    assert "North" in page
+    assert "blue" in page
+    assert "after 90 minutes, Tue, Wed, 10:30–15:00 Europe/Oslo" in page
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_saving_a_strategy_as_it_is_changes_nothing(browse, template, number):
+    before = [milestone.strategies for milestone in milestones()]
+    saved = save(browse("owner"), strategy_url(template, number=number))
+    assert (saved.status_code, saved.url) == (302, url(template, ""))
+    assert [milestone.strategies for milestone in milestones()] == before
+
+
+def test_a_strategy_is_changed_and_keeps_the_rest(browse, template):
+    before = milestones()[0].strategies
+    save(browse("owner"), strategy_url(template), **{"p-rollout": "30", "title": "Further north"})
+    changed = milestones()[0].strategies
+    assert changed[0] == before[0] | {"title": "Further north", "parameters": {"rollout": "30"}}
+    assert changed[1] == before[1]
+    assert milestones()[0].transition == {"intervalMinutes": 90, "window": WINDOW}
+
+
+def test_strategies_are_added_and_removed(browse, template):
+    owner, second = browse("owner"), milestones()[1]
+    add = url(template, "milestones", second.pk, "strategies", "new")
+    assert "that of the project" in owner.get(add).text
+    save(owner, add, **{"p-rollout": "5", "p-stickiness": "userId"})
+    added = milestones()[1].strategies
+    assert [strategy["name"] for strategy in added] == ["default", "flexibleRollout"]
+    assert added[1]["parameters"] == {"rollout": "5", "stickiness": "userId"}
+    owner.post(strategy_url(template, 1, 0), {"do": "delete"})
+    assert [strategy["name"] for strategy in milestones()[1].strategies] == ["flexibleRollout"]
+
+
+def test_what_is_wrong_is_said_beside_its_input(browse, template):
+    answer = save(browse("owner"), strategy_url(template), **{"p-rollout": "300"})
+    assert answer.status_code == 400
+    assert "Enter a number from 0 to 100" in page_text(answer)
+    assert milestones()[0].strategies[0]["parameters"] == {"rollout": "25"}
+
+
+def test_a_strategy_that_somebody_has_changed_meanwhile_is_not_overwritten(browse, template):
+    owner, address = browse("owner"), strategy_url(template)
+    mine = Form(owner.get(address).text).sent | {"do": "save", "p-rollout": "30"}
+    save(browse("admin"), address, **{"p-rollout": "40"})
+    answer = owner.post(address, mine)
+    assert answer.status_code == 409
+    assert milestones()[0].strategies[0]["parameters"] == {"rollout": "40"}
+
+
+def test_milestones_are_added_changed_and_removed(browse, template):
+    owner, before = browse("owner"), milestones()[0]
+    owner.post(url(template, "milestones", "new"), {"name": "Later"})
+    assert [milestone.name for milestone in milestones()] == ["Some", "All", "Later"]
+    owner.post(url(template, "milestones", before.pk), {"name": "Few", "interval": "keep"})
+    changed = milestones()[0]
+    assert (changed.name, changed.transition, changed.strategies) == (
+        "Few",
+        before.transition,
+        before.strategies,
+    )
+    owner.post(url(template, "milestones", before.pk), {"name": "Few", "interval": "60"})
+    assert milestones()[0].transition == {"intervalMinutes": 60}
+    owner.post(url(template, "milestones", before.pk), {"name": "Few", "interval": ""})
+    assert milestones()[0].transition is None
+    owner.post(url(template, "milestones", before.pk), {"remove": "yes"})
+    assert [milestone.name for milestone in milestones()] == ["All", "Later"]
+    owner.post(url(template, "details"), {"name": "Slow", "description": "Take care"})
+    template.refresh_from_db()
+    assert (template.name, template.description) == ("Slow", "Take care")
+
+
+def test_who_may_only_read_changes_nothing(browse, template):
+    reader, first = browse("reader"), milestones()[0]
+    assert "Add strategy" not in page_text(reader.get(url(template, "")))
+    assert reader.get(strategy_url(template)).status_code == 200
+    assert reader.post(strategy_url(template), {"do": "save"}).status_code == 403
+    assert reader.post(url(template, "milestones", first.pk), {"remove": "yes"}).status_code == 403
+    assert reader.post(url(template, "milestones", "new"), {"name": "x"}).status_code == 403
+    assert reader.post(url(template, "details"), {"name": "x"}).status_code == 403
+    assert browse("outsider").get(strategy_url(template)).status_code == 404
+    assert browse("owner").get(strategy_url(template) + "x").status_code == 404
