@@ -20,13 +20,20 @@ from releases.requests.impact import Measured, measure_difference, with_near
 class ForeseenStep(NamedTuple):
     """``at``: when it is taken at the earliest, None for the first one. ``measured`` compares with the step before."""
 
+    flag: str
     rollout: int
     at: datetime | None
     measured: Measured
 
     @property
     def counts(self) -> Sequence[Count]:
-        return count_looks(self.measured.who.people)
+        """Of the flag itself, without those that depend on it."""
+        return [
+            look
+            for flag in self.measured.who.flags
+            if flag.name == self.flag
+            for look in count_looks(flag.counts)
+        ]
 
     @property
     def broken(self) -> int:
@@ -44,9 +51,8 @@ def foresee_steps(
         after = _with_share(edit, stored, rollout).apply_to(stored)
         if number and transition is not None:
             at = find_opening(transition, at)
-        yield ForeseenStep(
-            rollout, at if number else None, measure_difference(edit.environment, before, after, now=now)
-        )
+        measured = measure_difference(edit.environment, before, after, now=now)
+        yield ForeseenStep(edit.flag, rollout, at if number else None, measured)
         before = after
 
 
@@ -61,7 +67,7 @@ def read_near(edit: FlagEdit) -> Definitions:
 def _with_share(edit: FlagEdit, stored: Definitions, rollout: int) -> Draft:
     """The edit, but with another share for the one strategy that it changes or adds."""
     strategies: Sequence[StrategyDefinition] = edit.draft.changes.get("strategies", ())
-    known = next(flag["strategies"] for flag in stored.flags if flag["name"] == edit.flag)
+    known = [each for flag in stored.flags if flag["name"] == edit.flag for each in flag["strategies"]]
     changed = [strategy for strategy in strategies if strategy not in known]
     if len(changed) != 1 or changed[0]["name"] != FLEXIBLE_ROLLOUT:
         raise ValidationError(NOT_IN_STEPS)

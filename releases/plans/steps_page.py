@@ -4,12 +4,13 @@ from typing import Any
 
 from django.utils import timezone
 
-from flagadmin.core.errors import AppError, NoAccess, NotFound
+from flagadmin.core.errors import AppError, NoAccess, NotFound, ValidationError
 from playground.pages.if_saved import IfSavedPage
 from projects.drafting import DraftingPage
 from projects.drafts import FlagEdit
 from releases.plans.foreseen import foresee_steps
 from releases.plans.forms import read_rollouts, read_transition
+from releases.plans.in_steps import NOT_IN_STEPS
 from releases.plans.rules import check_rollouts
 
 
@@ -22,14 +23,12 @@ class InStepsPage(IfSavedPage):
     def compare(self, page: DraftingPage, *, beside: bool) -> dict[str, Any]:
         post = self.request.POST
         try:
+            edits = page.edits()
             rollouts, transition = read_rollouts(post.get("rollouts", "")), read_transition(post)
             check_rollouts(rollouts, "rollouts")
-            edits = [edit for edit in page.edits() if isinstance(edit, FlagEdit)]
-            steps = [
-                step
-                for edit in edits[:1]
-                for step in foresee_steps(edit, rollouts, transition, now=timezone.now())
-            ]
+            if len(edits) != 1 or not isinstance(edits[0], FlagEdit):
+                raise ValidationError(NOT_IN_STEPS)
+            steps = list(foresee_steps(edits[0], rollouts, transition, now=timezone.now()))
         except (NoAccess, NotFound):
             raise
         except AppError as error:
