@@ -6,7 +6,6 @@ result with theirs.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
 from fractions import Fraction
@@ -34,7 +33,6 @@ from playground.comparison.table import ContextTable, Mask
 from playground.engine.batch import constraints_of
 from playground.engine.constraints import Conditions
 from playground.engine.flags import CompiledFlag, Parent
-from playground.engine.hashing import ROLLOUT_SEED, VARIANT_SEED
 from playground.engine.operators import UNDECIDABLE
 from playground.engine.outcomes import State
 from playground.engine.snapshot import Snapshot
@@ -166,9 +164,7 @@ class StateResults:
         pair, limit = self._pairs[rollout.column], rollout.threshold
         without = self.table.without(pair)
         if without != self.table.everyone:
-            hashes = self.table.hashes(pair, rollout.key, ROLLOUT_SEED)
-            inside = bytes([place % 100 < limit for place in hashes])
-            yield self.table.where(self.table.column(pair), inside) & ~without, ONE
+            yield self.table.within(pair, rollout.key, limit) & ~without, ONE
         if rollout.draws and limit > 0:
             yield without, Fraction(min(limit, 100), 100)
 
@@ -209,11 +205,7 @@ class StateResults:
         pair, limits, total = self._pairs[variants.column], variants.limits, variants.total
         without = self.table.without(pair)
         if without != self.table.everyone:
-            hashes = self.table.hashes(pair, variants.key, VARIANT_SEED)
-            # The first variant whose limit reaches the place, which is one more than the remainder.
-            chosen = [bisect_right(limits, place % total) for place in hashes]
-            for index in sorted(set(chosen)):
-                part = self.table.where(self.table.column(pair), bytes(map(index.__eq__, chosen)))
+            for index, part in self.table.shares(pair, variants.key, limits):
                 yield part & ~without, ((_answer(variants, index), ONE),)
         weights = map(sub, limits, (0, *limits))
         yield (

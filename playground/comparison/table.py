@@ -7,13 +7,14 @@ A set of contexts is a number with a byte for each context, the lowest for the f
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from itertools import repeat
 from typing import Any, NamedTuple
 
 from playground.engine.constraints import CompiledConstraint
 from playground.engine.context import FORMS, Context
-from playground.engine.hashing import hashes
+from playground.engine.hashing import ROLLOUT_SEED, VARIANT_SEED, hashes
 
 Mask = int
 DEFAULT_IDENTIFIER = ("identifier", "default")
@@ -21,10 +22,20 @@ _CONSTANT = ("never", "undecidable")
 """Forms that are the same for every context."""
 
 
+class Repeats(NamedTuple):
+    """So many contexts each have the next value, which nobody before them has; then the indices of the others."""
+
+    new: int
+    indices: array[int]
+
+
+Indices = bytes | Repeats | None
+
+
 class Column(NamedTuple):
     """The distinct values of a column, and by context the index of its value: None if each context has its own."""
 
-    indices: bytes | array[int] | None
+    indices: Indices
     values: list[Any]
 
 
@@ -34,11 +45,13 @@ class ContextTable:
     def __init__(self, contexts: Sequence[Context]) -> None:
         self.contexts = contexts
         self.everyone: Mask = int.from_bytes(b"\1" * len(contexts), "little")
-        self._distinct: dict[str | tuple[str, str], tuple[bytes | array[int] | None, list[int]]] = {}
+        self._distinct: dict[str | tuple[str, str], tuple[Indices, list[int]]] = {}
         self._columns: dict[tuple[str, str], Column] = {}
         self._held: dict[int, tuple[CompiledConstraint, Mask]] = {}
         self._without: dict[tuple[str, str], Mask] = {}
         self._hashes: dict[tuple[tuple[str, str], bytes, int], list[int]] = {}
+        self._buckets: dict[tuple[tuple[str, str], bytes], bytes] = {}
+        self._shares: dict[tuple[tuple[str, str], bytes, tuple[int, ...]], list[tuple[int, Mask]]] = {}
 
     def __len__(self) -> int:
         return len(self.contexts)
@@ -55,7 +68,7 @@ class ContextTable:
         form, field = pair
         return FORMS[form](self.contexts[position], field)
 
-    def _first_contexts(self, pair: tuple[str, str]) -> tuple[bytes | array[int] | None, list[int]]:
+    def _first_contexts(self, pair: tuple[str, str]) -> tuple[Indices, list[int]]:
         """By context the index of its distinct text, and the first context with each."""
         key = pair if pair == DEFAULT_IDENTIFIER or pair[0] in _CONSTANT else pair[1]
         distinct = self._distinct.get(key)
@@ -88,7 +101,8 @@ class ContextTable:
         elif isinstance(column.indices, bytes):
             held = column.indices.translate(chosen.ljust(256, b"\0"))
         else:
-            held = bytes(map(chosen.__getitem__, column.indices))
+            new, others = column.indices
+            held = chosen[:new] + bytes(map(chosen.__getitem__, others))
         return int.from_bytes(held, "little")
 
     def test(self, column: Column, test: Callable[[Any], bool]) -> Mask:
@@ -99,9 +113,9 @@ class ContextTable:
         """The contexts for which a constraint holds; equal constraints of two states may be one object."""
         held = self._held.get(id(constraint))
         if held is None:
-            column, test, inverted = self.column(pair), constraint.test, constraint.inverted
-            chosen = bytes(test(value) is not inverted for value in column.values)
-            held = self._held[id(constraint)] = constraint, self.where(column, chosen)
+            mask = self.test(self.column(pair), constraint.test)
+            held = constraint, self.everyone ^ mask if constraint.inverted else mask
+            self._held[id(constraint)] = held
         return held[1]
 
     def hashes(self, pair: tuple[str, str], key: bytes, seed: int) -> list[int]:
@@ -111,6 +125,28 @@ class ContextTable:
             identifiers = [value or b"" for value in self.column(pair).values]
             hashes_of_values = self._hashes[pair, key, seed] = hashes(key, identifiers, seed)
         return hashes_of_values
+
+    def within(self, pair: tuple[str, str], key: bytes, threshold: int) -> Mask:
+        """The contexts in a rollout; any without an identifier."""
+        buckets = self._buckets.get((pair, key))
+        if buckets is None:
+            hashed = self.hashes(pair, key, ROLLOUT_SEED)
+            buckets = self._buckets[pair, key] = bytes([place % 100 for place in hashed])
+        inside = buckets.translate(bytes(bucket < threshold for bucket in range(256)))
+        return self.where(self.column(pair), inside)
+
+    def shares(self, pair: tuple[str, str], key: bytes, limits: tuple[int, ...]) -> list[tuple[int, Mask]]:
+        """By variant, of which ``limits`` are the cumulative weights, the contexts that get it; any without an
+        identifier."""
+        shares = self._shares.get((pair, key, limits))
+        if shares is None:
+            column, total = self.column(pair), limits[-1]
+            # The first variant whose limit reaches the place, which is one more than the remainder.
+            chosen = [bisect_right(limits, place % total) for place in self.hashes(pair, key, VARIANT_SEED)]
+            shares = self._shares[pair, key, limits] = [
+                (index, self.where(column, bytes(map(index.__eq__, chosen)))) for index in sorted(set(chosen))
+            ]
+        return shares
 
     def without(self, pair: tuple[str, str]) -> Mask:
         """The contexts without an identifier."""
@@ -133,10 +169,11 @@ def mask_positions(mask: Mask, length: int) -> Iterator[int]:
         position = held.find(1, position + 1)
 
 
-def _indices(
-    texts: list[str | bytes | None], index_of: dict[str | bytes | None, int]
-) -> bytes | array[int] | None:
+def _indices(texts: list[str | bytes | None], index_of: dict[str | bytes | None, int]) -> Indices:
     if len(index_of) == len(texts):
         return None
-    indices = map(index_of.__getitem__, texts)
-    return bytes(indices) if len(index_of) <= 256 else array("I", indices)
+    if len(index_of) <= 256:
+        return bytes(map(index_of.__getitem__, texts))
+    indices = array("I", map(index_of.__getitem__, texts))
+    new = next(place for place, index in enumerate(indices) if place != index)
+    return Repeats(new, indices[new:])

@@ -2,7 +2,7 @@
 
     python -m tests.benchmarks.bench_move [FLAGS [USERS]]
 
-5,000 flags of 3 projects in 3 environments, all steps in one process. The server that replays the recording is another,
+5,000 flags of 3 projects in 3 environments and 40 tokens, all steps in one process. The server that replays the recording is another,
 in Python: the real one is not faster. Then the proof of flags that are all written otherwise, which must be evaluated,
 without fetching.
 """
@@ -19,6 +19,7 @@ from typing import Any
 from tests.support.live_server import data_directory
 
 PROJECTS = 3
+TOKENS = 40
 EVALUATED = 1_000
 
 
@@ -47,7 +48,7 @@ def serve(flags: int, pipe: Connection) -> None:
     from tests.support.generated_unleash import make_recording
     from tests.support.recorded_unleash import replayed
 
-    with replayed(make_recording(flags, PROJECTS)) as replay:
+    with replayed(make_recording(flags, PROJECTS, TOKENS - 15)) as replay:
         pipe.send(replay.address)
         pipe.poll(None)
 

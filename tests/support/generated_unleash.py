@@ -43,14 +43,16 @@ STRATEGY_TYPES: list[Document] = [
 ]
 
 
-def make_recording(flags: int, projects: int = 2) -> Document:
-    """``flags`` of all projects together, the last of each archived; a token for each project and environment."""
+def make_recording(flags: int, projects: int = 2, more_tokens: int = 0) -> Document:
+    """``flags`` of all projects together, the last of each archived; a token for each project and environment, and
+    more which get what these get."""
     ids = [f"p{number}" for number in range(projects)]
     owned = {
         project: [f"{project}.flag-{n:05}" for n in range(k, flags, projects)]
         for k, project in enumerate(ids)
     }
     tokens = list(_tokens(ids))
+    listed = [*tokens, *(_repeat_token(tokens, number) for number in range(more_tokens))]
     answers: list[tuple[str, str, Document | None, Any]] = [
         ("GET", "/api/admin/ui-config", None, {"version": "8.2.0", "environment": "Open Source"}),
         ("GET", "/api/admin/environments", None, {"environments": [_environment(name) for name in LISTED]}),
@@ -58,7 +60,7 @@ def make_recording(flags: int, projects: int = 2) -> Document:
         ("GET", "/api/admin/segments", None, {"segments": SEGMENTS}),
         ("GET", "/api/admin/strategies", None, {"strategies": STRATEGY_TYPES}),
         ("GET", "/api/admin/tag-types", None, {"tagTypes": TAG_TYPES}),
-        ("GET", "/api/admin/api-tokens", None, {"tokens": tokens}),
+        ("GET", "/api/admin/api-tokens", None, {"tokens": listed}),
         ("GET", "/api/admin/projects", None, {"projects": [{"id": ids[0]}]}),
         ("GET", "/api/admin/user-admin", None, {"users": list(_people())}),
     ]
@@ -93,7 +95,13 @@ def make_recording(flags: int, projects: int = 2) -> Document:
                     "answer": answer,
                 }
             )
-    return {"tokens": {token["tokenName"]: token["secret"] for token in tokens}, "requests": requests}
+    return {"tokens": {token["tokenName"]: token["secret"] for token in listed}, "requests": requests}
+
+
+def _repeat_token(tokens: list[Document], number: int) -> Document:
+    """Another one with the scope of one of the first, which are for a project and an environment each."""
+    of = tokens[number % (len(tokens) - 6)]
+    return of | {"tokenName": f"more-{number}", "secret": f"{of['secret']}{number:04}"}
 
 
 def _environment(name: str) -> Document:
