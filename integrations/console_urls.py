@@ -30,8 +30,8 @@ urlpatterns = [
     path(SOURCE, signals.SourcePage.as_view(), name="signal-source"),
     path(f"{SOURCE}token", signals.NewToken.as_view(), name="signal-token"),
     path(f"{SOURCE}delete", signals.DeleteSource.as_view(), name="signal-source-delete"),
-    path(f"{SOURCE}rules/new/", rule_pages.SaveRule.as_view(), name="signal-rule-new"),
-    path(RULE, rule_pages.SaveRule.as_view(), name="signal-rule"),
+    path(f"{SOURCE}rules/new/", rule_pages.NewRule.as_view(), name="signal-rule-new"),
+    path(RULE, rule_pages.EditRule.as_view(), name="signal-rule"),
     path(f"{RULE}try", rule_pages.TryRule.as_view(), name="signal-rule-try"),
     path(f"{RULE}delete", rule_pages.DeleteRule.as_view(), name="signal-rule-delete"),
 ]

@@ -1,7 +1,7 @@
 """Writes flags as code: all of it in one transaction, or nothing. A plan is the same work, undone at its end."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -16,24 +16,21 @@ from flagadmin.core.errors import Conflict, NameExists, Problem, ValidationError
 from groups.access import Caller
 from importer.apply.execute import import_part
 from importer.as_code.bodies import Part, PartBuilder, split_flags
-from importer.as_code.documents import field_entry, keep_spelling, segment_entry
+from importer.as_code.documents import field_entry, segment_entry
+from importer.as_code.entries import Document, make_line, write_field, write_segment
 from importer.as_code.schemas import Directory
 from importer.isolation import bulk_work
 from importer.plan.import_plan import Action, Plan
 from importer.plan.stored import read_flags
 from projects.access import access_project, lock_projects
-from projects.context_fields.actions import create_context_field, update_context_field
 from projects.definitions import Definitions, read_definitions
 from projects.flags.archive.actions import archive_flags_of_projects
 from projects.history.diff import diff, summary
 from projects.models import ContextField, Flag, ProjectEnvironment, Segment
-from projects.segments.actions import create_segment, update_segment
-from projects.strategies.constraint_rules import constraint_document
 from releases.derive import derive_changes
 from releases.gate import NeedsChangeRequest
 from releases.requests.propose_once import propose_once
 
-Document = dict[str, Any]
 Place = tuple[str, str]
 """A project and one of its environments."""
 MAX_TRIES = 100
@@ -75,7 +72,7 @@ class Written:
     def add(self, plan: Plan) -> None:
         segments = plan.references.known.segments if plan.references else {}
         for flag in plan.flags.values():
-            line = _line(flag.action.value, "flag", flag.name, plan.project)
+            line = make_line(flag.action.value, "flag", flag.name, plan.project)
             if flag.action is Action.SKIP:
                 self.notes.append(flag.reason)
             elif flag.action is Action.CREATE and flag.after is not None:
@@ -86,10 +83,6 @@ class Written:
                 changes = [asdict(change) for change in diff(flag.before, flag.after, segments)]
                 self.lines.append(line | {"environment": plan.environment, "changes": changes})
         self.notes += [note for note in plan.notes if note not in self.notes]
-
-
-def _line(action: str, kind: str, name: str, project: str | None) -> Document:
-    return {"action": action, "kind": kind, "name": name} | ({"project": project} if project else {})
 
 
 @bulk_work
@@ -166,10 +159,10 @@ def _write_parts(
 ) -> None:
     for number, entry in enumerate(directory.fields):
         with _placed(f"contextFields[{number}]"):
-            written.lines += _write_field(entry, caller)
+            written.lines += write_field(entry, caller)
     for number, segment in enumerate(directory.segments):
         with _placed(f"segments[{number}]"):
-            written.lines += _write_segment(segment, caller, may_change=not held.shared)
+            written.lines += write_segment(segment, caller, may_change=not held.shared)
     for project in directory.projects:
         environments = [environment for owner, environment in places if owner == project]
         waiting = held.in_project(project)
@@ -179,7 +172,7 @@ def _write_parts(
             written.add(_import(built.part, caller))
     if directory.archive and not held.shared:
         archived = archive_flags_of_projects(directory.archive, caller=caller)
-        written.lines += [_line("archive", "flag", flag.name, flag.project_id) for flag in archived]
+        written.lines += [make_line("archive", "flag", flag.name, flag.project_id) for flag in archived]
 
 
 @contextmanager
@@ -199,66 +192,6 @@ def _import(part: Part, caller: Caller) -> Plan:
         return import_part(part.body, caller=caller)
     except ValidationError as error:
         raise ValidationError.of([part.problem(problem) for problem in error.details]) from error
-
-
-def _write_field(entry: Mapping[str, Any], caller: Caller) -> Iterator[Document]:
-    name, project = entry["name"], entry.get("project") or None
-    values = {
-        "description": entry.get("description") or None,
-        "stickiness": entry.get("stickiness", False),
-        "sort_order": entry.get("sortOrder", 0),
-        "legal_values": entry.get("legalValues", []),
-    }
-    stored = ContextField.objects.filter(name=name).first()
-    if stored is None:
-        create_context_field(values | {"name": name, "project_id": project}, caller=caller)
-        yield _line("create", "context field", name, project)
-    elif stored.project_id != project:
-        raise ValidationError.at("project", _belongs(stored.project_id))
-    elif any(getattr(stored, key) != value for key, value in values.items()):
-        before = field_entry(stored)
-        after = field_entry(update_context_field(name, values, caller=caller, project=project))
-        yield from _changed("context field", name, project, before, after)
-
-
-def _write_segment(entry: Mapping[str, Any], caller: Caller, *, may_change: bool) -> Iterator[Document]:
-    name, project = entry["name"], entry.get("project") or None
-    values: dict[str, Any] = {
-        "description": entry.get("description") or "",
-        "constraints": [constraint_document(constraint) for constraint in entry["constraints"]],
-    }
-    stored = Segment.objects.filter(name=name).first()
-    if stored is not None:
-        values["constraints"] = keep_spelling(values["constraints"], stored.constraints)
-    if stored is None:
-        create_segment(values | {"name": name, "project_id": project}, caller=caller)
-        yield _line("create", "segment", name, project)
-    elif stored.project_id != project:
-        raise ValidationError.at("project", _belongs(stored.project_id))
-    elif may_change and any(getattr(stored, key) != value for key, value in values.items()):
-        before = segment_entry(stored)
-        after = segment_entry(update_segment(stored.pk, values, caller=caller))
-        yield from _changed("segment", name, project, before, after)
-
-
-def _belongs(project: str | None) -> str:
-    return f"must be {project}, to which it belongs" if project else "must be left out: it is of all projects"
-
-
-def _changed(
-    kind: str, name: str, project: str | None, before: Document, after: Document
-) -> Iterator[Document]:
-    changes = [
-        {"part": key, "before": _text(before.get(key)), "after": _text(after.get(key))}
-        for key in {**before, **after}
-        if before.get(key) != after.get(key)
-    ]
-    if changes:
-        yield _line("change", kind, name, project) | {"changes": changes}
-
-
-def _text(value: Any) -> str | None:
-    return value if value is None or isinstance(value, str) else orjson.dumps(value).decode()
 
 
 def _propose(

@@ -1,5 +1,6 @@
 """/api/admin/flags-as-code: what flagadmin pull, plan and apply ask for, and the JSON Schemas of their files."""
 
+from collections.abc import Callable
 from typing import Any
 
 from django.conf import settings
@@ -95,6 +96,12 @@ EXAMPLE = OpenApiExample(
 )
 
 
+def _takes_directory(**described: Any) -> Callable[[Any], Any]:
+    """An operation that is POSTed a directory."""
+    schema = extend_schema(request=FlagsAsCodeBody, responses={200: Outcome}, examples=[EXAMPLE], **described)
+    return lambda method: schema(action(detail=False, methods=["post"], parser_classes=[BytesParser])(method))
+
+
 class AsCodeViewSet(ViewSet):
     """Permissions depend on the body."""
 
@@ -117,35 +124,23 @@ class AsCodeViewSet(ViewSet):
             raise ValidationError.at("project", "is required: the project whose flags to read")
         return Response(read_directory(projects, caller=self.caller))
 
-    @extend_schema(
+    @_takes_directory(
         operation_id="planFlagsAsCode",
         summary="Say what applying flags as code would change",
         description=PLAN_DESCRIPTION,
-        request=FlagsAsCodeBody,
-        responses={200: Outcome},
-        examples=[EXAMPLE],
     )
-    @action(detail=False, methods=["post"], parser_classes=[BytesParser])
     def plan(self, request: ApiRequest) -> Response:
-        body = self._body()
-        return Response(run_isolated(len(body), plan_bytes, body, caller=self.caller))
+        return self._run(plan_bytes)
 
-    @extend_schema(
-        operation_id="applyFlagsAsCode",
-        summary="Apply flags as code",
-        description=APPLY_DESCRIPTION,
-        request=FlagsAsCodeBody,
-        responses={200: Outcome},
-        examples=[EXAMPLE],
+    @_takes_directory(
+        operation_id="applyFlagsAsCode", summary="Apply flags as code", description=APPLY_DESCRIPTION
     )
-    @action(detail=False, methods=["post"], parser_classes=[BytesParser])
     def apply(self, request: ApiRequest) -> Response:
-        body = self._body()
-        return Response(run_isolated(len(body), apply_bytes, body, caller=self.caller))
+        return self._run(apply_bytes)
 
-    def _body(self) -> bytes:
-        data = self.request.data
-        return data if isinstance(data, bytes) else b""
+    def _run(self, work: Callable[..., Any]) -> Response:
+        body = self.request.data if isinstance(self.request.data, bytes) else b""
+        return Response(run_isolated(len(body), work, body, caller=self.caller))
 
 
 def plan_bytes(body: bytes, *, caller: Caller) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record
 from flagadmin.core.db.transactions import transactional
+from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.errors import NotFound, ValidationError, check_problems
 from groups.access import Caller
 from groups.permissions import Permission
@@ -54,15 +55,21 @@ def delete_source(source_id: int, *, caller: Caller) -> None:
 
 @transactional
 def save_rule(
-    source_id: int, values: Mapping[str, Any], *, rule_id: int | None = None, caller: Caller
+    source_id: int,
+    values: Mapping[str, Any],
+    *,
+    rule_id: int | None = None,
+    expected: Expected = None,
+    caller: Caller,
 ) -> SignalRule:
     """A new rule, or another state of one. It acts with the rights of the caller from now on.
 
-    Raises NotFound, NoAccess, ValidationError.
+    Raises NotFound, NoAccess, EditConflict, ValidationError.
     """
     source = access_for_update(caller, source_id, Permission.UPDATE_ADDON)
     rule = find_rule(source, rule_id) if rule_id is not None else None
     before = rule_document(rule) if rule else None
+    check_expected(expected, before)
     check_problems(rule_problems(source, values, instead=rule))
     _check_place(values, caller)
     rule = rule or SignalRule(source=source)

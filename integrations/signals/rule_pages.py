@@ -2,16 +2,19 @@
 
 from typing import Any
 
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.urls import reverse
 
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.errors import AppError
 from flagadmin.core.lists.pages import add_problems, curl_for
-from groups.console import ConfirmPage, Crumbs, FormPage
+from groups.console import ConfirmPage, Crumbs, EditPage, FormPage
 from groups.permissions import Permission
 from integrations.models import SignalRule, SignalSource
 from integrations.signals import actions
-from integrations.signals.documents import rule_document
+from integrations.signals.documents import Document, rule_document
 from integrations.signals.forms import RuleForm, TrialForm, write_match
 from integrations.signals.pages import API, SIGNALS, say_saved, source_url
 from integrations.signals.queries import find_rule, find_source
@@ -41,23 +44,19 @@ class RulePage(FormPage):
         return f"{rules}/{self.rule.pk}" if self.rule else rules
 
 
-class SaveRule(RulePage):
+class NewRule(RulePage):
     template_name = "signals/rule.html"
-    form_class = RuleForm
-
-    def get_initial(self) -> dict[str, Any]:
-        if self.rule is None:
-            return {}
-        return rule_document(self.rule) | {"match": write_match(self.rule.match)}
+    form_class: Any = RuleForm
 
     def submit(self, form: Any) -> str:
-        rule_id = self.rule.pk if self.rule else None
-        rule = actions.save_rule(self.source.pk, form.cleaned_data, rule_id=rule_id, caller=self.caller)
+        return self.say(actions.save_rule(self.source.pk, form.cleaned_data, caller=self.caller))
+
+    def say(self, rule: SignalRule) -> str:
         say_saved(self, rule.name, enabled=rule.enabled)
         return reverse("signal-rule-try", args=[self.source.pk, rule.pk])
 
     def get_title(self) -> str:
-        return f"Rule {self.rule.name}" if self.rule else f"New rule for {self.source.name}"
+        return f"New rule for {self.source.name}"
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         defaults = {
@@ -69,7 +68,39 @@ class SaveRule(RulePage):
         return super().get_context_data(**{**defaults, **kwargs})
 
     def curl(self) -> str:
-        return curl_for(self.request, "PUT" if self.rule else "POST", self.api_path, EXAMPLE)
+        return curl_for(self.request, "POST", self.api_path, EXAMPLE)
+
+
+class EditRule(EditPage, NewRule):
+    rule: SignalRule
+
+    def events(self) -> QuerySet[AuditEvent]:
+        changes = AuditEvent.objects.filter(type=EventType.SIGNAL_SOURCE_UPDATED, subject=self.source.name)
+        return changes.filter(after__id=self.rule.pk)
+
+    def current_document(self) -> Document:
+        return rule_document(self.rule)
+
+    def get_initial(self) -> dict[str, Any]:
+        return rule_document(self.rule) | {"match": write_match(self.rule.match)}
+
+    def submit(self, form: Any) -> str:
+        expected = self.version.expected
+        return self.say(
+            actions.save_rule(
+                self.source.pk,
+                form.cleaned_data,
+                rule_id=self.rule.pk,
+                expected=expected,
+                caller=self.caller,
+            )
+        )
+
+    def get_title(self) -> str:
+        return f"Rule {self.rule.name}"
+
+    def curl(self) -> str:
+        return curl_for(self.request, "PUT", self.api_path, EXAMPLE)
 
 
 class TryRule(RulePage):

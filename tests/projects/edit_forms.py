@@ -1,6 +1,7 @@
 """Every form that edits a stored object: who may, three things to send, and what is told of the first."""
 
 from groups.models import Group, Role
+from integrations.models import SignalRule, SignalSource
 from playground.models import SavedContext
 from projects.models import (
     ContextField,
@@ -214,6 +215,26 @@ class OfIntegration(Row):
         return made
 
 
+class OfSignalRule(Row):
+    given = {
+        "match": "status = firing",
+        "project": "shop",
+        "flag": "cart",
+        "environment": "production",
+        "then": "note",
+    }
+
+    def make(self):
+        source = SignalSource.objects.create(name="pager", kind="generic")
+        values = self.given | {"name": "1", "match": {"status": "firing"}}
+        made = SignalRule.objects.create(source=source, **values)
+        self.url, self.told = (
+            f"/signals/{source.pk}/rules/{made.pk}/",
+            "admin changed source of signals pager",
+        )
+        return made
+
+
 class Metadata(Row):
     who, field, given = "member", "description", {"type": "kill-switch", "stale": "on"}
     told, url = "admin changed the description of flag cart", f"{FLAG}edit"
@@ -261,6 +282,7 @@ FORMS = [
         OfEnvironment,
         OfTagType,
         OfIntegration,
+        OfSignalRule,
         Metadata,
         OfLink,
         OfSavedContext,

@@ -1,0 +1,80 @@
+"""Writes the context fields and segments of a directory, each with a line that says what has changed."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import orjson
+
+from flagadmin.core.errors import ValidationError
+from groups.access import Caller
+from importer.as_code.documents import field_entry, keep_spelling, segment_entry
+from projects.context_fields.actions import create_context_field, update_context_field
+from projects.models import ContextField, Segment
+from projects.segments.actions import create_segment, update_segment
+from projects.strategies.constraint_rules import constraint_document
+
+Document = dict[str, Any]
+
+
+def make_line(action: str, kind: str, name: str, project: str | None) -> Document:
+    return {"action": action, "kind": kind, "name": name} | ({"project": project} if project else {})
+
+
+def write_field(entry: Mapping[str, Any], caller: Caller) -> Iterator[Document]:
+    name, project = entry["name"], entry.get("project") or None
+    values = {
+        "description": entry.get("description") or None,
+        "stickiness": entry.get("stickiness", False),
+        "sort_order": entry.get("sortOrder", 0),
+        "legal_values": entry.get("legalValues", []),
+    }
+    stored = ContextField.objects.filter(name=name).first()
+    if stored is None:
+        create_context_field(values | {"name": name, "project_id": project}, caller=caller)
+        yield make_line("create", "context field", name, project)
+    elif stored.project_id != project:
+        raise ValidationError.at("project", _belongs(stored.project_id))
+    elif any(getattr(stored, key) != value for key, value in values.items()):
+        before = field_entry(stored)
+        after = field_entry(update_context_field(name, values, caller=caller, project=project))
+        yield from _changed("context field", name, project, before, after)
+
+
+def write_segment(entry: Mapping[str, Any], caller: Caller, *, may_change: bool) -> Iterator[Document]:
+    name, project = entry["name"], entry.get("project") or None
+    values: dict[str, Any] = {
+        "description": entry.get("description") or "",
+        "constraints": [constraint_document(constraint) for constraint in entry["constraints"]],
+    }
+    stored = Segment.objects.filter(name=name).first()
+    if stored is not None:
+        values["constraints"] = keep_spelling(values["constraints"], stored.constraints)
+    if stored is None:
+        create_segment(values | {"name": name, "project_id": project}, caller=caller)
+        yield make_line("create", "segment", name, project)
+    elif stored.project_id != project:
+        raise ValidationError.at("project", _belongs(stored.project_id))
+    elif may_change and any(getattr(stored, key) != value for key, value in values.items()):
+        before = segment_entry(stored)
+        after = segment_entry(update_segment(stored.pk, values, caller=caller))
+        yield from _changed("segment", name, project, before, after)
+
+
+def _belongs(project: str | None) -> str:
+    return f"must be {project}, to which it belongs" if project else "must be left out: it is of all projects"
+
+
+def _changed(
+    kind: str, name: str, project: str | None, before: Document, after: Document
+) -> Iterator[Document]:
+    changes = [
+        {"part": key, "before": _text(before.get(key)), "after": _text(after.get(key))}
+        for key in {**before, **after}
+        if before.get(key) != after.get(key)
+    ]
+    if changes:
+        yield make_line("change", kind, name, project) | {"changes": changes}
+
+
+def _text(value: Any) -> str | None:
+    return value if value is None or isinstance(value, str) else orjson.dumps(value).decode()
