@@ -1,7 +1,7 @@
 """Browser tests of what the strategy form says and where the focus goes; journeys: narrowing a rollout, and variants."""
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from projects.models import FlagEnvironment, Strategy
 from tests.browser.journeys import Clicks
@@ -53,13 +53,17 @@ def test_what_is_pressed_is_not_replaced_before_it_is_released(visit):
     page = visit("admin", address())
     narrow_to_berlin(page, Clicks(page))
     keep = page.get_by_role("checkbox", name="Keep the present rule for everybody else")
-    keep.hover()
-    page.get_by_label("Rollout percentage").fill("50")  # asked for 400 ms later, or once the field is left
-    page.evaluate(
-        "answered = new Promise((resolve) => addEventListener('htmx:afterOnLoad', () => resolve(), {once: true})), 0"
-    )
-    page.mouse.down()
-    page.evaluate("answered")
+    expect(keep).to_be_visible()
+    held: list[Route] = []
+    page.route("**/strategies/edit?*", lambda route: held.append(route))
+    page.get_by_label("Rollout percentage").fill("50")
+    keep.hover()  # nothing is redrawn, so it stays where it is
+    page.mouse.down()  # leaves the field, which asks at once
+    while not held:
+        page.wait_for_timeout(20)
+    with page.expect_event("requestfinished"):
+        held[-1].continue_()
+        page.unroute("**/strategies/edit?*")
     page.mouse.up()
     expect(keep).to_be_checked()
     expect(page.locator("#preview")).to_contain_text("Added strategy")

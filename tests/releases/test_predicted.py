@@ -15,7 +15,9 @@ from releases.requests.propose import add_changes
 from releases.requests.states import set_state
 from tests.support.cast import make_user
 from tests.support.examples import examples
-from tests.support.random_proposals import Proposals, flags_of
+from tests.support.random_proposals import Proposals, flags, flags_of
+
+__all__ = ["flags"]  # a fixture
 
 
 @pytest.mark.parametrize("action", KINDS)

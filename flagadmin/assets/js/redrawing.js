@@ -9,19 +9,21 @@ document.addEventListener("htmx:confirm", (event) => {
   if (elt.matches("#editor") && find("#body .htmx-request", elt)) event.preventDefault();
 });
 
-// What the pointer is pressed on stays until it is released, for a click on what was replaced between would be lost. The
-// form is then asked about once more.
+// What was redrawn while the pointer was pressed on it is clicked when the pointer is released where it was: the browser
+// does not know the new element for the old one.
 let pressed;
-document.addEventListener("pointerdown", ({ target }) => (pressed = target), true);
-for (const type of ["pointerup", "pointercancel"]) document.addEventListener(type, () => setTimeout(() => (pressed = undefined)), true);
 
-document.addEventListener("htmx:beforeSwap", ({ detail }) => {
-  const form = detail.requestConfig.elt;
-  if (!pressed || !form.matches("#editor") || !detail.target.contains(pressed)) return;
-  detail.shouldSwap = false;
-  const askAgain = () => setTimeout(() => form.dispatchEvent(new Event("change")));
-  for (const type of ["pointerup", "pointercancel"]) addEventListener(type, askAgain, { once: true });
-});
+document.addEventListener("pointerdown", ({ target, x, y }) => {
+  const control = target.closest("label")?.control ?? target.closest("a, button, input, select, summary") ?? target;
+  pressed = { control, x, y };
+}, true);
+
+document.addEventListener("pointerup", ({ x, y }) => {
+  const { control } = pressed ?? {};
+  const stayed = control && Math.hypot(x - pressed.x, y - pressed.y) < 5;
+  if (stayed && !control.isConnected && control.id) find(`#${CSS.escape(control.id)}`)?.click();
+  pressed = undefined;
+}, true);
 
 // A refusal does not replace the part of the page, mostly a form, that it has no replacement for.
 document.addEventListener("htmx:beforeSwap", (event) => {
