@@ -70,9 +70,10 @@ class Flags:
 
     def _starting_with(self, prefix: str, *, knows_segments: bool) -> Body:
         features = [flag for flag in self.features if flag["name"].startswith(prefix)]
-        if knows_segments:
-            return make_body(self.document | {"features": features})
-        return make_body(self._make_inlined(features))
+        document = self.document | {"features": features} if knows_segments else self._make_inlined(features)
+        if isinstance(query := document.get("query"), dict):
+            document["query"] = query | {"namePrefix": prefix}
+        return make_body(document)
 
     def feature(self, name: str) -> Document | None:
         return next((flag for flag in self.features if flag["name"] == name), None)

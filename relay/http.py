@@ -34,7 +34,8 @@ class Request:
     """Whether a proxy of ours adds the client's address to X-Forwarded-For, as the last entry."""
 
     def __init__(self, scope: Any, body: bytes) -> None:
-        self.method: str = scope.method
+        # To HEAD, the server sends no body.
+        self.method: str = "GET" if scope.method == "HEAD" else scope.method
         self.path: str = scope.path
         self.query: str = scope.query_string
         self._client: str = scope.client
