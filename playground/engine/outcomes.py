@@ -87,15 +87,15 @@ class Cause(Enum):
     NO_STRATEGIES = "no strategies"
 
 
-# Reading them as attributes of their class would take as long as the rest of `cause_of`.
+# For what is done for each flag: reading them as attributes of their class would take as long as all the rest.
 (
-    _SWITCHED_OFF,
-    _UNREADABLE,
-    _NO_STRATEGY_PASSED,
-    _PARENT,
-    _STRATEGY_PASSED,
-    _ONLY_SDK,
-    _NO_STRATEGIES,
+    SWITCHED_OFF,
+    UNREADABLE,
+    NO_STRATEGY_PASSED,
+    PARENT,
+    STRATEGY_PASSED,
+    ONLY_SDK,
+    NO_STRATEGIES,
 ) = Cause
 
 
@@ -103,32 +103,32 @@ def cause_of(flag: CompiledFlag, outcome: PlainOutcome) -> Cause:
     """What decides the result of a flag. A parent decides only if the flag's own strategies do not keep it off."""
     result, _, decided, _, _, _, unmet = outcome
     if not flag.enabled:
-        return _SWITCHED_OFF
+        return SWITCHED_OFF
     if flag.fault is not None:
-        return _UNREADABLE
+        return UNREADABLE
     if result is False:
-        return _NO_STRATEGY_PASSED
+        return NO_STRATEGY_PASSED
     if unmet:
-        return _PARENT
+        return PARENT
     if decided != NONE:
-        return _STRATEGY_PASSED
-    return _ONLY_SDK if result is None else _NO_STRATEGIES
+        return STRATEGY_PASSED
+    return ONLY_SDK if result is None else NO_STRATEGIES
 
 
 _STATES = {
-    Cause.SWITCHED_OFF: State.OFF,
-    Cause.UNREADABLE: State.OFF,
-    Cause.STRATEGY_PASSED: State.ON,
-    Cause.ONLY_SDK: State.UNKNOWN,
-    Cause.NO_STRATEGIES: State.ON,
-    Cause.NO_STRATEGY_PASSED: State.OFF,
+    SWITCHED_OFF: State.OFF,
+    UNREADABLE: State.OFF,
+    STRATEGY_PASSED: State.ON,
+    ONLY_SDK: State.UNKNOWN,
+    NO_STRATEGIES: State.ON,
+    NO_STRATEGY_PASSED: State.OFF,
 }
 
 
 def state_of(flag: CompiledFlag, outcome: PlainOutcome) -> State:
     """On, off, or can't tell. Can't tell only if what a server cannot know would change the result."""
     cause = cause_of(flag, outcome)
-    if cause is not Cause.PARENT:
+    if cause is not PARENT:
         return _STATES[cause]
     return State.UNKNOWN if deciding_parent(outcome).problem is ParentProblem.UNKNOWN else State.OFF
 

@@ -13,8 +13,13 @@ from playground.engine.operators import UNDECIDABLE
 from playground.engine.outcomes import (
     BITS,
     BUCKET,
+    NO_STRATEGIES,
+    NO_STRATEGY_PASSED,
+    PARENT,
+    STRATEGY_PASSED,
+    SWITCHED_OFF,
+    UNREADABLE,
     VERDICT,
-    Cause,
     ParentProblem,
     PlainOutcome,
     StrategyOutcome,
@@ -108,17 +113,17 @@ class Reasons:
         """The reason of a flag's result."""
         cause = cause_of(flag, outcome)
         _, _, decided, _, _, outcomes, _ = outcome
-        if cause is Cause.NO_STRATEGY_PASSED:
+        if cause is NO_STRATEGY_PASSED:
             return self._none_passed(flag, outcomes)
-        if cause is Cause.STRATEGY_PASSED:
+        if cause is STRATEGY_PASSED:
             return self.passed(flag.strategies[decided], outcomes[decided])
-        if cause is Cause.SWITCHED_OFF:
+        if cause is SWITCHED_OFF:
             return sentences.switched_off(self._evaluation.snapshot.environment)
-        if cause is Cause.UNREADABLE:
+        if cause is UNREADABLE:
             return sentences.rejected(flag.fault or "")
-        if cause is Cause.PARENT:
+        if cause is PARENT:
             return self.parent(deciding_parent(outcome))
-        if cause is Cause.NO_STRATEGIES:
+        if cause is NO_STRATEGIES:
             return sentences.NO_STRATEGIES
         return next(
             self._only_sdk(strategy)

@@ -18,7 +18,15 @@ from playground.evaluation_metrics import EVALUATIONS
 from playground.response.fragments import FlagFragments
 from sdk.evaluation.prepared import Prepared
 from sdk.ofrep.errors import FlagNotFound, TargetingKeyMissing, describe_failure
-from sdk.ofrep.reasons import Reason, find_bucket, find_outside, find_reason, is_random, lacks_targeting_key
+from sdk.ofrep.reasons import (
+    DISABLED,
+    Reason,
+    find_bucket,
+    find_outside,
+    find_reason,
+    is_random,
+    lacks_targeting_key,
+)
 from sdk.ofrep.values import find_choice, read_value
 
 EVALUATED = EVALUATIONS.labels("ofrep")
@@ -79,7 +87,7 @@ class Resolver:
         }
 
     def _why(self, flag: CompiledFlag, outcome: FlagOutcome, reason: Reason) -> str:
-        if not self._browser or reason is Reason.DISABLED:
+        if not self._browser or reason is DISABLED:
             return self._reasons.flag(flag, outcome)
         return WITHOUT_DEFINITIONS[reason, outcome.on]
 

@@ -9,7 +9,10 @@ from playground.engine.flags import CompiledFlag
 from playground.engine.outcomes import (
     BITS,
     BUCKET,
-    Cause,
+    ONLY_SDK,
+    PARENT,
+    SWITCHED_OFF,
+    UNREADABLE,
     FlagOutcome,
     ParentProblem,
     State,
@@ -35,6 +38,9 @@ class Reason(StrEnum):
     """Only an SDK could tell, or SDKs cannot read the flag."""
 
 
+STATIC, TARGETING_MATCH, SPLIT, DISABLED, UNKNOWN = Reason  # as in `playground.engine.outcomes`
+
+
 def find_reason(
     flag: CompiledFlag,
     outcome: FlagOutcome,
@@ -45,16 +51,16 @@ def find_reason(
 ) -> Reason:
     """`outside`: see below. `is_static`: whether everybody gets the same (``Snapshot.static``)."""
     cause = cause_of(flag, outcome)
-    if cause is Cause.SWITCHED_OFF:
-        return Reason.DISABLED
-    if cause is Cause.UNREADABLE or cause is Cause.ONLY_SDK:
-        return Reason.UNKNOWN
+    if cause is SWITCHED_OFF:
+        return DISABLED
+    if cause is UNREADABLE or cause is ONLY_SDK:
+        return UNKNOWN
     if is_static:
-        return Reason.STATIC
-    if cause is Cause.PARENT:
+        return STATIC
+    if cause is PARENT:
         unknown = deciding_parent(outcome).problem is ParentProblem.UNKNOWN
-        return Reason.UNKNOWN if unknown else Reason.TARGETING_MATCH
-    return Reason.SPLIT if outside or _is_split(flag, outcome, choice) else Reason.TARGETING_MATCH
+        return UNKNOWN if unknown else TARGETING_MATCH
+    return SPLIT if outside or _is_split(flag, outcome, choice) else TARGETING_MATCH
 
 
 def _is_split(flag: CompiledFlag, outcome: FlagOutcome, choice: Choice | None) -> bool:
@@ -86,7 +92,7 @@ def _conditions_hold(
     return (
         strategy.counts
         and strategy_outcome[BITS] == strategy.all_hold
-        and all(map(evaluation.holds, strategy.segments))
+        and (not strategy.segments or all(map(evaluation.holds, strategy.segments)))
     )
 
 
