@@ -65,9 +65,9 @@ def _text(value: Any, place: str, key: str, problems: list[Problem]) -> str | No
     return string_of(value)
 
 
-def size_problem(sent: Sized, most: int) -> str | None:
+def size_problem(sent: Sized, limit: int) -> str | None:
     """What is wrong with too many entries, None if there are not."""
-    return f"must have at most {most:,} entries; this has {len(sent):,}" if len(sent) > most else None
+    return f"must have at most {limit:,} entries; this has {len(sent):,}" if len(sent) > limit else None
 
 
 def length_problem(value: Any) -> str | None:

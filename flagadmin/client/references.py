@@ -59,7 +59,7 @@ def references(options: Namespace) -> int:
 
 def find_references(root: Path, names: set[str]) -> tuple[Places, int]:
     """The places of each flag that is there, and how many files were read. A place is a line."""
-    wanted = {name.encode(): name for name in names}
+    names_by_bytes = {name.encode(): name for name in names}
     places: Places = {}
     files = 0
     for path in list_files(root):
@@ -68,7 +68,7 @@ def find_references(root: Path, names: set[str]) -> tuple[Places, int]:
             raise ClientError(f"{root} has more than {MAX_FILES:,} files.")
         content = _read(path)
         for number, line in enumerate(content.split(b"\n"), 1):
-            for name in _names_in(line, wanted):
+            for name in _names_in(line, names_by_bytes):
                 places_of_name = places.setdefault(name, [])
                 if len(places_of_name) < MAX_PLACES:
                     places_of_name.append(
@@ -77,13 +77,13 @@ def find_references(root: Path, names: set[str]) -> tuple[Places, int]:
     return places, files
 
 
-def _names_in(line: bytes, wanted: dict[bytes, str]) -> set[str]:
+def _names_in(line: bytes, names_by_bytes: dict[bytes, str]) -> set[str]:
     """Names that stand alone, or between dots: `checkout-redesign` is not in `old-checkout-redesign`."""
     names = set()
     for word in _WORD.findall(line):
         for part in (word, word.strip(b"."), *word.split(b".")):
-            if part in wanted:
-                names.add(wanted[part])
+            if part in names_by_bytes:
+                names.add(names_by_bytes[part])
     return names
 
 

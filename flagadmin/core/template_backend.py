@@ -20,11 +20,11 @@ class FreedContexts(DjangoTemplates):
 
 class FreedContextTemplate(Template):
     def render(self, context: dict[str, Any] | None = None, request: HttpRequest | None = None) -> SafeString:
-        made = make_context(context, request, autoescape=self.backend.engine.autoescape)
+        bound = make_context(context, request, autoescape=self.backend.engine.autoescape)
         try:
-            return self.template.render(made)
+            return self.template.render(bound)
         except TemplateDoesNotExist as error:
             reraise(error, self.backend)
             raise
         finally:
-            made.dicts.clear()
+            bound.dicts.clear()

@@ -210,11 +210,11 @@ def _groups(caller: Caller) -> None:
             continue
         members = User.objects.filter(username__in=group.members)
         users = tuple(members.values_list("id", flat=True))
-        made = create_group(
+        created = create_group(
             NewGroup(name=group.name, description=group.description, users=users), caller=caller
         )
         for role, project in group.grants:
-            Grant.objects.create(role=Role.objects.get(name=role), project_id=project, group=made)
+            Grant.objects.create(role=Role.objects.get(name=role), project_id=project, group=created)
 
 
 def _tokens(now: datetime, caller: Caller) -> None:

@@ -73,9 +73,11 @@ def name_limited_role(role: Role, environments: Sequence[str]) -> str:
     name = f"{role.name} · {', '.join(environments)}"
     if len(name) > LONGEST_LIMITED_NAME:
         name = f"{role.name[:LONGEST_LIMITED_NAME]} · {counted(len(environments), 'environment')}"
-    taken = set(Role.objects.filter(name__startswith=name).values_list("name", flat=True))
+    used_names = set(Role.objects.filter(name__startswith=name).values_list("name", flat=True))
     return next(
-        each for number in count(1) if (each := name if number == 1 else f"{name} ({number})") not in taken
+        each
+        for number in count(1)
+        if (each := name if number == 1 else f"{name} ({number})") not in used_names
     )
 
 

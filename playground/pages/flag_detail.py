@@ -97,9 +97,9 @@ def strategy_titles() -> dict[str, str]:
 class FlagDetails:
     """Builds the details of flags in one evaluation, for one caller."""
 
-    def __init__(self, evaluation: Evaluation, titles: Mapping[str, str], caller: Caller, most: int) -> None:
-        """``most``: how many conditions to show, divided evenly among the strategies and segments."""
-        self.most = most
+    def __init__(self, evaluation: Evaluation, titles: Mapping[str, str], caller: Caller, limit: int) -> None:
+        """``limit``: how many conditions to show, divided evenly among the strategies and segments."""
+        self.limit = limit
         self.evaluation = evaluation
         self.titles = titles
         self.caller = caller
@@ -122,7 +122,7 @@ class FlagDetails:
             parents=[self.parent(parent) for parent in explained.parents[:MAX_PARENTS]],
             more_parents=max(len(explained.parents) - MAX_PARENTS, 0),
             strategies=self.strategies(flag, outcome, explained),
-            more_strategies=max(len(explained.strategies) - self.most, 0),
+            more_strategies=max(len(explained.strategies) - self.limit, 0),
             variant=variant_bar(explained.variant) if explained.variant and share is None else None,
         )
 
@@ -139,9 +139,9 @@ class FlagDetails:
         self, flag: CompiledFlag, outcome: FlagOutcome, explained: FlagExplanation
     ) -> list[StrategyDetail]:
         explained_strategies = zip(flag.strategies, outcome.strategies, explained.strategies, strict=True)
-        shown = list(explained_strategies)[: self.most]
+        shown = list(explained_strategies)[: self.limit]
         lists = sum(1 + len(strategy.segments) for _, _, strategy in shown)
-        most_conditions = max(1, self.most // max(1, lists))
+        most_conditions = max(1, self.limit // max(1, lists))
         return [
             self.strategy(
                 number,
@@ -161,7 +161,7 @@ class FlagDetails:
         compiled: CompiledStrategy,
         strategy: StrategyExplanation,
         drawn: ShareOfCalls,
-        most: int,
+        limit: int,
     ) -> StrategyDetail:
         mark, words = _verdict(strategy, drawn)
         segments = self.evaluation.snapshot.segments
@@ -174,15 +174,15 @@ class FlagDetails:
             sentence=""
             if strategy.rollout or strategy.constraints or strategy.segments
             else strategy.sentence,
-            conditions=_conditions(compiled.constraints, strategy.constraints)[:most],
-            more_conditions=max(len(strategy.constraints) - most, 0),
+            conditions=_conditions(compiled.constraints, strategy.constraints)[:limit],
+            more_conditions=max(len(strategy.constraints) - limit, 0),
             segments=[
                 SegmentDetail(
                     segment.name,
                     segment.id,
                     segment.holds,
-                    _conditions(segments[position].constraints, segment.constraints)[:most],
-                    max(len(segment.constraints) - most, 0),
+                    _conditions(segments[position].constraints, segment.constraints)[:limit],
+                    max(len(segment.constraints) - limit, 0),
                 )
                 for position, segment in zip(compiled.segments, strategy.segments, strict=True)
             ],

@@ -50,10 +50,10 @@ class IfSavedPage(ConsolePage):
             if is_invalid and page.shown_by == "post":  # the form says it beside its inputs
                 return {"error": error}
             return {"refusals": refusal_sentences(error)}
-        examples, most = (EXAMPLES, MAX_VALUES) if beside else (DETAILED, None)
+        examples, max_values = (EXAMPLES, MAX_VALUES) if beside else (DETAILED, None)
         try:
             impacts_found = measure_impacts(
-                edits, now=timezone.now(), caller=self.caller, examples=examples, most_values=most
+                edits, now=timezone.now(), caller=self.caller, examples=examples, most_values=max_values
             )
         except TooManyValues as error:
             return {"refusals": refusal_sentences(error)}

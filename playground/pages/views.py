@@ -310,9 +310,9 @@ class FlagPage(QueryPage):
         evaluations = evaluate_columns(self.query, alone, timezone.now())
         if name not in evaluations[0].snapshot.positions:
             raise NotFound(f"Active flag {name} not found in these projects.")
-        most = max(1, MAX_CONDITIONS // len(evaluations))
+        limit = max(1, MAX_CONDITIONS // len(evaluations))
         shown = evaluations[:MAX_COLUMNS]
-        details = [FlagDetails(evaluation, titles, self.caller, most).flag(name) for evaluation in shown]
+        details = [FlagDetails(evaluation, titles, self.caller, limit).flag(name) for evaluation in shown]
         return super().get_context_data(
             details=list(zip(label_columns(self.query.columns), details, strict=False)),
             several=self.query.several,

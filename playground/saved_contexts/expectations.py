@@ -236,11 +236,11 @@ def check_against(
         whys: dict[str, FlagReasons] = {}
         for place in places:
             expectation = expectations[place]
-            here = position[expectation.saved.pk]
-            shares = _shares_at(results, expectation.flag, here)
+            row = position[expectation.saved.pk]
+            shares = _shares_at(results, expectation.flag, row)
             if expectation.flag not in whys:
                 whys[expectation.flag] = FlagReasons(snapshot, expectation.flag)
-            reason = whys[expectation.flag].of(contexts[here]) if reasons else ""
+            reason = whys[expectation.flag].of(contexts[row]) if reasons else ""
             checks[place] = Checked(expectation, expectation.is_met_by(shares), shares, reason)
     return [checks[place] for place in sorted(checks)]
 

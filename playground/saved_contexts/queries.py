@@ -18,18 +18,18 @@ def search_saved_contexts(caller: Caller, words: Sequence[str]) -> "QuerySet[Sav
 
 def get_named_contexts(caller: Caller, names: Iterable[str], path: str) -> list[SavedContext]:
     """The saved contexts with these names, in this order. Raises ValidationError for names that are not found."""
-    wanted = list(dict.fromkeys(names))
+    unique_names = list(dict.fromkeys(names))
     contexts_by_name = {
-        saved.name: saved for saved in SavedContext.objects.readable_by(caller).filter(name__in=wanted)
+        saved.name: saved for saved in SavedContext.objects.readable_by(caller).filter(name__in=unique_names)
     }
     check_problems(
         [
             Problem(f"{path}[{index}]", f"saved context {name} not found")
-            for index, name in enumerate(wanted)
+            for index, name in enumerate(unique_names)
             if name not in contexts_by_name
         ]
     )
-    return [contexts_by_name[name] for name in wanted]
+    return [contexts_by_name[name] for name in unique_names]
 
 
 def select_visible_expectations(

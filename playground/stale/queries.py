@@ -180,8 +180,8 @@ def _evaluate(flags: Sequence[Flag], now: datetime, caller: Caller) -> dict[str,
             read = read_stored_flags([project], environment, its_names)
             snapshot = compile_flags(read, environment)
             for name in its_names:
-                made = generate_contexts([_with_parents(read, name)], now=now, limit=MAX_CONTEXTS)
-                table = ContextTable([*saved_contexts, *made])
+                generated = generate_contexts([_with_parents(read, name)], now=now, limit=MAX_CONTEXTS)
+                table = ContextTable([*saved_contexts, *generated])
                 results[name][environment] = list(StateResults(snapshot, table).results(name))
     return results
 

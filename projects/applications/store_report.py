@@ -103,10 +103,10 @@ def _hold_flags(cursor: Any, known: StoredUsage, writes: Writes, *, skip_locked:
         busy = _names(cursor, "SELECT name FROM projects_flag WHERE name = ANY(%s)", unlocked)
         if busy:
             raise FlagsLocked(busy)
-    gone = {known.flags.pop(name) for name in unlocked}
-    if gone:
+    removed = {known.flags.pop(name) for name in unlocked}
+    if removed:
         writes.used = {use: at for use, at in writes.used.items() if use.flag in known.flags}
-        writes.flags_seen = {place: at for place, at in writes.flags_seen.items() if place[0] not in gone}
+        writes.flags_seen = {place: at for place, at in writes.flags_seen.items() if place[0] not in removed}
 
 
 def _names(cursor: Any, statement: str, names: set[str]) -> set[str]:

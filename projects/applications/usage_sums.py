@@ -17,7 +17,7 @@ LATE_HOURS = 3
 _DELETE_HOURS = """
 WITH gone AS (
     DELETE FROM projects_usagehour WHERE ctid = ANY(ARRAY(
-           SELECT ctid FROM projects_usagehour WHERE hour < %(before)s LIMIT %(most)s))
+           SELECT ctid FROM projects_usagehour WHERE hour < %(before)s LIMIT %(limit)s))
     RETURNING flag_id, environment, (hour AT TIME ZONE 'UTC')::date AS day, yes, no, variants
 ), counted AS (
     SELECT g.* FROM gone g JOIN projects_flag f ON f.id = g.flag_id WHERE g.day >= %(first_day)s
@@ -58,11 +58,11 @@ ON CONFLICT (hour, project_id) DO UPDATE SET yes = excluded.yes, no = excluded.n
 
 
 @transactional
-def delete_hours(before: datetime, most: int) -> int:
-    """Deletes up to ``most`` hourly counts of hours that began before then. Returns their number."""
+def delete_hours(before: datetime, limit: int) -> int:
+    """Deletes up to ``limit`` hourly counts of hours that began before then. Returns their number."""
     parameters: dict[str, Any] = {
         "before": before,
-        "most": most,
+        "limit": limit,
         "first_day": (before + HOURS_KEPT - DAYS_KEPT).date(),
         "variants": settings.REPORT_VARIANTS_LIMIT,
     }

@@ -95,15 +95,15 @@ class Choices(ConsolePage):
         """The names to choose from: the newest flags, and the chosen one."""
         flags = Flag.objects.active().filter(project=self.project)
         names = list(flags.order_by("-created_at", "name").values_list("name", flat=True)[:MAX_FLAGS])
-        wanted = self.chosen.get("flag", "")
-        if wanted not in names and flags.filter(name=wanted).exists():
-            names.append(wanted)
+        name = self.chosen.get("flag", "")
+        if name not in names and flags.filter(name=name).exists():
+            names.append(name)
         return names
 
     @cached_property
     def flag(self) -> str:
-        wanted = self.chosen.get("flag", "")
-        return wanted if wanted in self.flags else next(iter(self.flags), "")
+        name = self.chosen.get("flag", "")
+        return name if name in self.flags else next(iter(self.flags), "")
 
     @cached_property
     def tokens(self) -> Any:
@@ -316,13 +316,13 @@ class LivePage(Choices):
 
 def free_name(project: Project, name: str) -> str:
     """``my-app``, or ``my-app-2`` if a token of the project has that name."""
-    taken = set(
+    used = set(
         ApiToken.objects.filter(scopes__project_id=project.pk, name__startswith=name).values_list(
             "name", flat=True
         )
     )
     names = (name if number == 1 else f"{name}-{number}" for number in count(1))
-    return next(each for each in names if each not in taken)
+    return next(each for each in names if each not in used)
 
 
 def make_token(new: NewToken, caller: Caller) -> tuple[ApiToken, str]:

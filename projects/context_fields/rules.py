@@ -22,14 +22,14 @@ def legal_value_problems(values: Any, path: str = "legalValues") -> Iterator[Pro
         return
     seen: set[str] = set()
     for index, item in enumerate(values):
-        here = f"{path}[{index}]"
+        place = f"{path}[{index}]"
         value = item.get("value") if isinstance(item, dict) else None
         if not isinstance(value, str):
-            yield Problem(f"{here}.value", "is required and must be a string")
+            yield Problem(f"{place}.value", "is required and must be a string")
             continue
         if not 1 <= len(value) <= MAX_LEGAL_VALUE_LENGTH:
-            yield Problem(f"{here}.value", f"must have 1 to {MAX_LEGAL_VALUE_LENGTH} characters")
+            yield Problem(f"{place}.value", f"must have 1 to {MAX_LEGAL_VALUE_LENGTH} characters")
         if value in seen:
-            yield Problem(f"{here}.value", f'"{value}" is listed more than once')
+            yield Problem(f"{place}.value", f'"{value}" is listed more than once')
         seen.add(value)
-        yield from text_problems(item.get("description"), f"{here}.description")
+        yield from text_problems(item.get("description"), f"{place}.description")

@@ -46,9 +46,9 @@ class FlagAction(UndoableAction):
 
 class Favorite(FlagAction):
     def act(self) -> str:
-        wanted = self.read_field("favorite") == "on"
-        set_flag_favorite(*self.place, wanted, caller=self.caller)
-        return f"{self.place[1]} is {'now' if wanted else 'no longer'} one of your favorites."
+        is_favorite = self.read_field("favorite") == "on"
+        set_flag_favorite(*self.place, is_favorite, caller=self.caller)
+        return f"{self.place[1]} is {'now' if is_favorite else 'no longer'} one of your favorites."
 
 
 class Stale(FlagAction):
@@ -60,9 +60,9 @@ class Stale(FlagAction):
 
 class ImpressionData(FlagAction):
     def act(self) -> str:
-        wanted = self.read_field("impression_data") == "on"
-        update_flag(*self.place, {"impression_data": wanted}, caller=self.caller)
-        return f"Turned {'on' if wanted else 'off'} impression data of {self.place[1]}."
+        is_on = self.read_field("impression_data") == "on"
+        update_flag(*self.place, {"impression_data": is_on}, caller=self.caller)
+        return f"Turned {'on' if is_on else 'off'} impression data of {self.place[1]}."
 
 
 class Tags(FlagAction):

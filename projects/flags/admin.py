@@ -98,8 +98,8 @@ class StrategyActions(AdminActions):
             strategies.check_strategy(obj.flag, validate_body(StrategyBody, form.read_strategy()))
 
     def create(self, obj: Strategy, form: Any, caller: Caller) -> Strategy:
-        made = strategies.add_strategy(*place_of(obj), form.read_strategy(), caller=caller)
-        return Strategy.objects.get(pk=made["id"])
+        document = strategies.add_strategy(*place_of(obj), form.read_strategy(), caller=caller)
+        return Strategy.objects.get(pk=document["id"])
 
     def change(self, obj: Strategy, form: Any, caller: Caller) -> None:
         if "environment" in form.changed_data:
@@ -132,8 +132,8 @@ class FlagTagInline(OfFlag):
 
     def change(self, obj: FlagTag, form: Any, caller: Caller) -> None:
         old = FlagTag.objects.get(pk=obj.pk)
-        new, gone = (obj.tag_type_id, obj.value), (old.tag_type_id, old.value)
-        tags.change_tags(obj.flag.name, [new], [gone], caller=caller)
+        new, removed = (obj.tag_type_id, obj.value), (old.tag_type_id, old.value)
+        tags.change_tags(obj.flag.name, [new], [removed], caller=caller)
 
     def remove(self, obj: FlagTag, form: Any, caller: Caller) -> None:
         tags.change_tags(obj.flag.name, [], [(obj.tag_type_id, obj.value)], caller=caller)

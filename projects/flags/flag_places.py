@@ -84,15 +84,15 @@ def flag_places(
         query, may = urlencode({"environmentId": name}), _may(caller, flag, name)
         edit = f"{flag_url(flag.project_id, flag.name, 'strategy-edit')}?{query}"
         conditions = MAX_LISTED if are_few else FEW_CONDITIONS if len(strategies) <= MANY_STRATEGIES else 1
-        lines = strategy_lines(strategies, segments, palette, edit, most=conditions)
-        most = len(strategies) if are_few or focus == name else 1 if focus else FIRST_STRATEGIES
+        lines = strategy_lines(strategies, segments, palette, edit, limit=conditions)
+        shown = len(strategies) if are_few or focus == name else 1 if focus else FIRST_STRATEGIES
         is_open = index < MAX_OPEN or focus == name
         yield FlagInEnvironment(
             name=name,
             production=place["type"] == Environment.PRODUCTION,
             switch=toggle_of(flag, place, caller=caller),
             is_open=is_open,
-            strategies=list(islice(lines, most)) if is_open else [],
+            strategies=list(islice(lines, shown)) if is_open else [],
             total=len(strategies),
             order=",".join(strategy["id"] for strategy in strategies),
             warning=_warning(place),
@@ -136,8 +136,8 @@ def variant_splits(document: Document, evaluations: Mapping[str, Evaluations]) -
         for place in document["environments"]
         if place["variants"] or any(strategy["variants"] for strategy in place["strategies"])
     ]
-    most = sorted(splits, key=lambda split: -sum(split.measured.values()))[:MAX_SPLITS]
-    return [_limit_split(split) for split in most]
+    largest = sorted(splits, key=lambda split: -sum(split.measured.values()))[:MAX_SPLITS]
+    return [_limit_split(split) for split in largest]
 
 
 def _limit_split(split: Split) -> Split:

@@ -132,7 +132,7 @@ class FlagPage(ConsolePage):
         return Listing(self.request.GET, rows, columns=(), per_page=per_page, page_name=page_name)
 
     def offered_parents(self) -> list[str]:
-        return [] if self.flag.is_archived else possible_parents(self.flag, most=MAX_OPTIONS)
+        return [] if self.flag.is_archived else possible_parents(self.flag, limit=MAX_OPTIONS)
 
 
 def children_of(flag: Flag) -> Any:

@@ -205,7 +205,7 @@ def search_flags(caller: Caller, words: Sequence[str]) -> QuerySet[Flag]:
     flags = Flag.objects.readable_by(caller).select_related("project")
     flags = flags.annotate(lively=Q(pk__in=favorites) | Q(name__in=changed))
     first: list[Any] = [F("archived_at").asc(nulls_first=True), "-lively"]
-    return best_matches(flags, words, "name", also=["description"], first=first, most=MAX_RANKED)
+    return best_matches(flags, words, "name", also=["description"], first=first, limit=MAX_RANKED)
 
 
 def production_toggles(flag: Flag) -> list[tuple[str, bool]]:

@@ -198,8 +198,8 @@ def _write(project: Project, current: dict[Key, RoleIds], new_roles: dict[Key, R
         for role in sorted(new_roles[kind, pk] - current[kind, pk])
     )
     for (kind, pk), roles in current.items():
-        if gone := roles - new_roles[kind, pk]:
-            Grant.objects.filter(project=project, role_id__in=gone, **{f"{kind}_id": pk}).delete()
+        if removed := roles - new_roles[kind, pk]:
+            Grant.objects.filter(project=project, role_id__in=removed, **{f"{kind}_id": pk}).delete()
 
 
 def _events(

@@ -67,9 +67,9 @@ class RolePage(ListPage):
     def rows(self, values: dict[str, str]) -> list[UsedIn] | list[Holder]:
         if self.by_holder:
             return read_holders(self.role, values["q"])
-        wanted = values["q"].casefold()
+        text = values["q"].casefold()
         records = role_usage(self.role.pk)
-        return [UsedIn(each) for each in records if wanted in each["project"].casefold()]
+        return [UsedIn(each) for each in records if text in each["project"].casefold()]
 
     def get_title(self) -> str:
         return self.role.name

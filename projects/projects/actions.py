@@ -72,11 +72,13 @@ def _environments(names: Sequence[str] | None) -> tuple[list[str], list[Problem]
 def free_id(name: str) -> str:
     """An id derived from a name, numbered if the plain one is taken: ``my-project``, ``my-project-1``."""
     plain = slugify(name)[:MAX_GENERATED_ID_LENGTH].strip("-_") or "project"
-    taken = set(Project.objects.filter(id__startswith=plain).values_list("id", flat=True))
-    taken |= RESERVED_PROJECT_IDS
-    if plain not in taken:
+    used_ids = set(Project.objects.filter(id__startswith=plain).values_list("id", flat=True))
+    used_ids |= RESERVED_PROJECT_IDS
+    if plain not in used_ids:
         return plain
-    return next(made for n in range(1, len(taken) + 2) if (made := f"{plain}-{n}") not in taken)
+    return next(
+        project_id for n in range(1, len(used_ids) + 2) if (project_id := f"{plain}-{n}") not in used_ids
+    )
 
 
 def check_id_is_free(project_id: str) -> None:

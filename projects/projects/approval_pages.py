@@ -86,14 +86,14 @@ class ApprovalsForm(forms.Form):
 
 def _rule(condition: str, value: str, approvals: int, number: int) -> Rule:
     rule: dict[str, Any] = {"condition": condition, "requiredApprovals": approvals}
-    taken = TAKES.get(condition)
-    if taken == "percent" and value:
+    parameter = TAKES.get(condition)
+    if parameter == "percent" and value:
         try:
-            rule[taken] = float(value.replace(",", ".").removesuffix("%"))
+            rule[parameter] = float(value.replace(",", ".").removesuffix("%"))
         except ValueError:
             raise ValidationError.at(f"value_{number}", "must be a number of percent") from None
-    elif taken and value:
-        rule[taken] = value
+    elif parameter and value:
+        rule[parameter] = value
     return rule
 
 
@@ -121,10 +121,10 @@ class ApprovalsPage(EditPage):
         initial: dict[str, Any] = {"approvals": 1 if approvals is None else approvals}
         initial["groups"] = self.link.approver_groups
         for number, rule in enumerate(self.link.approval_rules, 1):
-            taken = rule.get(TAKES.get(rule["condition"], ""), "")
+            value = rule.get(TAKES.get(rule["condition"], ""), "")
             initial |= {
                 f"condition_{number}": rule["condition"],
-                f"value_{number}": f"{taken:g}" if isinstance(taken, int | float) else taken,
+                f"value_{number}": f"{value:g}" if isinstance(value, int | float) else value,
                 f"needs_{number}": rule["requiredApprovals"],
             }
         return initial

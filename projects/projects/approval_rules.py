@@ -31,8 +31,8 @@ Rule = Mapping[str, Any]
 
 def rule_words(rule: Rule) -> str:
     """`changes more than 5 % of generated users`."""
-    taken = rule.get(TAKES.get(rule["condition"], ""))
-    text = f"{taken:g}" if isinstance(taken, int | float) else str(taken)
+    value = rule.get(TAKES.get(rule["condition"], ""))
+    text = f"{value:g}" if isinstance(value, int | float) else str(value)
     return CONDITIONS[rule["condition"]].replace("…", text)
 
 

@@ -172,8 +172,10 @@ class SegmentForm(ConsolePage):
         return HttpResponseRedirect(reverse("segments"))
 
     def get_context_data(self, problems: Sequence[Problem] = (), **kwargs: Any) -> dict[str, Any]:
-        own = {problem.path: problem.message for problem in problems if problem.path in ("name", "project")}
-        by_place, _, others = sort_problems(p for p in problems if p.path not in own)
+        own_problems = {
+            problem.path: problem.message for problem in problems if problem.path in ("name", "project")
+        }
+        by_place, _, others = sort_problems(p for p in problems if p.path not in own_problems)
         constraint_fields = ConstraintFields.of(self.segment.project_id or "")
         return super().get_context_data(
             segment=self.segment,
@@ -183,7 +185,7 @@ class SegmentForm(ConsolePage):
             added=self.request.POST.get("do", ""),
             projects=list(dict.fromkeys([*self.projects(), *filter(None, [self.segment.project_id])])),
             summary=conditions_summary(clean_constraints(self.segment.constraints)),
-            own_problems=own,
+            own_problems=own_problems,
             errors=others,
             button=self.button,
             locked=self.locked(),

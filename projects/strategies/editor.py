@@ -91,8 +91,8 @@ class StrategyEditor(DraftingPage):
 
     @property
     def locked(self) -> bool:
-        here = {"project": self.project_id, "environment": self.environment}
-        return not any(self.caller.can(permission, **here) for permission in self.permissions)
+        place = {"project": self.project_id, "environment": self.environment}
+        return not any(self.caller.can(permission, **place) for permission in self.permissions)
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         self.find()
@@ -259,8 +259,8 @@ class StrategyEditor(DraftingPage):
         )
 
     def why_locked(self) -> str:
-        here = {"project": self.project_id, "environment": self.environment}
-        return missing(self.permissions[-1:], **here).message
+        place = {"project": self.project_id, "environment": self.environment}
+        return missing(self.permissions[-1:], **place).message
 
 
 def strategy_sentences(document: StrategyDefinition) -> list[Summary | str]:

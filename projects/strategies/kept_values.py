@@ -29,6 +29,6 @@ class KeptValues:
     def __init__(self, stored: Iterable[Any]) -> None:
         self._stored = list(stored)
 
-    def get(self, wanted: str) -> Any:
+    def get(self, text: str) -> Any:
         """The values, None if they are no longer stored."""
-        return next((values for values in self._stored if reference(values) == wanted), None)
+        return next((values for values in self._stored if reference(values) == text), None)

@@ -105,8 +105,8 @@ class EditStrategyPage(EditConflictMixin, StrategyPage):
 
     def stored_document(self) -> StrategyDefinition:
         self.strategy = access_strategy(self.flag, self.environment, self.request.GET.get("strategyId", ""))
-        here = {"project": self.project_id, "environment": self.environment}
-        self.may_delete = self.caller.can(Permission.DELETE_FEATURE_STRATEGY, **here)
+        place = {"project": self.project_id, "environment": self.environment}
+        self.may_delete = self.caller.can(Permission.DELETE_FEATURE_STRATEGY, **place)
         [document] = strategy_documents([self.strategy])
         return document
 
@@ -139,13 +139,13 @@ class EditStrategyPage(EditConflictMixin, StrategyPage):
 
     @cached_property
     def may_keep_rest(self) -> bool:
-        here = {"project": self.project_id, "environment": self.environment}
+        place = {"project": self.project_id, "environment": self.environment}
         before, after = (
             {**each, "constraints": clean_constraints(each["constraints"])}
             for each in (self.stored, self.document)
         )
         narrows = any(before[key] != after[key] for key in ("constraints", "segments"))
-        return narrows and self.caller.can(Permission.CREATE_FEATURE_STRATEGY, **here)
+        return narrows and self.caller.can(Permission.CREATE_FEATURE_STRATEGY, **place)
 
     def changes(self, document: StrategyDefinition) -> list[FieldChange]:
         changes = super().changes(document)

@@ -35,21 +35,21 @@ class Summary:
         return len(self.conditions) > MAX_IN_A_SENTENCE
 
 
-def strategy_summary(strategy: Document, *, segments: Mapping[int, str], most: int = MAX_LISTED) -> Summary:
-    """The description of a strategy. ``segments`` are names by id; ``most`` conditions are listed."""
+def strategy_summary(strategy: Document, *, segments: Mapping[int, str], limit: int = MAX_LISTED) -> Summary:
+    """The description of a strategy. ``segments`` are names by id; ``limit`` conditions are listed."""
     conditions = [constraint_sentence(item) for item in objects_of(strategy.get("constraints"))]
     conditions += [f"in segment {segments.get(number, number)}" for number in strategy.get("segments") or []]
     whom = _whom(text_of(strategy.get("name")), parameters_of(strategy.get("parameters")))
-    return Summary(whom, shorten_conditions(conditions, most))
+    return Summary(whom, shorten_conditions(conditions, limit))
 
 
-def shorten_conditions(conditions: Sequence[str], most: int = MAX_LISTED) -> list[str]:
+def shorten_conditions(conditions: Sequence[str], limit: int = MAX_LISTED) -> list[str]:
     """The first conditions and the number of the others.
 
     A single extra condition is not abbreviated.
     """
-    more = len(conditions) - most
-    return [*conditions[:most], f"{more:,} more conditions"] if more > 1 else list(conditions)
+    more = len(conditions) - limit
+    return [*conditions[:limit], f"{more:,} more conditions"] if more > 1 else list(conditions)
 
 
 def constraint_sentence(constraint: Document) -> str:

@@ -25,24 +25,24 @@ def parameter_problems(parameters: Any, path: str = "parameters") -> Iterator[Pr
         return
     seen: set[str] = set()
     for index, item in enumerate(parameters):
-        here = f"{path}[{index}]"
+        place = f"{path}[{index}]"
         if not isinstance(item, dict):
-            yield Problem(here, "must be an object")
+            yield Problem(place, "must be an object")
             continue
-        yield from _parameter(item, here)
+        yield from _parameter(item, place)
         name = item.get("name")
         if isinstance(name, str) and name in seen:
-            yield Problem(f"{here}.name", f'"{name}" is listed more than once')
+            yield Problem(f"{place}.name", f'"{name}" is listed more than once')
         elif isinstance(name, str):
             seen.add(name)
 
 
-def _parameter(item: dict[str, Any], here: str) -> Iterator[Problem]:
+def _parameter(item: dict[str, Any], place: str) -> Iterator[Problem]:
     if not isinstance(item.get("name"), str) or not item["name"]:
-        yield Problem(f"{here}.name", "is required and must be a string")
+        yield Problem(f"{place}.name", "is required and must be a string")
     kind = item.get("type")
     if not isinstance(kind, str) or kind not in PARAMETER_TYPES:
-        yield Problem(f"{here}.type", f"must be one of {choices(PARAMETER_TYPES)}")
+        yield Problem(f"{place}.type", f"must be one of {choices(PARAMETER_TYPES)}")
     if not isinstance(item.get("required", False), bool):
-        yield Problem(f"{here}.required", "must be true or false")
-    yield from text_problems(item.get("description"), f"{here}.description")
+        yield Problem(f"{place}.required", "must be true or false")
+    yield from text_problems(item.get("description"), f"{place}.description")

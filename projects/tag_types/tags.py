@@ -27,10 +27,10 @@ def create_tag(kind: str, value: str, *, caller: Caller) -> None:
     """Creates a tag. Raises NoAccess, ValidationError, NameExists."""
     check_may_change_tags(caller)
     check_tags([(kind, value)])
-    taken = f"Tag {kind}:{value} already exists."
+    message = f"Tag {kind}:{value} already exists."
     if (kind, value) in known_tags(caller):
-        raise NameExists(taken)
-    with name_is_free(taken):
+        raise NameExists(message)
+    with name_is_free(message):
         Tag.objects.create(tag_type_id=kind, value=value)
     after = {"type": kind, "value": value}
     record(Event(type=EventType.TAG_CREATED, subject=f"{kind}:{value}", after=after), actor=caller)

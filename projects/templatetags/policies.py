@@ -25,9 +25,9 @@ class ChangePolicy(NamedTuple):
 
 @register.simple_tag(takes_context=True)
 def change_policy(context: Mapping[str, Any], project_id: str, environment: str) -> ChangePolicy:
-    here = {"project": project_id, "environment": environment}
+    place = {"project": project_id, "environment": environment}
     needs = needs_request(project_id, [environment] if environment else None)
-    return ChangePolicy(needs, needs and context["caller"].can(Permission.SKIP_CHANGE_REQUEST, **here))
+    return ChangePolicy(needs, needs and context["caller"].can(Permission.SKIP_CHANGE_REQUEST, **place))
 
 
 @register.simple_tag

@@ -112,6 +112,6 @@ def _free_name(new: NewAutomation) -> str:
         "Change flags" if set(new.may) == set(everything) else _join_words(SHORT[each] for each in new.may)
     )
     name = f"{purpose} in {new.environment or 'all environments'}"
-    taken = set(Role.objects.filter(name__startswith=name).values_list("name", flat=True))
+    used_names = set(Role.objects.filter(name__startswith=name).values_list("name", flat=True))
     names = (name if number == 1 else f"{name} ({number})" for number in count(1))
-    return next(each for each in names if each not in taken)
+    return next(each for each in names if each not in used_names)

@@ -50,12 +50,12 @@ def read_content(scope: Scope, *, using: str) -> Content:
 
 def find_changed_flags(before: Content, after: Content) -> dict[str, str]:
     """The names of the flags that differ, each with the project in which it is, or was before it went."""
-    gone: dict[str, str] = {}
+    removed: dict[str, str] = {}
     changed: dict[str, str] = {}
     for project in before.pieces.keys() | after.pieces.keys():
         old, new = before.pieces.get(project), after.pieces.get(project)
         if old is None or new is None or old.revision != new.revision:
             was, now = old.flags if old else {}, new.flags if new else {}
-            gone |= dict.fromkeys(was.keys() - now.keys(), project)
+            removed |= dict.fromkeys(was.keys() - now.keys(), project)
             changed |= {name: project for name, text in now.items() if was.get(name) != text}
-    return gone | changed  # a flag that moved is in its new project
+    return removed | changed  # a flag that moved is in its new project

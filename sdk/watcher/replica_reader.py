@@ -67,14 +67,16 @@ class ReplicaReader:
         """Waits until the replica answers and has what SDKs have already got from the primary."""
         while replica.is_lost:
             await asyncio.sleep(RETRY)
-            wanted = self._revisions
+            revisions = self._revisions
             try:
                 state = await _within(LATE, self._read_replica([]))
             except FAILURES as error:
                 log.debug("The replica still fails: %s", error)
                 await self._close()
             else:
-                if all(state.revisions.get(project, 0) >= revision for project, revision in wanted.items()):
+                if all(
+                    state.revisions.get(project, 0) >= revision for project, revision in revisions.items()
+                ):
                     replica.reached()
 
     async def _close(self) -> None:

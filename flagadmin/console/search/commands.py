@@ -116,10 +116,10 @@ def operation_group(words: Words) -> Group | None:
     return Group("api", "API", "code", hits, len(hits), LAST) if hits else None
 
 
-def similar_flags(caller: Caller, words: Words, most: int) -> list[Flag]:
+def similar_flags(caller: Caller, words: Words, limit: int) -> list[Flag]:
     """Active flags whose names are spelled almost so. One query."""
     flags = Flag.objects.active().readable_by(caller).select_related("project")
-    return similar_rows(flags, words, "name", most)
+    return similar_rows(flags, words, "name", limit)
 
 
 def similar_commands(caller: Caller, words: Words) -> Group | None:

@@ -27,20 +27,20 @@ def best_matches(
     *names: str,
     also: Sequence[str] = (),
     first: Sequence[str | OrderBy] = (),
-    most: int | None = None,
+    limit: int | None = None,
 ) -> QuerySet[M]:
     """Rows that contain every word in a name or in a column of ``also``, ignoring case; the best first.
 
     ``first`` orders rows of the same rank, then their names do. Each row has its ``rank`` and, as ``match_count``,
-    the number of matching rows. ``most`` bounds the rows that are ranked in a large table: if more match, they
+    the number of matching rows. ``limit`` bounds the rows that are ranked in a large table: if more match, they
     are those that begin with what was typed, and any others. The first name then needs an index.
     """
     typed = " ".join(words)
     matches: Any = rows.filter(_Matches(*names, *also, words=words))
-    if most is not None:
+    if limit is not None:
         beginning = Q(**{f"{names[0]}__startswith": typed}) | Q(**{f"{names[0]}__startswith": typed.lower()})
         any_matches, beginning_matches = (
-            queryset.order_by().values("pk")[:most] for queryset in (matches, matches.filter(beginning))
+            queryset.order_by().values("pk")[:limit] for queryset in (matches, matches.filter(beginning))
         )
         matches = rows.filter(pk__in=any_matches.union(beginning_matches))
     matches = matches.annotate(rank=_Rank(*names, words=words), match_count=Window(Count("*")))

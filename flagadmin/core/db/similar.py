@@ -28,7 +28,7 @@ class _SharedPieces(Func):
         return f"({sql})", [value for piece in self.pieces for value in (*parameters, piece)]
 
 
-def similar_rows(rows: QuerySet[M], words: Sequence[str], column: str, most: int) -> list[M]:
+def similar_rows(rows: QuerySet[M], words: Sequence[str], column: str, limit: int) -> list[M]:
     """The rows whose name is similar to all words, the most similar first. One query; none for short words.
 
     Only the MAX_CANDIDATES that share most pieces with the words are compared.
@@ -41,7 +41,7 @@ def similar_rows(rows: QuerySet[M], words: Sequence[str], column: str, most: int
     candidates = candidates.order_by("-shared", column)[:MAX_CANDIDATES]
     ranked = [(difference(folded, [getattr(row, column)]), row) for row in candidates]
     similar = [(number, row) for number, row in ranked if number is not None]
-    return [row for _, row in sorted(similar, key=lambda pair: pair[0])[:most]]
+    return [row for _, row in sorted(similar, key=lambda pair: pair[0])[:limit]]
 
 
 def difference(words: Iterable[str], names: Iterable[str]) -> int | None:

@@ -43,10 +43,10 @@ class ETagMixin:
     @property
     def header_parameters(self) -> list[dict[str, Any]]:
         """The OpenAPI parameters for the conditional headers of the current action."""
-        taken = {"If-Match": self.conditional, "If-None-Match": self.tagged}
+        headers = {"If-Match": self.conditional, "If-None-Match": self.tagged}
         return [
             {"in": "header", "name": name, "schema": {"type": "string"}, "description": _DESCRIPTIONS[name]}
-            for name, actions in taken.items()
+            for name, actions in headers.items()
             if self.action in actions
         ]
 

@@ -173,7 +173,7 @@ def logged_record(error: AppError, exc: BaseException | None = None) -> dict[str
 def logged_body(path: str, error: AppError, exc: BaseException | None = None) -> dict[str, Any]:
     """Logs the error. The body is the error record, unless the API at this path has a format of its own."""
     record = logged_record(error, exc)
-    own = next((made for prefix, made in _formats.items() if path.startswith(prefix)), None)
+    own = next((maker for prefix, maker in _formats.items() if path.startswith(prefix)), None)
     return record if own is None else own(path, error, record["id"])
 
 

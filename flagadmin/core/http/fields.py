@@ -59,11 +59,11 @@ class Body(serializers.Serializer):
     def many_init(cls, *args: Any, **kwargs: Any) -> Any:
         kwargs.setdefault("max_length", MAX_ITEMS)
         allow_null = kwargs.pop("allow_null", False)
-        made = super().many_init(*args, **kwargs)
+        field = super().many_init(*args, **kwargs)
         # DRF would pass it to the items as well. Serializers copy their fields from these arguments.
-        made.allow_null = allow_null
-        made._kwargs["allow_null"] = allow_null  # type: ignore[attr-defined]
-        return made
+        field.allow_null = allow_null
+        field._kwargs["allow_null"] = allow_null  # type: ignore[attr-defined]
+        return field
 
 
 class ListOf(serializers.ListField):

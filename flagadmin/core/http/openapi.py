@@ -99,14 +99,14 @@ class ApiSchema(AutoSchema):
 
     def _unwrap_list_serializer(self, serializer: Any, direction: Any) -> Any:
         schema = super()._unwrap_list_serializer(serializer, direction)
-        most = getattr(serializer, "max_length", None)
+        max_length = getattr(serializer, "max_length", None)
         if (
             schema is not None
             and direction == "request"
             and isinstance(serializer, serializers.ListSerializer)
-            and most
+            and max_length
         ):
-            schema["maxItems"] = most
+            schema["maxItems"] = max_length
         return schema
 
 

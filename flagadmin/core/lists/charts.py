@@ -58,14 +58,14 @@ class Sparkline:
 
 def sparkline(counts: Iterable[Counted]) -> Sparkline:
     counts = list(counts)
-    most = max((count.yes + count.no for count in counts), default=0)
+    largest = max((count.yes + count.no for count in counts), default=0)
     step = (SPARK_WIDTH + SPARK_GAP) / max(1, len(counts))
-    bars = [_spark_bar(count, index * step, step - SPARK_GAP, most) for index, count in enumerate(counts)]
+    bars = [_spark_bar(count, index * step, step - SPARK_GAP, largest) for index, count in enumerate(counts)]
     return Sparkline(bars, counts, sum(count.yes for count in counts), sum(count.no for count in counts))
 
 
-def _spark_bar(count: Counted, x: float, width: float, most: int) -> SparkBar:
-    yes, no = _height(count.yes, most), _height(count.no, most)
+def _spark_bar(count: Counted, x: float, width: float, largest: int) -> SparkBar:
+    yes, no = _height(count.yes, largest), _height(count.no, largest)
     gap = 1.0 if yes and no else 0.0
     if (over := yes + gap + no - SPARK_HEIGHT) > 0:
         yes, no = (yes - over, no) if yes > no else (yes, no - over)
@@ -79,8 +79,8 @@ def _spark_bar(count: Counted, x: float, width: float, most: int) -> SparkBar:
     )
 
 
-def _height(number: int, most: int) -> float:
-    return max(SMALLEST, number / most * SPARK_HEIGHT) if number else 0.0
+def _height(number: int, largest: int) -> float:
+    return max(SMALLEST, number / largest * SPARK_HEIGHT) if number else 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -205,7 +205,7 @@ class Listing(Generic[Row]):
 
 
 def cut(names: Sequence[str], limit: int = MAX_NAMES) -> list[str]:
-    """The first ``most`` names, followed by the number of the others: "and 240 more"."""
+    """The first ``limit`` names, followed by the number of the others: "and 240 more"."""
     more = len(names) - limit
     return [*names[:limit], f"and {more:,} more"] if more > 0 else list(names)
 

@@ -15,9 +15,9 @@ register = template.Library()
 
 
 @register.filter
-def cut(names: Sequence[str], most: int = pages.MAX_NAMES) -> list[str]:
+def cut(names: Sequence[str], limit: int = pages.MAX_NAMES) -> list[str]:
     """The first names, followed by "and 240 more"."""
-    return pages.cut(names, most)
+    return pages.cut(names, limit)
 
 
 @register.filter

@@ -94,7 +94,7 @@ class ArchivePage(DraftingPage, SelectedFlags):
 
     def show(self, flags: Sequence[Flag], *, status: int = 200, **more: Any) -> HttpResponseBase:
         used, dependencies = find_used_flags(flags), self.dependants(flags)
-        here = [row.flag.name for row in dependencies if self.may_archive(row.flag)]
+        names = [row.flag.name for row in dependencies if self.may_archive(row.flag)]
         self.names = [flag.name for flag in flags]
         self.title = f"Archive {count_flags(self.names)}"
         context = self.get_context_data(
@@ -107,8 +107,8 @@ class ArchivePage(DraftingPage, SelectedFlags):
             more_used=max(len(used) - MAX_LISTED, 0),
             children=dependencies[:MAX_LISTED],
             needed_by=len(dependencies),
-            dependants=list(dict.fromkeys(here)),
-            elsewhere=len(dependencies) > len(here),
+            dependants=list(dict.fromkeys(names)),
+            elsewhere=len(dependencies) > len(names),
             all=self.all,
             expected=digest(flags),
             listed=choices(self.names),

@@ -137,9 +137,9 @@ class TogglePage(DraftingPage, SelectedFlags):
         names = {flag.pk: flag.name for flag in flags}
         evaluated = []
         for pk, users in users_of(names).items():
-            here = [user for user in users if user.environment == self.environment]
-            if here:
-                evaluated.append((names[pk], here[0]))
+            in_environment = [user for user in users if user.environment == self.environment]
+            if in_environment:
+                evaluated.append((names[pk], in_environment[0]))
         return sorted(evaluated, key=lambda pair: pair[1].last_used_at, reverse=True)
 
     def curl(self) -> str:

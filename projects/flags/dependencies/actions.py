@@ -112,12 +112,12 @@ def clear_dependencies(project_id: str, name: str, *, caller: Caller) -> None:
     _remove(flag, rows, rows, caller=caller)
 
 
-def possible_parents(flag: Flag, *, most: int | None = None) -> list[str]:
-    """Names of the active flags in the same project that the flag could depend on; the first ``most``."""
+def possible_parents(flag: Flag, *, limit: int | None = None) -> list[str]:
+    """Names of the active flags in the same project that the flag could depend on; the first ``limit``."""
     if Dependency.objects.filter(parent=flag).exists():
         return []
     others = Flag.objects.active().filter(project=flag.project_id, parents=None).exclude(pk=flag.pk)
-    return sorted(others.order_by("name").values_list("name", flat=True)[:most])
+    return sorted(others.order_by("name").values_list("name", flat=True)[:limit])
 
 
 def uses_dependencies(project: Project) -> bool:

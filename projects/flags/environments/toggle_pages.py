@@ -100,8 +100,8 @@ class ToggleFlag(DraftingPage, UndoableAction):
         project_id = self.kwargs["project_id"]
         self.flag = access_flag(self.caller, project_id, self.kwargs["name"], archived=False)
         self.place = project_environment(project_id, self.environment)
-        here = {"project": project_id, "environment": self.environment}
-        self.caller.check(Permission.UPDATE_FEATURE_ENVIRONMENT, **here)
+        place = {"project": project_id, "environment": self.environment}
+        self.caller.check(Permission.UPDATE_FEATURE_ENVIRONMENT, **place)
 
     def edits(self) -> list[FlagEdit]:
         self.find()

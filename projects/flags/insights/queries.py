@@ -70,8 +70,8 @@ def _chart(
 ) -> Timeline:
     start, end = evaluations.counts[0].at, evaluations.counts[-1].at + length
     events = readable_events(caller).filter(project=flag.project_id, feature=flag.name, type__in=TYPES)
-    here = events.filter(Q(environment=environment) | Q(environment=None), created_at__gte=start)
-    changes = [(event.created_at, _text(event)) for event in here.order_by("-pk")[:MAX_MARKS]]
+    in_period = events.filter(Q(environment=environment) | Q(environment=None), created_at__gte=start)
+    changes = [(event.created_at, _text(event)) for event in in_period.order_by("-pk")[:MAX_MARKS]]
     return timeline(evaluations.counts, end, changes)
 
 

@@ -142,8 +142,8 @@ def list_filters(scope: FlagScope) -> tuple[Filter, ...]:
 
     Five queries.
     """
-    here = scope.flags.order_by().values_list("type", flat=True).distinct()
-    types = {name: name for name in here} | dict(FlagType.objects.values_list("id", "name"))
+    type_ids = scope.flags.order_by().values_list("type", flat=True).distinct()
+    types = {name: name for name in type_ids} | dict(FlagType.objects.values_list("id", "name"))
     pairs = scope.tags.order_by("tag_type", "value")
     tags = [f"{kind}:{value}" for kind, value in pairs.values_list("tag_type", "value").distinct()]
     return (
@@ -219,9 +219,9 @@ def sortable(flags: QuerySet[Any], environments: Sequence[str], sort: str) -> Qu
         return flags.annotate(last_evaluated=Subquery(last.values("seen_at")[:1]))
     for index, name in enumerate(environments):
         if key == in_environment(name):
-            here = Q(environments__environment=name)
+            is_place = Q(environments__environment=name)
             share = When(place__enabled=True, then=RawSQL(_SHARE, [name], IntegerField()))  # noqa: S611 - constants
-            joined = flags.annotate(place=FilteredRelation("environments", condition=here))
+            joined = flags.annotate(place=FilteredRelation("environments", condition=is_place))
             return joined.annotate(**{f"share_{index}": Case(share, default=-1)})
     return flags
 

@@ -61,12 +61,12 @@ class StrategyLine:
 
 
 def strategy_lines(
-    strategies: Sequence[Document], segments: Mapping[int, str], palette: Palette, edit: str, *, most: int
+    strategies: Sequence[Document], segments: Mapping[int, str], palette: Palette, edit: str, *, limit: int
 ) -> Iterator[StrategyLine]:
-    """``edit``: the URL of the editor, with the environment. ``most``: the conditions listed of each."""
-    listed = MAX_VARIANTS if most > 1 else FEW_VARIANTS
+    """``edit``: the URL of the editor, with the environment. ``limit``: the conditions listed of each."""
+    listed = MAX_VARIANTS if limit > 1 else FEW_VARIANTS
     for index, strategy in enumerate(strategies):
-        summary = strategy_summary(strategy, segments=segments, most=most)
+        summary = strategy_summary(strategy, segments=segments, limit=limit)
         share, variants = calculate_share(strategy), palette.shares(strategy["variants"])
         yield StrategyLine(
             id=strategy["id"],

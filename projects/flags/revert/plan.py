@@ -184,8 +184,8 @@ def _with_ids(part: FlagPart) -> FlagPart:
     if part.kind != ENVIRONMENT:
         return part
     after = list(part.after["strategies"])
-    taken = {each["id"] for each in after}
-    free = [each for each in part.before["strategies"] if each["id"] not in taken]
+    kept_ids = {each["id"] for each in after}
+    free = [each for each in part.before["strategies"] if each["id"] not in kept_ids]
     for place, strategy in enumerate(after):
         if not _is_id(strategy["id"]):
             equal = [each for each in free if each | {"id": ""} == strategy | {"id": ""}]
@@ -241,11 +241,11 @@ class _Check:
 
     def strategy_problems(self, strategy: StrategyDefinition, path: str) -> Iterator[Problem]:
         known = self._known = self._known or load_known_names(self.flag.project_id)
-        gone = [segment for segment in strategy["segments"] if segment not in known.segments]
-        for segment in gone:
+        missing = [segment for segment in strategy["segments"] if segment not in known.segments]
+        for segment in missing:
             place = strategy["segments"].index(segment)
             yield Problem(f"{path}.segments[{place}]", _gone_segment(segment, self.flag.project_id))
-        known = replace(known, segments={**known.segments, **dict.fromkeys(gone, "")})
+        known = replace(known, segments={**known.segments, **dict.fromkeys(missing, "")})
         limits = Limits.from_settings()
         # Values that have become illegal since stay in force wherever they are in use.
         lenient = replace(known, legal_values={})

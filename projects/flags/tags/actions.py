@@ -67,18 +67,18 @@ def apply_tags(flags: Sequence[Flag], add: Sequence[Tag], remove: Sequence[Tag],
         FlagTag.objects.filter(flag__in=flags).values_list("flag__name", "tag_type_id", "value").order_by()
     )
     added = [(flag, tag) for flag in flags for tag in dict.fromkeys(add) if (flag.name, *tag) not in stored]
-    gone = [(flag, tag) for flag in flags for tag in dict.fromkeys(remove) if (flag.name, *tag) in stored]
+    removed = [(flag, tag) for flag in flags for tag in dict.fromkeys(remove) if (flag.name, *tag) in stored]
     FlagTag.objects.bulk_create(
         FlagTag(flag=flag, tag_type_id=kind, value=value) for flag, (kind, value) in added
     )
-    unwanted = {(flag.pk, *tag) for flag, tag in gone}
+    unwanted = {(flag.pk, *tag) for flag, tag in removed}
     rows = FlagTag.objects.filter(flag__in=flags, value__in={value for _, value in remove})
     FlagTag.objects.filter(
         pk__in=[row.pk for row in rows if (row.flag_id, row.tag_type_id, row.value) in unwanted]
     ).delete()
     record_all(
         [_event(EventType.FEATURE_TAGGED, flag, after=tag) for flag, tag in added]
-        + [_event(EventType.FEATURE_UNTAGGED, flag, before=tag) for flag, tag in gone],
+        + [_event(EventType.FEATURE_UNTAGGED, flag, before=tag) for flag, tag in removed],
         actor=caller,
     )
 

@@ -139,7 +139,7 @@ class Cluster:
             "--builtin-locale=C.UTF-8",
             *([] if self.durable else ["--no-sync"]),
         ]
-        made = subprocess.run(
+        created = subprocess.run(
             command,
             check=False,
             cwd=draft,
@@ -149,8 +149,8 @@ class Cluster:
             stderr=subprocess.STDOUT,
             **_as(account),
         )
-        if made.returncode:
-            raise EmbeddedServerError(f"initdb failed:\n{made.stdout.decode(errors='replace')}")
+        if created.returncode:
+            raise EmbeddedServerError(f"initdb failed:\n{created.stdout.decode(errors='replace')}")
 
     def _check_version(self) -> None:
         if self.is_made():
