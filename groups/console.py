@@ -37,6 +37,7 @@ from groups.access import Caller
 from groups.authentication import caller_of
 from groups.login.kept_input import RESTORE, take_input
 from groups.login.login_form import SESSION_ENDED, ask_to_log_in
+from groups.permissions import Permission
 
 # The parent pages of a page, outermost first: (label, URL).
 Crumbs = Sequence[tuple[str, str | Promise]]
@@ -173,6 +174,7 @@ class ListPage(ConsolePage):
 class FormPage(FormMixin, ConsolePage):
     """A page with a form. Errors raised by the action are shown beside the fields."""
 
+    permission: Permission | None = None  # which submitting the form needs, if it is not about a project
     button = ""  # its label, with verb and object
     restores = True
     problem_fields: dict[
@@ -181,6 +183,8 @@ class FormPage(FormMixin, ConsolePage):
 
     def find(self) -> None:
         """Loads the edited object. Raises NotFound, or NoAccess for a caller who may not submit the form."""
+        if self.permission is not None:
+            self.caller.check(self.permission)
 
     def prepare(self) -> None:
         self.find()

@@ -127,9 +127,7 @@ class NewGroupPage(FormPage):
     parents = (GROUPS,)
     api_call = "POST /api/admin/groups"
     api_example: Any = {"name": "Checkout team", "users": []}
-
-    def find(self) -> None:
-        self.caller.check(Permission.ADMIN)
+    permission = Permission.ADMIN
 
     def submit(self, form: Any) -> str:
         group = actions.create_group(NewGroup(**form.values()), caller=self.caller)
@@ -142,7 +140,7 @@ class EditGroupPage(EditPage, OneGroup, NewGroupPage):
     api_call = "PUT /api/admin/groups/{group_id}"
 
     def find(self) -> None:
-        self.caller.check(Permission.ADMIN)
+        super().find()
         self.edited = self.group()
 
     def events(self) -> QuerySet[AuditEvent]:

@@ -61,15 +61,13 @@ class AccountForm(forms.Form):
 class NewAccountPage(ShowsSecretOnce, Kind, FormPage):
     template_name = "people/account_form.html"
     form_class = AccountForm
+    permission = Permission.ADMIN
 
     def get_title(self) -> str:
         return f"New {self.singular}" if self.is_service else "Add user"
 
     def crumbs(self) -> Crumbs:
         return ((self.plural, self.home),)
-
-    def find(self) -> None:
-        self.caller.check(Permission.ADMIN)
 
     def get_form_kwargs(self) -> dict[str, Any]:
         return super().get_form_kwargs() | {"is_service": self.is_service}

@@ -151,15 +151,13 @@ class NewRolePage(FormPage):
     button = "Create role"
     parents = (ROLES,)
     api_call = "POST /api/admin/roles"
+    permission = Permission.ADMIN
 
     def is_root(self) -> bool:
         return self.request.GET.get("type") == Role.Type.ROOT_CUSTOM
 
     def get_title(self) -> str:
         return "New root role" if self.is_root() else "New project role"
-
-    def find(self) -> None:
-        self.caller.check(Permission.ADMIN)
 
     def get_form_kwargs(self) -> dict[str, Any]:
         return super().get_form_kwargs() | {"is_root": self.is_root()}
@@ -189,7 +187,7 @@ class EditRolePage(EditPage, NewRolePage):
     api_call = "PUT /api/admin/roles/{role_id}"
 
     def find(self) -> None:
-        self.caller.check(Permission.ADMIN)
+        super().find()
         self.role = access_role(self.caller, self.kwargs["role_id"])
         check_not_built_in(self.role, "changed")
 

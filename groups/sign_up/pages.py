@@ -75,9 +75,7 @@ class NewInviteLinkPage(ShowsSecretOnce, FormPage):
     button = "Create invite link"
     parents = (("Invite links", reverse_lazy("invite-links")),)
     api_call = f"POST {API}"
-
-    def find(self) -> None:
-        self.caller.check(Permission.ADMIN)
+    permission = Permission.ADMIN
 
     def get_initial(self) -> dict[str, Any]:
         day = (timezone.now() + timedelta(days=OFFERED_DAYS)).date()

@@ -84,9 +84,7 @@ class NewEnvironment(FormPage):
     parents = (ENVIRONMENTS,)
     api_call = "POST /api/admin/environments"
     api_example: Any = {"name": "staging", "type": "test"}
-
-    def find(self) -> None:
-        self.caller.check(Permission.ADMIN)
+    permission = Permission.ADMIN
 
     def submit(self, form: Any) -> str:
         environment = actions.create_environment(form.cleaned_data, caller=self.caller)

@@ -119,9 +119,7 @@ class NewProjectPage(FormPage):
     parents = (PROJECTS,)
     api_call = "POST /api/admin/projects"
     api_example = {"id": "shop", "name": "Shop"}
-
-    def find(self) -> None:
-        self.caller.check(Permission.CREATE_PROJECT)
+    permission = Permission.CREATE_PROJECT
 
     def get_initial(self) -> dict[str, Any]:
         enabled = Environment.objects.filter(enabled=True)

@@ -136,9 +136,6 @@ class NewStrategyType(FormPage):
     api_call = "POST /api/admin/strategies"
     api_example = {"name": "hostGroup", "parameters": [{"name": "hosts", "type": "list", "required": True}]}
 
-    def find(self) -> None:
-        self.caller.check(self.permission)
-
     def submit(self, form: Any) -> str:
         strategy_type = actions.create_strategy_type(form.cleaned_data, caller=self.caller)
         messages.success(self.request, f"Created strategy type {strategy_type.name}.")
@@ -160,7 +157,7 @@ class EditStrategyType(EditPage, NewStrategyType):
 
     def find(self) -> None:
         self.strategy_type = actions.access_strategy_type(self.kwargs["name"])
-        self.caller.check(self.permission)
+        super().find()
         actions.check_not_built_in(self.strategy_type)
 
     def events(self) -> QuerySet[AuditEvent]:

@@ -67,9 +67,6 @@ class NewTagType(FormPage):
     api_call = "POST /api/admin/tag-types"
     api_example = {"name": "team", "description": ""}
 
-    def find(self) -> None:
-        self.caller.check(self.permission)
-
     def submit(self, form: Any) -> str:
         tag_type = tag_types.create_tag_type(form.cleaned_data, caller=self.caller)
         messages.success(self.request, f"Created tag type {tag_type.name}.")
@@ -85,7 +82,7 @@ class EditTagType(EditPage, NewTagType):
     api_example = {"description": ""}
 
     def find(self) -> None:
-        self.caller.check(self.permission)
+        super().find()
         self.tag_type = tag_types.access_tag_type(self.kwargs["name"])
 
     def events(self) -> QuerySet[AuditEvent]:
