@@ -21,7 +21,7 @@ from django.db import connections
 from flagadmin.core.errors import AppError, AuthenticationRequired
 from flagadmin.core.http.access_log import log_request
 from flagadmin.core.http.client_address import address_of, peer_of
-from flagadmin.core.http.error_responses import as_app_error, is_api_path, logged_body
+from flagadmin.core.http.error_responses import as_app_error, is_api_path, log_and_render
 from flagadmin.core.http.logs import request_id
 from flagadmin.core.http.middleware import REFUSED, request_id_for
 from flagadmin.core.http.request_metrics import BEGUN, count_request
@@ -222,7 +222,7 @@ def _refuse(protocol: Any, path: str, error: AppError, identifier: str) -> None:
     ]
     token = request_id.set(identifier)
     try:
-        body = orjson.dumps(logged_body(path, error))
+        body = orjson.dumps(log_and_render(path, error))
     finally:
         request_id.reset(token)
     protocol.response_bytes(error.status, headers, body)

@@ -24,7 +24,7 @@ from groups.access import Caller
 from groups.authentication import ApiRequest
 from groups.viewsets import ViewSet
 from importer import openapi as schema
-from importer.apply.execute import import_body, touched_places
+from importer.apply.execute import import_body, list_touched_places
 from importer.body.schemas import parse_body, read_body
 from importer.export import Selection, export_selection
 from importer.isolation import bulk_work, run_isolated
@@ -184,7 +184,7 @@ def validate_bytes(body: bytes, *, caller: Caller) -> dict[str, Any]:
         report = validation_report(plan)
         if plan.target is not None:
             try:
-                check_comment(touched_places(plan))
+                check_comment(list_touched_places(plan))
             except CommentRefused as refused:
                 report["errors"].append({"message": refused.message, "affectedItems": []})
     return report

@@ -10,7 +10,7 @@ from importer.expectations import saved_contexts_after
 from importer.isolation import bulk_work, run_isolated
 from importer.models import ImportRun
 from importer.plan.build import plan_import
-from importer.plan.definitions import planned_changes
+from importer.plan.definitions import find_changes
 from importer.runs import access_run, body_of, visible_runs
 from importer.states import ImportState
 from playground.comparison.kinds import Body, Choice, StateKind
@@ -33,14 +33,14 @@ def _import_choices(caller: Caller) -> list[Choice]:
 def _read_import(caller: Caller, body: Body) -> ImportState:
     """Raises NotFound, and Conflict if it is no longer pending."""
     run = access_run(caller, body["import"])
-    return run_isolated(run.size, planned_import, run.id, caller=caller)
+    return run_isolated(run.size, read_planned_import, run.id, caller=caller)
 
 
 @bulk_work
-def planned_import(run_id: UUID, *, caller: Caller) -> ImportState:
+def read_planned_import(run_id: UUID, *, caller: Caller) -> ImportState:
     run = access_run(caller, run_id)
     plan = plan_import(body_of(run), caller=caller)
-    names, definitions = planned_changes(plan)
+    names, definitions = find_changes(plan)
     refused = "The import would be refused as it is: its preview says why."
     return ImportState(
         plan.environment,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from flagadmin.core.errors import Problem
-from importer.plan.definitions import planned_changes
+from importer.plan.definitions import find_changes
 from importer.plan.import_plan import Plan
 from playground.comparison.states import Scope, State, StatePair, Stored, StoredFlags
 from playground.comparison.who_changes import find_differing
@@ -58,7 +58,7 @@ class PlannedStates(NamedTuple):
 
 def plan_states(plan: Plan) -> PlannedStates:
     """The flags that the import changes, and their children, now and afterwards."""
-    names, definitions = planned_changes(plan)
+    names, definitions = find_changes(plan)
     after = ImportState(plan.environment, plan.project, frozenset(names), definitions)
     pair = StatePair(revisions([plan.project]), Stored(plan.environment), after)
     return PlannedStates(plan, pair, find_differing(*pair.snapshots))

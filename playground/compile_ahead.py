@@ -47,11 +47,13 @@ def prepare() -> None:
     if flags < MIN_COUNT:
         return
     if flags <= settings.SNAPSHOT_CACHE_BYTES / FLAG_BYTES:
-        compile_ahead(default_environment(list(Environment.objects.values_list("name", flat=True))), paced)
+        compile_ahead(
+            default_environment(list(Environment.objects.values_list("name", flat=True))), pause_between
+        )
     count_ahead()
 
 
-def paced(batches: Iterable[Batch], needed: threading.Event) -> Iterator[Batch]:
+def pause_between(batches: Iterable[Batch], needed: threading.Event) -> Iterator[Batch]:
     """The batches in small steps, with pauses between them until the result is ``needed``."""
     for flags, segments in batches:
         for first in range(0, len(flags), STEP):

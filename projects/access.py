@@ -149,7 +149,7 @@ def access_flag(
     flag = flags.first() if caller.can_read(project_id) else None
     if flag is None:
         access_project(caller, project_id)
-    flag = _checked(flag, project_id, name, archived)
+    flag = _check_state(flag, project_id, name, archived)
     if permission is not None:
         caller.check(permission, project=project_id, environment=environment)
     return flag
@@ -166,7 +166,7 @@ def access_flag_for_update(
     """The active flag, locked with its project. Raises NotFound, NoAccess. ``permission``: see above."""
     access_project_for_update(caller, project_id, permission, environment=environment, flags=[name])
     flags = Flag.objects.select_for_update(no_key=True).filter(project_id=project_id, name=name)
-    return _checked(flags.first(), project_id, name, archived=False)
+    return _check_state(flags.first(), project_id, name, archived=False)
 
 
 def access_flags_for_update(
@@ -187,7 +187,7 @@ def access_flags_for_update(
     return list(flags.order_by("name"))
 
 
-def _checked(flag: Flag | None, project_id: str, name: str, archived: bool | None) -> Flag:
+def _check_state(flag: Flag | None, project_id: str, name: str, archived: bool | None) -> Flag:
     if flag is None:
         raise NotFound(f"Flag {name} not found in project {project_id}.")
     if archived is not None and flag.is_archived != archived:

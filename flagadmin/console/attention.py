@@ -32,7 +32,7 @@ from projects.console import application_url
 from projects.flags.lists.cells import FlagCells, flag_cells
 from projects.flags.lists.queries import stale_flag_counts
 from projects.models import Flag
-from projects.tokens.access import named_projects, scope_words, visible_tokens
+from projects.tokens.access import list_scope_projects, scope_words, visible_tokens
 from releases.requests.waiting import suspended
 
 RED, AMBER, GRAY = "red", "amber", "gray"
@@ -231,7 +231,7 @@ def _tokens(caller: Caller, now: datetime) -> Iterator[Attention]:
             "Show token",
             reverse("account") if personal else f"{reverse('tokens')}?{urlencode({'q': token.name})}",
             about=[token.pk, level],
-            project="" if token.all_projects else _only(named_projects(token)),
+            project="" if token.all_projects else _only(list_scope_projects(token)),
         )
 
 

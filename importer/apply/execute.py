@@ -194,7 +194,7 @@ def last_change(flags: Iterable[str], since: datetime) -> AuditEvent | None:
 def _write(plan: Plan, run: ImportRun, caller: Caller, progress: ProgressReporter) -> ImportRun:
     target = plan.target
     assert target is not None
-    check_comment(touched_places(plan))
+    check_comment(list_touched_places(plan))
     now, project, environment = timezone.now(), target.project.id, target.environment
     created = list(plan.with_action(Action.CREATE))
     changed = [(f.stored.id, f) for f in plan.with_action(Action.CHANGE) if f.stored is not None]
@@ -267,7 +267,7 @@ def _record(plan: Plan, other_events: list[Event], run: ImportRun, caller: Calle
     copy_all(chain(other_events, _flag_events(plan, run), [summary]), actor=caller)
 
 
-def touched_places(plan: Plan) -> Iterator[Event]:
+def list_touched_places(plan: Plan) -> Iterator[Event]:
     """Events of all places that the import changes, for `check_comment`."""
     yield Event(type=EventType.FEATURES_IMPORTED, project=plan.project, environment=plan.environment)
     if any(flag.becomes_archived for flag in plan.with_action(Action.CHANGE)):

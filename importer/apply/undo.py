@@ -21,7 +21,7 @@ from importer.apply.digests import digest
 from importer.apply.execute import last_change
 from importer.apply.saved_contexts import undo_saved_contexts
 from importer.models import ImportRun
-from importer.plan.dependencies import stored_dependencies
+from importer.plan.dependencies import read_dependencies
 from importer.plan.import_plan import Action, FlagPlan
 from importer.plan.issues import no_access
 from importer.plan.permissions import change_permissions, missing_permissions
@@ -66,7 +66,7 @@ def undo_import(run_id: UUID, *, caller: Caller) -> ImportRun:
         raise Conflict(
             f"This {run.noun} is {run.get_state_display().lower()}. Only a completed one can be undone."
         )
-    plans = _checked_plans(run, caller)
+    plans = _plan_and_check(run, caller)
     check_room(project, sum(_becomes(plan, archived=False) for plan in plans))
     check_comment([Event(type=EventType.IMPORT_UNDONE, project=run.project, environment=run.environment)])
     _write(plans, run, caller, list(undo_saved_contexts(run.saved_contexts, caller)))
@@ -89,7 +89,7 @@ class Undoing:
 @consistent_reads()
 def plan_undo(run: ImportRun, *, caller: Caller) -> Undoing:
     """Raises what undoing the completed import would raise; whether saved contexts have changed is not looked at."""
-    plans = _checked_plans(run, caller)
+    plans = _plan_and_check(run, caller)
     untouched = _find_untouched(plans, run)
     created = [plan for plan in plans if plan.name not in run.before and plan.stored]
     return Undoing(
@@ -117,7 +117,7 @@ def find_undoing(run: ImportRun, *, caller: Caller) -> Undoing | None:
     return Undoing(restored, deleted, archived, event, person.display_name if person else event.actor_name)
 
 
-def _checked_plans(run: ImportRun, caller: Caller) -> list[FlagPlan]:
+def _plan_and_check(run: ImportRun, caller: Caller) -> list[FlagPlan]:
     stored = read_flags(list(run.after), project=run.project, environment=run.environment)
     _check_unchanged(run, stored)
     plans = [_plan_restored(stored[name], run) for name in run.after]
@@ -210,7 +210,7 @@ def _check_parents(plans: list[FlagPlan], project: str, caller: Caller) -> None:
     locations |= {
         plan.name: FlagState(project, plan.after["archived"]) for plan in plans if plan.after is not None
     }
-    kept = [(child, parent) for child, parent in stored_dependencies(project) if child not in affected]
+    kept = [(child, parent) for child, parent in read_dependencies(project) if child not in affected]
     if problems := list(dependency_problems(proposed, project=project, flags=locations, existing=kept)):
         first = problems[0]
         message = f"This import cannot be undone: {first.path} would depend on a flag that can no longer be its parent"

@@ -30,7 +30,7 @@ from importer.plan.import_plan import Action, FlagPlan, Plan
 from importer.report.document import plan_document
 from projects.models import Flag, Project, ProjectEnvironment
 from projects.projects.actions import create_project, update_project
-from projects.projects.environments import add_environment, checked_strategy, set_default_strategy
+from projects.projects.environments import add_environment, set_default_strategy, validate_default_strategy
 from projects.projects.queries import settings_document
 
 MAX_PROBLEMS = 100
@@ -136,7 +136,7 @@ class ProjectMove:
         if used.default_strategy is not None:
             strategy = used.default_strategy.model_dump(exclude_unset=True)
             segments = [ids[key] for key in used.default_strategy.segments if key in ids]
-            wanted = checked_strategy(row, strategy | {"segments": segments})
+            wanted = validate_default_strategy(row, strategy | {"segments": segments})
         if wanted == before:
             return
         is_edited = self.edits.has_default_strategy(self.id, environment)

@@ -19,7 +19,7 @@ from importer.isolation import bulk_work, run_isolated
 from importer.models import ImportRun
 from importer.pages.naming import pages_above_part
 from importer.plan.build import plan_import
-from importer.plan.definitions import planned_definitions
+from importer.plan.definitions import build_definitions
 from importer.runs import access_run, body_of
 from playground.engine.context import Context
 from playground.engine.evaluator import Evaluation, evaluate
@@ -87,7 +87,7 @@ def evaluate_as_if_imported(
     """Evaluates both sides. ``page_query``, ``link``: query and URL of the page. Raises NotFound, Conflict."""
     run = access_run(caller, run_id)
     plan = plan_import(body_of(run), caller=caller)
-    planned = planned_definitions(plan)
+    planned = build_definitions(plan)
     compiled = compile_playground(planned.flags, planned.segments, environment=run.environment).snapshot
     present = snapshot([run.project], run.environment).snapshot
     evaluations = _evaluations(query, present, compiled)

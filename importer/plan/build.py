@@ -11,12 +11,12 @@ from groups.permissions import Permission
 from importer.body.schemas import Body
 from importer.isolation import bulk_work
 from importer.plan.dependencies import dependency_issues
-from importer.plan.desired_state import desired_document
+from importer.plan.desired_state import build_desired_document
 from importer.plan.entries import Entries, Entry, gather, notes_on_children
 from importer.plan.import_plan import Action, FlagPlan, Plan
 from importer.plan.issues import Issue, IssueKind
 from importer.plan.location import describe_location, is_skipped, location_issue
-from importer.plan.permissions import change_permissions, missing_permissions, needed_permissions
+from importer.plan.permissions import change_permissions, list_needed_permissions, missing_permissions
 from importer.plan.references import References, resolve_references
 from importer.plan.saved_contexts import plan_saved_contexts
 from importer.plan.stored import Document, StoredFlag, read_flags
@@ -64,7 +64,7 @@ def _plan_flags(
     plan_saved_contexts(plan, saved_contexts, target, caller)
     not_skipped = [flag for flag in plan.flags.values() if flag.action is not Action.SKIP]
     if plan.parts is None:
-        needed = needed_permissions(not_skipped, entries, references)
+        needed = list_needed_permissions(not_skipped, entries, references)
     else:
         needed = change_permissions(not_skipped, switch="enabled" in plan.parts)
     if any(
@@ -98,7 +98,7 @@ def _plan_flag(
         if stored is None:
             plan.issues += _name_issues(entry, target)
         before = stored.document if stored else None
-        flag.after = desired_document(entry, before, references, target, plan.issues)
+        flag.after = build_desired_document(entry, before, references, target, plan.issues)
         flag.action = Action.CREATE if stored is None else Action.CHANGE
         if flag.before == flag.after:  # share one document: two for each of many flags take much memory
             flag.action, flag.after = Action.SAME, flag.before

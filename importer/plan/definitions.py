@@ -9,7 +9,7 @@ from projects.definitions import Definitions, find_used_segments, read_definitio
 from projects.models import Segment
 
 
-def planned_definitions(plan: Plan) -> Definitions:
+def build_definitions(plan: Plan) -> Definitions:
     """The active flags of the target project in the target environment, as they would be after the import.
 
     Strategies get temporary ids, new segments negative ids.
@@ -27,7 +27,7 @@ def planned_definitions(plan: Plan) -> Definitions:
     return _with_segments(plan, [flags[name] for name in sorted(flags)], present)
 
 
-def planned_changes(plan: Plan) -> tuple[set[str], Definitions]:
+def find_changes(plan: Plan) -> tuple[set[str], Definitions]:
     """The names of the flags that evaluate in another way after the import, and their definitions then."""
     if plan.target is None or plan.references is None:
         return set(), Definitions([], {})

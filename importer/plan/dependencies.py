@@ -18,7 +18,7 @@ SELECT c.name, p.name
 """
 
 
-def stored_dependencies(project: str) -> list[tuple[str, str]]:
+def read_dependencies(project: str) -> list[tuple[str, str]]:
     """The dependencies of the project's active flags, as (child, parent) names."""
     with connection.cursor() as cursor:
         cursor.execute(_DEPENDENCIES, [project])
@@ -33,7 +33,7 @@ def dependency_issues(
     archived = [flag for flag in plan.flags.values() if flag.before and flag.after and flag.after["archived"]]
     if plan.target is None or not (any(entry.parents for entry in changed.values()) or archived):
         return
-    kept = [(child, parent) for child, parent in stored_dependencies(plan.project) if child not in changed]
+    kept = [(child, parent) for child, parent in read_dependencies(plan.project) if child not in changed]
     locations = dict(_locations(plan, stored, caller))
     proposed = [
         ProposedDependency(entry.name, parent["feature"], f"{path}.feature")

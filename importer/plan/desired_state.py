@@ -26,7 +26,7 @@ UNKNOWN_SEGMENT = 0
 """Stands for a segment that does not exist. Another issue reports it."""
 
 
-def desired_document(
+def build_desired_document(
     entry: Entry, stored: Document | None, references: References, target: Target, issues: list[Issue]
 ) -> Document:
     """The document that the flag would have after the import. Appends problems to ``issues``.

@@ -10,7 +10,7 @@ from importer.plan.import_plan import FlagPlan
 from importer.plan.references import References
 
 
-def needed_permissions(
+def list_needed_permissions(
     flags: Sequence[FlagPlan], entries: Entries, references: References
 ) -> list[Permission]:
     """The permissions needed to import ``flags`` (all but the skipped ones), in the reference's order."""

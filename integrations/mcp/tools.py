@@ -8,7 +8,7 @@ from rest_framework.exceptions import APIException
 from flagadmin.core.change_checks import Refusal
 from flagadmin.core.change_checks.comments import CommentRefused
 from flagadmin.core.errors import AppError
-from flagadmin.core.http.error_responses import as_app_error, logged_record
+from flagadmin.core.http.error_responses import as_app_error, log_and_record
 from integrations.mcp import change_tools, comparison_tools, connect_tool, flag_tools, stale_tool
 from integrations.mcp.answers import MAX_BYTES, MAX_BYTES_ASKED, render_answer
 from integrations.mcp.protocol import InvalidParams
@@ -53,6 +53,6 @@ def call_tool(call: Call, name: Any, arguments: Any) -> dict[str, Any]:
 
 
 def _describe(error: AppError, cause: Exception) -> dict[str, Any]:
-    record = logged_record(error, cause)
+    record = log_and_record(error, cause)
     details = record.get("details", [])[:MAX_DETAILS]
     return {"error": record["name"], "message": record["message"]} | ({"details": details} if details else {})

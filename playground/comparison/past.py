@@ -25,11 +25,11 @@ from playground.snapshot_cache import cached_snapshot, snapshot_at
 from projects.definitions import Definitions, read_definitions
 from projects.history.past import (
     Changed,
-    changed_outside,
-    changed_since,
-    deleted_since,
     flags_then,
     is_in_future,
+    read_changed_since,
+    read_deleted_since,
+    read_outside_changes,
 )
 from projects.models import Dependency, Flag
 from projects.revision import revisions
@@ -71,7 +71,7 @@ class Moment:
             self._read[environment] = (
                 forecast(projects, environment, self.at)
                 if self.is_ahead
-                else Forecast(changed_since(projects, environment, self.at))
+                else Forecast(read_changed_since(projects, environment, self.at))
             )
         return self._read[environment]
 
@@ -82,7 +82,7 @@ class Moment:
         return [
             f"{change.project} was changed outside flagadmin {_when(change.first, change.last)}. "
             "What those changes replaced is not known."
-            for change in changed_outside(self.projects, self.at)
+            for change in read_outside_changes(self.projects, self.at)
         ]
 
 
@@ -98,7 +98,7 @@ def find_readable_past(
     may see, even if there is a new one of that name. Raises ValidationError with every project and environment that
     does not exist and did not then.
     """
-    since = {at: deleted_since(at) for at in set(times.values())}
+    since = {at: read_deleted_since(at) for at in set(times.values())}
     deleted = {path: since[at] for path, at in times.items()}
     deleted_projects = frozenset(
         chain.from_iterable(since_deleted.projects for since_deleted in deleted.values())

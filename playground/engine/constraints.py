@@ -17,7 +17,7 @@ from playground.engine import literals, operators, patterns, suggestions
 from playground.engine.coercion import objects_of, string_of, strings_of, text_of
 from playground.engine.context import Columns
 from playground.engine.operators import OPERATORS, Test
-from playground.engine.sentences import met_phrase, quoted, suggestion, undecidable_pattern, unmet_phrase
+from playground.engine.sentences import met_phrase, quote_value, suggestion, undecidable_pattern, unmet_phrase
 from playground.engine.sharing import Shared
 
 WHITESPACE: Final = " \t"
@@ -127,7 +127,7 @@ def compile_constraint(document: Mapping[str, Any], columns: Columns) -> Compile
         return _compile_broken(field or "", operator, _unknown(field, operator), columns)
     if unquotable(field):
         return _compile_broken(
-            field, operator, f"the field name {quoted(field)} cannot be read by SDKs", columns
+            field, operator, f"the field name {quote_value(field)} cannot be read by SDKs", columns
         )
     inverted = bool(document.get("inverted"))
     form, test, fault, shown = _bound(operator, document)
@@ -147,7 +147,9 @@ def compile_constraint(document: Mapping[str, Any], columns: Columns) -> Compile
 
 
 def _unknown(field: str | None, operator: str) -> str:
-    return "a constraint has no field" if field is None else f"the operator {quoted(operator)} is unknown"
+    return (
+        "a constraint has no field" if field is None else f"the operator {quote_value(operator)} is unknown"
+    )
 
 
 def _compile_broken(field: str, operator: str, fault: str, columns: Columns) -> CompiledConstraint:
@@ -222,7 +224,7 @@ def _ordering(operator: str, value: str) -> Bound:
         return "version", operators.comparison(operator, version, numeric=False), None, [text]
     if (number := literals.constraint_number(text)) is not None:
         return "number", operators.comparison(operator, number, numeric=True), None, [text]
-    return "text", operators.never, f"cannot use {quoted(value)}", [value]
+    return "text", operators.never, f"cannot use {quote_value(value)}", [value]
 
 
 def _list_fault(values: list[str], *, required: bool) -> str | None:

@@ -152,7 +152,7 @@ def _parse(parse: Callable[[str | None], Any]) -> Callable[[Context, str], Any]:
     return lambda context, field: parse(context.values.get(field))
 
 
-def _folded(text: str | None) -> str | None:
+def _fold_case(text: str | None) -> str | None:
     return None if text is None else text.lower()
 
 
@@ -170,7 +170,7 @@ def _identifier(context: Context, stickiness: str) -> bytes | None:
     return None if field is None else context.values[field].encode()
 
 
-def _matched(longest: int) -> Callable[[str | None], Any]:
+def _encode_up_to(longest: int) -> Callable[[str | None], Any]:
     """The UTF-8 bytes that a regular expression runs over, up to a number of characters."""
 
     def encoded(text: str | None) -> Any:
@@ -191,12 +191,12 @@ def _undecidable(context: Context, field: str) -> object:
 
 FORMS: dict[str, Callable[[Context, str], Any]] = {
     "text": lambda context, field: context.values.get(field),
-    "folded": _parse(_folded),
+    "folded": _parse(_fold_case),
     "number": _parse(literals.number),
     "version": _parse(literals.version),
     "instant": _parse(literals.instant),
     "address": _parse(literals.address),
-    **{f"matched {longest}": _parse(_matched(longest)) for longest in patterns.TEXT_LENGTHS},
+    **{f"matched {longest}": _parse(_encode_up_to(longest)) for longest in patterns.TEXT_LENGTHS},
     "undecidable": _undecidable,
     "identifier": _identifier,
     "never": _nothing,

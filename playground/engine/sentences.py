@@ -22,7 +22,7 @@ NOT_EVALUATED = "It is disabled, so it is not evaluated"
 SWITCHED_OFF_DETAIL = "switched off"
 
 
-def shown(text: str) -> str:
+def shorten_value(text: str) -> str:
     """A value in a sentence: cut to SHOWN_LENGTH; "empty" if it is empty."""
     if not text:
         return "empty"
@@ -34,14 +34,14 @@ def capitalized(phrase: str) -> str:
     return phrase[0].upper() + phrase[1:]
 
 
-def quoted(text: str) -> str:
+def quote_value(text: str) -> str:
     return f'"{text if len(text) <= SHOWN_LENGTH else text[: SHOWN_LENGTH - 1] + "…"}"'
 
 
-def listed(values: Sequence[str]) -> str:
+def list_values(values: Sequence[str]) -> str:
     """A list of values: "US, DE", at most SHOWN_VALUES. Values with commas or surrounding spaces are quoted."""
     texts = [
-        quoted(value) if "," in value or value != value.strip() else shown(value)
+        quote_value(value) if "," in value or value != value.strip() else shorten_value(value)
         for value in values[:SHOWN_VALUES]
     ]
     if len(values) > SHOWN_VALUES:
@@ -53,17 +53,17 @@ def unmet_phrase(operator: str, values: Sequence[str], *, inverted: bool) -> str
     """The end of the sentence of a constraint that fails: ", needs a version above 5.0.0"."""
     if operator in ("IN", "NOT_IN"):
         among = "one of" if (operator == "IN") is not inverted else "none of"
-        return f", needs {among} {listed(values)}"
+        return f", needs {among} {list_values(values)}"
     described = OPERATORS[operator]
-    expected = f"{described.noun} {described.relation} {listed(values)}"
+    expected = f"{described.noun} {described.relation} {list_values(values)}"
     return f", needs anything but {expected}" if inverted else f", needs {expected}"
 
 
 def met_phrase(operator: str, values: Sequence[str], *, inverted: bool) -> str:
     """What a constraint that holds adds to its value: " (above 4.2.0)", " (at least 30)"; nothing for IN."""
     if operator in ("IN", "NOT_IN"):
-        return "" if (operator == "IN") is not inverted else f" (not {listed(values)})"
-    phrase = f"{OPERATORS[operator].relation.removeprefix('of ')} {listed(values)}"
+        return "" if (operator == "IN") is not inverted else f" (not {list_values(values)})"
+    phrase = f"{OPERATORS[operator].relation.removeprefix('of ')} {list_values(values)}"
     return f" (not {phrase})" if inverted else f" ({phrase})"
 
 
@@ -74,12 +74,12 @@ def suggestion(value: str | None) -> str:
 
 def value_phrase(field: str, text: str | None) -> str:
     """The start of a constraint's sentence: "country is NO" or "country was not given"."""
-    return f"{field} was not given" if text is None else f"{field} is {shown(text)}"
+    return f"{field} was not given" if text is None else f"{field} is {shorten_value(text)}"
 
 
 def subject_phrase(field: str, text: str) -> str:
     """Who was put into a bucket: "userId 42"."""
-    return f"{field} {shown(text)}"
+    return f"{field} {shorten_value(text)}"
 
 
 def placed(subject: str, bucket: int) -> str:
@@ -121,7 +121,7 @@ def outside_segment(name: str, why: str) -> str:
 
 
 def missing_segment(segment: str) -> str:
-    return f"segment {shown(segment)} does not exist"
+    return f"segment {shorten_value(segment)} does not exist"
 
 
 def bucket_detail(bucket: int, threshold: int) -> str:
@@ -130,7 +130,7 @@ def bucket_detail(bucket: int, threshold: int) -> str:
 
 
 def custom_strategy(name: str) -> str:
-    return f"Uses the custom strategy {shown(name)}; only your SDK can evaluate it"
+    return f"Uses the custom strategy {shorten_value(name)}; only your SDK can evaluate it"
 
 
 def host_strategy() -> str:
@@ -138,11 +138,11 @@ def host_strategy() -> str:
 
 
 def undecidable_pattern(field: str, fault: str | None) -> str:
-    return f"The regular expression for {shown(field)} {fault}; only your SDK can evaluate it"
+    return f"The regular expression for {shorten_value(field)} {fault}; only your SDK can evaluate it"
 
 
 def undecidable_text(field: str) -> str:
-    return f"{shown(field)} is too long for a regular expression here; only your SDK can evaluate it"
+    return f"{shorten_value(field)} is too long for a regular expression here; only your SDK can evaluate it"
 
 
 def switched_off(environment: str) -> str:
@@ -163,7 +163,7 @@ def parent_on(name: str) -> str:
 
 
 def parent_variant(name: str, variant: str, expected: Sequence[str]) -> str:
-    return f"Depends on variant {listed(expected)} of {name}, which has {variant} here"
+    return f"Depends on variant {list_values(expected)} of {name}, which has {variant} here"
 
 
 def parent_met(name: str, enabled: bool) -> str:

@@ -196,7 +196,7 @@ def _note(kind: StrategyType, parameters: Mapping[str, str]) -> str:
     if stored is None:
         return f"The strategy has no {kind.percentage}, so it is off"
     if not WHOLE_NUMBER.fullmatch(stored):
-        return f"The {kind.percentage} {sentences.quoted(stored)} is not a whole number, so it is off"
+        return f"The {kind.percentage} {sentences.quote_value(stored)} is not a whole number, so it is off"
     if kind.stickiness and GROUP_ID in kind.parameters and GROUP_ID.name not in parameters:
         return "The strategy has no groupId, so it is off"
     return ""

@@ -111,7 +111,7 @@ def make_form(
     """Builds the form. ``used``: the fields that the flags' conditions read, including undeclared ones."""
     errors = {problem.path.removeprefix("context."): problem.message for problem in query.problems}
     inputs = list(_inputs(query, options, used, errors, prefix))
-    shown = _shown(inputs)
+    shown = _select_shown(inputs)
     projects = _choices(options.projects, query.projects or ())
     offered = sorted(projects, key=lambda choice: not choice.selected)[:MAX_PROJECTS]
     named = {field.name for field in inputs}
@@ -125,7 +125,9 @@ def make_form(
         more_projects=len(projects) - len(offered),
         json=query.json,
         errors=[
-            _said(problem) for problem in query.problems if problem.path.removeprefix("context.") not in named
+            _describe_problem(problem)
+            for problem in query.problems
+            if problem.path.removeprefix("context.") not in named
         ],
         saved=saved,
         at=FieldInput(AT, f"{prefix.rstrip('.')}at", "time", query.at_text[:SECONDS]),
@@ -133,7 +135,7 @@ def make_form(
     )
 
 
-def _shown(inputs: Sequence[FieldInput]) -> list[FieldInput]:
+def _select_shown(inputs: Sequence[FieldInput]) -> list[FieldInput]:
     """At most MAX_FIELDS, in their order. Fields with a value take precedence, then used ones."""
     if len(inputs) <= MAX_FIELDS:
         return list(inputs)
@@ -185,7 +187,7 @@ def _first(legal: Iterable[str]) -> list[str]:
     return ["userId", *names, "currentTime", *(name for name in LAST_FIELDS if name in legal)]
 
 
-def _said(problem: Problem) -> str:
+def _describe_problem(problem: Problem) -> str:
     if problem.path == AT:
         return f"Flags as of: {problem.message}"
     return (

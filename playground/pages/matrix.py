@@ -62,7 +62,7 @@ class Matrix:
             (name, len(list(columns))) for name, columns in groupby(label.environment for label in labels)
         ]
         self.starts = _starts(size for _, size in self.groups)
-        self.names, self.columns = _aligned(evaluations)
+        self.names, self.columns = _align(evaluations)
         self.differs = [
             len(set(results)) > 1 and _differ(results) for results in zip(*self.columns, strict=True)
         ]
@@ -206,7 +206,7 @@ def _starts(sizes: Iterable[int]) -> set[int]:
     return starts
 
 
-def _aligned(evaluations: Sequence[Evaluation]) -> tuple[list[str], list[Sequence[Found | None]]]:
+def _align(evaluations: Sequence[Evaluation]) -> tuple[list[str], list[Sequence[Found | None]]]:
     """The names of all flags, and for each evaluation what was found for them, in their order."""
     columns = [read_results(evaluation) for evaluation in evaluations]
     lists = [evaluation.snapshot.names for evaluation in evaluations]

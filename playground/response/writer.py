@@ -36,15 +36,15 @@ def render_features(
 
     `before` and `behind` stand around it: an answer is megabytes, and joined once instead of copied again.
     """
-    parts = _rendered(compiled, evaluation)
+    parts = _render_parts(compiled, evaluation)
     if not parts:
         return before + b"[]" + behind
     parts[0] = before + b"[" + parts[0][BETWEEN:]
     parts.append(b"}]" + behind)
-    return joined(parts)
+    return join_parts(parts)
 
 
-def joined(parts: list[bytes]) -> bytes:
+def join_parts(parts: list[bytes]) -> bytes:
     """All parts, one behind the other. bytes.join() needs 80 bytes more for each: 120 MB for 100,000 flags."""
     if len(parts) <= JOINED:
         return b"".join(parts)
@@ -57,14 +57,14 @@ def joined(parts: list[bytes]) -> bytes:
 def render_each(compiled: ResponseSnapshot, evaluation: Evaluation) -> list[bytes]:
     """Every flag of an evaluation as a JSON object of its own, in the snapshot's order."""
     layout = compiled.layout
-    parts = _rendered(compiled, evaluation)
+    parts = _render_parts(compiled, evaluation)
     return [
         b"".join(parts[start:end])[BETWEEN:] + b"}"
         for start, end in zip(layout.starts, layout.ends, strict=True)
     ]
 
 
-def _rendered(compiled: ResponseSnapshot, evaluation: Evaluation) -> list[bytes]:
+def _render_parts(compiled: ResponseSnapshot, evaluation: Evaluation) -> list[bytes]:
     """The parts of an answer; the brace that closes a flag stands in the head of the next one."""
     assert evaluation.snapshot is compiled.snapshot
     result, layout = evaluation.result, compiled.layout

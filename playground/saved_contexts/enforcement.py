@@ -46,7 +46,7 @@ def enforce(
     )
     if saved.project_id is None:
         saved.enforced_in = dict(
-            _enforced(saved, {expectation["flag"] for expectation in stated}, caller, projects)
+            _list_enforced(saved, {expectation["flag"] for expectation in stated}, caller, projects)
         )
 
 
@@ -65,7 +65,7 @@ def list_enforcing_projects(saved: SavedContext, expectations: Iterable[Document
     return (project for project in projects if project)
 
 
-def _enforced(
+def _list_enforced(
     saved: SavedContext, stated: Collection[str], caller: Caller, projects: Mapping[str, str]
 ) -> Iterator[tuple[str, str]]:
     """Flag and project. What nobody enforced until now is enforced once somebody saves it who may state it."""

@@ -73,7 +73,7 @@ def _list_enforced(project_id: str) -> list[Expectation]:
 
 def _read(project_id: str, expectations: Sequence[Expectation]) -> Mapping[str, Definitions]:
     """The project's flags with their parents, by environment."""
-    named = _named(expectations)
+    named = _group_flags(expectations)
     return {
         environment: read_stored_flags([project_id], environment, flags)
         for environment, flags in named.items()
@@ -113,11 +113,11 @@ def _compile(expectations: Iterable[Expectation], state: Mapping[str, Definition
     """The flags of these expectations, with their parents, by environment."""
     return {
         environment: compile_flags(_only(state[environment], names), environment)
-        for environment, names in _named(expectations).items()
+        for environment, names in _group_flags(expectations).items()
     }
 
 
-def _named(expectations: Iterable[Expectation]) -> dict[str, set[str]]:
+def _group_flags(expectations: Iterable[Expectation]) -> dict[str, set[str]]:
     named: dict[str, set[str]] = {}
     for expectation in expectations:
         named.setdefault(expectation.environment, set()).add(expectation.flag)

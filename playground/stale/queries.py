@@ -142,7 +142,7 @@ def prove_flags(
         for link in places.select_related("environment")
         if link.environment.is_production
     }
-    completed, in_code = _completed(ids), read_references(ids)
+    completed, in_code = _read_completed(ids), read_references(ids)
     return [
         Proof(
             flag,
@@ -161,7 +161,7 @@ def prove_flags(
     ]
 
 
-def _completed(ids: Sequence[int]) -> dict[int, LifecycleStage]:
+def _read_completed(ids: Sequence[int]) -> dict[int, LifecycleStage]:
     assert ORDER.index(COMPLETED) == len(ORDER) - 2, "active flags have no later stage"
     return {row.flag_id: row for row in LifecycleStage.objects.filter(flag__in=ids, stage=COMPLETED)}
 

@@ -104,7 +104,7 @@ def find_connection(attempt: Attempt, *, caller: Caller, may_create: bool) -> Co
     """About six queries. Refused requests are for those who may create tokens."""
     now = timezone.now()
     new = _new_instances(attempt, caller)
-    used_at = _used_at(attempt)
+    used_at = _find_use(attempt)
     instance = _find_instance(attempt, new, used_at)
     is_connected = used_at is not None or instance is not None
     return Connection(
@@ -140,7 +140,7 @@ def _find_instance(
     return latest[0] if latest else None
 
 
-def _used_at(attempt: Attempt) -> datetime | None:
+def _find_use(attempt: Attempt) -> datetime | None:
     token = attempt.token
     return token.seen_at if token and token.seen_at and token.seen_at >= attempt.since else None
 

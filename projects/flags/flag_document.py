@@ -18,8 +18,8 @@ from projects.flags.queries import (
     creator_document,
     dependency_document,
     link_document,
+    owner_member,
     person_document,
-    shown_owner,
 )
 from projects.models import Flag, FlagLink, LifecycleStage
 from projects.strategies.fields import SELECTED, from_row
@@ -83,15 +83,15 @@ def flag_document(flag: Flag, *, caller: Caller) -> Document:
         "createdAt": iso(flag.created_at),
         "type": flag.type,
         "archived": flag.is_archived,
-        "dependencies": [dependency_document(*parent) for parent in _loaded(dependencies)],
+        "dependencies": [dependency_document(*parent) for parent in _load_json(dependencies)],
         "children": children,
         "links": [
             link_document(FlagLink(id=link_id, url=url, title=title)) | {"feature": flag.name}
-            for link_id, url, title in _loaded(links)
+            for link_id, url, title in _load_json(links)
         ],
         "createdBy": creator_document(creator),
         "collaborators": {"users": [person_document(creator)] if creator else []},
-        **shown_owner(flag),
+        **owner_member(flag),
     }
     if stage[0] is None:  # it was created before lifecycle stages existed
         return document
@@ -135,5 +135,5 @@ def _environment_documents(flag: Flag) -> list[Document]:
         ]
 
 
-def _loaded(values: str | None) -> list[Any]:
+def _load_json(values: str | None) -> list[Any]:
     return orjson.loads(values) if values else []

@@ -36,12 +36,12 @@ MAX_RANKED = 1000  # flags that a search ranks
 
 def metadata_answer(flag: Flag) -> Document:
     """The flag's own fields, as in the response to its creation."""
-    return {key: value for key, value in metadata_document(flag).items() if key != "owner"} | shown_owner(
+    return {key: value for key, value in metadata_document(flag).items() if key != "owner"} | owner_member(
         flag
     )
 
 
-def shown_owner(flag: Flag) -> Document:
+def owner_member(flag: Flag) -> Document:
     """``owner`` of answers, which flags without one do not have: so they are those of the reference server."""
     owner = flag.owner_document()
     return {} if owner is None else {"owner": owner}
@@ -143,7 +143,7 @@ def search_documents(flags: Sequence[Flag], *, caller: Caller) -> list[Document]
             ],
             "createdBy": creator_document(flag.created_by),
         }
-        | shown_owner(flag)
+        | owner_member(flag)
         | _lifecycle(flag, stages)
         for flag, summary in zip(flags, flag_summaries(flags, caller=caller), strict=True)
     ]

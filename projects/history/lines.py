@@ -12,7 +12,7 @@ from flagadmin.core.lists.filters import unknown_parameters
 from groups.access import Caller
 from projects.history.queries import narrow_events, readable_events
 from projects.history.serializers import EventQuery, event_record
-from projects.history.settled import settled_id
+from projects.history.settled import read_settled_id
 
 MEDIA_TYPE = "application/x-ndjson"
 NEXT = "X-Next-Cursor"
@@ -33,7 +33,7 @@ def answer_lines(caller: Caller, data: Mapping[str, Any], known: Iterable[str]) 
     if cursor is None:
         raise ValidationError.of([Problem("cursor", "must be a number, 0 for the oldest event")])
     events = narrow_events(readable_events(caller), query.filter())
-    page = list(events.filter(pk__gt=cursor, pk__lte=settled_id()).order_by("pk")[:limit])
+    page = list(events.filter(pk__gt=cursor, pk__lte=read_settled_id()).order_by("pk")[:limit])
     answer = HttpResponse(write_lines(page), content_type=MEDIA_TYPE)
     answer[NEXT] = str(page[-1].pk if page else cursor)
     return answer

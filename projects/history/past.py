@@ -82,7 +82,7 @@ class Changed:
 
 
 @collector_paused
-def changed_since(projects: Iterable[str], environment: str, at: datetime) -> Changed:
+def read_changed_since(projects: Iterable[str], environment: str, at: datetime) -> Changed:
     """What flags of these projects were at a moment, if anything about them has changed since.
 
     The projects are those of that moment; some may no longer exist. Seven statements in one transaction.
@@ -191,7 +191,7 @@ class Deleted:
     environments: frozenset[str]
 
 
-def deleted_since(at: datetime) -> Deleted:
+def read_deleted_since(at: datetime) -> Deleted:
     """The projects and the environments that have been deleted since a moment."""
     kinds = (EventType.PROJECT_DELETED.value, EventType.ENVIRONMENT_DELETED.value)
     rows = AuditEvent.objects.filter(type__in=kinds, created_at__gt=at).order_by()
@@ -212,7 +212,7 @@ class ChangedOutside:
     last: datetime
 
 
-def changed_outside(projects: Iterable[str], since: datetime) -> list[ChangedOutside]:
+def read_outside_changes(projects: Iterable[str], since: datetime) -> list[ChangedOutside]:
     rows = OutsideChange.objects.filter(project_id__in=list(projects), noticed_at__gt=since)
     times = rows.order_by("project_id").values_list("project_id")
     counted = times.annotate(Count("pk"), Min("noticed_at"), Max("noticed_at"))

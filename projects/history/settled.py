@@ -9,6 +9,6 @@ def register(read: Callable[[], int]) -> None:
     _readers[:] = [read]
 
 
-def settled_id() -> int:
+def read_settled_id() -> int:
     """0 if nobody knows."""
     return _readers[0]() if _readers else 0

@@ -38,7 +38,7 @@ class ProjectEnvironmentInline(ActionInline):
     def check_values(self, obj: ProjectEnvironment, form: forms.ModelForm) -> None:
         if obj.default_strategy:
             body = validate_body(StrategyBody, obj.default_strategy, "default_strategy")
-            obj.default_strategy = places.checked_strategy(obj.project, body)
+            obj.default_strategy = places.validate_default_strategy(obj.project, body)
 
     def create(self, obj: ProjectEnvironment, form: Any, caller: Caller) -> None:
         places.add_environment(

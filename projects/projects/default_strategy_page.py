@@ -22,8 +22,8 @@ from projects.flags.environments.toggle import project_environment
 from projects.history.queries import readable_events
 from projects.projects.environments import (
     DEFAULT_STRATEGY_PERMISSIONS,
-    checked_strategy,
     set_default_strategy,
+    validate_default_strategy,
 )
 from projects.strategies.editor import StrategyEditor, strategy_sentences, type_choices
 from projects.strategies.rules import (
@@ -80,7 +80,7 @@ class DefaultStrategyPage(EditConflictMixin, StrategyEditor):
         return self.kept if name == self.kept["name"] else strategy_document({"name": name}, self.defaults)
 
     def check(self, document: StrategyDefinition) -> StrategyDefinition:
-        return checked_strategy(self.project, document)
+        return validate_default_strategy(self.project, document)
 
     def needs_confirmation(self, document: StrategyDefinition) -> bool:
         return False  # it changes no flag

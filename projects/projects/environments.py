@@ -41,7 +41,7 @@ def add_environment(
     """
     project = access_project_for_update(caller, project_id, Permission.UPDATE_PROJECT)
     environment = check_environment(name)
-    strategy = checked_strategy(project, default_strategy) if default_strategy else None
+    strategy = validate_default_strategy(project, default_strategy) if default_strategy else None
     with name_is_free(f"Project {project_id} already uses environment {name}."):
         ProjectEnvironment.objects.create(project=project, environment=environment, default_strategy=strategy)
     _record(EventType.PROJECT_ENVIRONMENT_ADDED, project_id, name, caller, after=strategy)
@@ -90,7 +90,7 @@ def set_default_strategy(
     link = access_link_for_update(project, name)
     before = link.default_strategy
     check_expected(expected, before)
-    after = checked_strategy(project, strategy) if strategy else None
+    after = validate_default_strategy(project, strategy) if strategy else None
     link.default_strategy = after
     link.save(update_fields=["default_strategy"])
     _record(EventType.DEFAULT_STRATEGY_UPDATED, project_id, name, caller, before=before, after=after)
@@ -186,7 +186,7 @@ def access_link_for_update(project: Project, name: str) -> ProjectEnvironment:
     return link
 
 
-def checked_strategy(project: Project, values: Mapping[str, Any]) -> StrategyDefinition:
+def validate_default_strategy(project: Project, values: Mapping[str, Any]) -> StrategyDefinition:
     """A default strategy as stored. An empty ``groupId`` is later replaced by the flag's name.
 
     Raises ValidationError.

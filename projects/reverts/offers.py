@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from groups.access import Caller
 from projects.history.changes import GroupedChange
-from projects.reverts.plan import offered
+from projects.reverts.plan import find_offered
 
 
 def with_reverts(
@@ -18,7 +18,7 @@ def with_reverts(
     events = {change.event.pk: [change.event, *(row.event for row in change.rows)] for change in changes}
     if flag:
         events = {key: [event for event in rows if event.feature == flag] for key, rows in events.items()}
-    possible = offered(events, caller)
+    possible = find_offered(events, caller)
     query = urlencode({"flag": flag, "next": back} if flag else {"next": back})
     return [
         replace(change, revert_url=f"{reverse('change-revert', args=[change.event.pk])}?{query}")

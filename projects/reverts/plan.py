@@ -236,7 +236,7 @@ def _need(row: FlagRevert, caller: Caller, permission: Permission) -> None:
 
 def _plan_subject(event: AuditEvent, caller: Caller) -> SubjectRevert:
     row = SubjectRevert(event, event.subject or "")
-    row.now = _stored(event, caller)
+    row.now = _read_stored(event, caller)
     if row.now is None:
         row.problems.append(Problem(row.name, f"{row.name} has been deleted"))
     elif row.now not in (event.after, event.before):
@@ -254,7 +254,7 @@ _PERMISSIONS = {
 }
 
 
-def _stored(event: AuditEvent, caller: Caller) -> Document | None:
+def _read_stored(event: AuditEvent, caller: Caller) -> Document | None:
     after: Mapping[str, Any] = event.after or {}
     if event.type == E.SEGMENT_UPDATED:
         segment = Segment.objects.readable_by(caller).filter(pk=after["id"]).first()
@@ -274,7 +274,7 @@ def _may_change(event: AuditEvent, caller: Caller) -> bool:
 # Which changes have a button ----------------------------------------------------------------------------------
 
 
-def offered(changes: Mapping[int, Sequence[AuditEvent]], caller: Caller) -> set[int]:
+def find_offered(changes: Mapping[int, Sequence[AuditEvent]], caller: Caller) -> set[int]:
     """Which of these changes (their events, by any key) pages offer to revert: the details are the preview's to check.
 
     One query.

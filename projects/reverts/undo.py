@@ -9,7 +9,7 @@ from flagadmin.core.http.logs import request_id
 from groups.access import Caller
 from groups.console import ActionPage
 from projects.history.changes import change_of
-from projects.reverts.plan import MAX_FLAGS, offered
+from projects.reverts.plan import MAX_FLAGS, find_offered
 
 UNDO = "undo-"
 """Begins the tag of a message that has an Undo button; the event to revert follows."""
@@ -29,7 +29,7 @@ def _undoable(caller: Caller) -> AuditEvent | None:
     if not newest or (timezone.now() - newest.created_at).total_seconds() > 60:
         return None
     events = list(change_of(newest, caller=caller)[: MAX_FLAGS * 10])
-    return newest if offered({0: events}, caller) else None
+    return newest if find_offered({0: events}, caller) else None
 
 
 class UndoableAction(ActionPage):

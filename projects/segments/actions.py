@@ -25,7 +25,7 @@ from projects.segments.documents import segment_document
 from projects.segments.rules import segment_problems
 from projects.strategies.constraint_rules import constraint_document
 from projects.strategies.known_names import legal_values
-from projects.used_by.queries import default_strategies_with, named_uses
+from projects.used_by.queries import default_strategies_with, describe_uses
 
 OWN_PROJECT = Permission.UPDATE_PROJECT_SEGMENT
 
@@ -114,7 +114,7 @@ def delete_segment(segment_id: int, *, expected: Expected = None, caller: Caller
 
 def check_segment_is_unused(segment: Segment) -> None:
     """Raises Conflict with the flags and default strategies that use the segment."""
-    if uses := named_uses(Strategy.objects.filter(segments=segment), default_strategies_with(segment.pk)):
+    if uses := describe_uses(Strategy.objects.filter(segments=segment), default_strategies_with(segment.pk)):
         raise Conflict(f"Segment {segment.name} is in use {uses}. Remove it there first.")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from playground.engine.coercion import objects_of, parameters_of, strings_of, text_of
 from playground.engine.operators import OPERATORS
-from playground.engine.sentences import custom_strategy, listed, shown, unmet_phrase
+from playground.engine.sentences import custom_strategy, list_values, shorten_value, unmet_phrase
 from playground.engine.strategy_types import STRATEGY_TYPES
 
 Document = Mapping[str, Any]
@@ -58,14 +58,14 @@ def constraint_sentence(constraint: Document) -> str:
     if not field:
         return "… (choose a field)"
     if operator not in OPERATORS:
-        return f"{shown(field)} {operator}"
+        return f"{shorten_value(field)} {operator}"
     several = OPERATORS[operator].takes == "values"
     values = strings_of(constraint.get("values")) if several else [text_of(constraint.get("value"))]
     if not any(values):
-        return f"{shown(field)} … (add a value)"
+        return f"{shorten_value(field)} … (add a value)"
     need = unmet_phrase(operator, values, inverted=bool(constraint.get("inverted")))
     case = " (ignoring case)" if constraint.get("caseInsensitive") else ""
-    return f"{shown(field)} is {need.removeprefix(', needs ')}{case}"
+    return f"{shorten_value(field)} is {need.removeprefix(', needs ')}{case}"
 
 
 def variants_sentence(variants: Iterable[Document]) -> str:
@@ -95,10 +95,10 @@ def _share(rollout: str, stickiness: str) -> str:
     if rollout == "100":
         return "On for everyone"
     if stickiness == "random":
-        return f"On for about {shown(rollout)} % of calls, at random"
+        return f"On for about {shorten_value(rollout)} % of calls, at random"
     by = "userId (or sessionId)" if stickiness == "default" else stickiness
-    return f"On for {shown(rollout)} % of users{f', by {by}' if by else ''}"
+    return f"On for {shorten_value(rollout)} % of users{f', by {by}' if by else ''}"
 
 
 def _list_items(text: str) -> str:
-    return listed([item.strip() for item in text.split(",") if item.strip()])
+    return list_values([item.strip() for item in text.split(",") if item.strip()])

@@ -14,7 +14,7 @@ from projects.models import ProjectEnvironment, Strategy, StrategyType
 from projects.project_scope import name_is_free
 from projects.strategies.strategy_type_documents import strategy_type_document
 from projects.strategies.strategy_type_rules import strategy_type_problems
-from projects.used_by.queries import named_uses
+from projects.used_by.queries import describe_uses
 
 STANDARD = "default"
 
@@ -81,7 +81,7 @@ def check_strategy_type_is_unused(strategy_type: StrategyType) -> None:
     name = strategy_type.name
     strategies = Strategy.objects.filter(name=name)
     defaults = ProjectEnvironment.objects.filter(default_strategy__name=name)
-    if uses := named_uses(strategies, defaults):
+    if uses := describe_uses(strategies, defaults):
         raise Conflict(f"Strategy type {name} is in use {uses}. Change these, or deprecate the type.")
 
 

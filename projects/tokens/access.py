@@ -85,7 +85,7 @@ def visible_tokens(caller: Caller) -> QuerySet[ApiToken]:
     return tokens.filter(Q(kind__in=kinds) | Q(pk__in=in_projects))
 
 
-def listed_tokens(caller: Caller) -> QuerySet[ApiToken]:
+def read_listed_tokens(caller: Caller) -> QuerySet[ApiToken]:
     """The tokens that the caller may see and, for admins, those of service accounts. Raises NoAccess."""
     tokens = visible_tokens(caller)
     if caller.is_admin:
@@ -106,7 +106,7 @@ def automation_words(user: User) -> str:
     return "; ".join(words) or "no project"
 
 
-def named_projects(token: ApiToken) -> list[str]:
+def list_scope_projects(token: ApiToken) -> list[str]:
     """The ids in the token's scope, or those that a pending token waits for (``*`` for all)."""
     if token.pending_scope is not None:
         return list(token.pending_scope["projects"])
@@ -115,7 +115,7 @@ def named_projects(token: ApiToken) -> list[str]:
 
 def scope_words(token: ApiToken, caller: Caller) -> str:
     """For example ``all projects · production``. Projects that the caller may not read are only counted."""
-    project_ids = named_projects(token)
+    project_ids = list_scope_projects(token)
     readable = sorted(project for project in project_ids if caller.can_read(project))
     if hidden := len(project_ids) - len(readable):
         readable.append(counted(hidden, "other"))

@@ -170,16 +170,16 @@ def store_token(
         expires_at=new.expires_at,
     )
     if pending:
-        token.pending_scope = declared_scope(new)
+        token.pending_scope = scope_document(new)
         token.save()
     else:
-        give_scope(token, declared_scope(new))
+        give_scope(token, scope_document(new))
     usable_in = [] if pending else projects
     record_token(EventType.API_TOKEN_CREATED, usable_in, None, document(token, projects), caller=caller)
     return token, secret
 
 
-def declared_scope(new: NewToken) -> dict[str, Any]:
+def scope_document(new: NewToken) -> dict[str, Any]:
     """The scope as ``pending_scope`` stores it; ``*`` means all."""
     projects = ["*"] if new.projects is None else sorted(set(new.projects))
     return {"environment": new.environment or "*", "projects": projects}

@@ -28,8 +28,8 @@ from projects.tokens.access import (
     automation_words,
     check_any_kind,
     find_allowed_kinds,
-    listed_tokens,
     permission_for,
+    read_listed_tokens,
     scope_words,
     visible_tokens,
 )
@@ -90,7 +90,7 @@ class TokensPage(ListPage):
         )
 
     def rows(self, values: dict[str, str]) -> QuerySet[ApiToken]:
-        tokens = listed_tokens(self.caller).filter(name__icontains=values["q"])
+        tokens = read_listed_tokens(self.caller).filter(name__icontains=values["q"])
         if values["kind"] == AUTOMATION:
             tokens = tokens.filter(kind=Kind.PERSONAL)
         elif values["kind"]:

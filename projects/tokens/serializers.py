@@ -10,7 +10,7 @@ from flagadmin.core.http.timestamps import iso
 from groups.access import Caller
 from groups.models import ApiToken
 from groups.tokens import find_identifier, recover_secret
-from projects.tokens.access import ELLIPSIS, named_projects
+from projects.tokens.access import ELLIPSIS, list_scope_projects
 from projects.tokens.actions import NewToken
 from projects.tokens.pending import missing_for
 
@@ -170,7 +170,7 @@ def token_records(tokens: Iterable[ApiToken], caller: Caller, credential: str | 
     records = []
     for token in tokens:
         readable = [
-            project for project in named_projects(token) if project == EVERY or caller.can_read(project)
+            project for project in list_scope_projects(token) if project == EVERY or caller.can_read(project)
         ]
         secret = recover_secret(credential, token) if credential else None
         records.append(token_record(token, readable, secret=secret))

@@ -14,7 +14,7 @@ Document = dict[str, Any]
 Uses = dict[str, list[Document]]
 
 
-def named_uses(strategies: QuerySet[Strategy], defaults: QuerySet[ProjectEnvironment]) -> str:
+def describe_uses(strategies: QuerySet[Strategy], defaults: QuerySet[ProjectEnvironment]) -> str:
     """``on 2 flags: cart, search, and in the default strategy of shop in production``; empty if unused."""
     flags = set(strategies.values_list("flag__name", flat=True))
     places = [

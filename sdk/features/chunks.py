@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from flagadmin.core.http.gzip_member import Deflated, deflated
+from flagadmin.core.http.gzip_member import Deflated, deflate
 
 SIZE = 65_536  # mean number of bytes
 
@@ -42,7 +42,7 @@ class Chunk:
     def deflated(self) -> Deflated:
         """Compressed when first needed, and kept."""
         if self._deflated is None:
-            self._deflated = deflated(self.raw)
+            self._deflated = deflate(self.raw)
         return self._deflated
 
     def replace(self, changed: Mapping[str, bytes]) -> "Chunk":

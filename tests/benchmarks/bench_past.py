@@ -102,7 +102,7 @@ def main(flags: int = 5000, events: int = 10_000) -> None:
 
     from playground.comparison import past
     from playground.snapshot_cache import cache, snapshot_at
-    from projects.history.past import changed_since
+    from projects.history.past import read_changed_since
     from projects.revision import revisions
 
     load("shop", flags)
@@ -133,7 +133,7 @@ def main(flags: int = 5000, events: int = 10_000) -> None:
     name = first_flag()
     there = past.Moment(moment, frozenset(["shop"]))
     measure("  one flag and its parents, in such a worker", lambda: one_flag(there, name))
-    measure("  the documents only", lambda: changed_since(["shop"], "production", moment))
+    measure("  the documents only", lambda: read_changed_since(["shop"], "production", moment))
     measure(
         "  floor: reading the events",
         lambda: run(

@@ -172,7 +172,7 @@ def test_a_large_file_is_read_in_a_process_of_its_own(
     monkeypatch.setattr("importer.isolation.run_in_process", here)
     settings.IMPORT_PROCESS_BYTES = 10
     assert "1 of 2 flags change" in page_text(ask(browser, run))
-    assert works == ["planned_import"]
+    assert works == ["read_planned_import"]
 
 
 def test_an_import_with_problems_is_compared_and_says_so(browse: Any, cart: Flag) -> None:

@@ -7,7 +7,7 @@ import pytest
 from importer.apply.execute import import_body
 from importer.body.schemas import read_body
 from importer.plan.build import plan_import
-from importer.plan.definitions import planned_definitions
+from importer.plan.definitions import build_definitions
 from projects.definitions import Definitions, read_definitions
 from projects.models import Flag
 from tests.support.import_bodies import body, strategy, switch
@@ -41,7 +41,7 @@ def test_is_what_the_import_then_makes(callers: Any) -> None:
     changes = read_body(document)
     plan = plan_import(changes, caller=caller)
 
-    planned = without_ids(planned_definitions(plan))
+    planned = without_ids(build_definitions(plan))
 
     assert not Flag.objects.filter(name="new").exists()
     import_body(changes, caller=caller)

@@ -9,7 +9,7 @@ from django.utils import timezone
 import playground.compile_ahead
 import playground.snapshot_cache
 import projects.definitions
-from playground.compile_ahead import paced, prepare
+from playground.compile_ahead import pause_between, prepare
 from playground.snapshot_cache import cache, compile_ahead
 from projects.models import Flag, FlagEnvironment, Segment, Strategy, StrategySegment
 from projects.revision import revisions
@@ -147,11 +147,11 @@ def test_after_every_change_it_answers_as_a_fresh_worker(api, filled):
 
 
 def test_compiled_ahead(api, filled, read):
-    compile_ahead("production", paced)
+    compile_ahead("production", pause_between)
     assert read == [["default", "docs", "shop"]]
     whole = ask(api).content
     assert len(read) == 1
-    compile_ahead("production", paced)  # it is there
+    compile_ahead("production", pause_between)  # it is there
     assert len(read) == 1
     cache.clear()
     assert ask(api).content == whole
@@ -182,7 +182,7 @@ def test_who_needs_what_is_compiled_ahead_waits_without_its_pauses(api, filled, 
     paused = threading.Event()
 
     def noted(batches, needed):
-        for batch in paced(batches, needed):
+        for batch in pause_between(batches, needed):
             yield batch
             paused.set()
 

@@ -130,10 +130,10 @@ def error_response(request: HttpRequest, exc: BaseException) -> HttpResponse:
     """The response to a failed request: an error record for the API, a page elsewhere."""
     error = as_app_error(exc)
     if is_api(request):
-        body = orjson.dumps(logged_body(request.path, error, exc))
+        body = orjson.dumps(log_and_render(request.path, error, exc))
         response = HttpResponse(body, status=error.status, content_type="application/json")
     else:
-        record = logged_record(error, exc)
+        record = log_and_record(error, exc)
         # Server errors are shown without the navigation, which needs the database: that may be what failed.
         context = {
             "error": error,
@@ -158,7 +158,7 @@ def previous_page(request: HttpRequest) -> str:
     return came_from if is_same_site and came_from != request.build_absolute_uri() else ""
 
 
-def logged_record(error: AppError, exc: BaseException | None = None) -> dict[str, Any]:
+def log_and_record(error: AppError, exc: BaseException | None = None) -> dict[str, Any]:
     """Logs the error. Its id is the request's, so that one id finds the answer, the log and the audit events."""
     error_id = request_id.get() or uuid.uuid4().hex
     if error.status == errors.ServiceUnavailable.status and reach.is_lost:
@@ -170,9 +170,9 @@ def logged_record(error: AppError, exc: BaseException | None = None) -> dict[str
     return error.record(error_id)
 
 
-def logged_body(path: str, error: AppError, exc: BaseException | None = None) -> dict[str, Any]:
+def log_and_render(path: str, error: AppError, exc: BaseException | None = None) -> dict[str, Any]:
     """Logs the error. The body is the error record, unless the API at this path has a format of its own."""
-    record = logged_record(error, exc)
+    record = log_and_record(error, exc)
     own = next((maker for prefix, maker in _formats.items() if path.startswith(prefix)), None)
     return record if own is None else own(path, error, record["id"])
 
@@ -187,7 +187,7 @@ def exception_handler(exc: Exception, context: dict[str, Any]) -> Response:
     headers = dict(error.headers)
     if isinstance(exc, drf_errors.MethodNotAllowed):
         headers["Allow"] = ", ".join(context["view"].allowed_methods)
-    body = logged_body(context["request"].path, error, exc)
+    body = log_and_render(context["request"].path, error, exc)
     return Response(body, status=error.status, headers=headers)
 
 

@@ -16,7 +16,7 @@ MAX_VALUE_LENGTH = 500_000  # characters of a strategy parameter or payload: lis
 MAX_ITEMS = 1000
 
 
-def bounded(field: serializers.Field) -> serializers.Field:
+def limit_field(field: serializers.Field) -> serializers.Field:
     """Limits a string field without a maximum to ``MAX_TEXT_LENGTH``.
 
     Errors of a choice field name the valid choices.
@@ -53,7 +53,7 @@ class Body(serializers.Serializer):
     """
 
     def get_fields(self) -> dict[str, serializers.Field]:
-        return {name: bounded(field) for name, field in super().get_fields().items()}
+        return {name: limit_field(field) for name, field in super().get_fields().items()}
 
     @classmethod
     def many_init(cls, *args: Any, **kwargs: Any) -> Any:
@@ -73,7 +73,7 @@ class ListOf(serializers.ListField):
 
     def __init__(self, *, max_length: int = MAX_ITEMS, **kwargs: Any) -> None:
         super().__init__(max_length=max_length, **kwargs)
-        bounded(self.child)
+        limit_field(self.child)
 
     def to_internal_value(self, data: Any) -> list[Any]:
         if isinstance(data, list) and len(data) > self.max_length:
@@ -88,7 +88,7 @@ class MapOf(serializers.DictField):
 
     def __init__(self, *, max_length: int = MAX_ITEMS, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        bounded(self.child)
+        limit_field(self.child)
         self.max_length = max_length
         self.validators.append(MaxLengthValidator(max_length))
 

@@ -28,7 +28,7 @@ class Deflated:
     """x to the power of the number of bits it holds, modulo the polynomial of CRC-32."""
 
 
-def deflated(raw: bytes) -> Deflated:
+def deflate(raw: bytes) -> Deflated:
     compressor = zlib.compressobj(LEVEL, zlib.DEFLATED, _RAW)
     # A full flush ends the block on a byte boundary and forgets what later parts could refer to.
     data = compressor.compress(raw) + compressor.flush(zlib.Z_FULL_FLUSH)

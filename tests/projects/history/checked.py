@@ -7,7 +7,7 @@ from django.db import connection
 from django.utils import timezone
 
 from projects.definitions import Definitions, read_definitions
-from projects.history.past import changed_since, flags_then
+from projects.history.past import flags_then, read_changed_since
 from projects.models import OutsideChange
 from tests.support.cast import make_project
 from tests.support.random_changes import NAMES, PROJECTS, RandomChanges
@@ -20,7 +20,9 @@ def as_one(definitions_then: Definitions) -> dict[str, Any]:
 
 
 def at(moment: datetime, project: str, environment: str) -> Definitions:
-    return changed_since([project], environment, moment).applied(read_definitions([project], environment))
+    return read_changed_since([project], environment, moment).applied(
+        read_definitions([project], environment)
+    )
 
 
 def stored() -> dict[tuple[str, str], dict[str, Any]]:

@@ -24,7 +24,7 @@ from projects.flags.environments.actions import disable_flags, enable_flag, enab
 from projects.flags.revert.actions import revert_flag
 from projects.flags.revert.plan import Target
 from projects.flags.tags.actions import change_tags_of_many
-from projects.history.past import changed_since
+from projects.history.past import read_changed_since
 from projects.models import Flag
 from tests.support.cast import make_project
 from tests.support.import_bodies import body
@@ -52,7 +52,9 @@ def moments(work: Callable[[], object]) -> list[datetime]:
 
 
 def on_at(moment: datetime) -> int:
-    then = changed_since(["shop"], "production", moment).applied(read_definitions(["shop"], "production"))
+    then = read_changed_since(["shop"], "production", moment).applied(
+        read_definitions(["shop"], "production")
+    )
     return sum(flag["enabled"] for flag in then.flags)
 
 

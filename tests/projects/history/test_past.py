@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from groups.access import Caller
 from projects.flags.actions import NewFlag, create_flag, update_flag
-from projects.history.past import changed_outside
+from projects.history.past import read_outside_changes
 from projects.models import Flag, Project
 from tests.projects.history.checked import check_history
 from tests.support.cast import make_project
@@ -33,7 +33,7 @@ def test_a_change_that_leaves_no_event_is_noticed() -> None:
     create_flag("shop", NewFlag(name="f"), caller=Caller.system())
     create_flag("docs", NewFlag(name="g"), caller=Caller.system())
     before = timezone.now()
-    assert changed_outside(["shop", "docs"], before - timedelta(hours=1)) == []
+    assert read_outside_changes(["shop", "docs"], before - timedelta(hours=1)) == []
     with connection.cursor() as cursor:
         cursor.execute("UPDATE projects_flag SET impression_data = true WHERE name = 'f'")
         cursor.execute(
@@ -43,6 +43,6 @@ def test_a_change_that_leaves_no_event_is_noticed() -> None:
     with transaction.atomic():  # several statements are one change
         Flag.objects.filter(name="f").update(stale=True)
         Flag.objects.filter(name="f").update(archived_at=before)
-    [found] = changed_outside(["shop", "docs"], before)
+    [found] = read_outside_changes(["shop", "docs"], before)
     assert (found.project, found.count) == ("shop", 2)
     assert before < found.first < found.last < timezone.now()
