@@ -17,6 +17,7 @@ from projects.models.applications import (  # isort: split
 
 from projects.models.context_fields import ContextField
 from projects.models.counted_reports import CountedReport
+from projects.models.environments import Environment
 from projects.models.flag_types import FlagType
 from projects.models.flags import (
     Dependency,
@@ -31,7 +32,6 @@ from projects.models.flags import (
     LifecycleStage,
 )
 from projects.models.projects import (
-    Environment,
     OutsideChange,
     Project,
     ProjectEnvironment,

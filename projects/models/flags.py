@@ -9,7 +9,8 @@ from django.db.models import F, Q
 from groups.access import Caller
 from projects.applications.usage_triggers import usage_triggers
 from projects.flags.lifecycle.triggers import lifecycle_triggers
-from projects.models.projects import Environment, Project
+from projects.models.environments import Environment
+from projects.models.projects import Project
 from projects.models.querysets import ArchivableQuerySet
 from projects.revision import OF_FLAG, OF_PROJECT, revision_triggers
 

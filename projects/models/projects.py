@@ -1,4 +1,4 @@
-"""Models of projects and environments, and of the revision of each project."""
+"""Models of projects, of the environments that each uses, and of its revision."""
 
 from typing import Self
 
@@ -9,45 +9,9 @@ from django.db.models import Q
 
 from flagadmin.core.db.notifications import notify_trigger
 from groups.access import Caller
-from projects.applications.usage_triggers import environment_usage_triggers
+from projects.models.environments import Environment
 from projects.models.querysets import ArchivableQuerySet
 from projects.revision import outside_triggers, project_triggers
-
-
-class EnvironmentQuerySet(models.QuerySet["Environment"]):
-    def production(self) -> Self:
-        return self.filter(type=Environment.PRODUCTION)
-
-    def names(self) -> list[str]:
-        """Their names, production first."""
-        first = self.alias(first=Q(type=Environment.PRODUCTION)).order_by("-first", "sort_order", "name")
-        return list(first.values_list("name", flat=True))
-
-
-class Environment(models.Model):
-    """An environment, such as development or production. The name is the primary key and never changes."""
-
-    PRODUCTION = "production"  # a type: the environment may have any name
-
-    name = models.CharField(max_length=100, primary_key=True)
-    type = models.CharField(max_length=100, default=PRODUCTION)
-    enabled = models.BooleanField(default=True)
-    sort_order = models.IntegerField(default=9999)
-    created_at = models.DateTimeField(auto_now_add=True)
-
-    objects = EnvironmentQuerySet.as_manager()
-
-    class Meta:
-        ordering = ["sort_order", "name"]
-        constraints = [models.CheckConstraint(condition=~Q(name=""), name="environment_name_not_empty")]
-        triggers = environment_usage_triggers()
-
-    def __str__(self) -> str:
-        return self.name
-
-    @property
-    def is_production(self) -> bool:
-        return self.type == self.PRODUCTION
 
 
 class ProjectQuerySet(ArchivableQuerySet["Project"]):
@@ -113,7 +77,7 @@ class ProjectEnvironment(models.Model):
     """An environment enabled in a project, with the default strategy for flags that have none there.
 
     ``required_approvals``: a change of what it answers needs a change request with so many approvals. None: no request.
-    ``approval_rules``: how many approvals it needs instead, by what it does (`projects/approval_rules.py`).
+    ``approval_rules``: how many approvals it needs instead, by what it does (`projects/projects/approval_rules.py`).
     ``approver_groups``: ids of the groups whose members may approve; [] for everybody with the permission. The id of a
     deleted group stays, so that a deletion lets nobody else approve.
     """

@@ -9,8 +9,8 @@ from django.db import models
 from django.db.models.expressions import RawSQL
 
 from playground.engine.strategy_types import STRATEGY_TYPES
+from projects.models.environments import Environment
 from projects.models.flags import Flag
-from projects.models.projects import Environment
 from projects.revision import OF_FLAG, OF_STRATEGY, revision_triggers
 from projects.strategies.fields import COLUMNS
 
