@@ -31,6 +31,7 @@ urlpatterns = [
     path(f"{FLAG}environments/<str:environment>/plans/new/", plans.NewPlanPage.as_view(), name="plan-new"),
     path(PLAN, plans.PlanPage.as_view(), name="plan"),
     path(f"{PLAN}pause", plans.PausePlan.as_view(), name="plan-pause"),
+    path(f"{PLAN}milestones/<str:milestone_id>", plans.SetTransition.as_view(), name="plan-transition"),
     path(f"{PLAN}safeguard", plans.SetSafeguard.as_view(), name="plan-safeguard"),
     path(f"{PLAN}<str:verb>/", plans.AskPlan.as_view(), name="plan-ask"),
     path("in-steps/<path:form>", InStepsPage.as_view(), name="in-steps"),

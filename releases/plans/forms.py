@@ -5,10 +5,14 @@ from typing import Any
 
 from flagadmin.core.errors import ValidationError
 from flagadmin.core.http.error_responses import problems_of
+from playground.engine.strategy_types import FLEXIBLE_ROLLOUT
 from releases.plans.add import Steps
 from releases.safeguards.serializers import SafeguardBody
 from releases.templates.rules import is_zone
 
+KEEP = "keep"
+"""Of what the next milestone waits for: it stays as it is."""
+OFFERED = (5, 15, 25, 50, 75)
 ROLLOUTS = ("5, 25, 50, 100", "10, 50, 100", "1, 5, 25, 50, 100", "25, 50, 100")
 INTERVALS = (
     ("60", "1 hour"),
@@ -19,6 +23,19 @@ INTERVALS = (
 )
 WINDOWS = (("", "Any time"), ("1-4", "Mon to Thu, 09:00–16:00"), ("1-5", "Mon to Fri, 09:00–16:00"))
 """The times are of the zone that the form names."""
+
+
+def list_steps(present: int, target: int) -> list[int]:
+    """The shares that forms offer on the way from one to the other."""
+    return [*(share for share in OFFERED if present < share < target), target]
+
+
+def find_share(strategy: Mapping[str, Any]) -> int:
+    """Of a gradual rollout, in per cent; of other types 0."""
+    if strategy.get("name") != FLEXIBLE_ROLLOUT:
+        return 0
+    text = str(strategy["parameters"].get("rollout", ""))
+    return int(text) if text.isascii() and text.isdecimal() else 0
 
 
 def read_steps(form: Mapping[str, str], strategy: Mapping[str, Any]) -> Steps:
@@ -33,17 +50,36 @@ def read_rollouts(text: str) -> list[int]:
         raise ValidationError.at("rollouts", "must be numbers, such as 5, 25, 50, 100") from None
 
 
-def read_transition(form: Mapping[str, str]) -> dict[str, Any] | None:
-    minutes, window = form.get("interval", ""), form.get("window", "")
-    if not minutes.isascii() or not minutes.isdecimal() or len(minutes) > 6:
+Transition = Mapping[str, Any] | None
+
+
+def read_transition(form: Mapping[str, str], stored: Transition = None) -> dict[str, Any] | None:
+    """What the next milestone waits for; None: for somebody, which forms say with an empty interval.
+
+    With ``keep`` as interval or window, that is what is stored. Raises ValidationError.
+    """
+    interval, kept = form.get("interval"), stored or {}
+    if interval == "" and stored is not None:
+        return None
+    minutes = kept.get("intervalMinutes") if interval == KEEP else _read_minutes(interval or "")
+    window = kept.get("window") if form.get("window") == KEEP else _read_window(form)
+    parts = {"intervalMinutes": minutes, "window": window}
+    return {name: value for name, value in parts.items() if value is not None} or None
+
+
+def _read_minutes(text: str) -> int:
+    if not text.isascii() or not text.isdecimal() or len(text) > 6:
         raise ValidationError.at("interval", "must be minutes")
-    transition: dict[str, Any] = {"intervalMinutes": int(minutes)}
-    if window:
-        zone = form.get("zone", "") or "UTC"
-        days = [1, 2, 3, 4] if window == "1-4" else [1, 2, 3, 4, 5]
-        named = zone if is_zone(zone) else "UTC"
-        transition["window"] = {"zone": named, "days": days, "from": "09:00", "to": "16:00"}
-    return transition
+    return int(text)
+
+
+def _read_window(form: Mapping[str, str]) -> dict[str, Any] | None:
+    if not (window := form.get("window", "")):
+        return None
+    zone = form.get("zone", "") or "UTC"
+    days = [1, 2, 3, 4] if window == "1-4" else [1, 2, 3, 4, 5]
+    named = zone if is_zone(zone) else "UTC"
+    return {"zone": named, "days": days, "from": "09:00", "to": "16:00"}
 
 
 def read_pause(form: Mapping[str, str]) -> dict[str, Any] | None:

@@ -10,6 +10,7 @@ from django.utils import timezone
 from flagadmin.core.errors import AppError, NoAccess, NotFound
 from flagadmin.core.lists.pages import Column, Filter, curl_for
 from groups.console import ConfirmPage, ConsolePage, Crumbs, ListPage
+from playground.engine.strategy_types import FLEXIBLE_ROLLOUT
 from projects.access import access_flag
 from projects.console import ActionPage, api_path, flag_crumbs, flag_url
 from projects.flags.environments.toggle import project_environment
@@ -18,9 +19,19 @@ from releases.models import Milestone, ReleasePlan
 from releases.plans import actions
 from releases.plans.access import Place
 from releases.plans.add import add_plan, add_steps
-from releases.plans.forms import INTERVALS, ROLLOUTS, WINDOWS, read_pause, read_safeguard, read_steps
+from releases.plans.forms import (
+    INTERVALS,
+    ROLLOUTS,
+    WINDOWS,
+    find_share,
+    list_steps,
+    read_pause,
+    read_safeguard,
+    read_steps,
+    read_transition,
+)
 from releases.plans.impact import measure_start
-from releases.plans.queries import readable_plans, running_plans
+from releases.plans.queries import find_milestone, readable_plans, running_plans
 from releases.plans.view import PlanView, Who
 from releases.safeguards.actions import remove_safeguard, set_safeguard
 from releases.safeguards.numbers import list_metrics
@@ -63,7 +74,12 @@ class PlanPage(OnPlan):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         view = self.view
         return super().get_context_data(
-            view=view, aggregations=AGGREGATIONS, time_ranges=list(TIME_RANGES), **kwargs
+            view=view,
+            aggregations=AGGREGATIONS,
+            time_ranges=list(TIME_RANGES),
+            intervals=INTERVALS,
+            windows=WINDOWS,
+            **kwargs,
         )
 
     def curl(self) -> str:
@@ -92,6 +108,16 @@ class SetSafeguard(PlanAction):
             return "Removed the safeguard."
         set_safeguard(self.view.place, plan, read_safeguard(self.request.POST), caller=self.caller)
         return "Added the safeguard."
+
+
+class SetTransition(PlanAction):
+    """What the milestone after the one of the address waits for."""
+
+    def act(self) -> str:
+        view, key = self.view, self.kwargs["milestone_id"]
+        transition = read_transition(self.request.POST, find_milestone(view.plan, key).transition)
+        actions.set_transition(view.place, key, transition, caller=self.caller)
+        return "Saved when the next milestone starts."
 
 
 class AskPlan(ConfirmPage, OnPlan):
@@ -208,13 +234,19 @@ class NewPlanPage(ConsolePage):
         return plan
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        strategies = self.flag.strategies.filter(environment=self.place.environment, name="flexibleRollout")
+        rows = self.flag.strategies.filter(environment=self.place.environment, name=FLEXIBLE_ROLLOUT)
+        strategies, chosen = list(rows.order_by("sort_order", "id")), self.request.GET.get("strategy", "")
+        first = next(
+            (row for row in strategies if str(row.pk) == chosen), strategies[0] if strategies else None
+        )
+        present = find_share({"name": first.name, "parameters": first.parameters}) if first else 0
         return super().get_context_data(
             flag=self.flag,
             place=self.place,
             templates=list_templates(self.caller, None, self.place.project),
-            strategies=strategies.order_by("sort_order", "id"),
-            chosen=self.request.GET.get("strategy", ""),
+            strategies=strategies,
+            chosen=chosen,
+            first_rollouts=self.request.POST.get("rollouts") or ", ".join(map(str, list_steps(present, 100))),
             rollouts=ROLLOUTS,
             intervals=INTERVALS,
             windows=WINDOWS,

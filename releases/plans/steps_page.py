@@ -8,6 +8,7 @@ from flagadmin.core.errors import AppError, NoAccess, NotFound, ValidationError
 from playground.pages.if_saved import IfSavedPage
 from projects.drafting import DraftingPage
 from projects.drafts import FlagEdit
+from projects.models import Project
 from releases.plans.foreseen import foresee_steps
 from releases.plans.forms import read_rollouts, read_transition
 from releases.plans.in_steps import NOT_IN_STEPS
@@ -33,4 +34,5 @@ class InStepsPage(IfSavedPage):
             raise
         except AppError as error:
             return {"refusals": [problem.message for problem in error.details] or [error.message]}
-        return {"foreseen": steps}
+        refusing = Project.objects.filter(pk=edits[0].project, refuse_broken_expectations=True)
+        return {"foreseen": steps, "refuses_broken": refusing.exists()}

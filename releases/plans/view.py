@@ -13,7 +13,7 @@ from projects.models import Segment
 from projects.strategies.sentences import Summary, strategy_summary
 from releases.models import Milestone, ReleasePlan
 from releases.plans.access import place_of
-from releases.plans.progress import UPDATE, Step, find_step
+from releases.plans.progress import UPDATE, Step, find_step, say_transition
 from releases.plans.queries import find_following, find_preceding
 from releases.plans.timing import find_opening
 from releases.requests.drift import WORDS
@@ -31,6 +31,10 @@ class Station(NamedTuple):
     is_past: bool
     is_active: bool
     summaries: Sequence[Summary]
+
+    @property
+    def transition(self) -> str:
+        return say_transition(self.milestone.transition)
 
 
 class PlanView:

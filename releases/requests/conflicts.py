@@ -6,9 +6,11 @@ from typing import Any
 
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.errors import NotFound
+from groups.models import User
 from projects.history.field_changes import FieldChange, strategy_changes
 from releases.changes import KINDS, Target
 from releases.models import Change, ChangeRequest
+from releases.models.requests import full_name
 
 
 def target_of(request: ChangeRequest, change: Change) -> Target:
@@ -37,7 +39,8 @@ def find_conflict(request: ChangeRequest, change: Change) -> str:
     if event is None:
         return "it has been changed since this was proposed."
     at = event.created_at
-    return f"{event.actor_name} changed it at {at:%H:%M} UTC on {at.day} {at:%b}, after it was added here."
+    who = full_name(User.objects.filter(pk=event.actor_id or 0).first(), event.actor_name)
+    return f"{who} changed it at {at:%H:%M} UTC on {at.day} {at:%b}, after it was added here."
 
 
 def _latest_event(request: ChangeRequest, change: Change) -> AuditEvent | None:

@@ -5,14 +5,13 @@ from datetime import datetime
 from itertools import chain, islice
 from typing import NamedTuple
 
-from flagadmin.core.audit.models import AuditEvent
 from playground.comparison.compare import Change
 from playground.comparison.who_changes import FlagChanges
 from playground.pages.changes import Slice, change_slices, format_share
 from playground.pages.effects_view import EffectsView
 from playground.pages.lines import Count, Explain, Line, count_looks, make_line
 from releases.models import ChangeRequest
-from releases.requests.causes import find_causes
+from releases.requests.causes import Cause, find_causes
 from releases.requests.drift import Figure, compare_impacts, find_moved
 from releases.requests.impact import Measured
 
@@ -33,7 +32,7 @@ class Moved(NamedTuple):
     approved_at: datetime | None
     is_withdrawn: bool
     withdrawn: Sequence[str] = ()
-    causes: Sequence[tuple[AuditEvent, str]] = ()
+    causes: Sequence[Cause] = ()
 
 
 class RequestImpact:

@@ -25,6 +25,7 @@ from releases.requests.states import possible_states
 from releases.schedules.actions import MIN_AHEAD, may_schedule
 
 State = ChangeRequest.State
+MAIN_STEPS = (State.APPLIED, State.APPROVED, State.IN_REVIEW)
 
 
 class RequestPage(ConsolePage):
@@ -45,7 +46,7 @@ class RequestPage(ConsolePage):
         return super().get_context_data(
             change_request=request,
             steps=steps,
-            main_step=State.APPLIED if State.APPLIED in steps else next(iter(steps), None),
+            main_step=next((state for state in MAIN_STEPS if state in steps), None),
             may_edit=may_edit(request, self.caller),
             may_revert=request.state == State.APPLIED,
             schedule=getattr(request, "schedule", None),

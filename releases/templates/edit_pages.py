@@ -11,7 +11,6 @@ from releases.models import ReleaseTemplate
 from releases.plans.forms import read_transition
 from releases.templates import actions
 from releases.templates.documents import find_by_id
-from releases.templates.pages import KEEP
 from releases.templates.queries import find_template
 
 Document = dict[str, Any]
@@ -59,8 +58,12 @@ class SetMilestone(TemplateAction):
         if "remove" in post:
             self.change(lambda milestones: milestones.remove(find_by_id(milestones, key, "Milestone")))
             return "Removed the milestone."
-        values: Document = {"name": self.name()}
-        if post.get("interval") != KEEP:
-            values["transitionCondition"] = read_transition(post) if post.get("interval") else None
-        self.change(lambda milestones: find_by_id(milestones, key, "Milestone").update(values))
-        return f"Saved {values['name']}."
+        name = self.name()
+
+        def edit(milestones: list[Document]) -> None:
+            milestone = find_by_id(milestones, key, "Milestone")
+            transition = read_transition(post, milestone["transitionCondition"])
+            milestone.update(name=name, transitionCondition=transition)
+
+        self.change(edit)
+        return f"Saved {name}."

@@ -24,8 +24,6 @@ from releases.templates.queries import find_template, readable_templates
 TEMPLATES = ("Release templates", reverse_lazy("release-templates"))
 CREATE, OWN = Permission.RELEASE_PLAN_TEMPLATE_CREATE, Permission.UPDATE_PROJECT_RELEASE_TEMPLATE
 UPDATE = (Permission.RELEASE_PLAN_TEMPLATE_UPDATE, OWN)
-KEEP = "keep"
-"""Of a form: what the next milestone waits for stays as it is."""
 
 
 class TemplatesPage(ListPage):

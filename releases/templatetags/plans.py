@@ -5,16 +5,15 @@ from typing import Any
 
 from django import template
 
-from playground.engine.strategy_types import FLEXIBLE_ROLLOUT
 from projects.models import Flag
 from releases.models import ReleasePlan
-from releases.plans.forms import INTERVALS, ROLLOUTS, WINDOWS
+from releases.plans.forms import INTERVALS, ROLLOUTS, WINDOWS, find_share, list_steps
+from releases.plans.progress import say_minutes, say_window
 from releases.plans.queries import UNFINISHED
 from releases.plans.view import PlanView
 from releases.safeguards.numbers import list_metrics
 
 register = template.Library()
-OFFERED = (5, 15, 25, 50, 75)
 
 
 @register.simple_tag(takes_context=True)
@@ -51,23 +50,27 @@ def offered_steps(stored: Mapping[str, Any] | None, document: Mapping[str, Any],
     """``15, 25, 50``: shares between the present one and that of the form. "" without two of them, or a strategy."""
     if not document:  # the same question is asked about variants
         return ""
-    target = _share(document)
-    present = 0 if is_new or stored is None else _share(stored)
-    shares = [share for share in OFFERED if present < share < target]
-    return ", ".join(map(str, [*shares, target])) if shares else ""
+    target = find_share(document)
+    present = 0 if is_new or stored is None else find_share(stored)
+    steps = list_steps(present, target)
+    return ", ".join(map(str, steps)) if len(steps) > 1 else ""
+
+
+@register.filter
+def transition_words(transition: Mapping[str, Any] | None) -> tuple[str, str]:
+    """How long the next milestone waits, and for what time of the week."""
+    if transition is None:
+        return "by hand", "any time"
+    minutes, window = transition.get("intervalMinutes"), transition.get("window")
+    return f"after {say_minutes(minutes)}" if minutes else "at once", say_window(
+        window
+    ) if window else "any time"
 
 
 @register.filter
 def with_arrows(steps: str) -> str:
     """``15 → 25 → 50``"""
     return steps.replace(", ", " → ")
-
-
-def _share(strategy: Mapping[str, Any]) -> int:
-    if strategy.get("name") != FLEXIBLE_ROLLOUT:
-        return 0
-    text = str(strategy["parameters"].get("rollout", ""))
-    return int(text) if text.isascii() and text.isdecimal() else 0
 
 
 @register.simple_tag

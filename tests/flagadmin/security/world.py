@@ -76,6 +76,7 @@ PLACES: tuple[tuple[str, str], ...] = (
     (r"plans/<\w+>/$", "verb of a plan"),
     (r"^release-templates/$", "release template"),
     (r"release-plans/<\w+>/milestones/$", "milestone"),
+    (r"features/<\w+>/plans/<\w+>/milestones/$", "milestone"),
     (r"progressions/<plan_id>$", "release plan"),
     (r"progressions/$", "milestone"),
     (r"safeguards/$", "safeguard"),

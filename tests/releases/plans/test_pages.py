@@ -246,3 +246,22 @@ def test_plans_are_found_by_their_flag(browse, shop):
     plan = started(5, 50)
     assert url(plan) in browse("owner").get("/search/?q=cart").text
     assert url(plan) not in browse("outsider").get("/search/?q=cart").text
+
+
+def test_the_page_of_a_plan_changes_what_its_steps_wait_for(browse, shop):
+    cart(5)
+    plan, owner = started(5, 50, intervalMinutes=90), browse("owner")
+    first = plan.milestones.all()[0]
+    assert "The next one starts after 90 minutes" in page_text(owner.get(url(plan)))
+    address = url(plan, f"milestones/{first.pk}")
+    for interval, stored in (("keep", {"intervalMinutes": 90}), ("60", {"intervalMinutes": 60}), ("", None)):
+        assert owner.post(address, {"interval": interval}).status_code == 302
+        first.refresh_from_db()
+        assert first.transition == stored
+    assert browse("reader").post(address, {"interval": "60"}).status_code == 403
+    assert "when what follows 5 % starts" not in page_text(browse("reader").get(url(plan)))
+
+
+def test_a_new_plan_begins_above_the_present_share(browse, shop):
+    cart(60)
+    assert 'value="75, 100"' in browse("owner").get(NEW).text

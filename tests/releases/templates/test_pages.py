@@ -131,14 +131,16 @@ def test_milestones_are_added_changed_and_removed(browse, template):
     owner, before = browse("owner"), milestones()[0]
     owner.post(url(template, "milestones", "new"), {"name": "Later"})
     assert [milestone.name for milestone in milestones()] == ["Some", "All", "Later"]
-    owner.post(url(template, "milestones", before.pk), {"name": "Few", "interval": "keep"})
+    owner.post(url(template, "milestones", before.pk), {"name": "Few", "interval": "keep", "window": "keep"})
     changed = milestones()[0]
     assert (changed.name, changed.transition, changed.strategies) == (
         "Few",
         before.transition,
         before.strategies,
     )
-    owner.post(url(template, "milestones", before.pk), {"name": "Few", "interval": "60"})
+    owner.post(url(template, "milestones", before.pk), {"name": "Few", "interval": "60", "window": "keep"})
+    assert milestones()[0].transition == {"intervalMinutes": 60, "window": WINDOW}
+    owner.post(url(template, "milestones", before.pk), {"name": "Few", "interval": "keep", "window": ""})
     assert milestones()[0].transition == {"intervalMinutes": 60}
     owner.post(url(template, "milestones", before.pk), {"name": "Few", "interval": ""})
     assert milestones()[0].transition is None
