@@ -27,7 +27,7 @@ FOLDERS = {  # of each app
     "integrations": {"calendar", "integrations", "signals"},
     "releases": {"plans", "releases"},
     "projects": {
-        "applications", "connect", "context_fields", "deletion", "environments", "flags", "history", "installation", "members", "projects", "reverts", "segments",
+        "applications", "connect", "context_fields", "deletion", "environments", "flags", "history", "installation", "members", "projects", "relays", "reverts", "segments",
         "strategies", "tag_types", "tokens",
     },
 }  # fmt: skip
