@@ -35,6 +35,10 @@ from groups.scim.values import read_members, read_user
 Document = dict[str, Any]
 Parameters = Mapping[str, str]
 T = TypeVar("T")
+# Made here, as pydantic takes a tenth of a second for them: no request has to wait for it.
+SEARCHES, ANSWERS, PATCHES = (
+    {kind: generic[kind] for kind in (User, Group)} for generic in (SearchRequest, ListResponse, PatchOp)
+)
 FEW = 100
 MAX_OPERATIONS = 1_000
 
@@ -77,7 +81,7 @@ def _number(key: str, kind: str) -> int:
 
 def _search(kind: Any, rows: QuerySet[Any], columns: Mapping[str, Column], given: Parameters) -> Any:
     """The request, the number of rows, and those of the page."""
-    request = _read(SearchRequest[kind], dict(given), Context.SEARCH_REQUEST)
+    request = _read(SEARCHES[kind], dict(given), Context.SEARCH_REQUEST)
     if request.filter is not None:
         rows = rows.filter(make_condition(request.filter, columns))
     request.start_index = min(request.start_index or 1, MAX_OFFSET)
@@ -87,7 +91,7 @@ def _search(kind: Any, rows: QuerySet[Any], columns: Mapping[str, Column], given
 
 
 def _list(kind: Any, request: Any, total: int, resources: list[Any]) -> Document:
-    answer = ListResponse[kind](
+    answer = ANSWERS[kind](
         total_results=total,
         start_index=request.start_index,
         items_per_page=len(resources),
@@ -162,7 +166,7 @@ def delete_user(key: str, *, caller: Caller) -> None:
 
 
 def _read_patch(kind: Any, body: Any) -> Any:
-    patch = _read(PatchOp[kind], body, Context.RESOURCE_PATCH_REQUEST)
+    patch = _read(PATCHES[kind], body, Context.RESOURCE_PATCH_REQUEST)
     if len(patch.operations) > MAX_OPERATIONS:
         raise PayloadTooLarge(f"At most {MAX_OPERATIONS:,} operations.")
     return patch

@@ -1,0 +1,23 @@
+"""Imports what requests of SCIM need before there is one, in each worker of an installation that uses it."""
+
+import asyncio
+
+from django.db import OperationalError, connections
+
+from groups.scim.queries import load_settings
+
+
+async def preload_service() -> None:
+    """A task of the event loop. The import takes a second, which no request has to wait for."""
+    await asyncio.to_thread(_import_if_used)
+
+
+def _import_if_used() -> None:
+    try:
+        is_used = load_settings().is_enabled
+    except OperationalError:  # the first request imports it then
+        return
+    finally:
+        connections.close_all()
+    if is_used:
+        from groups.scim import service  # noqa: F401
