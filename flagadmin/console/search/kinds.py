@@ -110,7 +110,8 @@ def _request(request: Any, _: Caller) -> tuple[str, str, list[str | None]]:
 
 def _plan(plan: ReleasePlan, _: Caller) -> tuple[str, str, list[str | None]]:
     url = reverse("plan", args=[plan.flag.project_id, plan.flag.name, plan.pk])
-    return f"{plan.flag.name} {plan.name}", url, [plan.flag.project_id, plan.environment_id, plan.state]
+    state = "" if plan.state == ReleasePlan.State.RUNNING else plan.state
+    return f"{plan.flag.name} {plan.name}", url, [plan.flag.project_id, plan.environment_id, state]
 
 
 def _plan_states(plans: Sequence[ReleasePlan]) -> list[State]:

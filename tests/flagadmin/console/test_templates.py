@@ -14,6 +14,8 @@ FORBIDDEN = {
     "inline script": re.compile(r"<script(?![^>]*\ssrc=)[^>]*>"),
     "inline style": re.compile(r"<style[\s>]"),
     "written-out URL": re.compile(r"""\s(?:href|(?:form)?action|hx-(?:get|post)|back|cancel)=["']/"""),
+    # What is unseen is a box of its own: browsers read "Review : cart", with a space.
+    "punctuation before which there is a space": re.compile(r"""class="unseen">[:,;.]"""),
     "other host": re.compile(r"""(?:src|href|action)\s*=\s*["']?(?:https?:)?//"""),
 }
 LINES = 60
