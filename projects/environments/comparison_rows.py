@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from difflib import SequenceMatcher
 from itertools import zip_longest
-from typing import Any
 
+from playground.engine.definitions import StrategyDefinition, VariantDefinition
 from projects.environments.comparison import KINDS, Configuration, Pair
 from projects.flags.lists.strategy_lines import Palette
 from projects.strategies.sentences import percent, strategy_summary
@@ -17,7 +17,6 @@ MAX_VARIANTS = 8
 MAX_WORDS = 400
 """Longer sentences are marked as a whole."""
 NO_STRATEGIES = "No strategies."
-Document = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +117,10 @@ def _lines(
 
 
 def _line(
-    pieces: Sequence[Piece], variants: Sequence[Document], others: Sequence[Document], palette: Palette
+    pieces: Sequence[Piece],
+    variants: Sequence[VariantDefinition],
+    others: Sequence[VariantDefinition],
+    palette: Palette,
 ) -> Line | None:
     if not pieces and not variants:
         return None
@@ -133,7 +135,7 @@ def _line(
     )
 
 
-def _sentence(strategy: Document, segments: Mapping[int, str]) -> str:
+def _sentence(strategy: StrategyDefinition, segments: Mapping[int, str]) -> str:
     title = f"{strategy['title']}: " if strategy["title"] else ""
     disabled = " Disabled." if strategy["disabled"] else ""
     return f"{title}{strategy_summary(strategy, segments=segments)}{disabled}"

@@ -34,7 +34,6 @@ pytestmark = pytest.mark.django_db
 WHO = Caller.system()
 NAMES = ("one", "two", "three")
 URL = "/api/admin/projects/shop/environments/promote"
-EVERYTHING = frozenset(PARTS)
 
 VARIANT = st.fixed_dictionaries(
     {"name": st.sampled_from("abc"), "weight": st.integers(0, 1000), "weightType": st.just("variable")},

@@ -24,7 +24,6 @@ from tests.support.records import events, refused
 
 WHO = Caller.system()
 EXPORT = "/api/admin/features-batch/export"
-IMPORT = "/api/admin/features-batch/import"
 CONTEXT = {"userId": "42"}
 
 

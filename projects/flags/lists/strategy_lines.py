@@ -2,16 +2,14 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 from urllib.parse import urlencode
 
 from flagadmin.core.lists.charts import variant_color
+from playground.engine.definitions import StrategyDefinition, VariantDefinition
 from playground.engine.strategy_types import STRATEGY_TYPES
 from projects.strategies.sentences import Summary, percent, strategy_summary
 
 MAX_VARIANTS, FEW_VARIANTS = 8, 3
-
-Document = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +27,7 @@ class Palette:
 
     colors: dict[str, str] = field(default_factory=dict)
 
-    def shares(self, variants: Iterable[Document]) -> list[Share]:
+    def shares(self, variants: Iterable[VariantDefinition]) -> list[Share]:
         return [
             Share(str(variant["name"]), f"{percent(variant.get('weight'))} %", self._color(variant["name"]))
             for variant in variants
@@ -61,13 +59,21 @@ class StrategyLine:
 
 
 def strategy_lines(
-    strategies: Sequence[Document], segments: Mapping[int, str], palette: Palette, edit: str, *, limit: int
+    strategies: Sequence[StrategyDefinition],
+    segments: Mapping[int, str],
+    palette: Palette,
+    edit: str,
+    *,
+    limit: int,
 ) -> Iterator[StrategyLine]:
     """``edit``: the URL of the editor, with the environment. ``limit``: the conditions listed of each."""
     listed = MAX_VARIANTS if limit > 1 else FEW_VARIANTS
     for index, strategy in enumerate(strategies):
         summary = strategy_summary(strategy, segments=segments, limit=limit)
-        share, variants = calculate_share(strategy), palette.shares(strategy["variants"])
+        share, variants = (
+            calculate_share(strategy["name"], strategy["parameters"]),
+            palette.shares(strategy["variants"]),
+        )
         yield StrategyLine(
             id=strategy["id"],
             number=index + 1,
@@ -84,18 +90,18 @@ def strategy_lines(
         )
 
 
-def calculate_share(strategy: Document) -> float | None:
+def calculate_share(name: str, parameters: Mapping[str, str]) -> float | None:
     """For which share of requests it is on where its conditions hold, in per cent.
 
     None if it names users or addresses, or is custom. What is not a whole number counts as 0, as in SDKs.
     """
-    kind = STRATEGY_TYPES.get(strategy["name"])
+    kind = STRATEGY_TYPES.get(name)
     if kind is None or kind.lists:
         return None
-    return min(float(kind.threshold(strategy["parameters"])), 100.0) if kind.percentage else 100.0
+    return min(float(kind.threshold(parameters)), 100.0) if kind.percentage else 100.0
 
 
-def _of(share: float | None, strategy: Document, summary: Summary) -> str:
+def _of(share: float | None, strategy: StrategyDefinition, summary: Summary) -> str:
     if summary.conditions:
         return "of matches"
     if share == 100:

@@ -338,4 +338,4 @@ def test_thirty_environments_with_thirty_strategies_of_250_constraints(browse, c
     ],
 )
 def test_share_of_a_strategy(name, parameters, share):
-    assert calculate_share({"name": name, "parameters": parameters}) == share
+    assert calculate_share(name, parameters) == share

@@ -16,7 +16,6 @@ from tests.support.page_text import page_text
 pytestmark = pytest.mark.django_db
 SYSTEM = Caller.system()
 FLAG = "/projects/shop/features/cart/"
-EVERYWHERE = {"enabled": "on", "environment": "production"}
 
 
 @pytest.fixture
