@@ -8,7 +8,7 @@ from typing import TypedDict
 from django.db.models import QuerySet
 
 from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event, record
+from flagadmin.core.audit.record import Event, record, record_change
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.errors import (
@@ -102,11 +102,8 @@ def update_group(
         before = group.document()
         check_expected(expected, before)
         _apply_changes(group, changes, caller, by_provider=by_provider)
-    after = group.document()
-    if after != before:
-        record(
-            Event(type=EventType.GROUP_UPDATED, subject=group.name, before=before, after=after), actor=caller
-        )
+    event = Event(type=EventType.GROUP_UPDATED, subject=group.name, before=before, after=group.document())
+    record_change(event, actor=caller)
     return group
 
 

@@ -9,7 +9,7 @@ from django.core.exceptions import ValidationError as Refused
 from django.core.validators import validate_email
 
 from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event, record
+from flagadmin.core.audit.record import Event, record, record_change
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.errors import (
@@ -137,10 +137,9 @@ def update_account(
         user.save()
         if not user.is_active:
             delete_sessions(user)
-    after = user.document()
-    if after != before:
-        _, updated, _ = _EVENTS[is_service]
-        record(Event(type=updated, subject=user.username, before=before, after=after), actor=caller)
+    _, updated, _ = _EVENTS[is_service]
+    event = Event(type=updated, subject=user.username, before=before, after=user.document())
+    record_change(event, actor=caller)
     return user
 
 

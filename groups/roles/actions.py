@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TypedDict
 
 from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event, record
+from flagadmin.core.audit.record import Event, record, record_change
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.errors import check_problems, choices
@@ -94,11 +94,8 @@ def update_role(role_id: int, changes: RoleChanges, *, expected: Expected = None
     role.save()
     if permissions is not None:
         _replace_permissions(role, permissions)
-    after = role.document()
-    if after != before:
-        record(
-            Event(type=EventType.ROLE_UPDATED, subject=role.name, before=before, after=after), actor=caller
-        )
+    event = Event(type=EventType.ROLE_UPDATED, subject=role.name, before=before, after=role.document())
+    record_change(event, actor=caller)
     return role
 
 

@@ -8,7 +8,7 @@ from typing import TypedDict
 from django.utils import timezone
 
 from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event, record
+from flagadmin.core.audit.record import Event, record, record_change
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import Problem, check_problems
 from groups.access import Caller
@@ -84,11 +84,8 @@ def update_invite_link(key: str, changes: InviteLinkChanges, *, caller: Caller) 
     for name, value in changes.items():
         setattr(link, name, value)
     link.save(update_fields=list(changes))
-    if (after := link.document()) != before:
-        record(
-            Event(type=EventType.PUBLIC_SIGNUP_TOKEN_UPDATED, subject=link.name, before=before, after=after),
-            actor=caller,
-        )
+    kind, after = EventType.PUBLIC_SIGNUP_TOKEN_UPDATED, link.document()
+    record_change(Event(type=kind, subject=link.name, before=before, after=after), actor=caller)
     return link
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event, record
+from flagadmin.core.audit.record import Event, record, record_change
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.errors import NotFound, Problem, ValidationError
@@ -62,9 +62,7 @@ def update_context_field(
     check_context_field(field)
     field.save()
     after = context_field_document(field)
-    if after != before:
-        event = _event(EventType.CONTEXT_FIELD_UPDATED, field, before=before, after=after)
-        record(event, actor=caller)
+    record_change(_event(EventType.CONTEXT_FIELD_UPDATED, field, before=before, after=after), actor=caller)
     return field
 
 

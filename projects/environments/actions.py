@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event, record, record_all
+from flagadmin.core.audit.record import Event, record, record_all, record_change
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.errors import Conflict, NotFound, Problem, ValidationError, choices
@@ -33,7 +33,8 @@ def create_environment(values: Mapping[str, Any], *, caller: Caller) -> Environm
     check_environment_values(environment)
     with name_is_free(f"An environment named {environment.name} already exists."):
         environment.save(force_insert=True)
-    _record(EventType.ENVIRONMENT_CREATED, environment, caller, after=environment_document(environment))
+    event = _event(EventType.ENVIRONMENT_CREATED, environment, after=environment_document(environment))
+    record(event, actor=caller)
     activate_tokens(caller=caller)
     return environment
 
@@ -54,8 +55,8 @@ def update_environment(
     check_environment_values(environment)
     environment.save()
     after = environment_document(environment)
-    if after != before:
-        _record(EventType.ENVIRONMENT_UPDATED, environment, caller, before=before, after=after)
+    event = _event(EventType.ENVIRONMENT_UPDATED, environment, before=before, after=after)
+    record_change(event, actor=caller)
     return environment
 
 
@@ -147,9 +148,3 @@ def check_environment_values(environment: Environment) -> None:
 def _event(kind: EventType, environment: Environment, *, before: Any = None, after: Any = None) -> Event:
     name = environment.name
     return Event(type=kind, environment=name, subject=name, before=before, after=after)
-
-
-def _record(
-    kind: EventType, environment: Environment, caller: Caller, *, before: Any = None, after: Any = None
-) -> None:
-    record(_event(kind, environment, before=before, after=after), actor=caller)

@@ -10,7 +10,7 @@ from typing import Any
 from django.db.models import F
 
 from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event, record
+from flagadmin.core.audit.record import Event, record, record_change
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.errors import Conflict, NameExists, NotFound, ValidationError, choices
@@ -66,9 +66,7 @@ def update_segment(
     with name_is_free(_exists(segment)):
         segment.save()
     after = segment_document(segment)
-    if after != before:
-        event = _event(EventType.SEGMENT_UPDATED, segment, before=before, after=after)
-        record(event, actor=caller)
+    record_change(_event(EventType.SEGMENT_UPDATED, segment, before=before, after=after), actor=caller)
     return segment
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from django.db.models import Max
 
 from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event, record
+from flagadmin.core.audit.record import Event, record, record_change
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.errors import NotFound, Problem, ValidationError, check_problems
@@ -298,17 +298,14 @@ def _record(
 ) -> StrategyDefinition:
     """Returns the strategy's current document. Records an event if it differs from ``before``."""
     [after] = strategy_documents([strategy])
-    if before != after:
-        flag = strategy.flag
-        record(
-            Event(
-                type=kind,
-                project=flag.project_id,
-                environment=environment,
-                feature=flag.name,
-                before=before,
-                after=after,
-            ),
-            actor=caller,
-        )
+    flag = strategy.flag
+    event = Event(
+        type=kind,
+        project=flag.project_id,
+        environment=environment,
+        feature=flag.name,
+        before=before,
+        after=after,
+    )
+    record_change(event, actor=caller)
     return after

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event, record
+from flagadmin.core.audit.record import Event, record, record_change
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.errors import Conflict, InvalidOperation, NotFound, ValidationError
@@ -94,8 +94,7 @@ def _change(
     check_strategy_type(strategy_type)
     strategy_type.save()
     after = strategy_type_document(strategy_type)
-    if after != before:
-        record(Event(type=kind, subject=strategy_type.name, before=before, after=after), actor=caller)
+    record_change(Event(type=kind, subject=strategy_type.name, before=before, after=after), actor=caller)
     return strategy_type
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event, record
+from flagadmin.core.audit.record import Event, record, record_change
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.errors import Conflict, NotFound, ValidationError, named_flags
@@ -42,9 +42,8 @@ def update_tag_type(
     check_tag_type(tag_type)
     tag_type.save()
     after = tag_type_document(tag_type)
-    if after != before:
-        event = Event(type=EventType.TAG_TYPE_UPDATED, subject=name, before=before, after=after)
-        record(event, actor=caller)
+    event = Event(type=EventType.TAG_TYPE_UPDATED, subject=name, before=before, after=after)
+    record_change(event, actor=caller)
     return tag_type
 
 

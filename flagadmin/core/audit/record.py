@@ -53,6 +53,12 @@ def record(event: Event, *, actor: Actor) -> None:
     record_all([event], actor=actor)
 
 
+def record_change(event: Event, *, actor: Actor) -> None:
+    """Records the event, unless ``before`` and ``after`` say the same."""
+    if event.after != event.before:
+        record(event, actor=actor)
+
+
 def record_all(events: Iterable[Event], *, actor: Actor) -> None:
     """Records many events in few statements, in the given order."""
     events = list(events)
