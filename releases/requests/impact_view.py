@@ -5,6 +5,7 @@ from datetime import datetime
 from itertools import chain, islice
 from typing import NamedTuple
 
+from groups.models import User
 from playground.comparison.compare import Change
 from playground.comparison.who_changes import FlagChanges
 from playground.pages.changes import Slice, change_slices, format_share
@@ -84,7 +85,13 @@ class RequestImpact:
         figures = compare_impacts(moved["before"], moved["after"])
         at = datetime.fromisoformat(moved["approvedAt"])
         causes = find_causes(request, at)
-        return Moved(figures, at, is_withdrawn=True, withdrawn=moved["withdrawn"], causes=causes)
+        names = list_full_names(moved["withdrawn"])
+        return Moved(figures, at, is_withdrawn=True, withdrawn=names, causes=causes)
+
+
+def list_full_names(usernames: Sequence[str]) -> list[str]:
+    people = {user.username: user.display_name for user in User.objects.filter(username__in=usernames)}
+    return [people.get(name, name) for name in usernames]
 
 
 def _is_approved(request: ChangeRequest) -> bool:

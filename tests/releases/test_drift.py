@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
+from groups.access import Caller
 from playground.models import SavedContext
 from projects.models import Flag, FlagEnvironment, ProjectEnvironment, Segment, Strategy
+from projects.segments.actions import update_segment
 from releases.models import ChangeRequest
 from tests.support.page_text import page_text
 from tests.support.playground import live_flag
@@ -77,6 +79,21 @@ def test_approvals_are_withdrawn_once_something_else_changes(api, browse, approv
     assert "moved" not in api["viewer"].get(approved).json()
     assert enter(api["admin"], approved, "Applied").status_code == 200
     assert is_on()
+
+
+def test_its_page_names_who_has_moved_it_and_whose_approvals_are_withdrawn(api, browse, approved, people):
+    people["admin"].name = "Ada Admin"
+    people["admin"].save()
+    segment = Segment.objects.get(name="nordic")
+    changes = {"constraints": [where("NO", "DK")]}
+    update_segment(segment.pk, changes, caller=Caller(user=people["admin"]))
+    page = browse("viewer")
+    address = approved.removeprefix("/api/admin") + "/"
+    assert "Ada Admin changed segment nordic, " in page_text(page.get(address))
+    enter(api["admin"], approved, "Applied")
+    text = page_text(page.get(address))
+    assert "Ada Admin changed segment nordic, " in text
+    assert "Ada Admin Withdrawn" in text
 
 
 def test_a_second_approval_withdraws_one_of_something_else(api, approved):
