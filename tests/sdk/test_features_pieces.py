@@ -156,7 +156,7 @@ def test_a_switch_reads_one_project_and_compresses_one_chunk(
     before = answer(tokens[0])
     _ = before.gzipped
     read = watched(monkeypatch, pieces, "read_client_flags")
-    compressed = watched(monkeypatch, chunks, "deflated")
+    compressed = watched(monkeypatch, chunks, "deflate")
     switch_on(Flag.objects.get(name="flag-31"))
     after = answer(tokens[0])
     assert compressed == []  # nobody has asked for gzip yet
