@@ -11,9 +11,9 @@ How to write a page:
    * ``ListPage``: a table. Declare ``columns`` and ``filters``; ``rows(values)`` returns a queryset or a
      list narrowed by the filters; ``csv_cells(row)`` returns one CSV line. Filters, sorting and page are in
      the URL.
-   * ``FormPage``: a form. ``find()`` loads and authorizes, ``submit(form) -> url`` calls the action; its
-     errors are shown beside the fields. ``EditPage`` also detects changes by others since the form was
-     rendered.
+   * ``FormPage``: a form. Declare its ``button`` and the ``permission`` that it needs. ``find()`` loads and
+     authorizes, ``submit(form) -> url`` calls the action; its errors are shown beside the fields. ``EditPage``
+     also detects changes by others since the form was rendered.
    * ``ActionPage``: a button. ``ConfirmPage``: a button that asks for confirmation, for changes that cannot
      be undone.
 
