@@ -16,7 +16,7 @@ from flagadmin.core.errors import Conflict, NameExists, Problem, ValidationError
 from groups.access import Caller
 from importer.apply.execute import import_part
 from importer.as_code.bodies import Part, PartBuilder, split_flags
-from importer.as_code.documents import field_entry, segment_entry
+from importer.as_code.documents import field_entry, read_directory, segment_entry
 from importer.as_code.entries import Document, make_line, write_field, write_segment
 from importer.as_code.schemas import Directory
 from importer.isolation import bulk_work
@@ -131,6 +131,13 @@ def _write(directory: Directory, held: Held, *, caller: Caller) -> Written:
     written = Written(fingerprint=take_fingerprint(directory))
     if directory.fingerprint not in ("", written.fingerprint):
         raise OutdatedPlan("Something that this plan is about was changed after it was made. Plan again.")
+    stored = {
+        (entry["project"], entry["flag"]["name"]): entry["flag"]
+        for entry in read_directory(directory.projects, caller=caller)["flags"]
+    }
+    directory = replace(directory, same=directory.find_same(stored))
+    if directory.is_stored:
+        return written
     places = list(
         ProjectEnvironment.objects.filter(project__in=directory.projects)
         .order_by("project", "environment")

@@ -1,5 +1,6 @@
 """Types of the files of flags as code, from which their JSON Schemas are made, and of the directory as it is sent."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Required
@@ -138,7 +139,10 @@ _BODY: TypeAdapter[DirectoryBody] = TypeAdapter(DirectoryBody)
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """What a directory wants to be stored. ``archive`` are flags to archive, by project."""
+    """What a directory wants to be stored. ``archive`` are flags to archive, by project.
+
+    ``same`` are places of flags that are stored as they are here: nothing is done about them.
+    """
 
     flags: list[FlagEntry]
     segments: list[SegmentFile]
@@ -146,16 +150,34 @@ class Directory:
     archive: dict[str, list[str]]
     fingerprint: str = ""
     skips_requests: bool = False
+    same: frozenset[int] = frozenset()
 
     @property
     def projects(self) -> list[str]:
         return sorted({entry["project"] for entry in self.flags} | self.archive.keys())
 
     def flags_of(self, project: str) -> list[tuple[int, FlagFile]]:
-        """With their places in the body."""
+        """With their places in the body, without those that are stored as they are here."""
         return [
-            (place, entry["flag"]) for place, entry in enumerate(self.flags) if entry["project"] == project
+            (place, entry["flag"])
+            for place, entry in enumerate(self.flags)
+            if entry["project"] == project and place not in self.same
         ]
+
+    def find_same(self, stored: Mapping[tuple[str, str], Any]) -> frozenset[int]:
+        """Places of the flags that are stored like this. What is listed twice is neither."""
+        listed = Counter(entry["flag"]["name"] for entry in self.flags)
+        return frozenset(
+            place
+            for place, entry in enumerate(self.flags)
+            if listed[entry["flag"]["name"]] == 1
+            and stored.get((entry["project"], entry["flag"]["name"])) == entry["flag"]
+        )
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether there is nothing to do."""
+        return len(self.same) == len(self.flags) and not (self.segments or self.fields or self.archive)
 
 
 @bulk_work
