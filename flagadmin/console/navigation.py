@@ -37,11 +37,6 @@ class Section:
     label: str
     pages: tuple[Page, ...]
     more_prefixes: tuple[str, ...] = ()  # URL prefixes that belong to the section, besides those of its pages
-    admins_only: bool = False
-
-    @property
-    def url(self) -> str:
-        return self.pages[0].url
 
     def has(self, path: str) -> bool:
         return path.startswith((*self.more_prefixes, *(page.url for page in self.pages)))
@@ -100,14 +95,19 @@ def all_sections() -> tuple[Section, ...]:
                 Page("Provisioning", reverse("scim"), (Permission.ADMIN,)),
                 Page("Service accounts", reverse("service-accounts"), (Permission.ADMIN,)),
                 Page("API tokens", reverse("tokens")),
+            ),
+        ),
+        Section(
+            "Settings",
+            (
                 Page("Integrations", reverse("integrations"), of_integrations),
                 Page("Signals", reverse("signals"), of_integrations),
                 Page("Relays", reverse("relays"), (Permission.ADMIN,)),
                 Page("Installation", reverse("installation"), of_installation),
+                Page("Data fixes", reverse("admin:index"), (Permission.ADMIN,)),
             ),
         ),
         Section("API", (Page("API", reverse("docs")),)),
-        Section("Data fixes", (Page("Data fixes", reverse("admin:index")),), admins_only=True),
     )
 
 
@@ -135,8 +135,8 @@ def navigation(request: HttpRequest) -> dict[str, Any]:
 def sections_of(visitor: Caller) -> Iterator[tuple[Section, str]]:
     """The sections that the visitor may open, each with the URL of its first page that they may open."""
     for section in all_sections():
-        if not section.admins_only or visitor.is_admin:
-            yield section, next((page.url for page in pages_of(section, visitor)), section.url)
+        if pages := pages_of(section, visitor):
+            yield section, pages[0].url
 
 
 def subpages_of(section: Section | None, visitor: Caller) -> list[Page]:

@@ -64,7 +64,7 @@ def test_one_logs_in_and_lands_where_one_wanted_to_go(visit, scenery, people):
 
 def test_a_viewer_is_offered_nothing_and_refused_in_words(visit, scenery):
     page = visit("viewer", "/playground/")
-    expect(page.get_by_role("link", name="Data fixes")).to_have_count(0)
+    expect(page.get_by_role("link", name="Settings")).to_have_count(0)
     expect(page.get_by_role("link", name="edit", exact=False)).to_have_count(0)
 
     page.goto("/admin/")

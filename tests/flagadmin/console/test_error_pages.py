@@ -93,4 +93,4 @@ def test_a_page_that_one_may_not_open_does_not_lead_to_itself(browse):
     response = browse("viewer").get("/admin/", follow=True)
 
     assert response.status_code == 403
-    assert "Go to Data fixes" not in response.text
+    assert "Go to Settings" not in response.text

@@ -48,8 +48,13 @@ def test_nobody_without_access_is_shown_a_project(browse):
 
 
 def test_data_fixes_are_for_admins(browse):
-    assert "Data fixes" in browse("admin").get("/").text
-    assert "Data fixes" not in browse("editor").get("/").text
+    assert 'href="/admin/"' in browse("admin").get("/search/?q=data+fixes").text
+    assert 'href="/admin/"' not in browse("editor").get("/search/?q=data+fixes").text
+
+
+def test_settings_are_for_those_who_may_set_something(browse):
+    assert ">Settings</a>" in browse("admin").get("/").text
+    assert ">Settings</a>" not in browse("viewer").get("/").text
 
 
 def test_the_navigation_leads_to_what_one_may_open(browse):
