@@ -11,6 +11,7 @@ from playwright.sync_api import expect
 from groups.models import Grant, Group, GroupMembership, Role
 from groups.permissions import BuiltIn
 from tests.browser.conftest import fits, make_narrow, stop_clock
+from tests.browser.journeys import Clicks
 from tests.support.cast import make_token, make_user
 
 pytestmark = pytest.mark.usefixtures("scenery")
@@ -120,6 +121,21 @@ def test_a_role_is_given_in_a_project_and_taken_away(visit, check_accessible):
     check_accessible(page)
     page.get_by_role("button", name="Revoke Member · development from grace").click()
     expect(page.get_by_role("status")).to_contain_text("Revoked Member · development from grace in checkout.")
+
+
+def test_a_colleague_is_invited_for_development_of_one_project_in_four_clicks(visit):
+    page = visit("admin", "/projects/checkout/")
+    clicks = Clicks(page)
+
+    clicks.on(page.get_by_role("navigation", name="Project").get_by_role("link", name="Access"))
+    clicks.on(page.get_by_role("link", name="Invite"))
+    page.get_by_label("Email address, user name or group").fill("grace@example.com")
+    clicks.on(page.get_by_label("development"))
+    clicks.on(page.get_by_role("button", name="Invite"))
+
+    expect(page.locator("main")).to_contain_text("Member · development")
+    expect(page.locator("#secret")).to_contain_text("/login/")
+    assert clicks.count == 4
 
 
 def test_the_pages_of_one_thing_are_accessible_and_fit_a_narrow_screen(visit, contractors, check_accessible):

@@ -74,7 +74,7 @@ def test_stale_flags_of_all_projects_are_archived(visit, scenery, script):
     assert clicks.count == 4
 
 
-def test_an_import_without_two_flags(visit, transactional_db, tmp_path):
+def test_an_import_without_two_flags_is_made_and_undone_in_seven_clicks(visit, transactional_db, tmp_path):
     names = ["one", "two", "three"]
     states = [{"name": n, "featureName": n, "environment": "production", "enabled": True} for n in names]
     document = {
@@ -100,8 +100,13 @@ def test_an_import_without_two_flags(visit, transactional_db, tmp_path):
     clicks.on(button)
 
     expect(page.get_by_text("1 flag written.")).to_be_visible()
+    expect(page.get_by_text("Excluded: one, three")).to_be_visible()
     assert set(Flag.objects.values_list("name", flat=True)) == {"two"}
-    assert clicks.count <= 6
+    clicks.on(page.get_by_role("button", name="Undo this import of 1 flag"))
+
+    expect(page.get_by_text("Deleted two")).to_be_visible()
+    assert not Flag.objects.exists()
+    assert clicks.count == 7
 
 
 def typed(page: Page, label: str, option: str) -> None:

@@ -62,6 +62,19 @@ def test_may_this_flag_be_archived(visit, script):
     assert clicks.count == 4
 
 
+def test_the_search_leads_to_archiving_a_flag(visit):
+    page = visit("admin", "/")
+    clicks = Clicks(page)
+    page.keyboard.press("Control+k")
+    words = page.get_by_role("combobox", name="Search or jump to")
+    words.fill("archive portal-read-only")
+    expect(page.get_by_role("option", name="Archive portal-read-only…")).to_be_visible()
+    clicks.enter(words)
+
+    expect(page.locator("main")).to_contain_text("portal-read-only was evaluated by portal-web")
+    assert clicks.count == 1
+
+
 def test_several_flags_are_turned_off_together_and_back_on(visit):
     page = visit("admin", "/projects/checkout/")
     for name in ("gift-cards", "checkout-redesign"):

@@ -87,7 +87,7 @@ def test_recovery_codes_are_a_file(visit, ada):
     page.goto("/account/confirm/?next=/account/two-step/recovery-codes/")
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Continue").click()
-    page.get_by_role("button", name="Make recovery codes").click()
+    page.get_by_role("button", name="Create recovery codes").click()
     with page.expect_download() as download:
         page.get_by_role("link", name="Download").click()
     lines = download.value.path().read_text().splitlines()
