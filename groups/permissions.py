@@ -247,26 +247,26 @@ BUILT_IN_ROLES = (
         BuiltIn.ADMIN,
         "Admin",
         "root",
-        "May do everything, in every project and environment.",
+        "Can do everything in every project and environment.",
         frozenset({Permission.ADMIN}),
     ),
     BuiltInRole(
         BuiltIn.EDITOR,
         "Editor",
         "root",
-        "May change flags of the default project, create projects, and keep segments, context fields and tag types.",
+        "Can change flags of the default project, create projects, and manage segments, context fields and tag types.",
         EDITOR_PERMISSIONS,
     ),
-    BuiltInRole(BuiltIn.VIEWER, "Viewer", "root", "May read everything and change nothing.", frozenset()),
+    BuiltInRole(BuiltIn.VIEWER, "Viewer", "root", "Read-only access to everything.", frozenset()),
     BuiltInRole(
         BuiltIn.OWNER,
         "Owner",
         "project",
-        "May change everything in the project, its settings and its access, and delete it.",
+        "Can change everything in the project, including its settings and access, and delete it.",
         frozenset(OWNER_PERMISSIONS),
     ),
     BuiltInRole(
-        BuiltIn.MEMBER, "Member", "project", "May change the flags of the project.", MEMBER_PERMISSIONS
+        BuiltIn.MEMBER, "Member", "project", "Can change the flags of the project.", MEMBER_PERMISSIONS
     ),
-    BuiltInRole(BuiltIn.READER, "Reader", "project", "May read the project and change nothing.", frozenset()),
+    BuiltInRole(BuiltIn.READER, "Reader", "project", "Read-only access to the project.", frozenset()),
 )

@@ -77,7 +77,7 @@ def _attempt(integration: Integration, delivery: Delivery, events: Events, recei
     if integration.only_if_users_change and delivery.event_id:
         message.effect = _find_effect(integration, event)
         if message.effect is not None and message.effect.is_nothing:
-            return Outcome(State.LEFT_OUT, "No generated user gets anything else.")
+            return Outcome(State.LEFT_OUT, "No generated user gets a different result.")
     provider = PROVIDERS[integration.provider]
     request = make_request(provider, integration.parameters | secrets["parameters"], message)
     connection.close()
@@ -110,7 +110,7 @@ def _send_requests(
     arrived = set((delivery.details or {}).get("arrived", ()))
     delivery.details = request.details | ({"arrived": sorted(arrived)} if arrived else {})
     outcome = Outcome(
-        State.FAILED, f"{label} has no channel: neither a tag of the flag nor a default names one."
+        State.FAILED, f"{label} has no channel: tag the flag with one, or set a default channel."
     )
     for name, body in request.bodies.items():
         if name and name in arrived:
@@ -142,7 +142,7 @@ def _send_mail(request: Mail, delivery: Delivery) -> Outcome:
     """With the same Message-ID in all attempts."""
     delivery.details = request.details
     if not settings.EMAIL_HOST:
-        return Outcome(State.FAILED, "E-mail was not sent: this installation has no FLAGADMIN_SMTP_URL.")
+        return Outcome(State.FAILED, "Email was not sent: this installation has no FLAGADMIN_SMTP_URL.")
     host = urlsplit(background_tasks.public_url).hostname or "flagadmin"
     mail = EmailMultiAlternatives(
         request.subject,
@@ -157,13 +157,13 @@ def _send_mail(request: Mail, delivery: Delivery) -> Outcome:
     except smtplib.SMTPRecipientsRefused as error:
         return _judge_refusal(error, delivery)
     except (OSError, smtplib.SMTPException) as error:
-        return Outcome(State.PENDING, f"E-mail failed: {error}.", _delay(delivery))
-    return Outcome(State.SUCCESS, f"E-mail was sent to {', '.join(request.recipients)}.")
+        return Outcome(State.PENDING, f"Email failed: {error}.", _delay(delivery))
+    return Outcome(State.SUCCESS, f"Email was sent to {', '.join(request.recipients)}.")
 
 
 def _judge_refusal(error: smtplib.SMTPRecipientsRefused, delivery: Delivery) -> Outcome:
     """Codes from 500 on are final."""
-    text = f"E-mail failed: {', '.join(error.recipients)} refused."
+    text = f"Email failed: {', '.join(error.recipients)} refused."
     if all(code >= 500 for code, _ in error.recipients.values()):
         return Outcome(State.FAILED, text)
     return Outcome(State.PENDING, text, _delay(delivery))

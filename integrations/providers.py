@@ -75,7 +75,7 @@ PROVIDERS = {
             "webhook",
             "Webhook",
             "Webhook request",
-            "Sends each event as an HTTP POST to a URL of yours.",
+            "Sends each event as an HTTP POST to your URL.",
             (
                 Parameter(
                     "url", "Webhook URL", "url", "Each event is sent there.", required=True, sensitive=True
@@ -93,13 +93,13 @@ PROVIDERS = {
             "slack-app",
             "Slack app",
             "Slack message",
-            "Posts to channels of Slack as an app of yours. Tags of the type slack say which.",
+            "Posts to Slack channels as your own app. Tags of type slack choose the channel.",
             (
                 Parameter(
                     "accessToken",
                     "Access token",
                     "text",
-                    "Of the app, with the scope chat:write: xoxb-…",
+                    "The app's bot token, with the scope chat:write: xoxb-…",
                     required=True,
                     sensitive=True,
                 ),
@@ -107,7 +107,7 @@ PROVIDERS = {
                     "defaultChannels",
                     "Channels",
                     "text",
-                    "Separated by commas. For events of flags without a tag of the type slack, and all others.",
+                    "Separated by commas. For flags without a tag of type slack, and for all other events.",
                     placeholder="releases, checkout",
                 ),
             ),
@@ -118,7 +118,7 @@ PROVIDERS = {
             "slack",
             "Slack incoming webhook",
             "Slack webhook request",
-            "Posts to the channel of an incoming webhook of Slack.",
+            "Posts to a Slack channel through an incoming webhook.",
             (
                 Parameter(
                     "url",
@@ -128,9 +128,11 @@ PROVIDERS = {
                     required=True,
                     sensitive=True,
                 ),
-                Parameter("defaultChannel", "Channel", "text", "If the webhook may choose it."),
-                Parameter("username", "Name", "text", "If the webhook may choose it."),
-                Parameter("emojiIcon", "Emoji", "text", "As the picture.", placeholder=":checkered_flag:"),
+                Parameter("defaultChannel", "Channel", "text", "Only if the webhook may override it."),
+                Parameter("username", "Name", "text", "Only if the webhook may override it."),
+                Parameter(
+                    "emojiIcon", "Emoji", "text", "Shown as its picture.", placeholder=":checkered_flag:"
+                ),
                 _CUSTOM_HEADERS,
             ),
             offered_events.SLACK,
@@ -139,13 +141,13 @@ PROVIDERS = {
             "teamsworkflow",
             "Microsoft Teams - Workflow",
             "Teams webhook request",
-            "Posts a card for each event to a channel of Microsoft Teams, by a workflow.",
+            "Posts a card for each event to a Microsoft Teams channel through a workflow.",
             (
                 Parameter(
                     "url",
                     "Workflow URL",
                     "url",
-                    "Of a workflow that posts what it gets.",
+                    "The URL of a workflow that posts what it receives.",
                     required=True,
                     sensitive=True,
                 ),
@@ -155,9 +157,9 @@ PROVIDERS = {
         ),
         Provider(
             "email",
-            "E-mail",
-            "E-mail",
-            "Sends each event by the SMTP server of this installation.",
+            "Email",
+            "Email",
+            "Emails each event through this installation's SMTP server.",
             (
                 Parameter(
                     "recipients",
@@ -181,7 +183,7 @@ PROVIDERS = {
             "datadog",
             "Datadog",
             "Datadog Events API request",
-            "Adds each event to the event stream of Datadog.",
+            "Adds each event to Datadog's event stream.",
             (
                 Parameter(
                     "url",
@@ -194,11 +196,11 @@ PROVIDERS = {
                     "apiKey",
                     "Datadog API key",
                     "text",
-                    "Of your organization.",
+                    "Your organization's API key.",
                     required=True,
                     sensitive=True,
                 ),
-                Parameter("sourceTypeName", "Source type name", "text", "To filter by in Datadog."),
+                Parameter("sourceTypeName", "Source type name", "text", "For filtering in Datadog."),
                 _CUSTOM_HEADERS,
                 _TEMPLATE,
             ),
@@ -209,13 +211,13 @@ PROVIDERS = {
             "new-relic",
             "New Relic",
             "New Relic Events API request",
-            "Adds each event as a custom event (UnleashServiceEvent) to New Relic.",
+            "Adds each event to New Relic as a custom event (UnleashServiceEvent).",
             (
                 Parameter(
                     "url",
                     "New Relic events URL",
                     "url",
-                    "Of your account, with its number.",
+                    "Your account's URL, which contains its number.",
                     required=True,
                     placeholder="https://insights-collector.newrelic.com/v1/accounts/1/events",
                 ),

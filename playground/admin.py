@@ -24,7 +24,7 @@ class SavedContextAdmin(SubjectAdmin):
     readonly_always = ("enforced_in", "created_by", "created_at", "updated_by", "updated_at")
     fields = ("name", "project", "note", "context", "expectations", *readonly_always)
     extra_help_texts = {
-        "context": "As the playground takes it. Fields of your own go into properties.",
+        "context": "Same format as the playground; custom fields go in properties.",
         "expectations": 'A list. Each: {"flag": …, "environment": …, "enabled": …}; optional "variant" and "payload".',
     }
     json_lists = {"expectations": ExpectationBody}

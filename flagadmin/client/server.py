@@ -78,7 +78,7 @@ def _check_address(address: str) -> str:
     except ValueError:
         is_known = False
     if not is_known or parts.username or parts.query or parts.fragment:
-        raise ClientError(f"{address[:200]} is no address like https://flags.example.com.")
+        raise ClientError(f"{address[:200]} is not an address like https://flags.example.com.")
     return address.rstrip("/")
 
 

@@ -116,7 +116,7 @@ def import_body(
                 if flag.links
             ],
             "segments": [{"id": number, "name": name} for name, number in segment_ids.items()],
-            "tagTypes": [{"name": "simple", "description": "Used to simplify filtering of features"}],
+            "tagTypes": [{"name": "simple", "description": "Free-form tags"}],
             "dependencies": [
                 {"feature": flag.name, "dependencies": list(flag.parents)} for flag in flags if flag.parents
             ],

@@ -11,7 +11,7 @@ from groups.login.links import has_people
 from groups.login.mail import is_mail_on
 from groups.second_factor.host import has_passkeys
 
-SESSION_ENDED = "Your session has ended. Log in in another tab, then try again here."
+SESSION_ENDED = "Your session has ended. Log in again in another tab, then try again here."
 
 
 class LoginForm(forms.Form):

@@ -1,4 +1,4 @@
-"""E-mails with one-time links, where the installation has a mail server."""
+"""Emails with one-time links, where the installation has a mail server."""
 
 import logging
 import smtplib
@@ -13,17 +13,17 @@ log = logging.getLogger("flagadmin.login")
 TIMEOUT = 10  # seconds
 _INVITATION = """Hello {name},
 
-{by} has made an account for you in flagadmin{place}. Choose a password here, once, within 24 hours:
+{by} created a flagadmin account for you{place}. Choose a password with this link, which works once, within 24 hours:
 
 {link}
 """
 _RESET = """Hello {name},
 
-choose a new password for flagadmin here, once, within {hours}:
+choose a new password for flagadmin with this link, which works once, within {hours}:
 
 {link}
 
-If you did not ask for it, do nothing: your password stays as it is until the link is used.
+If you did not ask for this, ignore this email: your password stays as it is unless somebody uses the link.
 """
 
 
@@ -51,6 +51,6 @@ def _send(user: User, path: str, subject: str, text: str, **words: str) -> bool:
     try:
         mail.send()
     except (OSError, smtplib.SMTPException) as error:
-        log.warning("E-mail to an account was not sent: %s", error)
+        log.warning("Email to an account was not sent: %s", error)
         return False
     return True

@@ -192,10 +192,12 @@ class ResetPasswordPage(ShowsSecretOnce, OneAccount, ConfirmPage):
         has_password = can_use_password(user)
         removed = [f"the current password of {user}"] if has_password else []
         return {
-            "title": f"Reset the password of {user}" if has_password else f"Let {user} choose a password",
-            "lead": "They get a link by email, which works once and leads to a new password."
+            "title": f"Reset the password of {user.display_name}"
+            if has_password
+            else f"Let {user.display_name} choose a password",
+            "lead": "They get an email with a link that works once and lets them choose a new password."
             if is_mail_on() and user.email
-            else "You get a link that works once. It leads to a new password.",
+            else "You get a link to pass on. It works once and lets them choose a new password.",
             "removed_items": [*removed, "all their sessions and older links", "their personal tokens"],
             "button": "Reset password" if has_password else "Create link",
             "cancel": self.url,
@@ -220,11 +222,11 @@ class DeleteAccountPage(OneAccount, ConfirmPage):
     def plan(self) -> dict[str, Any]:
         user = self.account()
         return {
-            "title": f"Delete {self.singular} {user}",
+            "title": f"Delete {self.singular} {user.display_name}",
             "removed_items": list_removed(user, self.singular),
-            "kept": "What was done with it stays in the activity, under the same name. To keep everything for later, "
+            "kept": "Its past changes stay in the activity log under the same name. To keep the account for later, "
             "disable it instead.",
-            "button": f"Delete {self.singular} {user}",
+            "button": f"Delete {self.singular} {user.display_name}",
             "cancel": self.url,
             "blocked": " ".join(error.message for error in actions.find_account_blockers(user, self.caller)),
         }

@@ -17,7 +17,9 @@ def links_by_email() -> bool:
 def describe_first_login() -> str:
     """How somebody with a new account logs in while password login is off."""
     if links_by_email():
-        return "The first login through the identity provider with this email address is theirs."
+        return (
+            "The first login through the identity provider with this email address is linked to this account."
+        )
     return "It has no login yet: linking by email address is off (FLAGADMIN_OIDC_LINK_BY_EMAIL)."
 
 

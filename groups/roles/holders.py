@@ -72,19 +72,26 @@ def count_holders(role: Role) -> RoleUse:
 
 
 def _root_holders(role: Role) -> Iterator[Holder]:
-    for pk, username, is_service in role.users.values_list("id", "username", "is_service"):
-        yield Holder(username, _describe_kind(is_service), pk, None, None)
+    for user in role.users.only("id", "name", "username", "is_service"):
+        yield Holder(user.display_name, _describe_kind(user.is_service), user.pk, None, None)
     for pk, name in role.groups.values_list("id", "name"):
         yield Holder(name, "group", pk, None, None)
 
 
 def _project_holders(role: Role) -> Iterator[Holder]:
     grants = role.grants.values_list(
-        "project_id", "created_at", "user_id", "user__username", "user__is_service", "group_id", "group__name"
+        "project_id",
+        "created_at",
+        "user_id",
+        "user__name",
+        "user__username",
+        "user__is_service",
+        "group_id",
+        "group__name",
     )
-    for project, since, user, username, is_service, group, group_name in grants:
+    for project, since, user, name, username, is_service, group, group_name in grants:
         if user is not None:
-            yield Holder(username, _describe_kind(is_service), user, project, since)
+            yield Holder(name or username, _describe_kind(is_service), user, project, since)
         else:
             yield Holder(group_name, "group", group, project, since)
 

@@ -39,7 +39,7 @@ SUBJECTS: dict[str, dict[Permission, tuple[str, str]]] = {
         Permission.DELETE_PROJECT: ("Archive and delete the project", "Deleting removes its archived flags for good."),
     },
     "Access to the project": {
-        Permission.PROJECT_USER_ACCESS_WRITE: ("Grant and revoke roles", "Only roles whose permissions one has."),
+        Permission.PROJECT_USER_ACCESS_WRITE: ("Grant and revoke roles", "Only roles whose permissions they have."),
         Permission.READ_PROJECT_API_TOKEN: ("View API tokens", "Names, scopes and last use, never secrets."),
         Permission.CREATE_PROJECT_API_TOKEN: ("Create API tokens", "SDK tokens for this project only."),
         Permission.DELETE_PROJECT_API_TOKEN: ("Revoke API tokens", "Clients that use them get 401 immediately."),
@@ -84,7 +84,7 @@ SUBJECTS: dict[str, dict[Permission, tuple[str, str]]] = {
         Permission.DELETE_FRONTEND_API_TOKEN: ("Revoke frontend tokens", "SDKs that use them get 401 immediately."),
     },
     "Integrations": {
-        Permission.CREATE_ADDON: ("Create integrations", "They get the chosen events of all projects."),
+        Permission.CREATE_ADDON: ("Create integrations", "Integrations get the chosen events of all projects."),
         Permission.UPDATE_ADDON: ("Edit integrations", "Also send tests, send again, and make signing keys."),
         Permission.DELETE_ADDON: ("Delete integrations", "With the list of what was sent."),
     },
@@ -93,7 +93,7 @@ SUBJECTS: dict[str, dict[Permission, tuple[str, str]]] = {
         Permission.READ_LOGS: ("View account events", "Logins and changes to accounts and tokens, in the activity."),
     },
     "Installation": {
-        Permission.UPDATE_MAINTENANCE_MODE: ("Switch maintenance mode", "While it is on, nobody changes anything."),
+        Permission.UPDATE_MAINTENANCE_MODE: ("Switch maintenance mode", "While it is on, nobody can change anything."),
         Permission.UPDATE_CORS: ("Set allowed origins", "The pages that may call the frontend API and OFREP."),
     },
 }  # fmt: skip

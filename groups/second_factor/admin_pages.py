@@ -16,15 +16,15 @@ class RemoveFactorsOf(OneAccount, ConfirmPage):
         )
         names = list_factor_names(user)
         return {
-            "title": f"Remove the second factors of {user}",
+            "title": f"Remove the second factors of {user.display_name}",
             "lead": "Make sure that the request really comes from them: afterwards a login takes one step.",
             "removed_items": names,
             "kept": "Their sessions and tokens keep working.",
             "button": "Remove second factors",
             "cancel": self.url,
-            "blocked": refusal or ("" if names else f"{user} has no second factor."),
+            "blocked": refusal or ("" if names else f"{user.display_name} has no second factor."),
         }
 
     def act(self) -> tuple[str, str]:
         user = remove_all_factors(self.user_id, caller=self.caller)
-        return f"The second factors of {user} are removed.", self.url
+        return f"Removed the second factors of {user}.", self.url

@@ -110,9 +110,9 @@ class RecoveryCodesPage(NeedsConfirmation, ShowsCodesOnce, TwoStepPage, ConfirmP
         left = read_second_factors(self.user).codes_left
         return {
             "title": "New recovery codes",
-            "lead": "You get ten codes. Each logs you in once in place of your second factor.",
+            "lead": "You get ten codes. Each works once, in place of your second factor.",
             "removed_items": [f"your recovery codes, of which {left} are left"] if left else [],
-            "button": "Make recovery codes",
+            "button": "Create recovery codes",
             "cancel": reverse("two-step"),
         }
 

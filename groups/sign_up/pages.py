@@ -55,7 +55,7 @@ def list_role_choices() -> list[tuple[int, str]]:
 class InviteLinkForm(forms.Form):
     name = forms.CharField(max_length=255, help_text="For example who gets the link.")
     rootRole = forms.TypedChoiceField(
-        label="Root role", coerce=int, help_text="Of everybody who signs up with it. Never Admin."
+        label="Root role", coerce=int, help_text="Everybody who signs up with the link gets it. Never Admin."
     )
     expiresAt = forms.DateField(
         label="Expires",

@@ -29,7 +29,7 @@ def begin(run: InstallationMove, source: Source, csv: bytes = b"") -> None:
         latest = InstallationMove.objects.select_for_update().order_by("-created_at").first()
         if latest is not None and latest.is_running:
             raise Conflict(
-                f"{latest.caller_name} has begun one at {latest.created_at:%H:%M} UTC. Wait for its end."
+                f"{latest.caller_name} started a move at {latest.created_at:%H:%M} UTC. Wait until it ends."
             )
         old = InstallationMove.objects.order_by("-created_at").values_list("pk", flat=True)[KEPT - 1 :]
         InstallationMove.objects.filter(pk__in=list(old)).delete()
@@ -73,7 +73,7 @@ def work(run: InstallationMove, source: Source, csv: bytes) -> None:
         run.problem = error.message
     except Exception:
         logger.exception("a move from the console failed")
-        run.problem = "It failed, and the log of this server says why. Nothing of a move was written."
+        run.problem = "The move failed; this server's log says why. Nothing was written."
     run.finished_at = timezone.now()
     run.progress = ""
     run.save()

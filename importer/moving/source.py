@@ -172,7 +172,7 @@ def check_address(address: str) -> str:
     except ValueError:
         known = False
     if not known or parts.username or parts.query or parts.fragment:
-        raise SourceError(f"{address[:200]} is no address like https://unleash.example.com.")
+        raise SourceError(f"{address[:200]} is not an address like https://unleash.example.com.")
     return address.rstrip("/").removesuffix("/admin").removesuffix("/api")
 
 

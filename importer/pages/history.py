@@ -7,6 +7,7 @@ from django.db.models import Q
 
 from flagadmin.core.lists.pages import Column, Filter
 from groups.console import ListPage
+from groups.models import User
 from importer.models import ImportRun
 from importer.pages.flag_rows import ACTIONS
 from importer.runs import visible_runs
@@ -28,7 +29,7 @@ class HistoryPage(ListPage):
         Column("when", "When", by=("created_at",)),
         Column("who", "Who", by=("caller_name",)),
         Column("target", "Into", by=("project", "environment")),
-        Column("source", "By", by=("source",)),
+        Column("source", "Via", by=("source",)),
         Column("counts", "Flags"),
         Column("state", "State", by=("state",)),
     )
@@ -54,9 +55,18 @@ class HistoryPage(ListPage):
         ]
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        runs = kwargs["listing"].rows
+        people = User.objects.in_bulk({run.caller_id for run in runs if run.caller_id is not None})
         rows = [
-            (run, list(counts_of(run)), SOURCES[run.source], STATES[run.state], MARKS.get(run.state, "plain"))
-            for run in kwargs["listing"].rows
+            (
+                run,
+                people[run.caller_id].display_name if run.caller_id in people else run.caller_name,
+                list(counts_of(run)),
+                SOURCES[run.source],
+                STATES[run.state],
+                MARKS.get(run.state, "plain"),
+            )
+            for run in runs
         ]
         return super().get_context_data(runs=rows, **kwargs)
 

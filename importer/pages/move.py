@@ -49,7 +49,7 @@ class MoveForm(forms.Form):
         label="Admin token",
         max_length=500,
         widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
-        help_text="Of that server. It stays in memory until the end, and is not stored.",
+        help_text="An admin token of that server. It stays in memory until the move ends, and is never stored.",
     )
     projects = forms.CharField(
         required=False,
@@ -58,7 +58,11 @@ class MoveForm(forms.Form):
         help_text="Their ids, separated by commas.",
     )
     users = forms.IntegerField(
-        initial=10_000, min_value=1, max_value=MAX_USERS, label="Generated users", help_text="Of the proof."
+        initial=10_000,
+        min_value=1,
+        max_value=MAX_USERS,
+        label="Generated users",
+        help_text="How many the proof compares.",
     )
     file = forms.FileField(
         required=False,
@@ -66,9 +70,7 @@ class MoveForm(forms.Form):
         help_text=f"A CSV file with a header of context fields and up to {MAX_USERS:,} users. It is not stored.",
         widget=forms.ClearableFileInput(attrs={"accept": ".csv,text/csv"}),
     )
-    overwrite = forms.BooleanField(
-        required=False, label="Also change what was edited here since the last move"
-    )
+    overwrite = forms.BooleanField(required=False, label="Overwrite what was edited here since the last move")
     step = forms.ChoiceField(choices=Step.choices, required=False)
 
 

@@ -49,7 +49,7 @@ class UploadForm(forms.Form):
         required=False,
         max_length=100,
         label="From environment",
-        help_text="Of a LaunchDarkly file that has several.",
+        help_text="Only for LaunchDarkly files, which can have several.",
     )
 
     def __init__(

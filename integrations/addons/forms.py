@@ -36,7 +36,7 @@ class IntegrationForm(forms.Form):
     only_if_users_change = forms.BooleanField(
         required=False,
         label="Only if users change",
-        help_text="Of changes of flags, only those that change something for 10,000 generated users, with how many.",
+        help_text="Skips flag changes that change no result for 10,000 generated users, and says how many change.",
     )
     events = forms.MultipleChoiceField(required=False, widget=forms.CheckboxSelectMultiple)
     other_events = NamesField(
@@ -52,8 +52,18 @@ class IntegrationForm(forms.Form):
         assert isinstance(events, forms.MultipleChoiceField)
         events.choices = [(name, name) for name in offered]
         events.initial = offered
-        parameters = {f"{PARAMETER}{one.name}": _field(one) for one in provider.parameters}
+        parameters = {
+            f"{PARAMETER}{one.name}": _field(one, is_stored=bool(self.initial)) for one in provider.parameters
+        }
         self.fields = {"description": self.fields.pop("description"), **parameters, **self.fields}
+
+    def groups(self) -> list[tuple[str, list[forms.BoundField]]]:
+        """Where it sends to, and of what."""
+        selects = [name for name in IntegrationForm.base_fields if name not in ("description", "enabled")]
+        return [
+            ("Where it sends", [self[name] for name in self.fields if name not in selects]),
+            ("Which events", [self[name] for name in selects]),
+        ]
 
     def values(self) -> dict[str, Any]:
         """As the API's body."""
@@ -95,11 +105,12 @@ def initial_values(provider: Provider, document: dict[str, Any]) -> dict[str, An
     }
 
 
-def _field(parameter: Parameter) -> forms.CharField:
+def _field(parameter: Parameter, *, is_stored: bool) -> forms.CharField:
     is_long = parameter.type == "textfield"
     attributes = {"spellcheck": "false", "autocomplete": "off", "placeholder": parameter.placeholder}
     widget = forms.Textarea({**attributes, "rows": 3}) if is_long else forms.TextInput(attributes)
-    note = f" Kept secret: {MASK} stands for what is stored." if parameter.sensitive else ""
+    secret = f" Kept secret: {MASK} stands for what is stored." if is_stored else " Kept secret."
+    note = secret if parameter.sensitive else ""
     return forms.CharField(
         label=parameter.displayName,
         help_text=f"{parameter.description}{note}",

@@ -104,7 +104,8 @@ class NewIntegration(FormPage):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         extra = {"button": "Create integration", "cancel": INTEGRATIONS[1], "provider": self.provider}
-        return super().get_context_data(**kwargs | extra)
+        context = super().get_context_data(**kwargs | extra)
+        return context | {"field_groups": context["form"].groups()}
 
     def curl(self) -> str:
         parameters = {one.name: one.placeholder or "…" for one in self.provider.parameters if one.required}
@@ -161,13 +162,13 @@ class OneIntegration(ActionPage):
 class SendTest(OneIntegration):
     def act(self) -> str:
         actions.send_test(self.kwargs["integration_id"], caller=self.caller)
-        return "A test is being sent. Its outcome is in the deliveries in a few seconds."
+        return "Sending a test. Its result appears under Deliveries in a few seconds."
 
 
 class SendAgain(OneIntegration):
     def act(self) -> str:
         actions.send_again(self.kwargs["integration_id"], self.kwargs["delivery_id"], caller=self.caller)
-        return "It is being sent again. Its outcome is here in a few seconds."
+        return "Sending it again. Its result appears here in a few seconds."
 
     def back(self) -> str:
         return reverse("deliveries", args=[self.kwargs["integration_id"]])
@@ -191,7 +192,7 @@ class NewSigningKey(ShowsSecretOnce, FormPage):
         return reverse("integration", args=[self.kwargs["integration_id"]])
 
     def crumbs(self) -> Crumbs:
-        return (INTEGRATIONS, (f"Integration {self.kwargs['integration_id']}", self.url()))
+        return (INTEGRATIONS, (name_of(find_integration(self.kwargs["integration_id"])), self.url()))
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(button="Create signing key", cancel=self.url(), **kwargs)

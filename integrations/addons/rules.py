@@ -69,7 +69,7 @@ def _recipient_problems(addresses: list[str]) -> Iterator[str]:
         try:
             validate_email(address)
         except DjangoValidationError:
-            yield f"{address[:100]} is not an e-mail address"
+            yield f"{address[:100]} is not an email address"
 
 
 def _is_url(text: str) -> bool:

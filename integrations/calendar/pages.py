@@ -37,7 +37,7 @@ class CalendarPage(ShowsSecretOnce, FormPage):
 class DeleteCalendar(ActionPage):
     def act(self) -> str:
         actions.delete_feed(caller=self.caller)
-        return "Deleted the calendar. Its address answers nothing any more."
+        return "Deleted the calendar address. Subscriptions to it no longer work."
 
     def back(self) -> str:
         return reverse("calendar")

@@ -52,7 +52,7 @@ class FindFlags(ListArguments):
     project: str | None = Field(None, description="Id of a project; without it, all that you may read.")
     only: Literal["stale", "overdue", "off", "full", "differs", "never evaluated", "archived"] | None = Field(
         None,
-        description="overdue: older than its type lives. off: off everywhere. full: on for everyone in production "
+        description="overdue: past its expected lifetime. off: off everywhere. full: on for everyone in production "
         "for 30 days. differs: not the same in all environments.",
     )
 

@@ -36,11 +36,11 @@ class RuleForm(forms.Form):
         label="A signal must have",
         help_text="A path and a value in each line: labels.severity = critical. * is any value.",
     )
-    project = forms.CharField(max_length=255, help_text="Its id.")
-    flag = forms.CharField(max_length=255)
-    environment = forms.CharField(max_length=255)
+    project = forms.CharField(max_length=255, widget=forms.TextInput({**_CODE, "list": "projects"}))
+    flag = forms.CharField(max_length=255, widget=forms.TextInput(_CODE))
+    environment = forms.CharField(max_length=255, widget=forms.TextInput({**_CODE, "list": "environments"}))
     then = forms.ChoiceField(label="Then", choices=SignalRule.Action.choices)
-    enabled = forms.BooleanField(required=False, help_text="Try the rule with an example before.")
+    enabled = forms.BooleanField(required=False, help_text="Try the rule with an example first.")
 
 
 class TrialForm(forms.Form):
@@ -54,7 +54,7 @@ class TrialForm(forms.Form):
         try:
             body = orjson.loads(self.cleaned_data["example"])
         except orjson.JSONDecodeError as error:
-            raise forms.ValidationError(f"This is no JSON: {error}.") from None
+            raise forms.ValidationError(f"Invalid JSON: {error}.") from None
         if not isinstance(body, dict):
             raise forms.ValidationError("It must be a JSON object.")
         return body

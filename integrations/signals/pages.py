@@ -9,6 +9,7 @@ from django.db.models import Count, QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.urls import reverse, reverse_lazy
 
+from flagadmin.core.errors import counted
 from flagadmin.core.lists.pages import Column, Filter, curl_for
 from groups.console import ConfirmPage, ConsolePage, Crumbs, FormPage, ListPage
 from groups.one_time_secrets import ShowsSecretOnce
@@ -126,7 +127,7 @@ class NewToken(ShowsSecretOnce, FormPage):
         return reverse("signal-source", args=[self.kwargs["source_id"]])
 
     def crumbs(self) -> Crumbs:
-        return (SIGNALS, (f"Source {self.kwargs['source_id']}", self.url()))
+        return (SIGNALS, (find_source(self.kwargs["source_id"]).name, self.url()))
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(
@@ -143,10 +144,10 @@ class DeleteSource(ConfirmPage):
         source = find_source(self.kwargs["source_id"])
         return {
             "title": f"Delete source {source.name}",
-            "lead": "What it sends is refused from then on.",
+            "lead": "From then on, its signals are refused.",
             "removed_items": [
                 "the source and its token",
-                f"{source.rules.count():,} rules",
+                counted(source.rules.count(), "rule"),
                 "the list of its signals",
             ],
             "button": f"Delete source {source.name}",
@@ -169,5 +170,5 @@ def source_url(source: SignalSource) -> str:
 
 
 def say_saved(page: ConsolePage, name: str, *, enabled: bool) -> None:
-    state = "It is on." if enabled else "It is off: try it, then enable it."
+    state = "It is on." if enabled else "It is off. Try it, then enable it."
     messages.success(page.request, f"Saved rule {name}. {state}")

@@ -114,7 +114,7 @@ def _apply(rule: SignalRule, item: Item) -> Result:
     if rule.author is None:
         return result | {
             "result": "refused",
-            "why": "Whoever saved this rule has been deleted. Save it again.",
+            "why": "The account that saved this rule was deleted. Save the rule again.",
         }
     caller = Caller(user=rule.author)
     comment = f"Signal of {rule.source.name}: {item.summary or rule.name}"

@@ -19,7 +19,9 @@ from integrations.signals.forms import RuleForm, TrialForm, write_match
 from integrations.signals.pages import API, SIGNALS, say_saved, source_url
 from integrations.signals.queries import find_rule, find_source
 from integrations.signals.receive import try_rule
+from projects.models import Environment, Project
 
+MAX_OFFERED = 200  # in a list; any other name can be typed
 EXAMPLE = {"name": "Checkout fails", "match": {"labels.alertname": "CheckoutErrors"}, "project": "shop"}
 
 
@@ -64,6 +66,8 @@ class NewRule(RulePage):
             "cancel": source_url(self.source),
             "rule": self.rule,
             "source": self.source,
+            "projects": Project.objects.active().readable_by(self.caller).order_by("pk")[:MAX_OFFERED],
+            "environments": Environment.objects.all()[:MAX_OFFERED],
         }
         return super().get_context_data(**{**defaults, **kwargs})
 

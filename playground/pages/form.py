@@ -16,6 +16,7 @@ ALWAYS = ("userId", "currentTime")
 NAMED_PROJECTS = 3
 MAX_OPTIONS = 500  # of all fields together; fields beyond this limit are text inputs
 MAX_FIELDS = 100
+FRONT_OF_A_SIDE = 6  # fields of each side of a comparison, beside each other
 MAX_PROJECTS = 200
 _NOT_IN_IDS = re.compile(r"[^\w-]")
 
@@ -112,6 +113,7 @@ def make_form(
     errors = {problem.path.removeprefix("context."): problem.message for problem in query.problems}
     inputs = list(_inputs(query, options, used, errors, prefix))
     shown = _select_shown(inputs)
+    front = _select_front(shown, most=FRONT_OF_A_SIDE if prefix else len(shown))
     projects = _choices(options.projects, query.projects or ())
     offered = sorted(projects, key=lambda choice: not choice.selected)[:MAX_PROJECTS]
     named = {field.name for field in inputs}
@@ -119,8 +121,8 @@ def make_form(
         prefix=prefix,
         environments=_choices(((name, name) for name in options.environments), query.environments),
         projects=offered if len(projects) > MAX_PROJECTS else projects,
-        fields=[field for field in shown if field.stands_first],
-        unused=[field for field in shown if not field.stands_first],
+        fields=front,
+        unused=[field for field in shown if field not in front],
         more_fields=len(inputs) - len(shown),
         more_projects=len(projects) - len(offered),
         json=query.json,
@@ -133,6 +135,12 @@ def make_form(
         at=FieldInput(AT, f"{prefix.rstrip('.')}at", "time", query.at_text[:SECONDS]),
         at_exactly=f"{query.at_text}Z" if query.at and query.at.microsecond else "",
     )
+
+
+def _select_front(shown: Sequence[FieldInput], *, most: int) -> list[FieldInput]:
+    """The fields that are not folded away: at most so many, and all with a value."""
+    first = [field for field in shown if field.stands_first]
+    return [field for index, field in enumerate(first) if index < most or field.value or field.error]
 
 
 def _select_shown(inputs: Sequence[FieldInput]) -> list[FieldInput]:

@@ -54,7 +54,7 @@ def task_text(proof: Proof) -> str:
     lines = [
         f'Remove the feature flag "{name}" from the code.',
         "",
-        f"Everybody gets the same of it ({gets}), and it has not been changed for {proof.unchanged_days} days.",
+        f"Everybody gets the same result ({gets}), and it has not changed for {proof.unchanged_days} days.",
         keep,
         "Delete code, tests, configuration and translations that nothing uses then.",
     ]

@@ -109,16 +109,16 @@ class Complete(ActionPage):
         flag = access_flag(self.caller, self.kwargs["project_id"], self.kwargs["name"], archived=False)
         if "undo" in self.request.POST:
             uncomplete_flag(flag.project_id, flag.name, caller=self.caller)
-            return f"{flag.name} is not completed any more."
+            return f"{flag.name} is no longer marked as completed."
         now = timezone.now()
         [proof] = prove_flags([flag], list_reasons(now), now=now, caller=self.caller)
         if proof.kept is None:
-            raise InvalidOperation(f"Not everybody gets the same of {flag.name} in production.")
+            raise InvalidOperation(f"Not everybody gets the same result from {flag.name} in production.")
         status = KEPT if proof.kept.state is State.ON else DISCARDED
         complete_flag(
             flag.project_id, flag.name, status=status, status_value=proof.kept.variant, caller=self.caller
         )
-        return f"{flag.name} is completed. Remove it from the code, then archive it."
+        return f"Marked {flag.name} as completed. Remove it from the code, then archive it."
 
     def back(self) -> str:
         return reverse("stale-flags")

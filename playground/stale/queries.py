@@ -67,7 +67,7 @@ class Proof:
     @property
     def everybody_gets(self) -> dict[str, str]:
         return {
-            name: shares_words(results[0]) if len(results) == 1 else "not the same"
+            name: shares_words(results[0]) if len(results) == 1 else "differs by user"
             for name, results in self.results.items()
         }
 
@@ -108,7 +108,7 @@ def list_reasons(now: datetime) -> dict[str, Q]:
     return {
         "marked as stale": Q(stale=True),
         "marked as completed": in_stage(COMPLETED),
-        "older than its type lives": overdue(now),
+        "past its expected lifetime": overdue(now),
         "on for everyone in production for 30 days": rolled_out(FULL),
     }
 

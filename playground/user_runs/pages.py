@@ -54,8 +54,8 @@ class UsersForm(forms.Form):
     keep = forms.BooleanField(
         required=False,
         label="Use these users in Who changes",
-        help_text=f"Up to {MAX_OWN_USERS:,} of them are kept for you alone, in place of those kept before, until you "
-        "remove them. What forms, imports and comparisons say is then said of them, not of generated users.",
+        help_text=f"Keeps up to {MAX_OWN_USERS:,} of them, only for you, in place of earlier ones, until you "
+        "remove them. Forms, imports and comparisons then count these users instead of generated ones.",
     )
 
     def __init__(self, *args: Any, environments: Sequence[str], may_keep: bool, **kwargs: Any) -> None:

@@ -35,7 +35,7 @@ class MetadataForm(forms.Form):
     owner = forms.CharField(
         required=False,
         max_length=255,
-        help_text="Who decides about the flag: a user name or an email address, or group: NAME.",
+        help_text="A user name, an email address, or group: NAME.",
         widget=forms.TextInput(
             attrs={"list": "known", "autocapitalize": "none", "spellcheck": "false", "autocomplete": "off"}
         ),

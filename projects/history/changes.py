@@ -151,7 +151,13 @@ def event_rows(events: Iterable[AuditEvent]) -> list[Row]:
 
 
 def _row(event: AuditEvent, names: Names) -> Row:
-    return Row(event, event.feature or event.subject or "", describe(event, names), changes_of(event, names))
+    return Row(event, event.feature or _subject(event), describe(event, names), changes_of(event, names))
+
+
+def _subject(event: AuditEvent) -> str:
+    """A change request by what it is, not by its bare number."""
+    name = event.subject or ""
+    return f"Request {name}" if event.type.startswith("change-") and name.isdigit() else name
 
 
 Key = tuple[str, str, datetime]

@@ -85,7 +85,12 @@ def _mentions(text: str) -> Q:
 
 
 def archived_by(names: Collection[str]) -> dict[str, str]:
-    """Who archived these flags last, by the flag's name. One query."""
+    """Who archived these flags last, by the flag's name. Two queries."""
     events = AuditEvent.objects.filter(feature__in=list(names), type=EventType.FEATURE_ARCHIVED)
     last = events.order_by("feature", "-id").distinct("feature")
-    return {str(name): actor for name, actor in last.values_list("feature", "actor_name")}
+    rows = list(last.values_list("feature", "actor_id", "actor_name"))
+    people = User.objects.in_bulk([actor_id for _, actor_id, _ in rows if actor_id is not None])
+    return {
+        str(flag): people[actor_id].display_name if actor_id in people else name
+        for flag, actor_id, name in rows
+    }

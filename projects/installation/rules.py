@@ -18,5 +18,5 @@ def problems_of_origins(origins: Sequence[str]) -> Iterator[Problem]:
         if origin != ALL and not _ORIGIN.fullmatch(origin):
             yield Problem(
                 f"frontendApiOrigins[{index}]",
-                f"{origin[:200]} is no origin. Write * or, for example, https://app.example.org.",
+                f"{origin[:200]} is not an origin. Enter * or, for example, https://app.example.org.",
             )

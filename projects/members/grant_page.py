@@ -84,7 +84,7 @@ class GrantPage(FormPage):
         raise NotImplementedError
 
     def get_title(self) -> str:
-        return f"Grant access to {self.holder}"
+        return f"Grant access to {getattr(self.holder, 'display_name', self.holder)}"
 
     def get_initial(self) -> dict[str, Any]:
         return {"project": self.request.GET.get("project", "")}

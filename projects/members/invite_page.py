@@ -36,14 +36,14 @@ class InviteForm(forms.Form):
             }
         ),
     )
-    name = forms.CharField(label="Full name", required=False, max_length=255, help_text="Of somebody new.")
+    name = forms.CharField(label="Full name", required=False, max_length=255, help_text="For a new account.")
     role = forms.TypedChoiceField(coerce=int, help_text="Those whose permissions you have.")
     environments = forms.MultipleChoiceField(
         label="Only in these environments",
         required=False,
         widget=forms.CheckboxSelectMultiple,
-        help_text="None ticked: the whole role. A limited role has nothing that reaches every environment: no "
-        "archiving, dependencies, API tokens or settings.",
+        help_text="None ticked: all environments. A limited role leaves out what reaches every environment: "
+        "archiving, dependencies, API tokens and settings.",
     )
 
     def __init__(
@@ -92,7 +92,9 @@ class InvitePage(ShowsSecretOnce, FormPage):
             self.created = self.describe(invited)
             return self.url
         if invited.link:
-            messages.success(self.request, f"Invited {invited.holder}: the link to a password was sent.")
+            messages.success(
+                self.request, f"Invited {invited.holder}. The link to choose a password was sent."
+            )
             return self.url
         done = f"Granted {invited.role} to {invited.holder} in {self.project.pk}."
         messages.success(self.request, f"{done} {describe_first_login()}" if invited.is_new else done)

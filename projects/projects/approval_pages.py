@@ -91,7 +91,7 @@ def _rule(condition: str, value: str, approvals: int, number: int) -> Rule:
         try:
             rule[parameter] = float(value.replace(",", ".").removesuffix("%"))
         except ValueError:
-            raise ValidationError.at(f"value_{number}", "must be a number of percent") from None
+            raise ValidationError.at(f"value_{number}", "must be a percentage") from None
     elif parameter and value:
         rule[parameter] = value
     return rule

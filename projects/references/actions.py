@@ -58,7 +58,7 @@ def reportable_flags(caller: Caller) -> FlagQuerySet:
 def check_may_report(caller: Caller) -> None:
     """Raises NoAccess for a caller who may update flags in no project."""
     if not _projects(caller):
-        raise NoAccess.missing([Permission.UPDATE_FEATURE], "You may update flags in no project.")
+        raise NoAccess.missing([Permission.UPDATE_FEATURE], "You cannot update flags in any project.")
 
 
 def _projects(caller: Caller) -> list[str]:

@@ -23,7 +23,7 @@ from projects.strategies import strategy_types as actions
 from projects.strategies.strategy_type_documents import strategy_type_document
 from projects.strategies.strategy_type_rules import PARAMETER_TYPES
 
-OLDER = "For existing flags. New flags should use a gradual rollout or a condition."
+LEGACY = "For existing flags. New flags should use a gradual rollout or a condition."
 CUSTOM = 'Only SDKs that know the type can evaluate it; here its result is "can\'t tell".'
 
 
@@ -31,7 +31,7 @@ def mark(row: StrategyType) -> tuple[str, str]:
     """The badge of an unusual type and its explanation: ``("custom", "Only SDKs …")``."""
     if row.name not in STRATEGY_TYPES:
         return "custom", CUSTOM
-    return ("", "") if row.built_in else ("older", OLDER)
+    return ("", "") if row.built_in else ("legacy", LEGACY)
 
 
 class StrategyTypesPage(ListPage):

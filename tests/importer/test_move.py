@@ -339,7 +339,7 @@ def test_an_outage_is_waited_for_and_another_version_refused(unleash, run):
     "address", ["unleash.example.com", "ftp://a.example", "https://u:p@a.example", "https://[x"]
 )
 def test_addresses_that_are_none(address):
-    with pytest.raises(SourceError, match="is no address like"):
+    with pytest.raises(SourceError, match="is not an address like"):
         Source(address, ADMIN)
 
 

@@ -57,7 +57,7 @@ def test_checks_then_moves_and_proves(begin, browse):
     assert Flag.objects.count() == 12
     assert "all 10 tokens get the same here" in text
     assert "UNLEASH_URL=http://testserver/api" in text
-    assert "There is nothing to do" in page_text(begin("plan"))
+    assert "Nothing to move" in page_text(begin("plan"))
     report = json.loads(browse("admin").get(f"{moved.request['PATH_INFO']}?format=json").content)
     assert (report["step"], len(report["tokens"]), report["moved"]["counts"]["create"]) == ("apply", 10, 90)
     assert AuditEvent.objects.filter(comment__endswith=f"by {report['by']}").exists()
@@ -102,7 +102,7 @@ def test_the_token_is_nowhere_stored(begin):
 def test_what_goes_wrong_is_said(begin, unleash, settings):
     unleash.lie = lambda handler: send(handler, 401, b"{}")
     assert "does not accept the token (status 401)." in page_text(begin("apply"))
-    assert "is no address like" in page_text(begin("plan", address="unleash"))
+    assert "is not an address like" in page_text(begin("plan", address="unleash"))
     settings.INTEGRATION_NETWORKS = []
     unleash.asked.clear()
     assert "FLAGADMIN_INTEGRATION_NETWORKS can allow it." in page_text(begin("plan"))
@@ -111,17 +111,17 @@ def test_what_goes_wrong_is_said(begin, unleash, settings):
 
 def test_a_failure_of_our_own_is_no_page_of_secrets(begin, monkeypatch):
     monkeypatch.setattr(background, "move_from", lambda *_, **__: 1 / 0)
-    assert "the log of this server says why" in page_text(begin("apply"))
+    assert "The move failed; this server's log says why" in page_text(begin("apply"))
 
 
 def test_one_at_a_time(begin, browse):
     running = InstallationMove.objects.create(step="apply", address="https://u.example", caller_name="ann")
-    assert "ann has begun one" in page_text(begin("plan"))
+    assert "ann started a move" in page_text(begin("plan"))
     page = browse("admin").get(f"/move/{running.pk}/")
-    assert (page["Refresh"], "It has begun." in page_text(page)) == ("2", True)
+    assert (page["Refresh"], "Started." in page_text(page)) == ("2", True)
     InstallationMove.objects.update(beat_at=timezone.now() - timedelta(minutes=1))
     page = browse("admin").get(f"/move/{running.pk}/")
-    assert ("Refresh" in page, "This was interrupted" in page_text(page)) == (False, True)
+    assert ("Refresh" in page, "interrupted this" in page_text(page)) == (False, True)
     assert "What would move" in page_text(begin("plan"))
 
 

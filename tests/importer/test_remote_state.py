@@ -76,7 +76,7 @@ def test_only_admins_may_ask(compare, unleash):
 @pytest.mark.parametrize(
     ("remote", "message"),
     [
-        ({"address": "ftp://a.example"}, "is no address like"),
+        ({"address": "ftp://a.example"}, "is not an address like"),
         ({"address": "http://127.0.0.2:1"}, "Connection refused"),
         ({"token": "ü"}, "in ASCII"),
     ],

@@ -107,7 +107,7 @@ def test_without_a_mail_server_it_says_so(settings, shop, callers):
 @pytest.mark.parametrize(
     ("provider", "parameters", "says"),
     [
-        ("email", {"recipients": "a@example.org, nobody"}, "nobody is not an e-mail address"),
+        ("email", {"recipients": "a@example.org, nobody"}, "nobody is not an email address"),
         ("email", {"recipients": ","}, "must be 1 to 20 addresses"),
         ("slack-app", {"defaultChannels": "a"}, "Missing required parameters: accessToken"),
         ("slack-app", {"accessToken": "xoxb-1\n"}, "printable ASCII"),

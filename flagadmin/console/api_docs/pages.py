@@ -1,16 +1,14 @@
 """/api/docs/: the API's operations by subject, and a page for each. They need no login, as the document needs none."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.decorators import method_decorator
-from django.utils.html import format_html, format_html_join
 from django.utils.http import urlencode
-from django.utils.safestring import SafeString, mark_safe
 from django.utils.text import slugify
 from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import ensure_csrf_cookie
@@ -28,6 +26,7 @@ from flagadmin.console.api_docs.operations import (
     read_document,
 )
 from flagadmin.console.api_docs.shapes import example_of, limits_of, shape_of, type_of
+from flagadmin.console.api_docs.texts import as_html, inline_html
 from flagadmin.core.http.openapi import first_sentence
 from groups.console import not_allowed
 
@@ -121,7 +120,7 @@ def describe_parameter(
         "name": parameter["name"],
         "place": parameter["in"],
         "type": type_of(document, schema),
-        "text": parameter.get("description", ""),
+        "text": inline_html(parameter.get("description", "")),
         "limits": limits_of(schema),
         "is_required": parameter.get("required", False),
         "example": path_value(path, parameter["name"]) if parameter["in"] == "path" else "",
@@ -146,7 +145,7 @@ def describe_answers(document: Mapping[str, Any], responses: Mapping[str, Any]) 
         yield {
             "status": status,
             "phrase": HTTPStatus(int(status)).phrase,
-            "text": response.get("description", ""),
+            "text": inline_html(response.get("description", "")),
             "media": media,
             "shape": shape_of(document, content["schema"]) if is_json else None,
             "example_text": as_json(body_example(document, content)) if is_json else "",
@@ -158,26 +157,3 @@ def without_summary(description: str, summary: str) -> str:
     if first_sentence(description) != summary:
         return description
     return re.sub(r"\A(?:[^.:;]|[.:;](?!\s|\Z))*[.:;]?\s*", "", description)
-
-
-def as_html(text: str) -> SafeString:
-    """Paragraphs, lists (``* …``) and code in backticks, which is all that descriptions have."""
-    return format_html_join(
-        "", "{}", ((_block(block),) for block in re.split(r"\n{2,}", text.strip()) if block)
-    )
-
-
-def _block(block: str) -> SafeString:
-    if block.startswith("* "):
-        items = re.split(r"\n?^\* ", block, flags=re.MULTILINE)[1:]
-        return format_html(
-            "<ul>{}</ul>", format_html_join("", "<li>{}</li>", ((_inline(item),) for item in items))
-        )
-    return format_html("<p>{}</p>", _inline(block))
-
-
-def _inline(text: str) -> SafeString:
-    parts: Sequence[str] = re.split(r"``?([^`]+)``?", text)
-    opened = (mark_safe("<code>"), mark_safe("</code>"))
-    wrapped = ((*opened, part) if odd % 2 else ("", "", part) for odd, part in enumerate(parts))
-    return format_html_join("", "{0}{2}{1}", wrapped)

@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 
 from flagadmin.console.api_docs.operations import KINDS, alternatives, resolve
+from flagadmin.console.api_docs.texts import inline_html
 
 Schema = Mapping[str, Any]
 
@@ -42,7 +43,7 @@ def _member(
     return Member(
         name,
         type_of(document, schema),
-        schema.get("description", ""),
+        inline_html(schema.get("description", "")),
         limits_of(schema),
         is_required,
         members,

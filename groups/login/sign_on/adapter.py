@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("flagadmin.login")
 
-EXPIRED = "This login was begun in another browser or more than ten minutes ago. Begin again."
+EXPIRED = "This login started in another browser or more than ten minutes ago. Start again."
 
 
 class SocialAccountAdapter(DefaultSocialAccountAdapter):

@@ -17,13 +17,13 @@ class UnlinkIdentityOf(OneAccount, ConfirmPage):
         refusal = "Unlink your own account on your account's page." if user.pk == self.caller.id else ""
         name = identity["identity"] if identity else ""
         return {
-            "title": f"Unlink {user}",
+            "title": f"Unlink {user.display_name}",
             "lead": f"{name} of {identity['provider']} no longer logs in as {user}." if identity else "",
             "removed_items": _list_removed(user) if identity else [],
             "kept": _describe_kept(user),
             "button": f"Unlink {name}",
             "cancel": self.url,
-            "blocked": refusal or ("" if identity else f"{user} is not linked."),
+            "blocked": refusal or ("" if identity else f"{user.display_name} is not linked."),
         }
 
     def act(self) -> tuple[str, str]:

@@ -67,10 +67,10 @@ def link_identity(user: User, identity: Identity) -> None:
     check_domain(identity, require_oidc())
     link = find_link(identity)
     if link is not None and link.user_id != user.pk:
-        raise NameExists(f"{identity.label} logs in to another account already.")
+        raise NameExists(f"{identity.label} already logs in to another account.")
     if link is None:
         if linked_identities(user).exists():
-            raise NameExists("Your account is linked already. Unlink it first.")
+            raise NameExists("Your account is already linked. Unlink it first.")
         add_link(user, identity)
 
 

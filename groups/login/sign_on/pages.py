@@ -82,7 +82,7 @@ class LinkPage(ConsolePage):
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         require_oidc()
         if not constant_time_compare(request.GET.get("check", ""), link_check(request)):
-            raise NoAccess("Begin on your account page.")
+            raise NoAccess("Start on your account page.")
         if not is_confirmed(request, get_own_user(self.caller)):  # a new way to log in, like a second factor
             return redirect_to_login(request.get_full_path(), reverse("account-confirm"))
         with translating_failures():

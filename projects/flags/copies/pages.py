@@ -16,7 +16,7 @@ from projects.flags.form_pages import naming_help
 from projects.models import Project
 
 COPIED = "Strategies, variants, tags and dependencies are copied. The copy is off in every environment."
-MOVED = "Everything moves along. API tokens of the old project alone no longer get the flag."
+MOVED = "Everything moves with it. API tokens for the old project only no longer get the flag."
 
 
 class CloneForm(forms.Form):
@@ -58,7 +58,7 @@ class ClonePage(FlagFormPage):
 
     def submit(self, form: CloneForm) -> str:
         flag = clone_flag(*self.place, form.cleaned_data["new_name"], caller=self.caller)
-        done = f"Made {flag.name} as a copy of {self.place[1]}, switched off in every environment."
+        done = f"Created {flag.name} as a copy of {self.place[1]}, off in every environment."
         messages.success(self.request, done)
         return flag_url(flag.project_id, flag.name)
 

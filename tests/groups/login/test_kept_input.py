@@ -79,7 +79,7 @@ def test_a_part_that_a_script_submits_leaves_the_form_there(ada):
     response = Client().post(NEW_FLAG, ENTERED, headers={"HX-Request": "true"})
 
     assert response.status_code == 401
-    assert "Log in in another tab" in response.text
+    assert "Log in again in another tab" in response.text
 
 
 @pytest.mark.parametrize("script", [False, True], ids=["form", "script"])
@@ -101,7 +101,7 @@ def test_without_session_and_token_the_script_is_told_so_and_the_page_stays(shop
     answer = browser.post("/projects/shop/features/cart/switch", headers={**OURS, "HX-Request": "true"})
 
     assert answer.status_code == 401
-    assert "Log in in another tab" in answer.text
+    assert "Log in again in another tab" in answer.text
 
 
 @pytest.mark.parametrize(

@@ -157,11 +157,11 @@ def test_project_owners_invite_by_mail(server, api, browse):
     body = {"who": "new@example.org", "role": BuiltIn.MEMBER.value}
     invited = api["owner"].post("/api/admin/projects/shop/access/invite", body, format="json").json()
     assert invited["emailSent"]
-    assert "owner has made an account for you in flagadmin (Shop)" in mail.outbox[0].body
+    assert "owner created a flagadmin account for you (Shop)" in mail.outbox[0].body
     page = browse("owner").post(
         "/projects/shop/access/invite/", {"who": "c@example.org", "role": BuiltIn.MEMBER.value}, follow=True
     )
-    assert "the link to a password was sent" in page.content.decode()
+    assert "The link to choose a password was sent" in page.content.decode()
     assert len(mail.outbox) == 2
 
 

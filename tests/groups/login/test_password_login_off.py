@@ -168,7 +168,8 @@ def test_nobody_sets_a_password_on_the_pages(visitor, anna):
 
 
 @pytest.mark.parametrize(
-    ("by_email", "message"), [(True, "with this email address is theirs"), (False, "It has no login yet")]
+    ("by_email", "message"),
+    [(True, "with this email address is linked to this account"), (False, "It has no login yet")],
 )
 def test_a_new_user_gets_no_link_on_the_pages(visitor, settings, by_email, message):
     settings.OIDC = OidcSettings(issuer="https://login.example.org", client_id="x", link_by_email=by_email)

@@ -15,7 +15,7 @@ PAGE = "/access/scim/"
 def test_switch_on_create_a_token_that_is_shown_once_and_switch_off(browse):
     admin = browse("admin")
     page = admin.get(PAGE).content.decode()
-    assert "There is none yet." in page
+    assert "No token yet." in page
     assert "http://testserver/scim/v2" in page
     assert (
         "Provisioning is on."
@@ -26,7 +26,7 @@ def test_switch_on_create_a_token_that_is_shown_once_and_switch_off(browse):
     assert client(secret).get(USERS).status_code == 200
     later = admin.get(PAGE).content.decode()
     assert secret not in later
-    assert "Replace the token" in later
+    assert "Replace token" in later
     assert "off" in admin.post(f"{PAGE}enabled", {"enabled": "no"}, follow=True).content.decode()
     assert client(secret).get(USERS).status_code == 401
 

@@ -45,7 +45,7 @@ def test_an_admin_removes_the_factors_of_somebody_else(admin, anna):
 
     answer = admin.post(f"{page}two-step/remove/", follow=True)
 
-    assert "The second factors of anna are removed." in page_text(answer)
+    assert "Removed the second factors of anna." in page_text(answer)
     assert not Authenticator.objects.exists()
     event = AuditEvent.objects.get(type="user-second-factor-removed")
     assert (event.actor_name, event.subject) == ("bert", "anna")

@@ -237,7 +237,7 @@ def test_broken_files_are_all_named(run: Run, repository: Path) -> None:
 
 def test_what_is_no_server_or_no_token_is_said(run: Run, repository: Path) -> None:
     for options, message in (
-        (["--url", "ftp://x"], "is no address like"),
+        (["--url", "ftp://x"], "is not an address like"),
         (["--url", "http://127.0.0.1:1"], "refused"),
         (["--token", "*:*.wrong"], "token"),
     ):

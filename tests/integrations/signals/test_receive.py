@@ -110,7 +110,7 @@ def test_a_rule_has_the_rights_that_its_author_has_now(cart, source, people):
     assert is_on()
     people["member"].delete()
     rule.refresh_from_db()
-    assert "Save it again" in send(make_body(make_alert()))["results"][0]["why"]
+    assert "Save the rule again" in send(make_body(make_alert()))["results"][0]["why"]
 
 
 def test_what_was_refused_is_tried_again_when_the_alert_is_repeated(cart, source, people):

@@ -76,7 +76,7 @@ def test_from_can_go_to_archived(browse: Any, done: Flag) -> None:
     assert "Complete, keep on" in page
     assert "Remove the feature flag" in page
     told = owner.post("/projects/shop/features/done/complete", follow=True).content.decode()
-    assert "done is completed. Remove it from the code, then archive it." in told
+    assert "Marked done as completed. Remove it from the code, then archive it." in told
     stage = LifecycleStage.objects.get(flag=done, stage="completed")
     assert (stage.status, stage.status_value) == ("kept", None)
     assert "/flags/archive?name=done" in told
@@ -89,7 +89,7 @@ def test_what_is_not_one_thing_is_not_completed(browse: Any, done: Flag) -> None
                  parameters={"rollout": "50", "stickiness": "userId"})  # fmt: skip
     switch_on(Flag.objects.get(name="part"), "production")
     told = browse("owner").post("/projects/shop/features/part/complete", follow=True).content.decode()
-    assert "Not everybody gets the same of part in production." in told
+    assert "Not everybody gets the same result from part in production." in told
     assert not LifecycleStage.objects.filter(stage="completed").exists()
 
 

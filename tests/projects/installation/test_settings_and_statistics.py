@@ -81,7 +81,7 @@ class TestOrigins:
         assert allowed(frontend, "https://b.example.org") == "https://b.example.org"
         refused = browse("admin").post("/installation/", {"origins": "nonsense"})
         assert refused.status_code == 400
-        assert "nonsense is no origin" in refused.text
+        assert "nonsense is not an origin" in refused.text
 
 
 def test_the_configuration_for_the_console_of_clients(api, settings):

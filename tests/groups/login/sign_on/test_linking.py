@@ -49,7 +49,7 @@ def test_a_person_links_their_account(oidc, provider, visitor, bertha, log_in):
 
 def test_an_identity_linked_to_another_account_is_refused(oidc, provider, visitor):
     SocialAccount.objects.create(user=make_user("carla"), provider=provider.issuer, uid="anna")
-    assert "anna logs in to another account already." in link(visitor, provider).text
+    assert "anna already logs in to another account." in link(visitor, provider).text
     assert SocialAccount.objects.get().user.username == "carla"
 
 
@@ -58,7 +58,7 @@ def test_a_second_identity_is_refused(oidc, provider, visitor, bertha):
     SocialAccount.objects.create(user=bertha, provider=provider.issuer, uid="bertha")
     provider.know("anna", **ANNA)
     page = visitor.get(provider.answer(visitor.get(address)["Location"], "anna"), follow=True)
-    assert "Your account is linked already." in page.text
+    assert "Your account is already linked." in page.text
     assert SocialAccount.objects.get().uid == "bertha"
 
 
@@ -66,7 +66,7 @@ def test_a_second_identity_is_refused(oidc, provider, visitor, bertha):
 def test_another_site_cannot_begin_linking(oidc, visitor, check):
     answer = visitor.get(f"/account/sign-on/link/{check}")
     assert answer.status_code == 403
-    assert "Begin on your account page." in answer.text
+    assert "Start on your account page." in answer.text
 
 
 def test_linking_asks_for_a_confirmation_first(oidc, provider, bertha):

@@ -219,7 +219,7 @@ def test_an_unknown_state_is_refused(client, oidc, caplog):
     answer = client.get("/login/sso/callback/?code=x&state=x")
     assert caplog.messages[-1].startswith("Login failed from 127.0.0.1: identity provider: ")
     assert answer.status_code == 400
-    assert "begun in another browser" in answer.text
+    assert "started in another browser" in answer.text
     assert not AuditEvent.objects.exists()
 
 
