@@ -187,6 +187,21 @@ def access_flags_for_update(
     return list(flags.order_by("name"))
 
 
+def access_active_flags_for_update(
+    caller: Caller,
+    project_id: str,
+    names: Iterable[str],
+    permission: Permission,
+    *,
+    environment: str | None = None,
+) -> list[Flag]:
+    """The flag of each of the names, locked. Raises NotFound, also for the first that is archived, and NoAccess."""
+    listed = list(names)
+    locked = access_flags_for_update(caller, project_id, listed, permission, environment=environment)
+    by_name = {flag.name: flag for flag in locked}
+    return [_check_state(by_name.get(name), project_id, name, False) for name in listed]
+
+
 def _check_state(flag: Flag | None, project_id: str, name: str, archived: bool | None) -> Flag:
     if flag is None:
         raise NotFound(f"Flag {name} not found in project {project_id}.")

@@ -3,7 +3,7 @@
 Their names and payloads are the reference server's.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,48 +12,28 @@ from rest_framework import serializers
 from flagadmin.core.errors import NotFound, Problem, ValidationError, choices
 from flagadmin.core.http.error_responses import problems_of
 from flagadmin.core.http.fields import Body, ListOf
-from groups.access import EVERYTHING, Caller
-from projects.access import access_flag
+from groups.access import Caller
 from projects.flags.archive.actions import archive_flags
 from projects.flags.dependencies.actions import add_dependency, clear_dependencies
-from projects.flags.environments.actions import disable_flag, enable_flag, read_variants, set_variants
-from projects.flags.queries import dependency_document, strategy_documents
+from projects.flags.environments.actions import disable_flag, enable_flag, set_variants
 from projects.flags.serializers import StrategyPlace, VariantBody
-from projects.models import Dependency, Flag, FlagEnvironment, Segment, Strategy
+from projects.models import Segment
 from projects.segments.actions import delete_segment, update_segment
 from projects.segments.documents import segment_document
 from projects.strategies.actions import (
-    access_strategy,
+    StrategyEdit,
     add_strategy,
+    edit_strategies,
     order_strategies,
     remove_strategy,
     update_strategy,
     without_place,
 )
 from projects.strategies.constraint_serializers import ConstraintBody
+from projects.strategies.rules import merge_strategy
 from projects.strategies.serializers import StrategyBody, StrategyChanges
 from releases import predicted
-
-ANYBODY = Caller(rights=EVERYTHING)
-"""Reads what a change is about, whoever asks."""
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """Where a change is made: a flag in an environment or, with "" as ``feature``, a segment."""
-
-    project: str
-    environment: str
-    feature: str
-
-    @property
-    def flag(self) -> Flag:
-        """The active flag. Raises NotFound."""
-        return access_flag(ANYBODY, self.project, self.feature, archived=False)
-
-    @property
-    def place(self) -> tuple[str, str, str]:
-        return self.project, self.feature, self.environment
+from releases.targets import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +43,7 @@ class Kind:
     ``read`` returns what the action changes, as JSON; it raises NotFound if that does not exist. ``about`` tells what
     of a flag or segment the change is about: a second change of the same replaces the first. None: both are made.
     ``draft`` says what ``apply`` would leave. ``leads_to``: what is reviewed, if more is done by itself afterwards.
-    ``is_later``: it decides only about what is done afterwards.
+    ``is_later``: it decides only about what is done afterwards. ``apply_all`` makes several of one environment at once.
     """
 
     apply: Callable[[Target, Any, Caller], Any]
@@ -76,6 +56,7 @@ class Kind:
     of_segment: bool = False
     leads_to: predicted.Draft | None = None
     is_later: bool = False
+    apply_all: Callable[[Sequence[tuple[Target, Any]], Caller], Any] | None = None
 
     def checked(self, payload: Any, path: str) -> Any:
         """The payload as it is stored. Raises ValidationError with places below ``path``."""
@@ -138,24 +119,21 @@ def _switch(target: Target, payload: Mapping[str, Any], caller: Caller) -> None:
         disable_flag(*target.place, caller=caller)
 
 
-def _read_switch(target: Target, payload: Any) -> bool:
-    states = FlagEnvironment.objects.filter(flag=target.flag, environment=target.environment)
-    return bool(states.values_list("enabled", flat=True).first())
+def _update_strategies(changes: Sequence[tuple[Target, Any]], caller: Caller) -> None:
+    def merging(payload: Mapping[str, Any]) -> Any:
+        return lambda stored: merge_strategy(stored, _changes_of(payload))
+
+    edits = [StrategyEdit(target.feature, payload["id"], merging(payload)) for target, payload in changes]
+    [(first, _), *_] = changes
+    edit_strategies(first.project, first.environment, edits, caller=caller)
 
 
 def _read_strategy(target: Target, payload: Mapping[str, Any]) -> dict[str, Any]:
-    [document] = strategy_documents([access_strategy(target.flag, target.environment, payload["id"])])
-    return without_place(document)
-
-
-def _read_order(target: Target, payload: Any) -> list[str]:
-    rows = Strategy.objects.filter(flag=target.flag, environment=target.environment)
-    return [str(key) for key in rows.order_by("sort_order", "pk").values_list("pk", flat=True)]
+    return without_place(target.strategy(payload["id"]))
 
 
 def _read_parents(target: Target, payload: Any) -> list[Any]:
-    rows = Dependency.objects.filter(flag=target.flag).select_related("parent").order_by("parent__name")
-    return [dependency_document(row.parent.name, row.enabled, row.variants) for row in rows]
+    return sorted(target.definition["dependencies"], key=lambda parent: parent["feature"])
 
 
 def _read_segment(target: Target, payload: Mapping[str, Any]) -> dict[str, Any]:
@@ -195,7 +173,7 @@ def _changes_of(payload: Mapping[str, Any]) -> dict[str, Any]:
 KINDS: dict[str, Kind] = {
     "updateEnabled": Kind(
         _switch,
-        _read_switch,
+        lambda target, payload: target.definition["enabled"],
         lambda target, payload: f"Turn {target.feature} {'on' if payload['enabled'] else 'off'}",
         lambda payload: "switch",
         predicted.switch,
@@ -203,7 +181,7 @@ KINDS: dict[str, Kind] = {
     ),
     "addStrategy": Kind(
         lambda target, payload, caller: add_strategy(*target.place, payload, caller=caller),
-        lambda target, payload: target.flag.name,
+        lambda target, payload: target.definition["name"],
         _say_rollout("Also roll out", "Add a strategy to"),
         None,
         predicted.add_strategy,
@@ -218,6 +196,7 @@ KINDS: dict[str, Kind] = {
         lambda payload: f"strategy {payload['id']}",
         predicted.update_strategy,
         StrategyPayload,
+        apply_all=_update_strategies,
     ),
     "deleteStrategy": Kind(
         lambda target, payload, caller: remove_strategy(*target.place, payload["id"], caller=caller),
@@ -231,7 +210,7 @@ KINDS: dict[str, Kind] = {
         lambda target, payload, caller: order_strategies(
             *target.place, [(place["id"], place["sortOrder"]) for place in payload], caller=caller
         ),
-        _read_order,
+        lambda target, payload: [strategy["id"] for strategy in target.definition["strategies"]],
         lambda target, payload: f"Reorder the strategies of {target.feature}",
         lambda payload: "order",
         predicted.order_strategies,
@@ -240,7 +219,7 @@ KINDS: dict[str, Kind] = {
     ),
     "patchVariant": Kind(
         lambda target, payload, caller: set_variants(*target.place, payload["variants"], caller=caller),
-        lambda target, payload: read_variants(target.flag, target.environment),
+        lambda target, payload: target.definition["variants"],
         lambda target, payload: f"Change the variants of {target.feature}",
         lambda payload: "variants",
         predicted.set_variants,
@@ -248,7 +227,7 @@ KINDS: dict[str, Kind] = {
     ),
     "archiveFeature": Kind(
         lambda target, payload, caller: archive_flags(target.project, [target.feature], caller=caller),
-        lambda target, payload: target.flag.name,
+        lambda target, payload: target.definition["name"],
         lambda target, payload: f"Archive {target.feature}",
         lambda payload: "archive",
         predicted.archive,

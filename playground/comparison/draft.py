@@ -30,7 +30,7 @@ from projects.flags.serializers import ParentRecord, VariantBody
 from projects.limits import Limits
 from projects.models import Flag, ProjectEnvironment, Segment, Strategy
 from projects.serializers import StrictSerializer
-from projects.strategies.actions import check_number_of_strategies
+from projects.strategies.check import check_number_of_strategies
 from projects.strategies.constraint_rules import constraint_document, constraints_problems
 from projects.strategies.constraint_serializers import ConstraintBody
 from projects.strategies.known_names import KnownNames, legal_values, load_known_names

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
-from itertools import repeat
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import count, repeat
+from typing import Any, NamedTuple, TypeAlias
 
 from playground.engine.constraints import CompiledConstraint
-from playground.engine.context import FORMS, Context
+from playground.engine.context import PARSERS, Context, sticky_text
 from playground.engine.hashing import ROLLOUT_SEED, VARIANT_SEED, hashes
 
 Mask = int
@@ -22,18 +22,11 @@ _CONSTANT = ("never", "undecidable")
 """Forms that are the same for every context."""
 
 
-class Repeats(NamedTuple):
-    """So many contexts each have the next value, which nobody before them has; then the indices of the others."""
-
-    new: int
-    indices: array[int]
-
-
-Indices = bytes | Repeats | None
+Indices: TypeAlias = "bytes | array[int] | None"
 
 
 class Column(NamedTuple):
-    """The distinct values of a column, and by context the index of its value: None if each context has its own."""
+    """The values of a column, and by context the index of its value: None if each context has its own."""
 
     indices: Indices
     values: list[Any]
@@ -45,7 +38,7 @@ class ContextTable:
     def __init__(self, contexts: Sequence[Context]) -> None:
         self.contexts = contexts
         self.everyone: Mask = int.from_bytes(b"\1" * len(contexts), "little")
-        self._distinct: dict[str | tuple[str, str], tuple[Indices, list[int]]] = {}
+        self._distinct: dict[str | tuple[str, str], tuple[Indices, Sequence[str | None]]] = {}
         self._columns: dict[tuple[str, str], Column] = {}
         self._held: dict[int, tuple[CompiledConstraint, Mask]] = {}
         self._without: dict[tuple[str, str], Mask] = {}
@@ -60,49 +53,39 @@ class ContextTable:
         """The values in a form of a field."""
         column = self._columns.get(pair)
         if column is None:
-            indices, first = self._first_contexts(pair)
-            column = self._columns[pair] = Column(indices, [self._read(pair, position) for position in first])
+            indices, texts = self._distinct_texts(pair)
+            column = self._columns[pair] = Column(indices, _parse_all(pair[0], texts))
         return column
 
-    def _read(self, pair: tuple[str, str], position: int) -> Any:
-        form, field = pair
-        return FORMS[form](self.contexts[position], field)
-
-    def _first_contexts(self, pair: tuple[str, str]) -> tuple[Indices, list[int]]:
-        """By context the index of its distinct text, and the first context with each."""
+    def _distinct_texts(self, pair: tuple[str, str]) -> tuple[Indices, Sequence[str | None]]:
+        """By context the index of its text, and the texts."""
         key = pair if pair == DEFAULT_IDENTIFIER or pair[0] in _CONSTANT else pair[1]
         distinct = self._distinct.get(key)
         if distinct is None:
-            texts = list(self._texts(pair))
-            places = {text: -place for place, text in enumerate(reversed(texts), 1 - len(texts))}
-            first = sorted(places.values())
-            index_of = {texts[place]: index for index, place in enumerate(first)}
-            distinct = self._distinct[key] = _indices(texts, index_of), first
+            distinct = self._distinct[key] = _index(list(self._texts(pair)))
         return distinct
 
-    def _texts(self, pair: tuple[str, str]) -> Iterator[str | bytes | None]:
+    def _texts(self, pair: tuple[str, str]) -> Iterable[str | None]:
         if pair[0] in _CONSTANT:
             return repeat(None, len(self.contexts))
         if pair == DEFAULT_IDENTIFIER:
             return self._default_identifiers()
         return self._field_texts(pair[1])
 
-    def _field_texts(self, field: str) -> Iterator[str | None]:
+    def _field_texts(self, field: str) -> Iterable[str | None]:
         return (context.values.get(field) for context in self.contexts)
 
-    def _default_identifiers(self) -> Iterator[bytes | None]:
-        read = FORMS["identifier"]
-        return (read(context, "default") for context in self.contexts)
+    def _default_identifiers(self) -> Iterable[str | None]:
+        return (sticky_text(context, "default") for context in self.contexts)
 
     def where(self, column: Column, chosen: bytes) -> Mask:
-        """The contexts of the chosen values: `chosen` has a byte for each distinct value, 1 or 0."""
+        """The contexts of the chosen values: `chosen` has a byte for each of them, 1 or 0."""
         if column.indices is None:
             held = chosen
         elif isinstance(column.indices, bytes):
             held = column.indices.translate(chosen.ljust(256, b"\0"))
         else:
-            new, others = column.indices
-            held = chosen[:new] + bytes(map(chosen.__getitem__, others))
+            held = bytes(map(chosen.__getitem__, column.indices))
         return int.from_bytes(held, "little")
 
     def test(self, column: Column, test: Callable[[Any], bool]) -> Mask:
@@ -152,7 +135,8 @@ class ContextTable:
         """The contexts without an identifier."""
         mask = self._without.get(pair)
         if mask is None:
-            mask = self._without[pair] = self.test(self.column(pair), lambda value: value is None)
+            column = self.column(pair)
+            mask = self._without[pair] = self.where(column, bytes([value is None for value in column.values]))
         return mask
 
     def positions(self, mask: Mask) -> Iterator[int]:
@@ -169,11 +153,20 @@ def mask_positions(mask: Mask, length: int) -> Iterator[int]:
         position = held.find(1, position + 1)
 
 
-def _indices(texts: list[str | bytes | None], index_of: dict[str | bytes | None, int]) -> Indices:
-    if len(index_of) == len(texts):
-        return None
-    if len(index_of) <= 256:
-        return bytes(map(index_of.__getitem__, texts))
-    indices = array("I", map(index_of.__getitem__, texts))
-    new = next(place for place, index in enumerate(indices) if place != index)
-    return Repeats(new, indices[new:])
+def _index(texts: list[str | None]) -> tuple[Indices, Sequence[str | None]]:
+    """Where most are different, it is not worth it to compute each once."""
+    distinct = dict.fromkeys(texts)
+    if 2 * len(distinct) > len(texts):
+        return None, texts
+    places = dict(zip(distinct, count(), strict=False))
+    indices = map(places.__getitem__, texts)
+    return bytes(indices) if len(distinct) <= 256 else array("I", indices), list(distinct)
+
+
+def _parse_all(form: str, texts: Sequence[str | None]) -> list[Any]:
+    """What each text is in a form. The two forms of users' ids take no call for each."""
+    if form == "text":
+        return list(texts)
+    if form == "identifier":
+        return [None if text is None else text.encode() for text in texts]
+    return list(map(PARSERS[form], texts))

@@ -6,7 +6,7 @@ share of a flag is the same whatever else is compared.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from random import Random
 from typing import Any, NamedTuple, overload
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, overload
 from playground.comparison.contexts import NOTHING, make_context
 from playground.comparison.rules import OTHER, Condition, identifier, read_conditions, sticky_fields
 from playground.comparison.table import DEFAULT_IDENTIFIER, Column, ContextTable
-from playground.engine.context import DEFAULTS, FORMS, Context, PointInTime, time_text
+from playground.engine.context import DEFAULTS, Context, PointInTime, sticky_text, time_text
 from playground.engine.definitions import FlagDefinition
 from projects.definitions import Definitions
 
@@ -87,6 +87,7 @@ class GeneratedUsers:
     ) -> None:
         self.now, self.count, self.seed, self.fixed = time_text(now), count, seed, dict(fixed)
         self._columns: dict[object, Texts] = {}
+        self._identifiers: dict[str, list[str | None]] = {}
         self._ranks: dict[str, list[int]] = {}
 
     def texts(self, field: str, first: Values | None, added: Values | None, *, sticky: bool) -> Texts:
@@ -106,9 +107,7 @@ class GeneratedUsers:
             by_rank = _share_out((None, *(first or ())), added or (), self.count)
             return list(map(by_rank.__getitem__, self._ranks_of(field)))
         named = (*(first or ()), *(added or ()))
-        texts: list[str | None] = [
-            identifier(field, self.seed * self.count + number) for number in range(1, self.count + 1)
-        ]
+        texts = self._identifiers_of(field).copy()
         listed = int(self.count * SHARE_LISTED)
         if field in IDENTIFIERS:  # each is the id of one user, so that as many are on as the rollout says
             texts[: len(named[:listed])] = named[:listed]
@@ -117,6 +116,12 @@ class GeneratedUsers:
                 if rank < listed:
                     texts[number] = named[rank * len(named) // listed]
         return texts
+
+    def _identifiers_of(self, field: str) -> list[str | None]:
+        if field not in self._identifiers:
+            numbers = range(1 + self.seed * self.count, 1 + (self.seed + 1) * self.count)
+            self._identifiers[field] = [identifier(field, number) for number in numbers]
+        return self._identifiers[field]
 
     def _ranks_of(self, field: str) -> list[int]:
         """By user their place when the values of a field are shared out."""
@@ -179,12 +184,6 @@ class FlagUsers(Sequence[Context]):
         is_time = field == "currentTime"  # an empty one is none
         return [default if text is None or (is_time and not text) else text for text in self.texts(field)]
 
-    def read(self, pair: tuple[str, str], number: int) -> object:
-        form, field = pair
-        known = "userId" if pair == DEFAULT_IDENTIFIER else field
-        text = self.texts(known)[number]
-        return FORMS[form](make_context({} if text is None else {known: text}, self.users.now), field)
-
 
 class UserTable(ContextTable):
     """Contexts before and after generated users.
@@ -214,21 +213,15 @@ class UserTable(ContextTable):
             self._columns[pair] = column
         return column
 
-    def _read(self, pair: tuple[str, str], position: int) -> object:
-        before, users, _ = self._parts
-        number = position - len(before)
-        return users.read(pair, number) if 0 <= number < len(users) else super()._read(pair, position)
-
-    def _field_texts(self, field: str) -> Iterator[str | None]:
+    def _field_texts(self, field: str) -> Iterable[str | None]:
         before, users, after = self._parts
         given, made = ((context.values.get(field) for context in part) for part in (before, after))
         return chain(given, users.values(field), made)
 
-    def _default_identifiers(self) -> Iterator[bytes | None]:
+    def _default_identifiers(self) -> Iterable[str | None]:
         before, users, after = self._parts
-        read = FORMS["identifier"]
-        given, made = ((read(context, "default") for context in part) for part in (before, after))
-        return chain(given, (text.encode() for text in users.texts("userId") if text is not None), made)
+        given, made = ((sticky_text(context, "default") for context in part) for part in (before, after))
+        return chain(given, users.texts("userId"), made)
 
 
 class _Joined(Sequence[Context]):

@@ -25,8 +25,8 @@ from projects.definitions import Definitions
 
 COUNTED = (*CHANGES, Change.UNKNOWN)
 MAX_USERS = 10_000
-SHOWN_RESULTS = 400_000
-"""Flags times users of a page that chooses the number of users itself: about a second of CPU time."""
+SHOWN_RESULTS = 500_000
+"""Flags times users of a page that chooses the number of users itself: less than a second of CPU time."""
 MIN_USERS = 200
 MAX_RARE = 100
 """Flags that change for no user, for which contexts are made."""
@@ -251,7 +251,7 @@ def find_differing(before: Snapshot, after: Snapshot) -> list[str]:
 
 
 def choose_number_of_users(flags: int) -> int:
-    """How many users are compared for that many flags if nobody says: so that it takes about a second."""
+    """How many users are compared for that many flags if nobody says: so that it takes less than a second."""
     return max(MIN_USERS, min(MAX_USERS, SHOWN_RESULTS // max(1, flags) // 100 * 100))
 
 

@@ -148,26 +148,12 @@ class _OnDemand(dict[int, Any]):
         return value
 
 
-def _parse(parse: Callable[[str | None], Any]) -> Callable[[Context, str], Any]:
-    return lambda context, field: parse(context.values.get(field))
-
-
 def _fold_case(text: str | None) -> str | None:
     return None if text is None else text.lower()
 
 
-def sticky_field(context: Context, stickiness: str) -> str | None:
-    """The field whose value a stickiness hashes, None if the context does not have it.
-
-    `default` takes userId, then sessionId; every other name is a field of the context.
-    """
-    fields = ("userId", "sessionId") if stickiness == "default" else (stickiness,)
-    return next((field for field in fields if field in context.values), None)
-
-
-def _identifier(context: Context, stickiness: str) -> bytes | None:
-    field = sticky_field(context, stickiness)
-    return None if field is None else context.values[field].encode()
+def _encode(text: str | None) -> bytes | None:
+    return None if text is None else text.encode()
 
 
 def _encode_up_to(longest: int) -> Callable[[str | None], Any]:
@@ -181,23 +167,42 @@ def _encode_up_to(longest: int) -> Callable[[str | None], Any]:
     return encoded
 
 
-def _nothing(context: Context, field: str) -> None:
-    return None
+PARSERS: dict[str, Callable[[str | None], Any]] = {
+    "text": lambda text: text,
+    "folded": _fold_case,
+    "number": literals.number,
+    "version": literals.version,
+    "instant": literals.instant,
+    "address": literals.address,
+    **{f"matched {longest}": _encode_up_to(longest) for longest in patterns.TEXT_LENGTHS},
+    "identifier": _encode,
+    "undecidable": lambda text: UNDECIDABLE,
+    "never": lambda text: None,
+}
+"""Each form, of the string of a field."""
 
 
-def _undecidable(context: Context, field: str) -> object:
-    return UNDECIDABLE
+def sticky_field(context: Context, stickiness: str) -> str | None:
+    """The field whose value a stickiness hashes, None if the context does not have it.
+
+    `default` takes userId, then sessionId; every other name is a field of the context.
+    """
+    fields = ("userId", "sessionId") if stickiness == "default" else (stickiness,)
+    return next((field for field in fields if field in context.values), None)
+
+
+def sticky_text(context: Context, stickiness: str) -> str | None:
+    """The value that a stickiness hashes."""
+    field = sticky_field(context, stickiness)
+    return None if field is None else context.values[field]
+
+
+def _make_form(parse: Callable[[str | None], Any]) -> Callable[[Context, str], Any]:
+    return lambda context, field: parse(context.values.get(field))
 
 
 FORMS: dict[str, Callable[[Context, str], Any]] = {
+    **{form: _make_form(parse) for form, parse in PARSERS.items()},
     "text": lambda context, field: context.values.get(field),
-    "folded": _parse(_fold_case),
-    "number": _parse(literals.number),
-    "version": _parse(literals.version),
-    "instant": _parse(literals.instant),
-    "address": _parse(literals.address),
-    **{f"matched {longest}": _parse(_encode_up_to(longest)) for longest in patterns.TEXT_LENGTHS},
-    "undecidable": _undecidable,
-    "identifier": _identifier,
-    "never": _nothing,
+    "identifier": lambda context, stickiness: _encode(sticky_text(context, stickiness)),
 }

@@ -103,7 +103,7 @@ def find_effects(
     most, one if there are no saved contexts.
     """
     projects = {project for state in (before, after) for project in state.sizes}
-    return _effects(caller, list(_contexts(caller, projects, instead)), before, after, flags)
+    return _effects(caller, list(list_saved(caller, projects, instead)), before, after, flags)
 
 
 def predict_effects(caller: Caller, edits: Iterable[FlagEdit | NewFlagEdit]) -> SavedEffects:
@@ -115,7 +115,7 @@ def predict_effects(caller: Caller, edits: Iterable[FlagEdit | NewFlagEdit]) -> 
     for edit in edits:
         if isinstance(edit, FlagEdit):
             groups.setdefault((edit.project, edit.environment, id(edit.draft)), []).append(edit)
-    saved = list(_contexts(caller, {project for project, _, _ in groups}))
+    saved = list(list_saved(caller, {project for project, _, _ in groups}))
     if not saved:
         return SavedEffects()
     expected = {
@@ -164,7 +164,7 @@ def _effects(
     )
 
 
-def _contexts(
+def list_saved(
     caller: Caller, projects: Collection[str], instead: Instead = NOTHING
 ) -> Iterator[SavedContext]:
     """Those of the projects and of none, the ones with expectations first."""
@@ -200,7 +200,7 @@ def find_changed_expectations(
     if before.environment != after.environment:
         return []
     projects = {*projects, *before.sizes, *after.sizes}
-    return _changed(caller, list(_contexts(caller, projects, instead)), before, after, set(flags))
+    return _changed(caller, list(list_saved(caller, projects, instead)), before, after, set(flags))
 
 
 def _changed(

@@ -28,6 +28,7 @@ from projects.flags.tags import actions as tags
 from projects.models import Dependency, Flag, FlagEnvironment, FlagLink, FlagTag, Segment, Strategy
 from projects.segments.admin import CONSTRAINTS
 from projects.strategies import actions as strategies
+from projects.strategies.check import check_strategy
 from projects.strategies.fields import COLUMNS, of_object
 from projects.strategies.serializers import StrategyBody
 from projects.strategies.variant_rules import variants_problems
@@ -95,7 +96,7 @@ class StrategyActions(AdminActions):
 
     def check_values(self, obj: Strategy, form: Any) -> None:
         if obj.flag_id is not None:
-            strategies.check_strategy(obj.flag, validate_body(StrategyBody, form.read_strategy()))
+            check_strategy(obj.flag, validate_body(StrategyBody, form.read_strategy()))
 
     def create(self, obj: Strategy, form: Any, caller: Caller) -> Strategy:
         document = strategies.add_strategy(*place_of(obj), form.read_strategy(), caller=caller)

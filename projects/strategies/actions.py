@@ -1,29 +1,25 @@
 """Adds, changes, removes and reorders the strategies of a flag in an environment."""
 
-import uuid
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db.models import Max
 
 from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event, record, record_change
+from flagadmin.core.audit.record import Event, record, record_all
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
-from flagadmin.core.errors import NotFound, Problem, ValidationError, check_problems
-from flagadmin.core.unreadable_values import check_values
+from flagadmin.core.errors import Problem, check_problems
 from groups.access import Caller
 from groups.permissions import Permission
-from playground.engine.definitions import StrategyDefinition, VariantDefinition
-from projects.access import access_flag_for_update
-from projects.flags.environments.toggle import keep_off_without_strategies, project_environment
+from playground.engine.definitions import StrategyDefinition
+from projects.flags.environments.toggle import keep_off_without_strategies
 from projects.flags.queries import strategy_documents
-from projects.limits import Limits
-from projects.models import Flag, ProjectEnvironment, Strategy, StrategySegment
-from projects.project_scope import hold_segments
-from projects.strategies.fields import assign
-from projects.strategies.known_names import load_known_names
-from projects.strategies.rules import StrategyDefaults, merge_strategy, plan_strategy
+from projects.models import Flag, Strategy, StrategySegment
+from projects.strategies.access import access_flag_in, access_flags_in, access_strategies, access_strategy
+from projects.strategies.check import check_room_for_strategy, check_strategies, check_strategy
+from projects.strategies.fields import assign, of_object
+from projects.strategies.rules import merge_strategy
 
 
 @transactional
@@ -35,24 +31,13 @@ def add_strategy(
     Raises NotFound, NoAccess, ValidationError.
     """
     permission = Permission.CREATE_FEATURE_STRATEGY
-    flag, _ = _access(project_id, name, environment, permission, caller=caller)
+    flag, _ = access_flag_in(project_id, name, environment, permission, caller=caller)
     document = check_strategy(flag, values)
     check_room_for_strategy(flag, environment)
     strategy = insert_strategy(flag, environment, document)
-    return _record(EventType.FEATURE_STRATEGY_ADD, strategy, environment, None, caller=caller)
-
-
-def check_room_for_strategy(flag: Flag, environment: str) -> None:
-    """Raises ValidationError if the flag has the maximum number of strategies. The flag must be locked."""
-    number = Strategy.objects.filter(flag=flag, environment_id=environment).count()
-    check_number_of_strategies(flag, environment, number)
-
-
-def check_number_of_strategies(flag: Flag, environment: str, number: int) -> None:
-    """Raises ValidationError if a flag with so many strategies can get no other."""
-    limit = Limits.from_settings().strategies
-    if number >= limit:
-        raise ValidationError(f"{flag.name} has {limit} strategies in {environment}, the maximum.")
+    [after] = strategy_documents([strategy])
+    record(_event(EventType.FEATURE_STRATEGY_ADD, strategy, None, after), actor=caller)
+    return after
 
 
 def insert_strategy(flag: Flag, environment: str, document: StrategyDefinition) -> Strategy:
@@ -69,22 +54,17 @@ def insert_strategy(flag: Flag, environment: str, document: StrategyDefinition) 
     return strategy
 
 
-def check_strategy(
-    flag: Flag, values: Mapping[str, Any], *, stored_variants: Sequence[VariantDefinition] = ()
-) -> StrategyDefinition:
-    """The document to store for the given values. Raises ValidationError with every problem."""
-    defaults = StrategyDefaults(flag=flag.name, stickiness=flag.project.default_stickiness)
-    hold_segments(values.get("segments") or [])
-    document, problems = plan_strategy(
-        values,
-        "",
-        defaults=defaults,
-        known_names=load_known_names(flag.project_id),
-        limits=Limits.from_settings(),
-        stored_variants=stored_variants,
-    )
-    check_values(problems)
-    return document
+Edit = Callable[[StrategyDefinition], Mapping[str, Any]]
+"""Gets the current document, read under the lock, and returns the new one."""
+
+
+class StrategyEdit(NamedTuple):
+    """What is made of a strategy of a flag."""
+
+    flag: str
+    strategy: str
+    edit: Edit
+    expected: Expected = None
 
 
 def update_strategy(
@@ -99,7 +79,7 @@ def update_strategy(
 ) -> StrategyDefinition:
     """Changes the given members of a strategy (``merge_strategy``) and returns its document.
 
-    Raises the same errors as ``edit_strategy``.
+    Raises the same errors as ``edit_strategies``.
     """
     return edit_strategy(
         project_id,
@@ -125,46 +105,78 @@ def update_for_some(
 ) -> None:
     """Changes a strategy, and adds it as it was right behind itself: whom the new conditions leave out keeps it.
 
-    Raises the same errors as ``edit_strategy`` and ``add_strategy``.
+    Raises the same errors as ``edit_strategies`` and ``add_strategy``.
     """
-    flag, _ = _access(project_id, name, environment, Permission.UPDATE_FEATURE_STRATEGY, caller=caller)
+    flag, _ = access_flag_in(project_id, name, environment, Permission.UPDATE_FEATURE_STRATEGY, caller=caller)
     [before] = strategy_documents([access_strategy(flag, environment, strategy_id)])
     update_strategy(project_id, name, environment, strategy_id, values, expected=expected, caller=caller)
     add_strategy(project_id, name, environment, {**before, "id": ""}, caller=caller)
 
 
-@transactional
 def edit_strategy(
     project_id: str,
     name: str,
     environment: str,
     strategy_id: str,
-    edit: Callable[[StrategyDefinition], Mapping[str, Any]],
+    edit: Edit,
     *,
     expected: Expected = None,
     caller: Caller,
 ) -> StrategyDefinition:
-    """Replaces a strategy with the result of ``edit`` and returns the new document.
+    """Replaces a strategy with the result of ``edit`` and returns the new document. See `edit_strategies`."""
+    edits = [StrategyEdit(name, strategy_id, edit, expected)]
+    [after] = edit_strategies(project_id, environment, edits, caller=caller)
+    return after
 
-    ``edit`` gets the current document, read under the lock. Missing members get their defaults, except
-    ``sortOrder``, which stays. If this disables the last enabled strategy, the flag is turned off in the
-    environment, because a flag without enabled strategies is on for everyone.
+
+@transactional
+def edit_strategies(
+    project_id: str, environment: str, edits: Sequence[StrategyEdit], *, caller: Caller
+) -> list[StrategyDefinition]:
+    """Replaces strategies, each once, with the results of their ``edit``, all or none. Returns the new documents.
+
+    Missing members get their defaults, except ``sortOrder``, which stays. A flag whose last enabled strategy is
+    disabled is turned off in the environment, because a flag without enabled strategies is on for everyone. Beside the
+    rows of the strategies, the number of statements does not depend on how many there are.
 
     Raises NotFound, NoAccess, EditConflict, ValidationError.
     """
-    permission = Permission.UPDATE_FEATURE_STRATEGY
-    flag, place = _access(project_id, name, environment, permission, caller=caller)
-    strategy = access_strategy(flag, environment, strategy_id)
-    [before] = strategy_documents([strategy])
-    check_expected(expected, without_place(before))
-    document = check_strategy(flag, edit(before), stored_variants=strategy.variants)
-    if document["sortOrder"] is None:
-        document["sortOrder"] = strategy.sort_order
-    assign(strategy, document)
-    strategy.save()
-    set_segments(strategy, document["segments"])
-    after = _record(EventType.FEATURE_STRATEGY_UPDATE, strategy, environment, before, caller=caller)
-    keep_off_without_strategies(flag, place, caller=caller)
+    permission, names = Permission.UPDATE_FEATURE_STRATEGY, [edit.flag for edit in edits]
+    flags, place = access_flags_in(project_id, names, environment, permission, caller=caller)
+    keys = [edit.strategy for edit in edits]
+    strategies = access_strategies(list(zip(flags, keys, strict=True)), environment)
+    before = strategy_documents(strategies)
+    after = _assign_edits(project_id, edits, strategies, before)
+    changes = [change for change in zip(strategies, before, after, strict=True) if change[1] != change[2]]
+    for strategy, old, new in changes:
+        strategy.save()
+        if old["segments"] != new["segments"]:
+            set_segments(strategy, new["segments"])
+    if changes:
+        record_all([_event(EventType.FEATURE_STRATEGY_UPDATE, *change) for change in changes], actor=caller)
+    keep_off_without_strategies(flags, place, caller=caller)
+    return after
+
+
+def _assign_edits(
+    project_id: str,
+    edits: Sequence[StrategyEdit],
+    strategies: Sequence[Strategy],
+    before: Sequence[StrategyDefinition],
+) -> list[StrategyDefinition]:
+    """Gives the objects their new values. Returns the new documents. Raises EditConflict, ValidationError."""
+    for edit, document in zip(edits, before, strict=True):
+        check_expected(edit.expected, without_place(document))
+    wanted = [
+        (strategy.flag, edit.edit(document), strategy.variants)
+        for edit, strategy, document in zip(edits, strategies, before, strict=True)
+    ]
+    after = []
+    for strategy, document in zip(strategies, check_strategies(project_id, wanted), strict=True):
+        if document["sortOrder"] is None:
+            document["sortOrder"] = strategy.sort_order
+        assign(strategy, document)
+        after.append(of_object(strategy, id=str(strategy.pk), segments=document["segments"]))
     return after
 
 
@@ -183,22 +195,13 @@ def remove_strategy(
     Raises NotFound, NoAccess, EditConflict.
     """
     permission = Permission.DELETE_FEATURE_STRATEGY
-    flag, place = _access(project_id, name, environment, permission, caller=caller)
+    flag, place = access_flag_in(project_id, name, environment, permission, caller=caller)
     strategy = access_strategy(flag, environment, strategy_id)
     [before] = strategy_documents([strategy])
     check_expected(expected, without_place(before))
     strategy.delete()
-    record(
-        Event(
-            type=EventType.FEATURE_STRATEGY_REMOVE,
-            project=project_id,
-            environment=environment,
-            feature=name,
-            before=before,
-        ),
-        actor=caller,
-    )
-    keep_off_without_strategies(flag, place, caller=caller)
+    record(_event(EventType.FEATURE_STRATEGY_REMOVE, strategy, before, None), actor=caller)
+    keep_off_without_strategies([flag], place, caller=caller)
 
 
 @transactional
@@ -210,7 +213,7 @@ def order_strategies(
     Raises NotFound, NoAccess, and ValidationError for ids of strategies that the flag does not have there.
     """
     permission = Permission.UPDATE_FEATURE_STRATEGY
-    flag, _ = _access(project_id, name, environment, permission, caller=caller)
+    flag, _ = access_flag_in(project_id, name, environment, permission, caller=caller)
     strategies = {str(s.pk): s for s in Strategy.objects.filter(flag=flag, environment_id=environment)}
     check_problems(order_problems(flag, environment, (key for key, _ in orders), strategies))
     before = _ids_in_order(strategies)
@@ -249,31 +252,6 @@ def without_place(document: StrategyDefinition) -> dict[str, Any]:
     return {key: value for key, value in document.items() if key != "sortOrder"}
 
 
-def access_strategy(flag: Flag, environment: str, strategy_id: str) -> Strategy:
-    """A strategy of the flag in the environment. Raises NotFound."""
-    strategy = None
-    if (identifier := _uuid(strategy_id)) is not None:
-        rows = Strategy.objects.filter(pk=identifier, flag=flag, environment_id=environment)
-        strategy = rows.first()
-    if strategy is None:
-        raise NotFound(f"{flag.name} has no strategy {strategy_id} in {environment}.")
-    return strategy
-
-
-def _access(
-    project_id: str, name: str, environment: str, permission: Permission, *, caller: Caller
-) -> tuple[Flag, ProjectEnvironment]:
-    flag = access_flag_for_update(caller, project_id, name, permission, environment=environment)
-    return flag, project_environment(project_id, environment)
-
-
-def _uuid(text: str) -> uuid.UUID | None:
-    try:
-        return uuid.UUID(text)
-    except ValueError:
-        return None
-
-
 def _ids_in_order(strategies: Mapping[str, Strategy]) -> list[str]:
     return [str(s.pk) for s in sorted(strategies.values(), key=lambda s: (s.sort_order, s.pk))]
 
@@ -288,24 +266,14 @@ def set_segments(strategy: Strategy, segments: Sequence[int]) -> None:
     )
 
 
-def _record(
-    kind: EventType,
-    strategy: Strategy,
-    environment: str,
-    before: StrategyDefinition | None,
-    *,
-    caller: Caller,
-) -> StrategyDefinition:
-    """Returns the strategy's current document. Records an event if it differs from ``before``."""
-    [after] = strategy_documents([strategy])
-    flag = strategy.flag
-    event = Event(
+def _event(
+    kind: EventType, strategy: Strategy, before: StrategyDefinition | None, after: StrategyDefinition | None
+) -> Event:
+    return Event(
         type=kind,
-        project=flag.project_id,
-        environment=environment,
-        feature=flag.name,
+        project=strategy.flag.project_id,
+        environment=strategy.environment_id,
+        feature=strategy.flag.name,
         before=before,
         after=after,
     )
-    record_change(event, actor=caller)
-    return after

@@ -21,6 +21,7 @@ from projects.flags.serializers import StrategyPlace, StrategyRecord
 from projects.limits import Limits
 from projects.models import Strategy
 from projects.strategies import actions
+from projects.strategies.access import access_strategy
 from projects.strategies.constraint_rules import constraint_document, constraint_problems
 from projects.strategies.constraint_serializers import ConstraintBody
 from projects.strategies.known_names import legal_values
@@ -53,7 +54,7 @@ class StrategyViewSet(ETagMixin, OnFlagViewSet):
     def authorize(self, *args: Any, **kwargs: Any) -> None:
         super().authorize(*args, **kwargs)
         if strategy_id := kwargs.get("strategy_id"):
-            self.strategy = actions.access_strategy(self.flag, kwargs["environment"], strategy_id)
+            self.strategy = access_strategy(self.flag, kwargs["environment"], strategy_id)
 
     @cached_property
     def document(self) -> StrategyDefinition:

@@ -23,16 +23,15 @@ from projects.flags.queries import strategy_documents
 from projects.history.field_changes import FieldChange
 from projects.history.queries import readable_events
 from projects.models import FlagEnvironment, ProjectEnvironment, Strategy
+from projects.strategies.access import access_strategy
 from projects.strategies.actions import (
-    access_strategy,
     add_strategy,
-    check_number_of_strategies,
-    check_strategy,
     remove_strategy,
     update_for_some,
     update_strategy,
     without_place,
 )
+from projects.strategies.check import check_number_of_strategies, check_strategy
 from projects.strategies.constraint_forms import clean_constraints
 from projects.strategies.editor import StrategyEditor, strategy_sentences, type_choices
 from projects.strategies.rules import StrategyDefaults, default_strategy_document, strategy_document

@@ -11,7 +11,7 @@ from groups.permissions import Permission
 from playground.engine.strategy_types import FLEXIBLE_ROLLOUT
 from projects.flags.queries import strategy_documents
 from projects.models import Flag
-from projects.strategies.actions import access_strategy
+from projects.strategies.access import access_strategy
 from releases.models import ReleasePlan
 from releases.plans.access import Place, access_flag_in
 from releases.plans.documents import plan_document

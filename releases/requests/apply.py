@@ -1,5 +1,8 @@
 """Makes the changes of a request: all of them, or none."""
 
+from collections.abc import Sequence
+from itertools import groupby
+
 from django.db import transaction
 
 from flagadmin.core.change_checks.comments import commenting
@@ -9,10 +12,10 @@ from groups.permissions import Permission
 from projects.access import access_project_for_update
 from releases.applying import applying
 from releases.changes import KINDS
-from releases.models import ChangeRequest
+from releases.models import Change, ChangeRequest
 from releases.requests.access import is_author
 from releases.requests.approvals import has_policy
-from releases.requests.conflicts import find_conflict, sentence_of, target_of
+from releases.requests.conflicts import explain_conflict, sentence_of, target_of
 
 APPLY = Permission.APPLY_CHANGE_REQUEST
 
@@ -23,18 +26,39 @@ def make_changes(request: ChangeRequest, caller: Caller, *, with_own_rights: boo
     Raises Conflict with the change named, and NoAccess.
     """
     maker = caller if with_own_rights else Caller(user=caller.user, token=caller.token, rights=EVERYTHING)
+    numbered = list(enumerate(request.changes.all(), 1))
+    flags = {change.feature for _, change in numbered}
     with applying(request.project_id, request.environment_id):
-        access_project_for_update(maker, request.project_id, None)
-        for number, change in enumerate(request.changes.all(), 1):
-            sentence = sentence_of(request, change)
-            try:
-                KINDS[change.action].apply(target_of(request, change), change.payload, maker)
-            except NoAccess:
-                raise
-            except AppError as error:
-                raise Conflict(
-                    f"Change {number} ({sentence}): {error.message}", details=error.details
-                ) from error
+        # A segment, which is of no flag, changes whichever use it.
+        access_project_for_update(maker, request.project_id, None, flags=None if "" in flags else flags)
+        for _, alike in groupby(numbered, key=lambda pair: pair[1].action):
+            changes = list(alike)
+            if not _make_at_once(request, [change for _, change in changes], maker):
+                for number, change in changes:
+                    _make(request, number, change, maker)
+
+
+def _make_at_once(request: ChangeRequest, changes: Sequence[Change], maker: Caller) -> bool:
+    """Makes changes of one kind, if it can make several at once and none is refused."""
+    make = KINDS[changes[0].action].apply_all
+    if make is None or len(changes) == 1:
+        return False
+    try:
+        with transaction.atomic():
+            make([(target_of(request, change), change.payload) for change in changes], maker)
+    except AppError:
+        return False  # to be made one by one, which says which is refused
+    return True
+
+
+def _make(request: ChangeRequest, number: int, change: Change, maker: Caller) -> None:
+    sentence = sentence_of(request, change)
+    try:
+        KINDS[change.action].apply(target_of(request, change), change.payload, maker)
+    except NoAccess:
+        raise
+    except AppError as error:
+        raise Conflict(f"Change {number} ({sentence}): {error.message}", details=error.details) from error
 
 
 def make_changes_as(caller: Caller, request: ChangeRequest) -> None:
@@ -66,9 +90,8 @@ def try_changes(request: ChangeRequest) -> None:
 
 def check_conflicts(request: ChangeRequest) -> None:
     """Raises Conflict if what a change was made from has changed."""
-    for number, change in enumerate(request.changes.all(), 1):
-        if conflict := find_conflict(request, change):
-            raise Conflict(f"Change {number} ({sentence_of(request, change)}): {conflict}")
+    if conflict := explain_conflict(request, list(request.changes.all())):
+        raise Conflict(conflict)
 
 
 def may_apply(request: ChangeRequest, caller: Caller) -> bool:

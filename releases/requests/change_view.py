@@ -9,7 +9,6 @@ from projects.strategies.sentences import strategy_summary
 from releases.models import Change, ChangeRequest
 from releases.requests.conflicts import (
     describe_conflict,
-    find_conflict,
     narrow_payload,
     read_now,
     sentence_of,
@@ -49,9 +48,8 @@ def group_changes(views: Sequence[ChangeView], impact: RequestImpact | None) -> 
 
 
 def view_change(
-    request: ChangeRequest, change: Change, segments: dict[int, str], *, is_open: bool
+    request: ChangeRequest, change: Change, segments: dict[int, str], conflict: str
 ) -> ChangeView:
-    conflict = find_conflict(request, change) if is_open else ""
     now, differences = change.made_from, None
     if conflict:
         with suppress(NotFound):

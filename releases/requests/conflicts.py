@@ -1,20 +1,29 @@
 """Tells whether what a change was made from has changed since, and what is different now."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.errors import NotFound
 from groups.models import User
 from projects.history.field_changes import FieldChange, strategy_changes
-from releases.changes import KINDS, Target
+from releases.changes import KINDS
 from releases.models import Change, ChangeRequest
 from releases.models.requests import full_name
+from releases.targets import StoredFlags, Target
 
 
-def target_of(request: ChangeRequest, change: Change) -> Target:
-    return Target(request.project_id, request.environment_id, change.feature)
+def target_of(request: ChangeRequest, change: Change, stored: StoredFlags | None = None) -> Target:
+    """``stored``: what has been read of the request's flags."""
+    stored = stored or read_stored(request, [change])
+    return Target(request.project_id, request.environment_id, change.feature, stored)
+
+
+def read_stored(request: ChangeRequest, changes: Iterable[Change]) -> StoredFlags:
+    """The flags of the changes, read once one of them is needed."""
+    names = {change.feature for change in changes if change.feature}
+    return StoredFlags(request.project_id, request.environment_id, names)
 
 
 def sentence_of(request: ChangeRequest, change: Change) -> str:
@@ -22,16 +31,32 @@ def sentence_of(request: ChangeRequest, change: Change) -> str:
     return KINDS[change.action].say(target_of(request, change), change.payload)
 
 
-def read_now(request: ChangeRequest, change: Change) -> Any:
+def read_now(request: ChangeRequest, change: Change, stored: StoredFlags | None = None) -> Any:
     """What the change changes, as it is kept in ``made_from``. Raises NotFound."""
-    now = KINDS[change.action].read(target_of(request, change), change.payload)
+    now = KINDS[change.action].read(target_of(request, change, stored), change.payload)
     return json.loads(json.dumps(now, default=str))
 
 
-def find_conflict(request: ChangeRequest, change: Change) -> str:
-    """Why the change no longer fits what is stored, "" if it does. A few queries."""
+def find_conflicts(request: ChangeRequest, changes: Sequence[Change]) -> list[str]:
+    """Of each change why it no longer fits what is stored, "" if it does."""
+    stored = read_stored(request, changes)
+    return [find_conflict(request, change, stored) for change in changes]
+
+
+def explain_conflict(request: ChangeRequest, changes: Sequence[Change]) -> str:
+    """Which change is the first in conflict, and why; "" if none is."""
+    for number, (change, conflict) in enumerate(
+        zip(changes, find_conflicts(request, changes), strict=True), 1
+    ):
+        if conflict:
+            return f"Change {number} ({sentence_of(request, change)}): {conflict}"
+    return ""
+
+
+def find_conflict(request: ChangeRequest, change: Change, stored: StoredFlags | None = None) -> str:
+    """Why the change no longer fits what is stored, "" if it does."""
     try:
-        if read_now(request, change) == change.made_from:
+        if read_now(request, change, stored) == change.made_from:
             return ""
     except NotFound as error:
         return error.message

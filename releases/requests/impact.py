@@ -2,13 +2,16 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from itertools import chain
 from typing import Any, NamedTuple
 
 from flagadmin.core.db.transactions import consistent_reads
+from flagadmin.core.edit_conflicts import fingerprint
 from flagadmin.core.errors import AppError, ValidationError
 from groups.access import Caller
 from playground.comparison.compare import Change as Kind
 from playground.comparison.impact import MAX_GENERATED, MAX_TESTS, SAMPLES, count_values
+from playground.comparison.rules import read_conditions, sticky_fields
 from playground.comparison.states import compile_definitions
 from playground.comparison.who_changes import (
     WhoChanges,
@@ -17,7 +20,7 @@ from playground.comparison.who_changes import (
     generate_users,
 )
 from playground.models import SavedContext
-from playground.saved_contexts.effects import UNLIMITED, SavedEffects, find_effects
+from playground.saved_contexts.effects import UNLIMITED, SavedEffects, find_effects, list_saved
 from projects.definitions import Definitions, read_definitions
 from projects.flags.environments.toggle import project_environment
 from projects.models import Dependency, Strategy
@@ -59,8 +62,7 @@ def measure_request(request: ChangeRequest, *, now: datetime) -> Measured:
 
     Raises ValidationError if the changes cannot be made.
     """
-    with consistent_reads():
-        before, after = predict_changes(request, list(request.changes.all()), to_review=True)
+    before, after = predict_review(request)
     return measure_difference(request.environment_id, before, after, now=now)
 
 
@@ -78,11 +80,41 @@ def measure_difference(
 
 
 def try_measure(request: ChangeRequest, *, now: datetime) -> Document | None:
-    """None if the changes cannot be made."""
+    """None if the changes cannot be made. Where the last measurement was of the same, it is not made again."""
     try:
-        return measure_request(request, now=now).document()
+        before, after = predict_review(request)
     except ValidationError:
         return None
+    same, last = find_fingerprint(request.project_id, before, after), request.impact
+    if same and last and last.get("fingerprint") == same:
+        return dict(last)
+    measured = measure_difference(request.environment_id, before, after, now=now)
+    return measured.document() | {"fingerprint": same}
+
+
+def find_fingerprint(project_id: str, before: Definitions, after: Definitions) -> str:
+    """The same for all that is measured equally: two states, and saved contexts. "" if it changes with the time."""
+    if _depends_on_time(before) or _depends_on_time(after):
+        return ""
+    saved = [
+        (context.pk, context.name, context.context, context.expectations)
+        for context in list_saved(Caller.system(), [project_id])
+    ]
+    return fingerprint([before.flags, before.segments, after.flags, after.segments, saved])
+
+
+def _depends_on_time(read: Definitions) -> bool:
+    fields = chain.from_iterable(
+        (*sticky_fields(flag), *(condition.field for condition in read_conditions(flag, read.segments)))
+        for flag in read.flags
+    )
+    return "currentTime" in fields
+
+
+def predict_review(request: ChangeRequest) -> tuple[Definitions, Definitions]:
+    """As `predict_request`, with what the changes lead to by themselves. Raises ValidationError."""
+    with consistent_reads():
+        return predict_changes(request, list(request.changes.all()), to_review=True)
 
 
 def predict_request(request: ChangeRequest) -> tuple[Definitions, Definitions]:

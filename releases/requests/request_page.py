@@ -18,6 +18,7 @@ from releases.models import ChangeRequest
 from releases.requests.access import OPEN, access_request, may_edit
 from releases.requests.approvals import approver_group_names, judge
 from releases.requests.change_view import group_changes, view_change
+from releases.requests.conflicts import find_conflicts
 from releases.requests.impact import measure_request
 from releases.requests.impact_view import RequestImpact
 from releases.requests.life import explain_waiting, list_activity, list_stations
@@ -64,14 +65,18 @@ class RequestPage(ConsolePage):
         changes = list(request.changes.all())
         segments = dict(Segment.objects.values_list("id", "name"))
         is_open = request.state in (*OPEN, State.SCHEDULED)
-        views = [view_change(request, change, segments, is_open=is_open) for change in changes]
+        conflicts = find_conflicts(request, changes) if is_open else [""] * len(changes)
+        views = [
+            view_change(request, change, segments, conflict)
+            for change, conflict in zip(changes, conflicts, strict=True)
+        ]
         compared = self.impact(request) if is_open and changes else {}
         impact = compared.get("impact")
         verdicts = judge(request, impact.document if impact else None) if is_open else []
         needed = next((v.approvals for v in verdicts if v.holds), request.required_approvals)
-        conflicts, reviews = sum(bool(view.conflict) for view in views), list(request.reviews.all())
+        reviews = list(request.reviews.all())
         approvals = sum(review.approved for review in reviews)
-        waits = {"approvals": approvals, "needed": needed, "conflicts": conflicts}
+        waits = {"approvals": approvals, "needed": needed, "conflicts": sum(map(bool, conflicts))}
         return {
             **waits,
             **compared,

@@ -22,7 +22,7 @@ from projects.models import Flag
 from releases.models import ChangeRequest, Schedule
 from releases.requests.access import lock_project
 from releases.requests.apply import APPLY, make_changes_as, may_apply
-from releases.requests.conflicts import find_conflict, sentence_of
+from releases.requests.conflicts import explain_conflict
 from releases.requests.events import enter, record_event
 from releases.requests.review import find_refusal
 
@@ -158,10 +158,7 @@ def _find_changed(request: ChangeRequest) -> str:
     archived = Flag.objects.archived().filter(project=request.project_id, name__in=names)
     if name := archived.order_by("name").values_list("name", flat=True).first():
         return f"{name} has been archived."
-    for number, change in enumerate(changes, 1):
-        if conflict := find_conflict(request, change):
-            return f"Change {number} ({sentence_of(request, change)}): {conflict}"
-    return ""
+    return explain_conflict(request, changes)
 
 
 def _comment(schedule: Schedule, now: datetime) -> str:

@@ -18,12 +18,8 @@ from projects.drafts import Draft
 from projects.flags.environments.toggle import has_enabled_strategy, project_environment, set_switch
 from projects.flags.queries import strategy_documents
 from projects.models import Flag, FlagEnvironment, ProjectEnvironment, Strategy
-from projects.strategies.actions import (
-    check_number_of_strategies,
-    check_room_for_strategy,
-    check_strategy,
-    insert_strategy,
-)
+from projects.strategies.actions import insert_strategy
+from projects.strategies.check import check_number_of_strategies, check_room_for_strategy, check_strategy
 from projects.strategies.rules import StrategyDefaults, default_strategy_document
 from projects.strategies.variant_rules import variants_document, variants_problems
 

@@ -4,6 +4,8 @@ SDKs treat a flag without strategies as on for everyone. So a flag without an en
 it is turned on, and is turned off when it loses its last enabled strategy.
 """
 
+from collections.abc import Collection
+
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record
 from flagadmin.core.errors import NotFound, ValidationError, choices
@@ -43,10 +45,15 @@ def set_switch(flag: Flag, place: ProjectEnvironment, enabled: bool, *, caller: 
     return True
 
 
-def keep_off_without_strategies(flag: Flag, place: ProjectEnvironment, *, caller: Caller) -> None:
-    """Turns the flag off if it has no enabled strategy left in the environment."""
-    if not has_enabled_strategy(flag, place.environment_id):
-        set_switch(flag, place, False, caller=caller)
+def keep_off_without_strategies(
+    flags: Collection[Flag], place: ProjectEnvironment, *, caller: Caller
+) -> None:
+    """Turns those flags off that have no enabled strategy left in the environment."""
+    rows = Strategy.objects.filter(flag__in=flags, environment_id=place.environment_id, disabled=False)
+    with_strategies = set(rows.values_list("flag_id", flat=True))
+    for flag in flags:
+        if flag.pk not in with_strategies:
+            set_switch(flag, place, False, caller=caller)
 
 
 def has_enabled_strategy(flag: Flag, environment: str) -> bool:

@@ -175,7 +175,7 @@ CHANGES: dict[str, Callable[[], Change]] = {
         lambda: update_segment(Segment.objects.get().pk, {"constraints": NOBODY}, caller=WHO)
     ),
     "projects.strategies.actions.add_strategy": added_strategy,
-    "projects.strategies.actions.edit_strategy": plain(
+    "projects.strategies.actions.edit_strategies": plain(
         lambda: strategies.update_strategy(*PLACE, strategy(), {"constraints": NOBODY}, caller=WHO)
     ),
     "projects.strategies.actions.order_strategies": reordered,

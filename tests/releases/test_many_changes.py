@@ -1,0 +1,106 @@
+"""Requests of many changes: made together, refused by name, and measured once as long as nothing has changed."""
+
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from flagadmin.core.audit.models import AuditEvent
+from playground.models import SavedContext
+from projects.models import Flag, Strategy
+from releases.requests import impact
+from tests.support.change_requests import enter, guarded, sent
+from tests.support.playground import live_flag
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def make_flags(number: int) -> None:
+    guarded(1)
+    for index in range(number):
+        rollout = {"name": "flexibleRollout", "parameters": {"rollout": "10", "stickiness": "default"}}
+        live_flag(f"flag-{index}", strategies=[rollout])
+
+
+def set_rollout(flag: str, rollout: str) -> dict[str, Any]:
+    strategy = Strategy.objects.get(flag__name=flag, environment="production")
+    payload = {"id": str(strategy.pk), "parameters": strategy.parameters | {"rollout": rollout}}
+    return {"feature": flag, "action": "updateStrategy", "payload": payload}
+
+
+def approved(api: Any, number: int) -> dict[str, Any]:
+    made = sent(api["owner"], *(set_rollout(f"flag-{index}", "50") for index in range(number)))
+    assert enter(api["admin"], made, "Approved").status_code == 200
+    return made
+
+
+def rollouts() -> set[str]:
+    stored = Strategy.objects.filter(environment="production").order_by("pk")
+    return {strategy.parameters["rollout"] for strategy in stored}
+
+
+def test_strategies_of_many_flags_change_together(api, shop):
+    make_flags(12)
+    few, many = approved(api, 2), approved(api, 12)
+    with CaptureQueriesContext(connection) as of_few:
+        assert enter(api["admin"], few, "Applied").status_code == 200
+    Strategy.objects.filter(flag__name__in=["flag-0", "flag-1"]).update(
+        parameters={"rollout": "10", "stickiness": "default"}
+    )
+    with CaptureQueriesContext(connection) as of_many:
+        assert enter(api["admin"], many, "Applied").status_code == 200
+    assert rollouts() == {"50"}
+    events = AuditEvent.objects.filter(type="feature-strategy-update", actor_name="admin")
+    assert events.values("feature").distinct().count() == 12
+    assert len(of_many) - len(of_few) <= 2 * (12 - 2)  # each strategy's row, and what its trigger asks
+
+
+def test_the_one_that_cannot_be_made_is_named_and_nothing_is_made(api, shop, monkeypatch):
+    make_flags(3)
+    made = approved(api, 3)
+    Flag.objects.filter(name="flag-1").delete()
+    monkeypatch.setattr("releases.requests.states.check_conflicts", lambda request: None)
+    refused = enter(api["admin"], made, "Applied")
+    assert refused.status_code == 409
+    assert refused.json()["message"].startswith("Change 2 (Roll out flag-1 to 50 %): Flag flag-1 not found")
+    assert rollouts() == {"10"}
+
+
+def count_measurements(monkeypatch: Any) -> list[None]:
+    measured: list[None] = []
+    real = impact.measure_difference
+
+    def measure(*args: Any, **kwargs: Any) -> Any:
+        measured.append(None)
+        return real(*args, **kwargs)
+
+    monkeypatch.setattr(impact, "measure_difference", measure)
+    return measured
+
+
+def test_what_has_not_changed_is_measured_once(api, shop, monkeypatch):
+    make_flags(2)
+    measured = count_measurements(monkeypatch)
+    made = approved(api, 2)
+    assert enter(api["admin"], made, "Applied").status_code == 200
+    assert len(measured) == 1
+
+
+def test_another_saved_context_is_measured_again(api, shop, monkeypatch):
+    make_flags(2)
+    measured = count_measurements(monkeypatch)
+    made = approved(api, 2)
+    SavedContext.objects.create(name="Somebody", context={"userId": "7"})
+    assert enter(api["admin"], made, "Applied").status_code in (200, 409)
+    assert len(measured) == 2
+
+
+def test_what_depends_on_the_time_is_measured_again(api, shop, monkeypatch):
+    make_flags(1)
+    since = {"contextName": "currentTime", "operator": "DATE_AFTER", "value": "2026-01-01T00:00:00Z"}
+    Strategy.objects.update(constraints=[since])
+    measured = count_measurements(monkeypatch)
+    made = approved(api, 1)
+    assert enter(api["admin"], made, "Applied").status_code == 200
+    assert len(measured) == 3
