@@ -37,8 +37,9 @@ def move_templates(installation: Installation, edits: Edits) -> Iterator[Line]:
 
 
 def _move(template: SourceTemplate, ids: dict[int, int], edits: Edits) -> Iterator[Line]:
-    place = {"project_id": template.project}
-    present = ReleaseTemplate.objects.filter(name=template.name, archived_at=None, **place).first()
+    present = ReleaseTemplate.objects.filter(
+        name=template.name, archived_at=None, project=template.project
+    ).first()
     values = {
         "name": template.name,
         "description": template.description,
@@ -59,8 +60,10 @@ def _move(template: SourceTemplate, ids: dict[int, int], edits: Edits) -> Iterat
         f"release template {template.name}",
         present,
         read_document,
-        create=partial(create_template, values, **place, caller=SYSTEM),
-        update=partial(update_template, present.pk if present else "", values, **place, caller=SYSTEM),
+        create=partial(create_template, values, project_id=template.project, caller=SYSTEM),
+        update=partial(
+            update_template, present.pk if present else "", values, project_id=template.project, caller=SYSTEM
+        ),
         is_edited=edits.has("release-plan-template-", template.name),
         project=template.project or "",
     )

@@ -1,21 +1,27 @@
 """Change requests as the API shows them, in the reference server's shape."""
 
+from itertools import repeat
 from typing import Any
 
 from flagadmin.core.http.timestamps import iso
 from releases.changes import KINDS
 from releases.models import ChangeRequest, Schedule
-from releases.requests.conflicts import find_conflict
+from releases.requests.conflicts import find_conflicts
+from releases.requests.schedule_conflicts import find_schedule_conflicts
 
 Document = dict[str, Any]
 CLOSED = frozenset({ChangeRequest.State.APPLIED, ChangeRequest.State.CANCELLED, ChangeRequest.State.REJECTED})
 
 
 def request_document(request: ChangeRequest) -> Document:
-    """With what stands against each change, as long as the request is open. A few queries for each change."""
+    """With what stands against each change, as long as the request is open."""
     features: dict[str, list[Document]] = {}
     segments: list[Document] = []
-    for change in request.changes.all():
+    changes = list(request.changes.all())
+    is_open = request.state not in CLOSED
+    conflicts = find_conflicts(request, changes) if is_open else repeat("")
+    scheduled = find_schedule_conflicts(request, changes) if is_open else repeat([])
+    for change, conflict, meeting in zip(changes, conflicts, scheduled, strict=False):
         document: Document = {
             "id": change.pk,
             "action": change.action,
@@ -23,8 +29,10 @@ def request_document(request: ChangeRequest) -> Document:
             "createdBy": {"username": change.author_name, "imageUrl": ""},
             "createdAt": iso(change.created_at),
         }
-        if request.state not in CLOSED and (conflict := find_conflict(request, change)):
+        if conflict:
             document["conflict"] = conflict
+        if meeting:
+            document["scheduleConflicts"] = {"changeRequests": meeting}
         if KINDS[change.action].of_segment:
             segments.append(document | {"name": _segment_name(change.payload, change.made_from)})
         else:
@@ -36,7 +44,7 @@ def request_document(request: ChangeRequest) -> Document:
         "environment": request.environment_id,
         "minApprovals": request.required_approvals,
         "project": request.project_id,
-        "features": [{"name": name, "changes": changes} for name, changes in features.items()],
+        "features": [{"name": name, "changes": listed} for name, listed in features.items()],
         "segments": segments,
         "approvals": [_review(review) for review in reviews if review.approved],
         "rejections": [_review(review) for review in reviews if not review.approved],

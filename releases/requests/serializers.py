@@ -83,11 +83,23 @@ class AuthorRecord(serializers.Serializer):
     imageUrl = serializers.CharField(help_text="Always empty.")
 
 
+class MeetingRequestRecord(serializers.Serializer):
+    id = serializers.IntegerField()
+    title = serializers.CharField(required=False)
+
+
+class ScheduleConflictsRecord(serializers.Serializer):
+    changeRequests = MeetingRequestRecord(many=True)
+
+
 class ChangeRecord(serializers.Serializer):
     id = serializers.IntegerField()
     action = serializers.CharField()
     payload = serializers.JSONField(allow_null=True)
     conflict = serializers.CharField(required=False, help_text="Why it cannot be applied as it is.")
+    scheduleConflicts = ScheduleConflictsRecord(
+        required=False, help_text="Other requests that are scheduled and change the same."
+    )
     createdBy = AuthorRecord()
     createdAt = serializers.DateTimeField()
 
@@ -116,6 +128,11 @@ class ImpactRecord(serializers.Serializer):
     savedContexts = ChangedContextRecord(many=True, help_text="Those that change.")
     brokenExpectations = serializers.IntegerField()
     onlyTurnsOff = serializers.BooleanField(help_text="Nobody gets anything but flags that are off.")
+    fingerprint = serializers.CharField(
+        required=False,
+        allow_blank=True,
+        help_text="The same where the same was measured; empty if it also depends on the time.",
+    )
 
 
 class MovedRecord(serializers.Serializer):

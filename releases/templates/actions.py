@@ -38,14 +38,20 @@ def create_template(
 
 @transactional
 def update_template(
-    key: str, values: Mapping[str, Any], *, project_id: str | None = None, caller: Caller
+    key: str,
+    values: Mapping[str, Any],
+    *,
+    project_id: str | None = None,
+    expected: Expected = None,
+    caller: Caller,
 ) -> ReleaseTemplate:
     """Changes the given members. Milestones and strategies that name their id keep it. Plans made from it stay.
 
-    Raises NotFound, NoAccess, NameExists, ValidationError.
+    Raises NotFound, NoAccess, EditConflict, NameExists, ValidationError.
     """
     template = _access_for_update(key, project_id, Permission.RELEASE_PLAN_TEMPLATE_UPDATE, caller)
     before = read_document(template)
+    check_expected(expected, before)
     _write(template, {**before, **values})
     after = read_document(template)
     if after != before:
@@ -115,10 +121,13 @@ def archive_template(key: str, *, project_id: str | None = None, caller: Caller)
 
 
 @transactional
-def delete_template(key: str, *, project_id: str | None = None, caller: Caller) -> None:
-    """Plans made from it stay. Raises NotFound, NoAccess."""
+def delete_template(
+    key: str, *, project_id: str | None = None, expected: Expected = None, caller: Caller
+) -> None:
+    """Plans made from it stay. Raises NotFound, NoAccess, EditConflict."""
     template = _access_for_update(key, project_id, Permission.RELEASE_PLAN_TEMPLATE_DELETE, caller)
     before = read_document(template)
+    check_expected(expected, before)
     template.delete()
     _record(EventType.RELEASE_PLAN_TEMPLATE_DELETED, template, caller, before=before)
 

@@ -5,10 +5,12 @@ from typing import Any
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
 from rest_framework.response import Response
 
+from flagadmin.core.edit_conflicts.etags import ETagMixin
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from groups.viewsets import ViewSet
 from projects.access import access_project
+from releases.models import ReleaseTemplate
 from releases.templates import actions
 from releases.templates.documents import find_by_id, template_document
 from releases.templates.queries import access_template, list_templates
@@ -51,18 +53,19 @@ EXAMPLE = OpenApiExample(
 class _Templates(ViewSet):
     tags = TAGS
     project_id: str | None = None
+    template: ReleaseTemplate
 
     def authorize(self, project_id: str | None = None, template_id: str | None = None, **others: Any) -> None:
         if project_id is not None:
             access_project(self.caller, project_id)
         self.project_id = project_id
         if template_id is not None:
-            access_template(self.caller, template_id, project_id)
+            self.template = access_template(self.caller, template_id, project_id)
         for permission in self.needed_permissions[:1]:
             actions.check_scope(self.caller, permission, IN_PROJECT, project_id)
 
 
-class ReleaseTemplateViewSet(_Templates):
+class ReleaseTemplateViewSet(ETagMixin, _Templates):
     """Of all projects, or below one of them."""
 
     lookup_url_kwarg = "template_id"
@@ -74,6 +77,9 @@ class ReleaseTemplateViewSet(_Templates):
         "update": "updateReleasePlanTemplate",
         "destroy": "deleteReleasePlanTemplate",
     }
+
+    def current_document(self) -> Document:
+        return template_document(self.template)
 
     @extend_schema(
         parameters=[
@@ -103,19 +109,23 @@ class ReleaseTemplateViewSet(_Templates):
     @extend_schema(responses={200: TemplateRecord})
     def retrieve(self, request: ApiRequest, template_id: str, project_id: str | None = None) -> Response:
         """Get a release template."""
-        return Response(template_document(access_template(self.caller, template_id, project_id)))
+        return Response(template_document(self.template))
 
     @extend_schema(request=TemplateChanges, responses={200: TemplateRecord})
     def update(self, request: ApiRequest, template_id: str, project_id: str | None = None) -> Response:
         """Change a release template. Plans that were made from it stay as they are."""
         values = self.validated(TemplateChanges)
-        template = actions.update_template(template_id, values, project_id=project_id, caller=self.caller)
+        template = actions.update_template(
+            template_id, values, project_id=project_id, expected=self.expected, caller=self.caller
+        )
         return Response(actions.read_document(template))
 
     @extend_schema(responses={200: None})
     def destroy(self, request: ApiRequest, template_id: str, project_id: str | None = None) -> Response:
         """Delete a release template. Plans that were made from it stay."""
-        actions.delete_template(template_id, project_id=project_id, caller=self.caller)
+        actions.delete_template(
+            template_id, project_id=project_id, expected=self.expected, caller=self.caller
+        )
         return Response()
 
 

@@ -22,6 +22,7 @@ from projects.models import (
     StrategyType,
     TagType,
 )
+from releases.models import Milestone, ReleaseTemplate
 from tests.support.cast import client, make_user
 from tests.support.flags import add_strategy, make_flag
 from tests.support.racing import BEFORE_COMMIT, BEFORE_LOCK, race
@@ -112,6 +113,12 @@ def _strategy_type() -> str:
     return f"{ADMIN}/strategies/hostGroup"
 
 
+def _release_template() -> str:
+    template = ReleaseTemplate.objects.create(name="Careful")
+    Milestone.objects.create(template=template, name="Everybody", place=0)
+    return f"{ADMIN}/release-plan-templates/{template.pk}"
+
+
 def _patch(path: str) -> tuple[list[Any], list[Any]]:
     first, second = ([{"op": "replace", "path": path, "value": value}] for value in ("first", "second"))
     return first, second
@@ -170,6 +177,11 @@ KINDS = {
         *_text("description"),
         lambda: Project.objects.get(pk="shop").description,
         put=f"{ADMIN}/projects/shop",
+    ),
+    "release template": Kind(
+        _release_template,
+        *_text("description"),
+        lambda: ReleaseTemplate.objects.get(name="Careful").description,
     ),
     "service account": Kind(_account, *_text("name"), lambda: User.objects.get(username="bot").name),
 }
@@ -318,8 +330,6 @@ def test_whatever_is_read_and_changed_has_tags() -> None:
     }
     assert without == {
         "TokenViewSet",  # its one answer is a list: of the tokens of a name
-        "ReleaseTemplateViewSet",  # plans that were made from one stay as they are
-        "ProjectReleaseTemplateViewSet",
         "InviteLinkViewSet",  # its document grows with those who sign up, and an update sets single values
     }
 
