@@ -35,6 +35,8 @@ from importer.who_changes import answer_plan
 from playground.comparison.answer import Answer
 from playground.comparison.given_contexts import check_contexts
 from playground.comparison.openapi import CompareResponse
+from releases.gate import NeedsChangeRequest
+from releases.requests.propose import add_changes
 
 EXAMPLE = OpenApiExample("One flag", value=schema.IMPORT_EXAMPLE, request_only=True)
 NO_PROJECT = refusal(404, "The project does not exist, is archived, or the caller may not read it.")
@@ -173,8 +175,22 @@ class BatchViewSet(ViewSet):
 def import_bytes(body: bytes, *, caller: Caller, report: bool) -> dict[str, Any] | None:
     document = parse_body(body)
     with commenting(current_comment() or document.comment):
-        run = import_body(document, caller=caller)
+        try:
+            run = import_body(document, caller=caller)
+        except NeedsChangeRequest as refusal:
+            if refusal.gated.environment != document.environment:
+                raise
+            return propose_import(refusal, caller=caller)
     return import_report(run) if report else None
+
+
+def propose_import(refusal: NeedsChangeRequest, *, caller: Caller) -> dict[str, Any]:
+    """Puts what the import would change into the caller's draft. Raises the refusal if no request can do that."""
+    gated = refusal.gated
+    if not gated.changes:
+        raise refusal
+    request = add_changes(gated.project, gated.environment, gated.changes, caller=caller)
+    return {"changeRequest": {"id": request.pk, "state": request.state, "changes": request.changes.count()}}
 
 
 def validate_bytes(body: bytes, *, caller: Caller) -> dict[str, Any]:

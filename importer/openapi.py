@@ -32,6 +32,9 @@ problem with its JSON path.
 
 The response has no body unless requested with `Prefer: return=representation` or `?report=1`: `{id, project,
 environment, counts, features: [{name, action, reason}]}`, with the actions `create`, `change`, `same` and `skip`.
+
+Where the environment takes change requests, nothing is imported: what it would change is added to your draft, and the
+response is `{changeRequest: {id, state, changes}}`. A body that creates flags which are on at once is refused with 403.
 """
 VALIDATE_DESCRIPTION = """\
 Checks an import without writing anything. It would succeed exactly when `errors` and `permissions` are empty. A body

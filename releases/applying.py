@@ -21,7 +21,13 @@ def applying(project_id: str, environment: str) -> Iterator[None]:
 
 
 def is_applied_to(project_id: str, environment: str) -> bool:
-    return _applying.get() == (project_id, environment)
+    return find_applied_environment(project_id) == environment
+
+
+def find_applied_environment(project_id: str) -> str:
+    """The environment of the project in which approved changes are being made, "" if it is none."""
+    project, environment = _applying.get() or ("", "")
+    return environment if project == project_id else ""
 
 
 @contextmanager

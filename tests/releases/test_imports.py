@@ -16,29 +16,32 @@ from tests.support.playground import live_flag
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
+PARAMETERS = {"rollout": "10", "stickiness": "default", "groupId": "cart"}
+
+
 @pytest.fixture
-def run(shop: Any, people: Any) -> ImportRun:
-    """Of a file with another rollout of cart, which is on in production."""
-    parameters = {"rollout": "10", "stickiness": "default", "groupId": "cart"}
-    live_flag("cart", strategies=[{"name": "flexibleRollout", "parameters": parameters}])
+def body(shop: Any) -> dict[str, Any]:
+    """An import with another rollout of cart, which is on in production."""
+    live_flag("cart", strategies=[{"name": "flexibleRollout", "parameters": PARAMETERS}])
     ProjectEnvironment.objects.filter(project="shop", environment="production").update(required_approvals=1)
     strategy = {
         "name": "flexibleRollout",
         "featureName": "cart",
-        "parameters": parameters | {"rollout": "50"},
+        "parameters": PARAMETERS | {"rollout": "50"},
+        "constraints": [],
     }
-    body = {
-        "project": "shop",
-        "environment": "production",
-        "data": {
-            "features": [{"name": "cart", "type": "release"}],
-            "featureStrategies": [strategy | {"constraints": []}],
-            "featureEnvironments": [
-                {"featureName": "cart", "name": "cart", "environment": "x", "enabled": True}
-            ],
-            "tagTypes": [],
-        },
+    switch = {"featureName": "cart", "name": "cart", "environment": "x", "enabled": True}
+    data = {
+        "features": [{"name": "cart", "type": "release"}],
+        "featureStrategies": [strategy],
+        "featureEnvironments": [switch],
+        "tagTypes": [],
     }
+    return {"project": "shop", "environment": "production", "data": data}
+
+
+@pytest.fixture
+def run(body: dict[str, Any], people: Any) -> ImportRun:
     return create_run(orjson.dumps(body), caller=Caller(user=people["owner"]), file_name="cart.json")
 
 
@@ -63,3 +66,38 @@ def test_without_a_policy_it_is_imported(browse, run):
     ProjectEnvironment.objects.update(required_approvals=None)
     assert "Send for review" not in browse("owner").get(f"/import/{run.id}/").text
     assert Flag.objects.filter(name="cart").exists()
+
+
+IMPORT = "/api/admin/features-batch/import"
+
+
+def rollout() -> str:
+    return Strategy.objects.get(flag__name="cart", environment="production").parameters["rollout"]
+
+
+def test_by_api_it_becomes_a_draft(api, body):
+    answer = api["owner"].post(IMPORT, body, format="json")
+    request = ChangeRequest.objects.get()
+    changes = request.changes.count()
+    assert (answer.status_code, answer.json()) == (
+        200,
+        {"changeRequest": {"id": request.pk, "state": "Draft", "changes": changes}},
+    )
+    assert (request.author_name, request.environment_id, rollout()) == ("owner", "production", "10")
+    assert not ImportRun.objects.exists()
+    assert api["viewer"].post(IMPORT, body, format="json").status_code == 403
+
+
+def test_by_api_who_may_skip_requests_imports(api, body):
+    assert api["admin"].post(IMPORT, body, format="json").status_code == 200
+    assert (ChangeRequest.objects.count(), rollout()) == (0, "50")
+
+
+def test_a_flag_that_would_be_on_at_once_is_refused(api, body):
+    body["data"]["features"].append({"name": "new", "type": "release"})
+    body["data"]["featureEnvironments"].append(
+        {"featureName": "new", "name": "new", "environment": "x", "enabled": True}
+    )
+    assert api["owner"].post(IMPORT, body, format="json").status_code == 403
+    assert not ChangeRequest.objects.exists()
+    assert not Flag.objects.filter(name="new").exists()
