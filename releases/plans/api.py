@@ -15,10 +15,17 @@ from releases.plans import actions
 from releases.plans.access import Place
 from releases.plans.add import Steps, add_plan, add_steps
 from releases.plans.documents import plan_document
+from releases.plans.edit import edit_milestone_strategy
 from releases.plans.queries import find_plan, plans_of
-from releases.plans.serializers import PauseBody, PlanBody, PlanRecord, ProgressionBody
+from releases.plans.serializers import (
+    MilestoneStrategyChanges,
+    PauseBody,
+    PlanBody,
+    PlanRecord,
+    ProgressionBody,
+)
 from releases.templates.documents import milestone_document
-from releases.templates.serializers import MilestoneRecord
+from releases.templates.serializers import MilestoneRecord, MilestoneStrategyRecord
 
 TAGS = ("Release Plans",)
 CREATE, UPDATE = Permission.CREATE_FEATURE_STRATEGY, Permission.UPDATE_FEATURE_STRATEGY
@@ -52,6 +59,7 @@ class ReleasePlanViewSet(PlansOfFlag):
         "create": CREATE,
         "destroy": Permission.DELETE_FEATURE_STRATEGY,
         "start": UPDATE,
+        "edit_strategy": UPDATE,
     }
 
     @extend_schema(operation_id="getReleasePlans", responses={200: PlanRecord(many=True)})
@@ -119,6 +127,34 @@ class ReleasePlanViewSet(PlansOfFlag):
         plan = actions.start_milestone(self.place, plan_id, milestone_id, caller=self.caller)
         assert plan.active is not None
         return Response(milestone_document(plan.active))
+
+    @extend_schema(
+        operation_id="updateMilestoneStrategy",
+        request=MilestoneStrategyChanges,
+        responses={200: MilestoneStrategyRecord},
+    )
+    @action(
+        detail=True,
+        methods=["put"],
+        url_path="milestones/<str:milestone_id>/strategies/<str:strategy_id>",
+    )
+    def edit_strategy(
+        self,
+        request: ApiRequest,
+        project_id: str,
+        name: str,
+        environment: str,
+        plan_id: str,
+        milestone_id: str,
+        strategy_id: str,
+    ) -> Response:
+        """Change a strategy of a milestone: of the active one, it counts at once. Members that are not given stay."""
+        values = self.validated(MilestoneStrategyChanges)
+        milestone = edit_milestone_strategy(
+            self.place, plan_id, milestone_id, strategy_id, values, caller=self.caller
+        )
+        strategies = milestone_document(milestone)["strategies"]
+        return Response(next(strategy for strategy in strategies if strategy["id"] == strategy_id))
 
 
 class ProgressionViewSet(PlansOfFlag):

@@ -1,22 +1,25 @@
 """The actions of change requests on release plans."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from rest_framework import serializers
 
 from flagadmin.core.http.fields import Body
 from groups.access import Caller
-from releases.changes import Kind, Target
+from releases.changes import Kind
 from releases.plans import actions, predicted
 from releases.plans.access import Place
 from releases.plans.add import add_plan
 from releases.plans.documents import plan_document
-from releases.plans.impact import draft_greatest, draft_greatest_of_milestone
+from releases.plans.edit import edit_milestone_strategy
+from releases.plans.impact import draft_greatest, draft_greatest_edited, draft_greatest_of_milestone
 from releases.plans.queries import find_milestone, find_plan, find_plan_with, plans_of
-from releases.plans.serializers import ProgressionBody
+from releases.plans.serializers import MilestoneStrategyChanges, ProgressionBody
 from releases.safeguards.actions import remove_safeguard, set_safeguard
 from releases.safeguards.serializers import SafeguardBody
+from releases.targets import Target
 
 
 class TemplateId(Body):
@@ -29,6 +32,10 @@ class PlanId(Body):
 
 class MilestoneId(PlanId):
     milestoneId = serializers.CharField(max_length=26)
+
+
+class MilestoneStrategyPayload(MilestoneId, MilestoneStrategyChanges):
+    id = serializers.CharField(max_length=26)
 
 
 class SourceMilestone(Body):
@@ -67,6 +74,18 @@ def _read_plan(target: Target, payload: Mapping[str, Any]) -> Any:
     return {name: document[name] for name in ("name", "activeMilestoneId", "milestones")}
 
 
+def _read_strategy(target: Target, payload: Mapping[str, Any]) -> Any:
+    plan = find_plan(target.flag, target.environment, payload["planId"])
+    strategy = predicted.find_strategy(find_milestone(plan, payload["milestoneId"]), payload["id"])
+    return {name: value for name, value in strategy.items() if name != "sortOrder"}
+
+
+def _edit_strategy(target: Target, payload: Mapping[str, Any], caller: Caller) -> None:
+    values = {name: value for name, value in payload.items() if name not in ("planId", "milestoneId", "id")}
+    keys = payload["planId"], payload["milestoneId"], payload["id"]
+    edit_milestone_strategy(_place(target), *keys, values, caller=caller)
+
+
 def _read_transition(target: Target, payload: Mapping[str, Any]) -> Any:
     plan = find_plan_with(target.flag, target.environment, payload["sourceMilestone"])
     return find_milestone(plan, payload["sourceMilestone"]).transition
@@ -91,96 +110,90 @@ def _add(target: Target, payload: Mapping[str, Any], caller: Caller) -> None:
     add_plan(_place(target), payload["templateId"], caller=caller)
 
 
-def _start(target: Target, payload: Mapping[str, Any], caller: Caller) -> None:
-    actions.start_milestone(_place(target), payload["planId"], payload["milestoneId"], caller=caller)
-
-
 def _set_transition(target: Target, payload: Mapping[str, Any], caller: Caller) -> None:
     source, transition = payload["sourceMilestone"], payload.get("transitionCondition")
     actions.set_transition(_place(target), source, transition, caller=caller)
 
 
+def _call_on_plan(apply: Callable[..., Any], *names: str) -> Callable[[Target, Any, Caller], Any]:
+    """An action on a plan that takes these members of the payload."""
+
+    def call(target: Target, payload: Mapping[str, Any], caller: Caller) -> Any:
+        return apply(_place(target), payload["planId"], *(payload[name] for name in names), caller=caller)
+
+    return call
+
+
+def _say_about(subject: str, member: str = "") -> Callable[[Any], str]:
+    """``member`` of the payload tells which."""
+    return lambda payload: f"{subject} {payload[member]}" if member else subject
+
+
+_later = partial(Kind, draft=predicted.change_nothing, is_later=True)
+"""What decides only about later steps. With ``leads_to``, these are reviewed."""
+_transition = partial(
+    _later,
+    _set_transition,
+    _read_transition,
+    about=_say_about("transition", "sourceMilestone"),
+    leads_to=draft_greatest_of_milestone,
+)
+_safeguard = partial(_later, read=_read_safeguards, leads_to=draft_greatest)
+
 PLAN_KINDS: Mapping[str, Kind] = {
-    "addReleasePlan": Kind(
-        _add,
-        _read_plans,
-        _say("Add a release plan to {}"),
-        lambda payload: "plan",
-        predicted.change_nothing,
-        TemplateId,
-        is_later=True,
+    "addReleasePlan": _later(
+        _add, _read_plans, _say("Add a release plan to {}"), _say_about("plan"), payload=TemplateId
     ),
-    "startMilestone": Kind(
-        _start,
+    "startMilestone": _later(
+        _call_on_plan(actions.start_milestone, "milestoneId"),
         _read_plan,
         _say_start,
-        lambda payload: "milestone",
-        predicted.start_milestone,
-        MilestoneId,
+        _say_about("milestone"),
+        draft=predicted.start_milestone,
+        payload=MilestoneId,
         leads_to=draft_greatest,
-        is_later=True,
     ),
-    "deleteReleasePlan": Kind(
-        lambda target, payload, caller: actions.remove_plan(_place(target), payload["planId"], caller=caller),
+    "deleteReleasePlan": _later(
+        _call_on_plan(actions.remove_plan),
         _read_plan,
         _say("Remove the release plan of {}"),
-        lambda payload: "milestone",
-        predicted.remove_plan,
-        PlanId,
-        is_later=True,
+        _say_about("milestone"),
+        draft=predicted.remove_plan,
+        payload=PlanId,
     ),
-    "changeMilestoneProgression": Kind(
-        _set_transition,
-        _read_transition,
-        _say("Change when the next milestone of {} starts"),
-        lambda payload: f"transition {payload['sourceMilestone']}",
-        predicted.change_nothing,
-        ProgressionPayload,
-        leads_to=draft_greatest_of_milestone,
-        is_later=True,
+    "updateMilestoneStrategy": _later(
+        _edit_strategy,
+        _read_strategy,
+        _say("Change a strategy of a milestone of {}"),
+        _say_about("strategy", "id"),
+        draft=predicted.edit_strategy,
+        payload=MilestoneStrategyPayload,
+        leads_to=draft_greatest_edited,
     ),
-    "deleteMilestoneProgression": Kind(
-        _set_transition,
-        _read_transition,
-        _say("Have the next milestone of {} started by hand"),
-        lambda payload: f"transition {payload['sourceMilestone']}",
-        predicted.change_nothing,
-        SourceMilestone,
-        leads_to=draft_greatest_of_milestone,
-        is_later=True,
+    "changeMilestoneProgression": _transition(
+        say=_say("Change when the next milestone of {} starts"), payload=ProgressionPayload
     ),
-    "resumeMilestoneProgression": Kind(
-        lambda target, payload, caller: actions.resume_plan(_place(target), payload["planId"], caller=caller),
+    "deleteMilestoneProgression": _transition(
+        say=_say("Have the next milestone of {} started by hand"), payload=SourceMilestone
+    ),
+    "resumeMilestoneProgression": _later(
+        _call_on_plan(actions.resume_plan),
         _read_plan,
         _say("Resume the release plan of {}"),
-        lambda payload: "resume",
-        predicted.change_nothing,
-        PlanId,
+        _say_about("resume"),
+        payload=PlanId,
         leads_to=draft_greatest,
-        is_later=True,
     ),
-    "changeSafeguard": Kind(
-        lambda target, payload, caller: set_safeguard(
-            _place(target), payload["planId"], payload["safeguard"], caller=caller
-        ),
-        _read_safeguards,
-        _say("Change a safeguard of {}"),
-        None,
-        predicted.change_nothing,
-        SafeguardPayload,
-        leads_to=draft_greatest,
-        is_later=True,
+    "changeSafeguard": _safeguard(
+        _call_on_plan(set_safeguard, "safeguard"),
+        say=_say("Change a safeguard of {}"),
+        about=None,
+        payload=SafeguardPayload,
     ),
-    "deleteSafeguard": Kind(
-        lambda target, payload, caller: remove_safeguard(
-            _place(target), payload["planId"], payload["safeguardId"], caller=caller
-        ),
-        _read_safeguards,
-        _say("Remove a safeguard of {}"),
-        lambda payload: f"safeguard {payload['safeguardId']}",
-        predicted.change_nothing,
-        SafeguardId,
-        leads_to=draft_greatest,
-        is_later=True,
+    "deleteSafeguard": _safeguard(
+        _call_on_plan(remove_safeguard, "safeguardId"),
+        say=_say("Remove a safeguard of {}"),
+        about=_say_about("safeguard", "safeguardId"),
+        payload=SafeguardId,
     ),
 }

@@ -1,5 +1,6 @@
 """Measures who gets something else once a milestone starts. It only reads."""
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
@@ -9,7 +10,7 @@ from flagadmin.core.db.transactions import consistent_reads
 from projects.definitions import Definitions, read_definitions
 from projects.flags.environments.toggle import project_environment
 from releases.models import Milestone, ReleasePlan
-from releases.plans.predicted import draft_milestone, find_any_plan
+from releases.plans.predicted import draft_milestone, edit_in_memory, find_any_plan
 from releases.plans.queries import find_milestone
 from releases.predicted import Predicted
 from releases.requests.impact import Measured, measure_difference, with_near
@@ -40,6 +41,19 @@ def draft_greatest(state: Predicted, name: str, payload: Any) -> None:
     if "milestoneId" in payload:
         first = find_milestone(plan, payload["milestoneId"])
         milestones = [milestone for milestone in milestones if milestone.place >= first.place]
+    _draft_greatest(state, plan, milestones)
+
+
+def draft_greatest_edited(state: Predicted, name: str, payload: Any) -> None:
+    """Drafts the milestone that changes most, of all of a plan with one strategy edited."""
+    plan = find_any_plan(payload["planId"])
+    milestones = list(plan.milestones.all())
+    edited = find_milestone(plan, payload["milestoneId"])
+    edit_in_memory(plan, edited, payload)
+    _draft_greatest(state, plan, [edited if each.pk == edited.pk else each for each in milestones])
+
+
+def _draft_greatest(state: Predicted, plan: ReleasePlan, milestones: Iterable[Milestone]) -> None:
     draft_milestone(state, plan, max(milestones, key=lambda milestone: _greatness(plan, milestone)))
 
 

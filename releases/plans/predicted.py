@@ -5,9 +5,12 @@ from itertools import zip_longest
 from typing import Any
 
 from flagadmin.core.errors import NotFound
+from flagadmin.core.unreadable_values import check_values
+from projects.strategies.rules import merge_strategy
 from releases.models import Milestone, ReleasePlan
 from releases.plans.queries import find_milestone
 from releases.predicted import Predicted, remove_strategy
+from releases.templates.rules import StrategyPlanner
 
 
 def draft_milestone(state: Predicted, plan: ReleasePlan, milestone: Milestone) -> None:
@@ -28,6 +31,36 @@ def draft_milestone(state: Predicted, plan: ReleasePlan, milestone: Milestone) -
             state.set_strategies(name, [edited if each["id"] == key else each for each in strategies])
     for key in extra:
         remove_strategy(state, name, {"id": key})
+
+
+def find_strategy(milestone: Milestone, key: str) -> dict[str, Any]:
+    """Raises NotFound."""
+    for strategy in milestone.strategies:
+        if strategy["id"] == key:
+            return dict(strategy)
+    raise NotFound(f"Milestone {milestone.name} has no strategy {key}.")
+
+
+def edit_in_memory(plan: ReleasePlan, milestone: Milestone, payload: Mapping[str, Any]) -> dict[str, Any]:
+    """Gives a strategy of the milestone the members of the payload, which has its id, and returns it.
+
+    Nothing is stored. Raises NotFound, ValidationError.
+    """
+    before = find_strategy(milestone, payload["id"])
+    planner = StrategyPlanner(plan.flag.project_id, plan.flag)
+    after, problems = planner.plan(merge_strategy(before, payload), "", before["sortOrder"])
+    check_values(problems)
+    milestone.strategies = [after if each["id"] == after["id"] else each for each in milestone.strategies]
+    return after
+
+
+def edit_strategy(state: Predicted, name: str, payload: Any) -> None:
+    """Of the active milestone, it is the flag's strategy too."""
+    plan = find_any_plan(payload["planId"])
+    milestone = find_milestone(plan, payload["milestoneId"])
+    edit_in_memory(plan, milestone, payload)
+    if plan.active_id == milestone.pk:
+        draft_milestone(state, plan, milestone)
 
 
 def without_identity(document: Mapping[str, Any]) -> dict[str, Any]:

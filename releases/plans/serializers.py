@@ -32,6 +32,12 @@ class PlanBody(Body):
         return values
 
 
+class MilestoneStrategyChanges(StrategyChanges):
+    """Members that are not given stay. Strategies of milestones are in the order in which they were added."""
+
+    sortOrder = None  # type: ignore[assignment]  # leaves the field out
+
+
 class ProgressionBody(Body):
     targetMilestone = serializers.CharField(required=False, allow_blank=True, default="", max_length=26)
     transitionCondition = TransitionBody()

@@ -60,8 +60,7 @@ def plan_strategies(
     strategies: Sequence[Mapping[str, Any]], path: str, *, project_id: str | None, flag: Flag | None
 ) -> tuple[list[Document], list[Problem]]:
     """The strategies of a milestone as they would be stored, and what prevents that."""
-    known_names, limits = load_known_names(project_id or ""), Limits.from_settings()
-    defaults = StrategyDefaults(flag=flag.name, stickiness=flag.project.default_stickiness) if flag else None
+    planner = StrategyPlanner(project_id, flag)
     documents: list[Document] = []
     problems: list[Problem] = []
     if len(strategies) > MAX_STRATEGIES:
@@ -69,22 +68,40 @@ def plan_strategies(
             Problem(path, f"must have at most {MAX_STRATEGIES} strategies, not {len(strategies)}")
         )
     for index, values in enumerate(strategies):
-        planned, strategy_problems = plan_strategy(
-            {**values, "name": values.get("strategyName") or values.get("name") or ""},
-            f"{path}[{index}]",
-            defaults=defaults or StrategyDefaults(flag=""),
-            known_names=known_names,
-            limits=limits,
+        document, strategy_problems = planner.plan(values, f"{path}[{index}]", index)
+        documents.append(document)
+        problems += strategy_problems
+    return documents, problems
+
+
+class StrategyPlanner:
+    """Plans strategies of milestones. For a flag, they are completed as if they were added to it."""
+
+    def __init__(self, project_id: str | None, flag: Flag | None) -> None:
+        self._known_names, self._limits = load_known_names(project_id or ""), Limits.from_settings()
+        self._completes = flag is not None
+        self._defaults = (
+            StrategyDefaults(flag=flag.name, stickiness=flag.project.default_stickiness)
+            if flag
+            else StrategyDefaults(flag="")
         )
-        document: Document = {**planned, "id": values.get("id") or make_ulid(), "sortOrder": index}
-        if defaults is None:  # what was not given is completed for the flag of a plan
+
+    def plan(self, values: Mapping[str, Any], path: str, place: int) -> tuple[Document, list[Problem]]:
+        """The strategy as it would be stored, and what prevents that."""
+        planned, problems = plan_strategy(
+            {**values, "name": values.get("strategyName") or values.get("name") or ""},
+            path,
+            defaults=self._defaults,
+            known_names=self._known_names,
+            limits=self._limits,
+        )
+        document: Document = {**planned, "id": values.get("id") or make_ulid(), "sortOrder": place}
+        if not self._completes:  # what was not given is completed for the flag of a plan
             given = values.get("parameters") or {}
             document["parameters"] = {
                 key: text for key, text in document["parameters"].items() if given.get(key)
             }
-        documents.append(document)
-        problems += strategy_problems
-    return documents, problems
+        return document, problems
 
 
 def transition_problems(transition: Mapping[str, Any] | None, path: str) -> Iterator[Problem]:

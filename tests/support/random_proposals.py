@@ -104,6 +104,7 @@ class Proposals(RandomChanges):
             "addReleasePlan": lambda: {"templateId": ReleaseTemplate.objects.earliest("name").pk},
             "startMilestone": lambda: {"planId": self.plan(name), "milestoneId": self.milestone(name)},
             "deleteReleasePlan": lambda: {"planId": self.plan(name)},
+            "updateMilestoneStrategy": lambda: self.strategy_of_milestone(name) | new,
             "changeMilestoneProgression": lambda: {
                 "sourceMilestone": self.milestone(name),
                 "transitionCondition": {"intervalMinutes": self.random.randrange(1, 9)},
@@ -119,6 +120,11 @@ class Proposals(RandomChanges):
 
     def milestone(self, name: str) -> str:
         return self.random.choice(list(Milestone.objects.filter(plan__flag__name=name))).pk
+
+    def strategy_of_milestone(self, name: str) -> dict[str, Any]:
+        milestone = Milestone.objects.get(pk=self.milestone(name))
+        chosen = self.random.choice(milestone.strategies)
+        return {"planId": milestone.plan_id, "milestoneId": milestone.pk, "id": chosen["id"]}
 
     def safeguard(self, name: str) -> str:
         return self.random.choice(list(Safeguard.objects.filter(plan__flag__name=name))).pk

@@ -105,6 +105,7 @@ class EventType(StrEnum):
     RELEASE_PLAN_PAUSED = "release-plan-progressions-paused"
     RELEASE_PLAN_RESUMED = "release-plan-progressions-resumed"
     RELEASE_PLAN_COMPLETED = "release-plan-completed"
+    MILESTONE_STRATEGY_UPDATED = "release-plan-milestone-strategy-updated"
     MILESTONE_PROGRESSION_CHANGED = "milestone-progression-changed"
     SAFEGUARD_CHANGED = "safeguard-changed"
     SAFEGUARD_DELETED = "safeguard-deleted"

@@ -91,6 +91,7 @@ _SENTENCES: dict[str, str] = {
     E.RELEASE_PLAN_PAUSED: "paused release plan {subject} of {feature} in {environment}",
     E.RELEASE_PLAN_RESUMED: "resumed release plan {subject} of {feature} in {environment}",
     E.RELEASE_PLAN_COMPLETED: "completed release plan {subject} of {feature} in {environment}",
+    E.MILESTONE_STRATEGY_UPDATED: "changed a strategy of milestone {subject} of {feature} in {environment}",
     E.MILESTONE_PROGRESSION_CHANGED: "changed what milestone {subject} of {feature} in {environment} is followed by",
     E.SAFEGUARD_CHANGED: "changed safeguard {subject} of {feature} in {environment}",
     E.SAFEGUARD_DELETED: "removed safeguard {subject} from {feature} in {environment}",

@@ -309,6 +309,9 @@ VALID: dict[str, Any] = {
     f"put {_PLACE}/progressions/<str:milestone_id>": {"transitionCondition": TRANSITION, "targetMilestone": ""},
     f"post {_PLACE}/progressions/<str:plan_id>/pause": {"reason": "Friday"},
     f"put {_PLACE}/release-plans/<str:plan_id>/safeguards": SAFEGUARD,
+    f"put {_PLACE}/release-plans/<str:plan_id>/milestones/<str:milestone_id>/strategies/<str:strategy_id>": {
+        member: value for member, value in STRATEGY.items() if member != "sortOrder"
+    },
     f"post {_PROJECT}/context": CONTEXT_FIELD | {"name": "tier"},
     f"put {_PROJECT}/context/<str:name>": CONTEXT_FIELD,
     f"post {_PROJECT}/context/<str:name>/legal-values": LEGAL_VALUE,

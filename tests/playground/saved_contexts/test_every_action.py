@@ -70,7 +70,7 @@ HARMLESS = {
         projects.applications.usage_sums.delete_hours projects.applications.usage_sums.refresh_totals
         projects.applications.impact_points.clean_points sdk.reports.once.count_once
         projects.connect.refusals._store projects.connect.refusals._forget
-        projects.references.actions.report_references
+        projects.references.actions.report_references projects.relays.reports.store_relays
         sdk.delta.version_ids._store_next_id""",
     "files that are not imported yet, or evaluated": """
         importer.runs.create_run importer.runs.create_promotion importer.runs.change_parts
@@ -90,7 +90,8 @@ HARMLESS = {
         releases.plans.actions._remove releases.plans.actions._start releases.plans.actions.pause_plan
         releases.plans.actions.resume_plan releases.plans.actions.set_transition releases.plans.actions.turn_off
         releases.plans.add.add_plan releases.plans.add.add_steps releases.plans.due._react
-        releases.plans.due._take_step releases.plans.due.note_failure releases.requests.propose_once.propose_once""",
+        releases.plans.due._take_step releases.plans.due.note_failure releases.plans.edit._edit
+        releases.requests.propose_once.propose_once""",
     "what plans are made from, and what holds them": """
         releases.safeguards.actions.note_alert releases.safeguards.actions.remove_safeguard
         releases.safeguards.actions.set_safeguard releases.templates.actions._edit_milestones

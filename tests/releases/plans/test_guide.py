@@ -13,7 +13,10 @@ def test_its_calls_make_start_and_guard_a_plan(api: Any, shop: Any) -> None:
     for block in blocks("docs/release-plans.md"):
         text = block.text.replace("projects/checkout", "projects/shop")
         if plan := ReleasePlan.objects.first():
-            text = text.replace("PLAN", plan.pk).replace("MILESTONE", plan.milestones.all()[0].pk)
+            milestone = plan.milestones.all()[0]
+            names = {"PLAN": plan.pk, "MILESTONE": milestone.pk, "STRATEGY": milestone.strategies[0]["id"]}
+            for name, key in names.items():
+                text = text.replace(name, key)
         head, _, body = text.partition("\n\n")
         method, path, *_ = head.split(" ")
         answer = getattr(api["owner"], method.lower())(path, json.loads(body or "null"), format="json")

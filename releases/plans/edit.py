@@ -1,0 +1,52 @@
+"""Edits the strategies of a plan's milestones."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.utils import timezone
+
+from flagadmin.core.audit.events import EventType
+from flagadmin.core.db.transactions import transactional
+from groups.access import Caller
+from groups.permissions import Permission
+from releases.models import Milestone
+from releases.plans.access import Place, access_plan_for_update
+from releases.plans.approval import note_edit, through_gate
+from releases.plans.predicted import edit_in_memory, find_strategy
+from releases.plans.queries import find_milestone
+from releases.plans.steps import record_plan, save_plan, write_strategies
+
+UPDATE = Permission.UPDATE_FEATURE_STRATEGY
+
+
+def edit_milestone_strategy(
+    place: Place, plan_key: str, milestone_key: str, key: str, values: Mapping[str, Any], *, caller: Caller
+) -> Milestone:
+    """Changes the given members of a milestone's strategy: of the active milestone, the flag's strategy at once.
+
+    Raises NotFound, NoAccess, ValidationError. Where changes need a change request, editing the active milestone is
+    refused, and any other edit ends the approval of the plan.
+    """
+    payload = {"planId": plan_key, "milestoneId": milestone_key, "id": key, **values}
+    with through_gate(place, "updateMilestoneStrategy", payload, is_approved=False):
+        return _edit(place, payload, caller)
+
+
+@transactional
+def _edit(place: Place, payload: Mapping[str, Any], caller: Caller) -> Milestone:
+    plan = access_plan_for_update(place, payload["planId"], UPDATE, caller)
+    milestone = find_milestone(plan, payload["milestoneId"])
+    before = find_strategy(milestone, payload["id"])
+    after = edit_in_memory(plan, milestone, payload)
+    if before == after:
+        return milestone
+    milestone.save(update_fields=["strategies"])
+    if plan.active_id == milestone.pk:
+        plan.active = milestone
+        write_strategies(plan, milestone, caller)
+    note_edit(plan)
+    save_plan(plan, timezone.now())
+    record_plan(
+        EventType.MILESTONE_STRATEGY_UPDATED, plan, caller, subject=milestone.name, before=before, after=after
+    )
+    return milestone
