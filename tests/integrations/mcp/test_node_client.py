@@ -9,7 +9,7 @@ import pytest
 from groups.models import User
 from integrations.mcp.tools import TOOLS
 from projects.models import Flag
-from tests.integrations.mcp.test_tools import EXAMPLES, WRITING, cart
+from tests.integrations.mcp.examples import EXAMPLES, WRITING, cart
 from tests.support.cast import make_token
 from tests.support.node_packages import installed
 from tests.support.programs import program

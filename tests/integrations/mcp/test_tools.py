@@ -2,7 +2,6 @@
 
 import json
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
@@ -12,45 +11,13 @@ from integrations.mcp.tools import TOOLS
 from playground.models import SavedContext
 from projects.models import Flag, FlagEnvironment, ProjectEnvironment, Segment
 from releases.models import ChangeRequest
+from tests.integrations.mcp.examples import EXAMPLES, WRITING, cart
 from tests.support.cast import client, make_token
 from tests.support.flags import add_strategy, depend, make_flag, switch_on
 from tests.support.mcp_client import MODES, call, talk
 
+__all__ = ["cart"]
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def cart(shop):
-    """On for half of the users in production, and for one country in development."""
-    flag = make_flag("cart", project=shop, description="The cart")
-    add_strategy(flag, "production", "flexibleRollout", parameters={"rollout": "50", "stickiness": "userId"})
-    norway = {"contextName": "country", "operator": "IN", "values": ["NO"]}
-    add_strategy(flag, "development", "default", constraints=[norway])
-    switch_on(flag, "production")
-    switch_on(flag, "development")
-    return flag
-
-
-EXAMPLES: dict[str, dict[str, Any]] = {
-    "find_flags": {"query": "cart"},
-    "get_flag": {"flag": "cart"},
-    "explain_flag": {"flag": "cart", "environment": "production", "context": {"userId": "7"}},
-    "who_changes": {"flag": "cart", "environment": "production", "draft": {"enabled": False}},
-    "list_changes": {"project": "shop"},
-    "find_stale_flags": {},
-    "create_flag": {"project": "shop", "name": "new-cart"},
-    "propose_change": {
-        "project": "shop",
-        "environment": "production",
-        "title": "Off",
-        "changes": [{"feature": "cart", "action": "updateEnabled", "payload": {"enabled": False}}],
-    },
-    "turn_off_flag": {"flag": "cart", "environment": "production"},
-    "compare_environments": {"project": "shop", "first": "development", "second": "production"},
-    "check_expectations": {"project": "shop"},
-    "connect_sdk": {"language": "python"},
-}
-WRITING = ("create_flag", "propose_change", "turn_off_flag")
 
 
 @pytest.fixture

@@ -1,0 +1,41 @@
+"""A flag, and for each tool of the MCP server arguments about it."""
+
+from typing import Any
+
+import pytest
+
+from tests.support.flags import add_strategy, make_flag, switch_on
+
+
+@pytest.fixture
+def cart(shop):
+    """On for half of the users in production, and for one country in development."""
+    flag = make_flag("cart", project=shop, description="The cart")
+    add_strategy(flag, "production", "flexibleRollout", parameters={"rollout": "50", "stickiness": "userId"})
+    norway = {"contextName": "country", "operator": "IN", "values": ["NO"]}
+    add_strategy(flag, "development", "default", constraints=[norway])
+    switch_on(flag, "production")
+    switch_on(flag, "development")
+    return flag
+
+
+EXAMPLES: dict[str, dict[str, Any]] = {
+    "find_flags": {"query": "cart"},
+    "get_flag": {"flag": "cart"},
+    "explain_flag": {"flag": "cart", "environment": "production", "context": {"userId": "7"}},
+    "who_changes": {"flag": "cart", "environment": "production", "draft": {"enabled": False}},
+    "list_changes": {"project": "shop"},
+    "find_stale_flags": {},
+    "create_flag": {"project": "shop", "name": "new-cart"},
+    "propose_change": {
+        "project": "shop",
+        "environment": "production",
+        "title": "Off",
+        "changes": [{"feature": "cart", "action": "updateEnabled", "payload": {"enabled": False}}],
+    },
+    "turn_off_flag": {"flag": "cart", "environment": "production"},
+    "compare_environments": {"project": "shop", "first": "development", "second": "production"},
+    "check_expectations": {"project": "shop"},
+    "connect_sdk": {"language": "python"},
+}
+WRITING = ("create_flag", "propose_change", "turn_off_flag")
