@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
-SHORTEST_SECRET = 16  # characters
+MIN_SECRET_LENGTH = 16  # characters
 
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"", "0", "false", "no", "off"}
@@ -68,11 +68,11 @@ def networks(name: str) -> list[IPv4Network | IPv6Network]:
 
 
 def secret(name: str) -> str:
-    """At least SHORTEST_SECRET characters that can be in a header, or empty."""
+    """At least MIN_SECRET_LENGTH characters that can be in a header, or empty."""
     value = text(name)
-    if value and not re.fullmatch(rf"[!-~]{{{SHORTEST_SECRET},}}", value):
+    if value and not re.fullmatch(rf"[!-~]{{{MIN_SECRET_LENGTH},}}", value):
         raise ImproperlyConfigured(
-            f"{name} must have at least {SHORTEST_SECRET} characters: ASCII letters, digits, punctuation."
+            f"{name} must have at least {MIN_SECRET_LENGTH} characters: ASCII letters, digits, punctuation."
         )
     return value
 

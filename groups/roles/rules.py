@@ -22,7 +22,7 @@ from groups.permissions import KEPT_WHEN_LIMITED, Permission, Scope
 from groups.roles.holders import count_holders
 
 CUSTOM_TYPES = (Role.Type.CUSTOM.value, Role.Type.ROOT_CUSTOM.value)
-LONGEST_LIMITED_NAME = 100  # characters
+MAX_LIMITED_NAME_LENGTH = 100  # characters
 
 
 def problems_of_role(role: Role, permissions: Sequence[HeldPermission]) -> Iterator[Problem]:
@@ -71,8 +71,8 @@ def limit_permissions(held: Iterable[HeldPermission], environments: Sequence[str
 def name_limited_role(role: Role, environments: Sequence[str]) -> str:
     """``Member · development``. Numbered if a role with other permissions has the name."""
     name = f"{role.name} · {', '.join(environments)}"
-    if len(name) > LONGEST_LIMITED_NAME:
-        name = f"{role.name[:LONGEST_LIMITED_NAME]} · {counted(len(environments), 'environment')}"
+    if len(name) > MAX_LIMITED_NAME_LENGTH:
+        name = f"{role.name[:MAX_LIMITED_NAME_LENGTH]} · {counted(len(environments), 'environment')}"
     used_names = set(Role.objects.filter(name__startswith=name).values_list("name", flat=True))
     return next(
         each
