@@ -8,6 +8,7 @@ import orjson
 from relay.flags import Flags
 
 MAX_CHANGES = 10_000
+MAX_KEPT = 20  # answers
 
 
 class Changes:
@@ -19,6 +20,7 @@ class Changes:
         self._projects = {flag["name"]: str(flag.get("project") or "default") for flag in flags.features}
         self._changed: dict[tuple[str, Any], int] = {}
         self._versions = {flags.version}
+        self._events: dict[int | None, bytes] = {}  # by version what has changed since, for many who ask
 
     def advance(self, flags: Flags) -> None:
         """Takes over later flags."""
@@ -28,6 +30,7 @@ class Changes:
                 if before.get(key) != after.get(key):
                     self._changed[kind, key] = flags.version
         self.version = flags.version
+        self._events = {}
         self._features, self._segments = features, segments
         self._projects |= {flag["name"]: str(flag.get("project") or "default") for flag in flags.features}
         self._versions.add(flags.version)
@@ -36,7 +39,15 @@ class Changes:
 
     def events(self, since: int | None) -> bytes:
         """``{"events": [...]}``: what changed since a version, or everything if that version is not known."""
-        if since not in self._versions:
+        since = since if since in self._versions else None
+        if since not in self._events:
+            if len(self._events) >= MAX_KEPT:
+                self._events.clear()
+            self._events[since] = self._write_events(since)
+        return self._events[since]
+
+    def _write_events(self, since: int | None) -> bytes:
+        if since is None:
             features, segments = b",".join(self._features.values()), b",".join(self._segments.values())
             whole = b'{"events":[{"type":"hydration","eventId":%d,"features":[%b],"segments":[%b]}]}'
             return whole % (self.version, features, segments)

@@ -34,7 +34,7 @@ class Copy:
         self._changes: dict[Scope, Changes] = {}
         self._narrowed: dict[Scope, tuple[Flags, Flags]] = {}  # what was narrowed, and the result
         self._fetching: dict[Scope, asyncio.Task[None]] = {}
-        self.changed = asyncio.Condition()
+        self._waiting: set[asyncio.Future[bool]] = set()
         self.heard_at = 0.0
         """When the upstream last answered, in seconds since 1970."""
         self.fault = ""
@@ -130,8 +130,7 @@ class Copy:
         if flags.scope in self._flags and self._flags[flags.scope].is_prepared:
             await asyncio.to_thread(flags.prepare)
         self._flags[flags.scope] = flags
-        async with self.changed:
-            self.changed.notify_all()
+        self._tell_waiting()
 
     def _store(self, flags: Flags) -> None:
         head = {
@@ -179,8 +178,23 @@ class Copy:
                 await self.fetch(token)
 
         await asyncio.gather(*(fetch(token) for token in self._needed().values()))
-        async with self.changed:  # streams whose token was revoked
-            self.changed.notify_all()
+        self._tell_waiting()  # streams whose token was revoked
+
+    async def wait_for_change(self, seconds: float) -> bool:
+        """Whether something may have changed before the time was over. Thousands of streams wait here."""
+        loop = asyncio.get_running_loop()
+        waiter: asyncio.Future[bool] = loop.create_future()
+        timer = loop.call_later(seconds, _settle, waiter, False)
+        self._waiting.add(waiter)
+        try:
+            return await waiter
+        finally:
+            timer.cancel()
+            self._waiting.discard(waiter)
+
+    def _tell_waiting(self) -> None:
+        for waiter in self._waiting:
+            _settle(waiter, True)
 
     def _drop_unneeded(self) -> None:
         needed = self._needed()
@@ -202,6 +216,11 @@ class Copy:
         if self.fault:
             log.warning("The upstream answers again")
         self.fault = ""
+
+
+def _settle(waiter: asyncio.Future[bool], has_changed: bool) -> None:
+    if not waiter.done():
+        waiter.set_result(has_changed)
 
 
 def _file_of(scope: Scope) -> str:

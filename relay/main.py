@@ -13,6 +13,7 @@ from granian.constants import Interfaces
 from granian.server.embed import Server
 
 from flagadmin.core.errors import AppError
+from flagadmin.core.server.open_files import OTHERS, raise_limit
 from relay.application import Application
 from relay.copy import Copy
 from relay.health import Health
@@ -22,17 +23,20 @@ from relay.options import Options, read_options
 from relay.presence import Presence
 from relay.reports import Reports
 from relay.storage import DirectoryInUse, Storage
-from relay.streams import Streams
+from relay.streams import MAX_STREAMS, Streams
 from relay.tokens import Tokens
 from relay.upstream import Answer, Upstream, UpstreamFailed
 
 log = logging.getLogger("flagadmin.relay")
 
 THREADS = 8  # that ask the upstream at the same time
+BACKLOG = 1_024  # connections that wait to be accepted
+CONNECTIONS = 512  # that are served at the same time, beside streams
 
 
 def main(arguments: Sequence[str]) -> None:
     options = read_options(arguments)
+    raise_limit(MAX_STREAMS + OTHERS)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     try:
         storage = Storage(options.data)
@@ -66,7 +70,14 @@ async def _run(options: Options, storage: Storage) -> None:
     streams = Streams(tokens, copy)
     presence = Presence(options, storage, ask, tokens, health, reports, streams)
     application = Application(tokens, copy, reports, streams, health, presence, options.origins)
-    server = Server(application, address=options.host, port=options.port, interface=Interfaces.RSGI)
+    server = Server(
+        application,
+        address=options.host,
+        port=options.port,
+        interface=Interfaces.RSGI,
+        backlog=BACKLOG,
+        backpressure=CONNECTIONS + MAX_STREAMS,
+    )
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, server.stop)
     tasks = [

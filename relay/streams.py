@@ -1,6 +1,5 @@
 """Streams: told what changed, or that something did, and ended when their token is no longer what it was."""
 
-import asyncio
 import hashlib
 import logging
 import time
@@ -13,6 +12,7 @@ from weakref import WeakKeyDictionary
 import orjson
 
 from flagadmin.core.errors import TooManyRequests
+from flagadmin.core.server.open_files import left_for_streams
 from playground.engine.context import Context
 from relay.copy import Copy
 from relay.http import Request
@@ -37,11 +37,12 @@ class Streams:
     def __init__(self, tokens: Tokens, copy: Copy) -> None:
         self._tokens, self._copy = tokens, copy
         self.open = 0
+        self._limit = left_for_streams(MAX_STREAMS)
         self._versions: WeakKeyDictionary[Prepared, tuple[int, int]] = WeakKeyDictionary()
 
     def check_room(self) -> None:
         """Raises TooManyRequests."""
-        if self.open >= MAX_STREAMS:
+        if self.open >= self._limit:
             raise TooManyRequests("Too many streams are open.", headers={"Retry-After": "30"})
 
     async def serve(self, events: Events, protocol: Any, headers: list[tuple[str, str]]) -> None:
@@ -68,7 +69,7 @@ class Streams:
                 since, version = version, changes.version
                 yield b"event: %b\nid: %d\ndata: %b\n\n" % (kind, version, changes.events(since))
                 kind = b"unleash-updated"
-            elif not await self._has_changed(KEEP_ALIVE):
+            elif not await self._copy.wait_for_change(KEEP_ALIVE):
                 yield COMMENT
 
     async def tell_refetch(self, token: Token, version: int | None) -> Events:
@@ -83,7 +84,7 @@ class Streams:
             elif time.monotonic() - silent_since >= KEEP_ALIVE:
                 yield COMMENT
             else:
-                await self._has_changed(KEEP_ALIVE if prepared.is_timeless else CLOCK)
+                await self._copy.wait_for_change(KEEP_ALIVE if prepared.is_timeless else CLOCK)
                 continue
             silent_since = time.monotonic()
 
@@ -97,17 +98,6 @@ class Streams:
             digest = hashlib.blake2b(state, digest_size=4).digest()
             known = self._versions[prepared] = second, int.from_bytes(digest, "big")
         return known[1]
-
-    async def _has_changed(self, seconds: float) -> bool:
-        async def wait() -> None:
-            async with self._copy.changed:
-                await self._copy.changed.wait()
-
-        try:
-            await asyncio.wait_for(wait(), seconds)
-        except TimeoutError:
-            return False
-        return True
 
 
 def read_version(request: Request) -> int | None:

@@ -13,7 +13,7 @@ import pytest
 from playground.engine.context import Context
 from playground.engine.evaluator import evaluate
 from tests.support.engine import NOW, compiled
-from tests.support.live_server import Client, wait_until
+from tests.support.live_server import Client, held_sockets, wait_until
 from tests.support.relay import BACKEND, OTHER, WEB, WIDE, Relay, flag, relaying
 from tests.support.upstream import Upstream, make_token, running
 
@@ -211,6 +211,12 @@ def test_providers_are_told_to_ask_again(relay: Relay, upstream: Upstream) -> No
         finally:
             upstream.change(*FLAGS)
     assert relay.get("/ofrep/v1/events?ticket=0123", "")[0] == 401
+
+
+def test_hundreds_of_streams_keep_nobody_waiting(relay: Relay) -> None:
+    request = f"GET /api/client/streaming HTTP/1.1\r\nHost: x\r\nAuthorization: {BACKEND}\r\n\r\n"
+    with held_sockets(relay.port, 400, request.encode()):
+        assert relay.flags(BACKEND) == ["everyone", "seen", "half", "child"]
 
 
 def test_figures_are_for_who_has_their_token(upstream: Upstream, tmp_path: Path) -> None:
