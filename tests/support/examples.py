@@ -5,8 +5,8 @@ from typing import Any
 
 from hypothesis import HealthCheck, settings
 
-# A factor: 0.5 in CI, less during development, 20 or more for overnight runs.
-FACTOR = float(os.environ.get("FLAGADMIN_EXAMPLES") or 0.3)
+# A factor: 0.25 in CI, less during development, 20 or more for overnight runs.
+FACTOR = float(os.environ.get("FLAGADMIN_EXAMPLES") or 0.2)
 
 
 # A chance find must not fail a run that has nothing to do with it, nor may a slow machine.
