@@ -20,6 +20,7 @@ BOUNDED = {
     "flagadmin/core/http/request_metrics.py: _collector": "takes no argument",
     "groups/tokens.py: _lookup": "takes a boolean",
     "projects/connect/snippets.py: read_snippets": "takes no argument",
+    "importer/moving/exports.py: _members": "the documents of an export that are declared there",
     "playground/comparison/rules.py: _searched": "identifiers of 20 fields",
     "playground/engine/literals.py: _address": "texts of at most 45 characters",
     "sdk/ofrep/values.py: _read_short_variant": "10,000 variants of at most 500 bytes",

@@ -69,7 +69,7 @@ def test_only_types_that_sdks_alone_evaluate_are_custom(browse, hosts):
     rows = {
         row.name: mark for row, _, _, (mark, _) in browse("reader").get("/strategy-types/").context["rows"]
     }
-    assert (rows["hostGroup"], rows["userWithId"], rows["flexibleRollout"]) == ("custom", "older", "")
+    assert (rows["hostGroup"], rows["userWithId"], rows["flexibleRollout"]) == ("custom", "legacy", "")
 
 
 def test_a_strategy_type_is_created_with_parameters(browse, shop):

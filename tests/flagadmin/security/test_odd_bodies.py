@@ -57,7 +57,7 @@ def variations(body: Any) -> Iterator[tuple[str, Any]]:
     every = [
         (path, name, odd) for path in places(body) for name, odd in ODD.items() if path or odd is not MISSING
     ]
-    for path, name, odd in spread(every, examples(400), period=len(ODD)):
+    for path, name, odd in spread(every, examples(160), period=len(ODD)):
         yield f"{path} {name}", replaced(body, path, odd)
 
 

@@ -296,7 +296,13 @@ def build(shop: Any) -> dict[str, Any]:
 
 def build_plans(flag: Flag) -> dict[str, Any]:
     """A release template, and a running plan with a safeguard."""
-    rollout = {"name": "flexibleRollout", "title": None, "parameters": {"rollout": "5"}, "id": "strategy"}
+    rollout = {
+        "name": "flexibleRollout",
+        "title": None,
+        "parameters": {"rollout": "5"},
+        "id": "strategy",
+        "sortOrder": 0,
+    }
     strategies = [rollout | {"constraints": [], "variants": [], "segments": [], "disabled": False}]
     template = ReleaseTemplate.objects.create(name="Careful")
     own = ReleaseTemplate.objects.create(name="Careful", project=flag.project)
