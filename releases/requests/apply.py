@@ -39,13 +39,16 @@ def make_changes(request: ChangeRequest, caller: Caller, *, with_own_rights: boo
 
 
 def _make_at_once(request: ChangeRequest, changes: Sequence[Change], maker: Caller) -> bool:
-    """Makes changes of one kind, if it can make several at once and none is refused."""
-    make = KINDS[changes[0].action].apply_all
-    if make is None or len(changes) == 1:
+    """Makes changes of one kind, if it can make several at once, no two are of the same thing, and none is refused."""
+    kind = KINDS[changes[0].action]
+    if kind.apply_all is None or kind.about is None:
+        return False
+    subjects = {(change.feature, kind.about(change.payload)) for change in changes}
+    if len(changes) == 1 or len(subjects) < len(changes):
         return False
     try:
         with transaction.atomic():
-            make([(target_of(request, change), change.payload) for change in changes], maker)
+            kind.apply_all([(target_of(request, change), change.payload) for change in changes], maker)
     except AppError:
         return False  # to be made one by one, which says which is refused
     return True

@@ -183,6 +183,19 @@ def test_what_was_changed_meanwhile_is_a_conflict(api, cart):
     assert Strategy.objects.get(pk=strategy.pk).title == "Theirs"
 
 
+def test_two_changes_of_one_strategy_are_made_one_after_the_other(api, cart):
+    first, second = (add_strategy(cart, "production", parameters={"rollout": "10"}) for _ in range(2))
+    titled = {"feature": "cart", "action": "updateStrategy", "payload": {"id": str(first.pk), "title": "Few"}}
+    made = propose(api["owner"], titled, titled | {"payload": {"id": str(second.pk), "title": "Few"}})
+    change = made["features"][0]["changes"][1]["id"]
+    disabled = titled | {"payload": {"id": str(first.pk), "disabled": True}}
+    assert api["owner"].put(f"{REQUESTS}/{made['id']}/changes/{change}", disabled).status_code == 200
+    for by, state in (("owner", "In review"), ("admin", "Approved"), ("admin", "Applied")):
+        assert enter(api[by], made, state).status_code == 200
+    first.refresh_from_db()
+    assert (first.title, first.disabled) == ("Few", True)
+
+
 @rolled_back
 def test_all_changes_are_made_or_none(api, cart):
     live_flag("other", strategies=[{"name": "default"}])
