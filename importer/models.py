@@ -152,7 +152,7 @@ class SourceEvent(models.Model):
 
 class InstallationMove(models.Model):
     """A look at another installation from the console, or a move from it. The token for it is kept in memory alone,
-    and so are the users of the file that ``file_name`` names.
+    and so are the users of the file that ``file_name`` names. What is in ``left_out`` stays there.
 
     While it goes on, ``beat_at`` is brought up to date: the process may be gone. ``report`` and ``proofs`` are
     documents of ``importer.moving``.
@@ -169,6 +169,7 @@ class InstallationMove(models.Model):
     step = models.CharField(max_length=16, choices=Step.choices)
     address = models.TextField()
     projects = models.JSONField(default=list, blank=True)
+    left_out = models.JSONField(default=list, blank=True, db_default=[])
     users = models.PositiveIntegerField(default=0)
     file_name = models.TextField(blank=True, default="", db_default="")
     overwrite = models.BooleanField(default=False)

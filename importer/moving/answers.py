@@ -5,11 +5,14 @@ from hashlib import sha256
 from typing import Any
 
 import orjson
+from django.db import DEFAULT_DB_ALIAS
 from pydantic import Field
 
+from groups.models import ApiToken
 from importer.moving.shapes import Constraint, Shape, Text, read_shape
 from playground.engine.operators import OPERATORS
 from projects.definitions import Definitions
+from sdk.features.cache import FeaturesQuery, get_answer
 from sdk.spec_header import HEADER
 
 PATH = "/api/client/features"
@@ -90,6 +93,12 @@ def read_flags(address: str, answer: Client) -> Flags:
         document["dependencies"] = [parents[key] for key in sorted(parents)]
         flags[flag.name] = document
     return flags
+
+
+def read_flags_here(token: ApiToken) -> Flags:
+    """What the token gets here."""
+    body = get_answer(token, FeaturesQuery(knows_segments=True), using=DEFAULT_DB_ALIAS).body
+    return read_flags("", Client.model_validate_json(body))
 
 
 def sorted_by_name(strategy: _Strategy, written: Mapping[int, Mapping[str, Any]]) -> list[int]:

@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from flagadmin.core.errors import AppError, Conflict
 from importer.models import InstallationMove
+from importer.moving.leave_out import read_choices
 from importer.moving.prove import prove
 from importer.moving.report import plain
 from importer.moving.run import Wanted, move_from
@@ -80,11 +81,12 @@ def work(run: InstallationMove, source: Source, csv: bytes) -> None:
 
 
 def _do_steps(run: InstallationMove, source: Source, csv: bytes) -> None:
-    wanted = Wanted(projects=run.projects, overwrite=run.overwrite, by=run.caller_name)
+    left_out = read_choices(run.left_out, "left_out")
+    wanted = Wanted(projects=run.projects, left_out=left_out, overwrite=run.overwrite, by=run.caller_name)
     if run.step != Step.PROVE:
         _, report = move_from(source, wanted, write=run.step == Step.APPLY)
         run.report = report.document()
         if report.is_refused or run.step == Step.PLAN:
             return
-    proofs = prove(source, users=run.users, csv=csv, projects=run.projects)
+    proofs = prove(source, users=run.users, csv=csv, projects=run.projects, left_out=left_out)
     run.proofs = [proof.document() for proof in proofs]

@@ -54,6 +54,15 @@ class Installation:
     hidden: Hidden | None = None
     projects: list[SourceProject] = field(default_factory=list)
     left: list[Line] = field(default_factory=list)
+    segment_names: dict[int, str] = field(init=False)
+    """By their ids there, of those too that are left out."""
+
+    def __post_init__(self) -> None:
+        self.segment_names = {segment.id: segment.name for segment in self.segments}
+
+    @property
+    def flag_names(self) -> set[str]:
+        return {flag.name for project in self.projects for flag in project.listed}
 
     def cannot(self, subject: str, detail: str, project: str = "") -> None:
         self.left.append(Line(Kind.CANNOT, subject, detail, project))

@@ -55,14 +55,20 @@ def change_line(subject: str, changes: str, project: str, *, is_edited: bool, fl
     return Line(Kind.CHANGE, subject, changes, project, flag)
 
 
-def try_alone(subject: str, work: Callable[[], Iterable[Line]], project: str = "") -> list[Line]:
-    """What the work says. If it is not possible, nothing of it remains, and it is left to be done by hand."""
+def try_alone(
+    subject: str, work: Callable[[], Iterable[Line]], project: str = "", *, choice: str = ""
+) -> list[Line]:
+    """What the work says. If it is not possible, nothing of it remains, and it is left to be done by hand.
+
+    With a ``choice`` it is refused instead, until the reader chooses to leave that out.
+    """
     try:
         with transaction.atomic():
             return list(work())
     except AppError as error:
         details = "; ".join(problem.message for problem in error.details) or error.message
-        return [Line(Kind.CANNOT, subject, details, project)]
+        kind = Kind.REFUSE if choice else Kind.CANNOT
+        return [Line(kind, subject, details, project, choice=choice)]
 
 
 def undone(work: Callable[[], Any]) -> Any:

@@ -22,6 +22,7 @@ from importer.moving.access import find_roles, move_access, move_groups, move_ro
 from importer.moving.edits import Edits, comment_on_move, read_edits
 from importer.moving.installation import Installation
 from importer.moving.keeping import SYSTEM, Refused
+from importer.moving.leave_out import Choice
 from importer.moving.own_things import move_own_things
 from importer.moving.people import move_people
 from importer.moving.projects import ProjectMove
@@ -76,8 +77,7 @@ def _move(installation: Installation, report: Report, *, write: bool, overwrite:
 
 
 def _move_all(installation: Installation, edits: Edits, report: Report) -> None:
-    if not _attempt("", report, lambda: move_shared(installation, edits)):
-        return
+    _attempt("", report, lambda: move_shared(installation, edits))
     _attempt("", report, lambda: _move_people(installation, edits))
     for project in sorted(installation.projects, key=lambda each: each.id):
         moving = ProjectMove(installation, project, edits)
@@ -89,8 +89,8 @@ def _move_all(installation: Installation, edits: Edits, report: Report) -> None:
     _attempt("", report, lambda: move_tokens(installation))
     if (hidden := installation.hidden) is not None:
         _attempt("", report, lambda: move_access(installation, hidden, edits))
-        _attempt("", report, lambda: move_own_things(hidden))
-        _attempt("", report, lambda: move_traces(hidden.database, installation.address))
+        _attempt("", report, lambda: move_own_things(installation, hidden))
+        _attempt("", report, lambda: move_traces(installation, hidden.database))
 
 
 def _move_people(installation: Installation, edits: Edits) -> Iterator[Line]:
@@ -108,16 +108,18 @@ def _move_people(installation: Installation, edits: Edits) -> Iterator[Line]:
 def _attempt(project: str, report: Report, work: Callable[[], Iterable[Line]]) -> bool:
     """Does all of the work, or nothing of it, and reports it: what comes after it may be refused too."""
     subject = f"project {project}" if project else "what projects share"
+    choice = str(Choice("project", project)) if project else ""
     try:
         with transaction.atomic():
             lines = transactional(lambda: list(work()))()
     except Refused as refused:
         report.lines += refused.lines
     except Refusal as error:
-        report.lines.append(Line(Kind.REFUSE, subject, error.as_app_error().message, project))
+        detail = error.as_app_error().message
+        report.lines.append(Line(Kind.REFUSE, subject, detail, project, choice=choice))
     except AppError as error:
         details = [f"{problem.path}: {problem.message}" for problem in error.details] or [error.message]
-        report.lines += [Line(Kind.REFUSE, subject, detail, project) for detail in details]
+        report.lines += [Line(Kind.REFUSE, subject, detail, project, choice=choice) for detail in details]
     else:
         report.lines += lines
         return True

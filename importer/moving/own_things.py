@@ -9,20 +9,23 @@ from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record
 from groups.models import ApiToken, StartUpKey, User
 from groups.tokens import PERSONAL, hash_secret, make_visible_prefix
-from importer.moving.hidden import Hidden, PersonalTokenRow
+from importer.moving.hidden import FavoriteRow, Hidden, PersonalTokenRow
+from importer.moving.installation import Installation
 from importer.moving.keeping import SYSTEM
 from importer.moving.people import find_accounts
 from importer.moving.report import Kind, Line
 from projects.models import FavoriteFlag, FavoriteProject, Flag, Project
 
 
-def move_own_things(hidden: Hidden) -> Iterator[Line]:
+def move_own_things(installation: Installation, hidden: Hidden) -> Iterator[Line]:
     accounts = find_accounts(hidden)
     now = timezone.now()
     for row in hidden.personal_tokens:
         if (user := accounts.get(row.user_id)) is not None:
             yield from _move_personal_token(row, user, now)
-    yield from _move_favorites(hidden, accounts)
+    favorites = [row for row in hidden.favorites if row.user_id in accounts]
+    moved = installation.flag_names | {""}
+    yield from _move_favorites([row for row in favorites if row.feature in moved], accounts)
 
 
 def _move_personal_token(row: PersonalTokenRow, user: User, now: datetime) -> Iterator[Line]:
@@ -61,8 +64,7 @@ def _name_token(row: PersonalTokenRow, user: User) -> str:
     return f"{name} ({make_visible_prefix(row.secret)})" if taken else name
 
 
-def _move_favorites(hidden: Hidden, accounts: dict[int, User]) -> Iterator[Line]:
-    rows = [row for row in hidden.favorites if row.user_id in accounts]
+def _move_favorites(rows: list[FavoriteRow], accounts: dict[int, User]) -> Iterator[Line]:
     flags = dict(Flag.objects.filter(name__in={row.feature for row in rows}).values_list("name", "id"))
     projects = set(Project.objects.filter(id__in={row.project for row in rows}).values_list("id", flat=True))
     known_flags = {*FavoriteFlag.objects.values_list("user_id", "flag_id")}

@@ -1,11 +1,13 @@
 """Writes a project: its settings, context fields, segments and environments, and its flags through imports."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from itertools import islice
 from typing import Any
 
-from flagadmin.core.errors import ValidationError
+from flagadmin.core.errors import Problem, ValidationError
 from importer.apply.execute import import_body
 from importer.body.schemas import Body, read_body
 from importer.models import ImportRun
@@ -21,9 +23,10 @@ from importer.moving.keeping import (
     try_alone,
     undone,
 )
+from importer.moving.leave_out import FLAG, Choice
 from importer.moving.report import Kind, Line
 from importer.moving.shapes import Overview, UsedEnvironment
-from importer.moving.shared import move_field, move_segment, read_segment_ids
+from importer.moving.shared import SegmentIds, move_field, move_segment
 from importer.plan.build import plan_import
 from importer.plan.exclude import exclude_flags
 from importer.plan.import_plan import Action, FlagPlan, Plan
@@ -33,7 +36,8 @@ from projects.projects.actions import create_project, update_project
 from projects.projects.environments import add_environment, set_default_strategy, validate_default_strategy
 from projects.projects.queries import settings_document
 
-MAX_PROBLEMS = 100
+MAX_PROBLEMS = 1_000  # of one environment
+ENTRY = re.compile(r"data\.(\w+)\[(\d+)\]")
 _NAMING = ("naming_pattern", "naming_example", "naming_description")
 MEMBERS = {
     "defaultStickiness": ("default_stickiness",),
@@ -104,7 +108,8 @@ class ProjectMove:
     def _create(self) -> Line:
         if self.is_edited:
             detail = "was deleted here since the last move. --overwrite creates it again"
-            raise Refused([Line(Kind.REFUSE, f"project {self.id}", detail, self.id)])
+            choice = Choice("project", self.id)
+            raise Refused([Line(Kind.REFUSE, choice.subject, detail, self.id, choice=str(choice))])
         names = [used.environment for used in self.overview.environments]
         values = {"id": self.id, "name": self.overview.name}
         create_project(values, environments=names, caller=SYSTEM)
@@ -117,7 +122,7 @@ class ProjectMove:
             )
         )
         row = Project.objects.get(id=self.id)
-        ids = read_segment_ids(self.installation)
+        ids = SegmentIds(self.installation)
         for used in self.overview.environments:
             subject = f"{used.environment} in project {self.id}"
             if used.environment not in present:
@@ -130,12 +135,12 @@ class ProjectMove:
             yield Line(Kind.NOTE, f"{name} in project {self.id}", "is only used here, and stays", self.id)
 
     def _set_default(
-        self, row: Project, used: UsedEnvironment, before: Any, ids: dict[int, int]
+        self, row: Project, used: UsedEnvironment, before: Any, ids: SegmentIds
     ) -> Iterator[Line]:
         environment, wanted = used.environment, None
         if used.default_strategy is not None:
             strategy = used.default_strategy.model_dump(exclude_unset=True)
-            segments = [ids[key] for key in used.default_strategy.segments if key in ids]
+            segments = ids.translate(used.default_strategy.segments)
             wanted = validate_default_strategy(row, strategy | {"segments": segments})
         if wanted == before:
             return
@@ -179,7 +184,19 @@ class ProjectMove:
 
     def _read_body(self, environment: str, data: dict[str, Any]) -> Body:
         document = {"project": self.id, "environment": environment}
-        return read_body(document | {"data": {**data, "contextFields": [], "tagTypes": []}})
+        try:
+            return read_body(document | {"data": {**data, "contextFields": [], "tagTypes": []}})
+        except ValidationError as error:
+            where = f"{self.id} / {environment}"
+            raise Refused([self._explain(problem, data, where) for problem in error.details]) from None
+
+    def _explain(self, problem: Problem, data: dict[str, Any], where: str) -> Line:
+        """Which flag an entry that cannot be read is of."""
+        flag = ""
+        if place := ENTRY.match(problem.path):
+            entry = data[place[1]][int(place[2])]
+            flag = str(entry.get("featureName") or entry.get("feature") or entry.get("name") or "")
+        return _refuse(flag, where, f"{problem.path}: {problem.message}", self.id)
 
     def _is_conflict(self, flag: FlagPlan, environment: str) -> bool:
         return flag.action is Action.CHANGE and self.edits.has_flag(flag.name, environment)
@@ -210,12 +227,20 @@ def _strategy_text(strategy: Any) -> str:
 
 def _problems(plan: Plan) -> Iterator[Line]:
     where = f"{plan.project} / {plan.environment}"
-    for issue in plan.issues[:MAX_PROBLEMS]:
-        subject = f"flag {issue.flag} in {where}" if issue.flag else where
-        yield Line(Kind.REFUSE, subject, issue.problem().message, plan.project)
-    if len(plan.issues) > MAX_PROBLEMS:
-        more = f"{len(plan.issues) - MAX_PROBLEMS:,} more problems"
-        yield Line(Kind.REFUSE, where, more, plan.project)
+    lines = (
+        _refuse(flag, where, issue.problem().message, plan.project)
+        for issue in plan.issues
+        for flag in issue.users or (issue.flag or "",)
+    )
+    yield from islice(lines, MAX_PROBLEMS)
+    if more := sum(1 for _ in lines):
+        yield Line(Kind.REFUSE, where, f"{more:,} more problems", plan.project)
+
+
+def _refuse(flag: str, where: str, detail: str, project: str) -> Line:
+    choice = Choice(FLAG, flag) if flag else Choice("project", project)
+    subject = f"flag {flag} in {where}" if flag else where
+    return Line(Kind.REFUSE, subject, detail, project, flag, choice=str(choice))
 
 
 def _flag_lines(plan: Plan, new: set[str]) -> Iterator[Line]:

@@ -28,7 +28,7 @@ class Difference:
 class TokenProof:
     """What one token gets. ``differences`` change a result, ``spellings`` none of those compared.
 
-    ``problem`` says why nothing could be compared.
+    ``problem`` says why nothing could be compared. Flags that are ``left_out`` of the move are not compared.
     """
 
     name: str
@@ -36,12 +36,18 @@ class TokenProof:
     flags: int = 0
     differences: list[Difference] = field(default_factory=list)
     spellings: list[Difference] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
     problem: str = ""
     note: str = ""
 
     @property
     def is_equal(self) -> bool:
         return not self.problem and not self.differences
+
+    def take_results(self, other: "TokenProof") -> None:
+        """Of another token that gets the same."""
+        self.flags, self.left_out = other.flags, other.left_out
+        self.differences, self.spellings = other.differences, other.spellings
 
     def document(self) -> dict[str, Any]:
         return {
@@ -51,5 +57,6 @@ class TokenProof:
             "problem": self.problem,
             "note": self.note,
             "differences": [each.document() for each in self.differences],
+            "leftOut": self.left_out,
             "writtenOtherwise": [each.document() for each in self.spellings],
         }

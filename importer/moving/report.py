@@ -17,18 +17,24 @@ class Kind(StrEnum):
     """Prevents the whole move."""
     CANNOT = "cannot"
     """Does not move; somebody has to see to it."""
+    LEAVE = "leave"
+    """Does not move, as the reader wishes."""
     NOTE = "note"
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One thing that a move does, or cannot do. ``project`` is "" for what projects share."""
+    """One thing that a move does, or cannot do. ``project`` is "" for what projects share.
+
+    ``choice``: what is to be left out so that everything else moves, if this is refused.
+    """
 
     kind: Kind
     subject: str
     detail: str = ""
     project: str = ""
     flag: str = ""
+    choice: str = ""
 
     def document(self) -> dict[str, str]:
         return {
@@ -37,6 +43,7 @@ class Line:
             "subject": self.subject,
             "detail": self.detail,
             "flag": self.flag,
+            "leaveOut": self.choice,
         }
 
 
@@ -55,6 +62,11 @@ class Report:
     @property
     def is_refused(self) -> bool:
         return any(line.kind is Kind.REFUSE for line in self.lines)
+
+    @property
+    def choices(self) -> list[str]:
+        """What is to be left out so that everything else moves."""
+        return list(dict.fromkeys(line.choice for line in self.lines if line.choice))
 
     @property
     def has_conflicts(self) -> bool:

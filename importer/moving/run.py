@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from importer.moving.database import open_database
 from importer.moving.installation import Installation
+from importer.moving.leave_out import Choice, leave_out
 from importer.moving.move import move
 from importer.moving.read_hidden import add_hidden, list_projects
 from importer.moving.reading import read_installation
@@ -15,10 +16,14 @@ from importer.moving.source import Source
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What is to be moved: some projects or all, what the database at a URL has too, what was edited here too."""
+    """What is to be moved: some projects or all, what the database at a URL has too, what was edited here too.
+
+    ``left_out`` stays there.
+    """
 
     projects: Sequence[str] = ()
     database: str = ""
+    left_out: Sequence[Choice] = ()
     overwrite: bool = False
     by: str = ""
     """Who asks for it, if that is no operator of this machine."""
@@ -31,4 +36,5 @@ def move_from(source: Source, wanted: Wanted, *, write: bool) -> tuple[Installat
         installation = read_installation(source, wanted.projects, stored)
         if database is not None:
             add_hidden(installation, database)
+        leave_out(installation, wanted.left_out)
         return installation, move(installation, write=write, overwrite=wanted.overwrite, by=wanted.by)

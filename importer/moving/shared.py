@@ -1,14 +1,24 @@
 """Writes what projects share: environments, tag types, types of strategies and flags, context fields, segments."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
+from flagadmin.core.errors import ValidationError, choices
 from importer.moving.edits import Edits
 from importer.moving.installation import Installation
-from importer.moving.keeping import DELETED, SYSTEM, Refused, keep, try_alone
+from importer.moving.keeping import DELETED, SYSTEM, keep, try_alone
+from importer.moving.leave_out import Choice
 from importer.moving.report import Kind, Line
-from importer.moving.shapes import SourceField, SourceFlagType, SourceSegment, SourceTag
+from importer.moving.shapes import (
+    SourceEnvironment,
+    SourceField,
+    SourceFlagType,
+    SourceSegment,
+    SourceStrategyType,
+    SourceTag,
+    SourceTagType,
+)
 from projects.context_fields.actions import create_context_field, update_context_field
 from projects.context_fields.documents import context_field_document
 from projects.environments.actions import create_environment, update_environment
@@ -25,9 +35,12 @@ from projects.tag_types.tags import create_tag, known_tags
 
 
 def move_shared(installation: Installation, edits: Edits) -> Iterator[Line]:
-    yield from _move_environments(installation, edits)
-    yield from _move_tag_types(installation, edits)
-    yield from _move_strategy_types(installation, edits)
+    for environment in installation.environments:
+        yield from _try("environment", environment, _move_environment, edits)
+    for tag_type in installation.tag_types:
+        yield from _try("tag-type", tag_type, _move_tag_type, edits)
+    for strategy_type in installation.strategy_types:
+        yield from _try("strategy-type", strategy_type, _move_strategy_type, edits)
     for flag_type in installation.flag_types:
         yield from _move_flag_type(flag_type, edits)
     for field in installation.fields:
@@ -37,62 +50,64 @@ def move_shared(installation: Installation, edits: Edits) -> Iterator[Line]:
             yield from move_segment(segment, edits)
 
 
-def _move_environments(installation: Installation, edits: Edits) -> Iterator[Line]:
-    for environment in installation.environments:
-        name = environment.name
-        values = {
-            "type": environment.type,
-            "enabled": environment.enabled,
-            "sort_order": environment.sort_order,
-        }
-        yield from keep(
-            f"environment {name}",
-            Environment.objects.filter(name=name).first(),
-            environment_document,
-            create=partial(create_environment, values | {"name": name}, caller=SYSTEM),
-            update=partial(update_environment, name, values, caller=SYSTEM),
-            is_edited=edits.has("environment-", name),
+def _try(kind: str, read: Any, move: Callable[[Any, Edits], Iterator[Line]], edits: Edits) -> list[Line]:
+    choice = Choice(kind, read.name)
+    return try_alone(choice.subject, lambda: move(read, edits), choice=str(choice))
+
+
+def _move_environment(environment: SourceEnvironment, edits: Edits) -> Iterator[Line]:
+    name = environment.name
+    values = {
+        "type": environment.type,
+        "enabled": environment.enabled,
+        "sort_order": environment.sort_order,
+    }
+    return keep(
+        f"environment {name}",
+        Environment.objects.filter(name=name).first(),
+        environment_document,
+        create=partial(create_environment, values | {"name": name}, caller=SYSTEM),
+        update=partial(update_environment, name, values, caller=SYSTEM),
+        is_edited=edits.has("environment-", name),
+    )
+
+
+def _move_tag_type(tag_type: SourceTagType, edits: Edits) -> Iterator[Line]:
+    name = tag_type.name
+    values = {"description": tag_type.description or "", "icon": tag_type.icon, "color": tag_type.color}
+    return keep(
+        f"tag type {name}",
+        TagType.objects.filter(name=name).first(),
+        tag_type_document,
+        create=partial(create_tag_type, values | {"name": name}, caller=SYSTEM),
+        update=partial(update_tag_type, name, values, caller=SYSTEM),
+        is_edited=edits.has("tag-type-", name),
+    )
+
+
+def _move_strategy_type(kind: SourceStrategyType, edits: Edits) -> Iterator[Line]:
+    present = StrategyType.objects.filter(name=kind.name).first()
+    if present is not None and present.built_in:
+        return
+    if not kind.editable:
+        detail = (
+            "is built in there and unknown here: it comes as a type of your own, which only SDKs evaluate"
         )
-
-
-def _move_tag_types(installation: Installation, edits: Edits) -> Iterator[Line]:
-    for tag_type in installation.tag_types:
-        name = tag_type.name
-        values = {"description": tag_type.description or "", "icon": tag_type.icon, "color": tag_type.color}
-        yield from keep(
-            f"tag type {name}",
-            TagType.objects.filter(name=name).first(),
-            tag_type_document,
-            create=partial(create_tag_type, values | {"name": name}, caller=SYSTEM),
-            update=partial(update_tag_type, name, values, caller=SYSTEM),
-            is_edited=edits.has("tag-type-", name),
-        )
-
-
-def _move_strategy_types(installation: Installation, edits: Edits) -> Iterator[Line]:
-    for kind in installation.strategy_types:
-        present = StrategyType.objects.filter(name=kind.name).first()
-        if present is not None and present.built_in:
-            continue
-        if not kind.editable:
-            detail = (
-                "is built in there and unknown here: it comes as a type of your own, which only SDKs evaluate"
-            )
-            yield Line(Kind.NOTE, f"strategy type {kind.name}", detail)
-        values = {
-            "title": kind.title or "",
-            "description": kind.description or "",
-            "parameters": kind.parameters,
-            "deprecated": kind.deprecated,
-        }
-        yield from keep(
-            f"strategy type {kind.name}",
-            present,
-            strategy_type_document,
-            create=partial(create_strategy_type, values | {"name": kind.name}, caller=SYSTEM),
-            update=partial(update_strategy_type, kind.name, values, caller=SYSTEM),
-            is_edited=edits.has("strategy-", kind.name),
-        )
+        yield Line(Kind.NOTE, f"strategy type {kind.name}", detail)
+    values = {
+        "title": kind.title or "",
+        "description": kind.description or "",
+        "parameters": kind.parameters,
+        "deprecated": kind.deprecated,
+    }
+    yield from keep(
+        f"strategy type {kind.name}",
+        present,
+        strategy_type_document,
+        create=partial(create_strategy_type, values | {"name": kind.name}, caller=SYSTEM),
+        update=partial(update_strategy_type, kind.name, values, caller=SYSTEM),
+        is_edited=edits.has("strategy-", kind.name),
+    )
 
 
 def _move_flag_type(flag_type: SourceFlagType, edits: Edits) -> Iterator[Line]:
@@ -115,12 +130,18 @@ def _move_flag_type(flag_type: SourceFlagType, edits: Edits) -> Iterator[Line]:
     )
 
 
-def move_field(field: SourceField, project: str | None, edits: Edits) -> Iterator[Line]:
+def move_field(field: SourceField, project: str | None, edits: Edits) -> list[Line]:
+    choice = Choice("context-field", field.name)
+    work = partial(_move_field, field, project, edits)
+    return try_alone(choice.subject, work, project or "", choice=str(choice))
+
+
+def _move_field(field: SourceField, project: str | None, edits: Edits) -> Iterator[Line]:
     present = ContextField.objects.filter(name=field.name).first()
     subject = f"context field {field.name}"
     if present is not None and present.project_id != project:
         owner = f"project {present.project_id}" if present.project_id else "all projects"
-        raise Refused([Line(Kind.REFUSE, subject, f"belongs to {owner} here", project or "")])
+        raise ValidationError.at("project", f"belongs to {owner} here")
     values: dict[str, Any] = {
         "description": field.description,
         "stickiness": field.stickiness,
@@ -140,7 +161,13 @@ def move_field(field: SourceField, project: str | None, edits: Edits) -> Iterato
     )
 
 
-def move_segment(segment: SourceSegment, edits: Edits) -> Iterator[Line]:
+def move_segment(segment: SourceSegment, edits: Edits) -> list[Line]:
+    choice = Choice("segment", segment.name)
+    work = partial(_move_segment, segment, edits)
+    return try_alone(choice.subject, work, segment.project or "", choice=str(choice))
+
+
+def _move_segment(segment: SourceSegment, edits: Edits) -> Iterator[Line]:
     present = Segment.objects.filter(name=segment.name).first()
     values: dict[str, Any] = {
         "description": segment.description,
@@ -178,8 +205,17 @@ def _create_tag(tag: SourceTag, subject: str) -> Iterator[Line]:
     yield Line(Kind.CREATE, subject)
 
 
-def read_segment_ids(installation: Installation) -> dict[int, int]:
+class SegmentIds:
     """Ids here by ids there."""
-    names = {segment.name: segment.id for segment in installation.segments}
-    rows = Segment.objects.filter(name__in=names).values_list("name", "id")
-    return {names[name]: row for name, row in rows}
+
+    def __init__(self, installation: Installation) -> None:
+        self._names = installation.segment_names
+        rows = Segment.objects.filter(name__in=self._names.values())
+        self._ids = dict(rows.values_list("name", "id"))
+
+    def translate(self, ids: Iterable[int]) -> list[int]:
+        """Raises ValidationError for one that is not here: without it, a strategy would be for more users."""
+        names = [self._names.get(key, f"{key}") for key in ids]
+        if missing := [name for name in names if name not in self._ids]:
+            raise ValidationError.at("segments", f"segment {choices(missing)} is not here")
+        return [self._ids[name] for name in names]

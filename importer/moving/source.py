@@ -40,6 +40,10 @@ class SourceError(Exception):
 class UnexpectedStatus(SourceError):
     """The server has answered, but not with what was asked for."""
 
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -200,10 +204,10 @@ def _read_answer(url: str, answer: requests.Response, absent: tuple[int, ...], *
     if status in absent:
         return None
     if status in (401, 403):
-        raise UnexpectedStatus(f"{url}: does not accept the token (status {status}).")
+        raise UnexpectedStatus(f"{url}: does not accept the token (status {status}).", status)
     if status != 200 and not (writes and 200 <= status < 300):
         said = f": {answer.content[:MAX_QUOTED].decode(errors='replace')}" if writes else ""
-        raise UnexpectedStatus(f"{url}: answers with status {status}{said}.")
+        raise UnexpectedStatus(f"{url}: answers with status {status}{said}.", status)
     if writes and not answer.content:
         return None
     try:

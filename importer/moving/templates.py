@@ -9,7 +9,7 @@ from importer.moving.installation import Installation
 from importer.moving.keeping import SYSTEM, keep, try_alone
 from importer.moving.report import Kind, Line
 from importer.moving.shapes import MilestoneStrategy, SourceTemplate
-from importer.moving.shared import read_segment_ids
+from importer.moving.shared import SegmentIds
 from projects.models import Project
 from releases.models import ReleaseTemplate
 from releases.templates.actions import create_template, read_document, update_template
@@ -19,7 +19,7 @@ FLAG_NAME = "{{featureName}}"
 
 
 def move_templates(installation: Installation, edits: Edits) -> Iterator[Line]:
-    ids = read_segment_ids(installation)
+    ids = SegmentIds(installation)
     moved: set[tuple[str | None, str]] = set()
     projects = {*Project.objects.values_list("id", flat=True)}
     for template in installation.templates:
@@ -36,7 +36,7 @@ def move_templates(installation: Installation, edits: Edits) -> Iterator[Line]:
             yield from try_alone(subject, partial(_move, template, ids, edits), project)
 
 
-def _move(template: SourceTemplate, ids: dict[int, int], edits: Edits) -> Iterator[Line]:
+def _move(template: SourceTemplate, ids: SegmentIds, edits: Edits) -> Iterator[Line]:
     present = ReleaseTemplate.objects.filter(
         name=template.name, archived_at=None, project=template.project
     ).first()
@@ -69,9 +69,9 @@ def _move(template: SourceTemplate, ids: dict[int, int], edits: Edits) -> Iterat
     )
 
 
-def _read_strategy(strategy: MilestoneStrategy, ids: dict[int, int]) -> dict[str, Any]:
+def _read_strategy(strategy: MilestoneStrategy, ids: SegmentIds) -> dict[str, Any]:
     document = strategy.model_dump(exclude={"sort_order"}, exclude_unset=True)
-    document["segments"] = [ids[key] for key in strategy.segments if key in ids]
+    document["segments"] = ids.translate(strategy.segments)
     if strategy.parameters.get("groupId") == FLAG_NAME:
         document["parameters"] = {**strategy.parameters, "groupId": ""}
     return document

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from importer.moving.proof import TokenProof
-from importer.moving.report import Report
+from importer.moving.report import Report, name_some
 
 SHOWN = 50
 """Flags of one token whose differences are named. A report has all."""
@@ -16,7 +16,10 @@ def count_lines(report: Report) -> str:
 
 def describe_proof(proof: TokenProof, users: int) -> Iterator[str]:
     differing = f"{len(proof.differences):,} of {proof.flags:,} flags differ for {users:,} users"
-    yield f"token {proof.name} ({proof.environment}): {proof.problem or proof.note or differing}"
+    result = differing if proof.differences else proof.problem or proof.note or differing
+    yield f"token {proof.name} ({proof.environment}): {result}"
+    if proof.left_out:
+        yield f"  left out: {name_some('flag', proof.left_out)}"
     for each in proof.differences[:SHOWN]:
         yield f"  {each.flag}: {each.users:,} of {each.of:,}: {each.reason}"
         if each.example:
@@ -32,4 +35,6 @@ def summarize_proofs(proofs: Sequence[TokenProof]) -> str:
         return "There is no SDK token to compare with."
     if unequal := sum(not proof.is_equal for proof in proofs):
         return f"{unequal} of {len(proofs)} tokens get something else here."
-    return f"All {len(proofs)} tokens get the same here."
+    left_out = {name for proof in proofs for name in proof.left_out}
+    but = f", but for what is left out: {name_some('flag', sorted(left_out))}" if left_out else ""
+    return f"All {len(proofs)} tokens get the same here{but}."

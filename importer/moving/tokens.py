@@ -1,7 +1,7 @@
 """The SDK tokens of another installation, as tokens of this one."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import datetime
 
 from django.utils import timezone
@@ -20,13 +20,12 @@ from projects.tokens.start_up_values import KINDS, Malformed, read_tokens
 def move_tokens(installation: Installation) -> Iterator[Line]:
     """Takes SDK tokens with their secrets, so that applications keep theirs. Admin tokens are for people to renew."""
     places = Places.read()
-    tokens = installation.tokens
-    for token, (name, secret, new) in zip(tokens, read_secrets(tokens), strict=True):
-        subject = f"token {name}"
+    for token in installation.tokens:
+        new, subject = read_token(token), f"token {token.name}"
         if isinstance(new, Malformed):
             yield Line(Kind.CANNOT, subject, str(new))
             continue
-        digest = token.digest or hash_secret(secret)
+        digest = token.digest or hash_secret(token.secret)
         if ApiToken.objects.filter(secret_hash=digest).exists():
             continue
         if StartUpKey.objects.filter(secret_hash=digest).exists():
@@ -34,19 +33,14 @@ def move_tokens(installation: Installation) -> Iterator[Line]:
         elif missing := places.missing(scope_document(new)):
             yield Line(Kind.CANNOT, subject, f"needs {missing}")
         else:
-            store_token(new, caller=SYSTEM, secret=secret, digest=token.digest)
+            store_token(new, caller=SYSTEM, secret=token.secret, digest=token.digest)
             # As for tokens of environment variables: one that is revoked here stays revoked.
             StartUpKey.objects.create(secret_hash=digest)
             yield Line(Kind.CREATE, subject, f"{new.kind}, {new.environment}, with its secret")
 
 
-def read_secrets(tokens: Iterable[SourceToken]) -> Iterator[tuple[str, str, NewToken | Malformed]]:
-    """Each token's name, its secret, and what it would be here or why it cannot be taken."""
-    for token in tokens:
-        yield token.name, token.secret, _read(token)
-
-
-def _read(token: SourceToken) -> NewToken | Malformed:
+def read_token(token: SourceToken) -> NewToken | Malformed:
+    """What it would be here, or why it cannot be taken."""
     kind = KINDS.get(token.type.lower())
     if kind is None or kind == ApiToken.Kind.ADMIN:
         return Malformed(f"is of type {token.type}: create one here for each script that needs it")

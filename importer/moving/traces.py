@@ -6,7 +6,7 @@ and writes nothing.
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -27,12 +27,14 @@ NUL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
 Lines = Iterator[Line]
 
 
-def move_traces(database: SourceDatabase, source: str) -> Lines:
-    yield from _move_dates(database)
-    yield from _move_stages(database)
-    yield from _move_last_seen(database)
-    yield from _move_usage(database)
-    yield from _move_events(database, source)
+def move_traces(installation: Installation, database: SourceDatabase) -> Lines:
+    """Of flags, only those that move: another one here may have the name of one that does not."""
+    names = installation.flag_names
+    yield from _move_dates(database, names)
+    yield from _move_stages(database, names)
+    yield from _move_last_seen(database, names)
+    yield from _move_usage(database, names)
+    yield from _move_events(database, installation.address)
 
 
 def move_listed_dates(installation: Installation) -> Lines:
@@ -50,12 +52,12 @@ def move_listed_dates(installation: Installation) -> Lines:
 # Dates and last uses ---------------------------------------------------------------------------------------
 
 
-def _move_dates(database: SourceDatabase) -> Lines:
+def _move_dates(database: SourceDatabase, names: Collection[str]) -> Lines:
     if database.has("features", "name", "created_at", "archived_at"):
         rows = database.stream(
             "SELECT name, created_at, archived_at FROM features WHERE created_at IS NOT NULL"
         )
-        yield from _write_dates(rows)
+        yield from _write_dates(row for row in rows if row[0] in names)
 
 
 def _write_dates(rows: Iterable[Sequence[Any]]) -> Lines:
@@ -72,14 +74,14 @@ def _write_dates(rows: Iterable[Sequence[Any]]) -> Lines:
     )
 
 
-def _move_stages(database: SourceDatabase) -> Lines:
+def _move_stages(database: SourceDatabase, names: Collection[str]) -> Lines:
     """When flags entered their stages. Where both sides have a stage, the earlier moment counts."""
     if database.has("feature_lifecycles", "feature", "stage", "created_at", "status", "status_value"):
         query = """SELECT feature, stage, created_at, left(status, 16), left(status_value, 255)
                      FROM feature_lifecycles WHERE created_at IS NOT NULL AND stage = ANY(%s)"""
         rows = database.stream(query, [LifecycleStage.Stage.values])
         columns = "name text, stage text, entered_at timestamptz, status text, status_value text"
-        _fill("moved_stages", columns, rows)
+        _fill("moved_stages", columns, (row for row in rows if row[0] in names))
         yield from _write(
             "lifecycle stages",
             """
@@ -94,11 +96,11 @@ def _move_stages(database: SourceDatabase) -> Lines:
         )
 
 
-def _move_last_seen(database: SourceDatabase) -> Lines:
+def _move_last_seen(database: SourceDatabase, names: Collection[str]) -> Lines:
     """Of flags, tokens and accounts."""
     if database.has("last_seen_at_metrics", "feature_name", "environment", "last_seen_at"):
         rows = database.stream("SELECT feature_name, environment, last_seen_at FROM last_seen_at_metrics")
-        yield from _write_last_seen(rows)
+        yield from _write_last_seen(row for row in rows if row[0] in names)
     if database.has("api_tokens", "secret", "seen_at"):
         query = """SELECT encode(sha256(convert_to(secret, 'UTF8')), 'hex'), seen_at FROM api_tokens
                     WHERE seen_at IS NOT NULL"""
@@ -195,7 +197,7 @@ _REFRESH = (
 )
 
 
-def _move_usage(database: SourceDatabase) -> Lines:
+def _move_usage(database: SourceDatabase, names: Collection[str]) -> Lines:
     counts = ("feature_name", "app_name", "environment", "yes", "no")
     if not database.has("client_metrics_env", *counts, "timestamp"):
         return
@@ -206,7 +208,7 @@ def _move_usage(database: SourceDatabase) -> Lines:
     query = _HOURS.format(without=_WITHOUT_DAYS if by_day else "") + (_DAYS.format() if by_day else "")
     rows = database.stream(query, {"since": now - USAGE_MOVED, "now": now})
     columns = "flag text, environment text, application text, hour timestamptz, yes bigint, no bigint, variants jsonb"
-    _fill("moved_usage", columns, rows)
+    _fill("moved_usage", columns, (row for row in rows if row[0] in names))
     kept = (now - HOURS_KEPT).replace(minute=0, second=0, microsecond=0)
     _execute(_APPLICATIONS)
     _execute(_USES)

@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Iterator
 from typing import Any
+from uuid import UUID
 
 import orjson
 from django import forms
@@ -19,7 +20,8 @@ from groups.login.links import absolute_url
 from groups.permissions import Permission
 from importer.models import InstallationMove, SourceEvent
 from importer.moving import background
-from importer.moving.prove import MAX_USERS, read_users
+from importer.moving.leave_out import LISTS, read_choices
+from importer.moving.proof_people import MAX_USERS, read_users
 from importer.moving.report import Kind, Line, Report
 from importer.moving.source import FOR_PAGES, Source, SourceError
 
@@ -28,14 +30,15 @@ MOVE = (TITLE, reverse_lazy("move"))
 MAX_LINES = 500
 MAX_FLAGS = 50
 """Differing flags of a token that are named. The file has all."""
-ORDER = (Kind.REFUSE, Kind.CONFLICT, Kind.CHANGE, Kind.CREATE, Kind.NOTE)
+ORDER = (Kind.REFUSE, Kind.CONFLICT, Kind.LEAVE, Kind.CHANGE, Kind.CREATE, Kind.NOTE)
 WORK = (Kind.REFUSE, Kind.CONFLICT, Kind.CHANGE, Kind.CREATE)
-MARKS = {"refuse": "warn", "conflict": "warn", "change": "info", "create": "plus", "note": ""}
+MARKS = {"refuse": "warn", "conflict": "warn", "change": "info", "create": "plus", "leave": "", "note": ""}
 LABELS = {
     "refuse": "refused",
     "conflict": "edited here",
     "change": "changed",
     "create": "new",
+    "leave": "left out",
     "note": "note",
 }
 Step = InstallationMove.Step
@@ -70,8 +73,21 @@ class MoveForm(forms.Form):
         help_text=f"A CSV file with a header of context fields and up to {MAX_USERS:,} users. It is not stored.",
         widget=forms.ClearableFileInput(attrs={"accept": ".csv,text/csv"}),
     )
+    left_out = forms.CharField(
+        required=False,
+        max_length=100_000,
+        label="Leave out",
+        help_text="One flag on each line. Flags that depend on it are left out too. Or a kind and a name: "
+        + ", ".join(f"{kind}:NAME" for kind in LISTS)
+        + ".",
+        widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false"}),
+    )
     overwrite = forms.BooleanField(required=False, label="Overwrite what was edited here since the last move")
     step = forms.ChoiceField(choices=Step.choices, required=False)
+
+    def clean_left_out(self) -> list[str]:
+        lines = [line.strip() for line in self.cleaned_data["left_out"].splitlines() if line.strip()]
+        return list(map(str, read_choices(lines, "left_out")))
 
 
 class MovePage(FormPage):
@@ -84,9 +100,19 @@ class MovePage(FormPage):
         self.caller.check(Permission.ADMIN)
 
     def get_initial(self) -> dict[str, Any]:
-        latest = InstallationMove.objects.first()
-        address = self.request.GET.get("address", latest.address if latest else "")
-        return {"address": address, "users": 10_000}
+        """As the run that is named was begun, without what it was refused for if ``without`` says so."""
+        run = find_run(self.request.GET.get("run", ""))
+        if run is None:
+            latest = InstallationMove.objects.first()
+            return {"address": latest.address if latest else "", "users": 10_000}
+        refused = _read_choices(run) if "without" in self.request.GET else []
+        return {
+            "address": run.address,
+            "users": run.users,
+            "projects": ", ".join(run.projects),
+            "left_out": "\n".join(dict.fromkeys([*run.left_out, *refused])),
+            "overwrite": run.overwrite,
+        }
 
     def submit(self, form: Any) -> str:
         data = form.cleaned_data
@@ -101,6 +127,7 @@ class MovePage(FormPage):
             step=data["step"] or Step.PLAN,
             address=source.address,
             projects=[name.strip() for name in data["projects"].split(",") if name.strip()],
+            left_out=data["left_out"],
             users=data["users"],
             file_name=(file.name or "")[:200] if file else "",
             overwrite=data["overwrite"],
@@ -124,6 +151,19 @@ def _check_users(csv: bytes) -> None:
         raise ValidationError.of(
             Problem("file", f"{problem.path}: {problem.message}") for problem in error.details
         ) from None
+
+
+def find_run(key: str) -> InstallationMove | None:
+    try:
+        return InstallationMove.objects.filter(pk=UUID(key)).first()
+    except ValueError:
+        return None
+
+
+def _read_choices(run: InstallationMove) -> list[str]:
+    """What is to be left out so that everything else moves."""
+    lines = (run.report or {}).get("lines", ())
+    return list(dict.fromkeys(choice for line in lines if (choice := line.get("leaveOut"))))
 
 
 class MoveRunPage(ConsolePage):
@@ -172,17 +212,21 @@ class MoveRunPage(ConsolePage):
             by_hand=[line for line in lines if line.kind is Kind.CANNOT],
             proofs=[(proof, proof["differences"][:MAX_FLAGS]) for proof in proofs],
             unequal=sum(1 for proof in proofs if proof["problem"] or proof["differences"]),
+            left_out=sorted({name for proof in proofs for name in proof.get("leftOut", ())}),
             root=absolute_url(self.request, "/").rstrip("/"),
-            again=f"{reverse('move')}?address={self.run.address}",
-            with_database=_command(self.run),
+            again=f"{reverse('move')}?run={self.run.pk}",
+            choices=_read_choices(self.run),
+            with_database=_command(self.run, "apply"),
+            follow=_command(self.run, "follow"),
             **kwargs,
         )
 
 
-def _command(run: InstallationMove) -> str:
-    """Moves what is in the database of the other server alone."""
-    projects = [part for project in run.projects for part in ("--project", project)]
-    return shlex.join(["manage.py", "move", "apply", "--from", run.address, *projects])
+def _command(run: InstallationMove, step: str) -> str:
+    """Does the same on this machine, where it can read the other server's database too."""
+    options = [part for project in run.projects for part in ("--project", project)]
+    options += [part for choice in run.left_out for part in ("--leave-out", choice)]
+    return shlex.join(["manage.py", "move", step, "--from", run.address, *options])
 
 
 def _document(run: InstallationMove) -> dict[str, Any]:
@@ -193,6 +237,7 @@ def _document(run: InstallationMove) -> dict[str, Any]:
         "begun": run.created_at,
         "ended": run.finished_at,
         "problem": run.problem,
+        "leaveOut": run.left_out,
         "moved": run.report,
         "users": run.users,
         "file": run.file_name,

@@ -7,7 +7,7 @@ from typing import Any
 from importer.body.schemas import Body
 from importer.plan.entries import flag_of_environment_entry, gather
 
-_FLAG_KEYS = {
+FLAG_KEYS = {
     "features": "name",
     "featureStrategies": "featureName",
     "featureTags": "featureName",
@@ -21,7 +21,7 @@ def exclude_flags(body: Body, names: Iterable[str]) -> Body:
     """Removes these flags and the segments only they use, so that a missing one does not block the rest."""
     excluded = frozenset(names)
     data: dict[str, Any] = dict(body.data)
-    for part, key in _FLAG_KEYS.items():
+    for part, key in FLAG_KEYS.items():
         if part in data:
             data[part] = [entry for entry in data[part] if entry.get(key) not in excluded]
     if "featureEnvironments" in data:

@@ -1,16 +1,15 @@
 """`manage.py move`: what another Unleash may have that the recorded one has not."""
 
 import json
-from copy import deepcopy
+from functools import partial
 
 import pytest
-from django.core.management import CommandError, call_command
 
 from importer.moving import source
 from projects.models import ContextField, Flag, Project, ProjectEnvironment, Segment, Strategy, StrategyType
 from releases.models import ReleaseTemplate
 from tests.support.generated_unleash import make_recording
-from tests.support.recorded_unleash import ADMIN, EXPORT, replayed
+from tests.support.moving import add, run_changed
 
 pytestmark = pytest.mark.django_db
 
@@ -25,45 +24,7 @@ def move(made_up, capsys, monkeypatch):
     """Moves the installation after ``change`` has had its answers by path. Returns exit status and text of each run."""
     monkeypatch.setattr(source, "WAIT", 0)
 
-    def run(change, *options, steps=("apply",)):
-        recording = deepcopy(made_up)
-        answers: dict = {}
-        for each in recording["requests"]:
-            if each["token"] == "admin":
-                key = each["path"]
-                if key == EXPORT:
-                    key = f"{each['body']['environment']} {each['answer']['features'][0]['project']}"
-                answers[key] = each
-        change({key: each["answer"] for key, each in answers.items()}, recording)
-        results = []
-        with replayed(recording) as replay:
-            for step in steps:
-                status: object = 0
-                message = ""
-                try:
-                    call_command("move", step, "--from", replay.address, "--token", ADMIN, *options)
-                except CommandError as error:
-                    status, message = error.returncode, str(error)
-                except SystemExit as end:
-                    status = end.code
-                results.append((status, capsys.readouterr().out + message))
-        return results if len(steps) > 1 else results[0]
-
-    return run
-
-
-def add(recording, path, answer):
-    recording["requests"].append(
-        {
-            "method": "GET",
-            "path": path,
-            "body": None,
-            "token": "admin",
-            "headers": None,
-            "status": 200,
-            "answer": answer,
-        }
-    )
+    return partial(run_changed, made_up, capsys)
 
 
 def test_nulls_are_members_that_are_not_there(move):

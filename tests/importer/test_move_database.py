@@ -10,6 +10,7 @@ import psycopg
 import pytest
 from django.core.management import CommandError, call_command
 from django.test import override_settings
+from django.utils import timezone
 from psycopg import sql
 
 import flagadmin.settings
@@ -27,6 +28,7 @@ from projects.models import (
     Flag,
     FlagLastSeen,
     LifecycleStage,
+    Project,
     UsageDay,
     UsageHour,
 )
@@ -175,6 +177,18 @@ def test_dates_usage_and_history_come_too(run, database):
     undo_import(
         ImportRun.objects.filter(project="old-portal").latest("created_at").id, caller=Caller.system()
     )
+
+
+def test_a_flag_that_is_left_out_leaves_no_traces_in_another_of_its_name(run, database):
+    Project.objects.create(id="mine", name="mine")
+    flag = Flag.objects.create(name="base-export-a", project_id="mine", created_at=timezone.now())
+    LifecycleStage.objects.filter(flag=flag).delete()
+    status, text = run("apply", "--database", database, "--leave-out", "base-export-a")
+    assert status == 0, text
+    assert Flag.objects.get(pk=flag.pk).created_at == flag.created_at
+    assert Application.objects.filter(name="web-shop").exists()
+    for table in (FavoriteFlag, FlagLastSeen, LifecycleStage, UsageDay, UsageHour):
+        assert not table.objects.filter(flag_id=flag.pk).exists(), table
 
 
 @override_settings(PASSWORD_HASHERS=[QUICK, flagadmin.settings.PASSWORD_HASHERS[1]])

@@ -12,7 +12,7 @@ from groups.access import Caller
 from importer.models import InstallationMove, SourceEvent
 from importer.moving import background, source
 from projects.flags.archive.actions import archive_flags
-from projects.models import Flag, Strategy
+from projects.models import Flag, Project, Strategy
 from tests.support.generated_unleash import make_recording
 from tests.support.page_text import page_text
 from tests.support.receiver import LOOPBACK
@@ -89,6 +89,27 @@ def test_a_proof_takes_users_of_a_file(begin):
 def test_the_command_for_the_database_is_complete(begin, unleash):
     text = page_text(begin("plan", projects="p0, p1"))
     assert f"manage.py move apply --from {unleash.address} --project p0 --project p1" in text
+
+
+def test_what_is_refused_can_be_left_out(begin, browse):
+    Project.objects.create(id="mine", name="mine")
+    Flag.objects.create(name="p0.flag-00004", project_id="mine", created_at=timezone.now())
+    refused = begin("plan", projects="p0")
+    run = InstallationMove.objects.get()
+    assert "p0.flag-00004 already exists in project mine" in page_text(refused)
+    link = f"{PAGE}?run={run.pk}&amp;without=1"
+    assert link in refused.content.decode()
+    form = browse("admin").get(link.replace("&amp;", "&")).context["form"]
+    assert form.initial["left_out"] == "p0.flag-00004"
+    assert form.initial["projects"] == "p0"
+    moved = page_text(begin("apply", projects="p0", left_out=" p0.flag-00004 \n\n"))
+    assert "left out flag p0.flag-00004" in moved
+    assert "Left out of the move, and not compared: p0.flag-00004." in moved
+    assert "--project p0 --leave-out p0.flag-00004" in moved
+    assert Flag.objects.filter(project="p0").count() == 5
+    wrong = begin("plan", left_out="flags:a")
+    assert "flags:a must be a flag's name, or a kind and a name" in page_text(wrong)
+    assert browse("admin").get(f"{PAGE}?run=nonsense").status_code == 200
 
 
 def test_the_token_is_nowhere_stored(begin):

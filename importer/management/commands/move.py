@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import shlex
 import signal
 import threading
 from collections.abc import Iterator
@@ -17,13 +18,16 @@ from flagadmin.core.errors import AppError, ValidationError
 from importer.moving.back import move_back, read_bodies, write_files
 from importer.moving.follow import Round, follow
 from importer.moving.installation import Installation
+from importer.moving.leave_out import LISTS, Choice, read_choices
 from importer.moving.proof import TokenProof
-from importer.moving.prove import MAX_USERS, prove
+from importer.moving.proof_people import MAX_USERS
+from importer.moving.prove import prove
 from importer.moving.report import Report, plain
 from importer.moving.run import Wanted, move_from
 from importer.moving.source import Source, SourceError
 from importer.moving.texts import count_lines, describe_proof, summarize_proofs
 
+MAX_SUGGESTED = 20
 NOT_DONE = 2
 """The exit status of a plan with something to do, a move that leaves something out, and a proof of differences."""
 
@@ -63,6 +67,15 @@ class Command(BaseCommand):
             "--project", action="append", default=[], help="only this project; may be given several times"
         )
         parser.add_argument(
+            "--leave-out",
+            action="append",
+            default=[],
+            metavar="FLAG|KIND:NAME",
+            help="leave this flag there, with those that depend on it; or "
+            + ", ".join(f"{kind}:NAME" for kind in LISTS)
+            + "; may be given several times; the plan names what cannot come otherwise",
+        )
+        parser.add_argument(
             "--users",
             action="append",
             default=[],
@@ -89,6 +102,7 @@ class Command(BaseCommand):
         self.wanted = Wanted(
             projects=options["project"],
             database=options["database"] or os.environ.get("UNLEASH_DATABASE_URL", ""),
+            left_out=_read_choices(options["leave_out"]),
             overwrite=options["overwrite"],
         )
         try:
@@ -134,7 +148,7 @@ class Command(BaseCommand):
             self._print(installation, report, writes=writes)
         if report.is_refused:
             written = "Nothing was written." if writes else "Apply would refuse this, and write nothing."
-            raise CommandError(written, returncode=NOT_DONE)
+            raise CommandError(f"{written}{_suggest(report)}", returncode=NOT_DONE)
         if report.has_conflicts or (report.has_work and not writes):
             raise SystemExit(NOT_DONE)
 
@@ -162,7 +176,14 @@ class Command(BaseCommand):
             self.stdout.write(summary)
 
     def _proofs(self) -> Iterator[TokenProof]:
-        return prove(self.source, users=self.users, csv=self.csv, projects=self.wanted.projects)
+        wanted = self.wanted
+        return prove(
+            self.source,
+            users=self.users,
+            csv=self.csv,
+            projects=wanted.projects,
+            left_out=wanted.left_out,
+        )
 
     def _follow(self) -> None:
         with _stopped_by_signals() as stopping:
@@ -207,6 +228,23 @@ class Command(BaseCommand):
                 path.write_bytes(content)
             except OSError as error:
                 raise CommandError(f"Cannot write {path}: {error.strerror}") from None
+
+
+def _read_choices(values: list[str]) -> list[Choice]:
+    try:
+        return read_choices(values, "--leave-out")
+    except ValidationError as error:
+        details = "; ".join(f"{problem.path} {problem.message}" for problem in error.details)
+        raise CommandError(plain(details)) from None
+
+
+def _suggest(report: Report) -> str:
+    """The options with which everything else moves."""
+    if not (choices := report.choices):
+        return ""
+    more = f" and {len(choices) - MAX_SUGGESTED:,} more" if len(choices) > MAX_SUGGESTED else ""
+    options = shlex.join(part for choice in choices[:MAX_SUGGESTED] for part in ("--leave-out", choice))
+    return f"\nTo move everything else: {plain(options)}{more}"
 
 
 def _read_users(values: list[str]) -> tuple[int, bytes]:

@@ -1,0 +1,141 @@
+"""Asks another server what some users of a browser or app get, and compares it with what they get here.
+
+Both servers evaluate for frontend tokens, each in its own way, so flags that are written alike do not prove it.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlencode
+
+import orjson
+from django.db import DEFAULT_DB_ALIAS
+
+from groups.models import ApiToken
+from importer.moving.answers import make_definitions, read_flags_here
+from importer.moving.proof import Difference, TokenProof
+from importer.moving.proof_people import People
+from importer.moving.shapes import Shape, SourceToken, read_shape
+from importer.moving.source import Source
+from playground.comparison.users import make_users
+from playground.engine.context import TOP_LEVEL, Context
+from playground.response.frontend import render_toggles
+from playground.snapshot_cache import snapshot_at
+from sdk.evaluation.context import make_context
+from sdk.evaluation.prepared import Prepared, prepare
+from sdk.evaluation.toggles import read_query_context
+from sdk.token_scope import read_token_scope
+
+PATH = "/api/frontend"
+SAMPLE = 20
+"""Users, each of whom is a request. At most half of them are saved contexts and users of a file."""
+LOWEST, HIGHEST = 0.0, 0.999999
+"""What chance decides is not the same for both."""
+
+
+class _Variant(Shape):
+    name: str
+    enabled: bool
+    payload: dict[str, Any] | None = None
+
+
+class _Toggle(Shape):
+    name: str
+    enabled: bool = True
+    variant: _Variant
+
+
+class _Answer(Shape):
+    toggles: list[_Toggle]
+
+
+Variants = dict[str, str]
+"""By flag that is on, its variant in words."""
+
+
+def prove_frontend(
+    source: Source,
+    token: SourceToken,
+    here: ApiToken,
+    proof: TokenProof,
+    people: People,
+    left_out: Collection[str],
+) -> None:
+    """Raises SourceError."""
+    flags = read_flags_here(here)
+    made = make_users([make_definitions(flags)], now=people.now, count=SAMPLE)
+    contexts = [*people.given[: SAMPLE // 2], *made][:SAMPLE]
+    queries = [_write_query(context, number) for number, context in enumerate(contexts)]
+
+    def ask(query: Mapping[str, str]) -> Variants:
+        raw = source.get(f"{PATH}?{urlencode(query)}", token=token.secret)
+        return _read(read_shape(source.address, PATH, raw, _Answer))
+
+    answers = list(
+        zip(queries, source.for_each(ask, queries), _evaluate_here(here, queries, people.now), strict=True)
+    )
+    proof.left_out = sorted(left_out)
+    proof.flags = len(flags.keys() - {*left_out})
+    proof.note = f"{PATH} was asked for {len(queries)} users"
+    names = sorted({name for _, there, (low, high) in answers for name in (*there, *low, *high)})
+    for name in names:
+        if name not in left_out:
+            proof.differences += _compare(name, answers)
+
+
+def _write_query(context: Context, number: int) -> dict[str, str]:
+    """With ids, so that nothing but a flag's own choice is left to chance, and with an address, as servers add one."""
+    given = {
+        "sessionId": f"session-{number}",
+        "remoteAddress": f"192.0.2.{number}",
+        "appName": "proof",
+        "currentTime": context.values["currentTime"],
+        **context.given,
+    }
+    given.pop("environment", None)
+    return {(field if field in TOP_LEVEL else f"properties[{field}]"): text for field, text in given.items()}
+
+
+def _evaluate_here(
+    token: ApiToken, queries: Collection[Mapping[str, str]], now: datetime
+) -> Iterator[tuple[Variants, Variants]]:
+    """What frontends get for each query, with the lowest and the highest numbers that chance can draw."""
+    scope = read_token_scope(token, using=DEFAULT_DB_ALIAS)
+    prepared = prepare(snapshot_at(scope.revisions, scope.environment), scope.revisions)
+    for query in queries:
+        fields = read_query_context(query)
+        context = make_context(fields, environment=scope.environment, address="", now=now)
+        yield _find(prepared, context, LOWEST), _find(prepared, context, HIGHEST)
+
+
+def _find(prepared: Prepared, context: Context, drawn: float) -> Variants:
+    toggles = prepared.toggles.find(context, lambda: drawn)
+    return _read(_Answer.model_validate_json(render_toggles(toggles)))
+
+
+def _read(answer: _Answer) -> Variants:
+    return {toggle.name: _describe(toggle.variant) for toggle in answer.toggles if toggle.enabled}
+
+
+def _describe(variant: _Variant) -> str:
+    if not variant.enabled:
+        return "on"
+    payload = (
+        f" {orjson.dumps(variant.payload, option=orjson.OPT_SORT_KEYS).decode()}" if variant.payload else ""
+    )
+    return f"variant {variant.name}{payload}"
+
+
+def _compare(
+    name: str, answers: Collection[tuple[Any, Variants, tuple[Variants, Variants]]]
+) -> Iterator[Difference]:
+    differing = [
+        (query, there.get(name, "off"), low.get(name, "off"))
+        for query, there, (low, high) in answers
+        if low.get(name) == high.get(name) != there.get(name)
+    ]
+    if differing:
+        query, there, here = differing[0]
+        reason = f"{there} there, {here} here"
+        example = orjson.dumps(query).decode()
+        yield Difference(name, reason, users=len(differing), of=len(answers), example=example)
