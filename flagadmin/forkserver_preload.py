@@ -1,5 +1,6 @@
 """Loads the application into multiprocessing's fork server, so that forked processes start quickly."""
 
+import gc
 import os
 import signal
 
@@ -8,5 +9,7 @@ signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 # What these processes do is counted by those that start them.
 os.environ.pop("PROMETHEUS_MULTIPROC_DIR", None)
+
+gc.disable()  # until everything is loaded
 
 import flagadmin.wsgi  # noqa: E402, F401 - the whole application

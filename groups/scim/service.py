@@ -28,7 +28,8 @@ from groups.scim.actions import GroupValues
 from groups.scim.documents import group_resource, user_resource
 from groups.scim.errors import ScimRefused
 from groups.scim.filters import GROUP_COLUMNS, USER_COLUMNS, Column, make_condition
-from groups.scim.member_changes import MEMBERS, MemberChanges, take_member_operations
+from groups.scim.member_changes import MemberChanges
+from groups.scim.member_operations import MEMBERS, take_member_operations
 from groups.scim.resources import MAX_RESULTS, POLICY, PROVIDER, Group, User, find_described
 from groups.scim.values import read_members, read_user
 

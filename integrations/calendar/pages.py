@@ -13,7 +13,6 @@ from groups.login.links import absolute_url
 from groups.one_time_secrets import ShowsSecretOnce
 from groups.tokens import hash_secret
 from integrations.calendar import actions
-from integrations.calendar.feed import find_caller, write_calendar
 from integrations.models import CalendarFeed
 
 
@@ -47,6 +46,8 @@ class CalendarFeedView(View):
     """Needs no login: the token is in the address, as calendars can send nothing else."""
 
     def get(self, request: HttpRequest, token: str) -> HttpResponseBase:
+        from integrations.calendar.feed import find_caller, write_calendar  # late: icalendar has 80 modules
+
         caller = find_caller(hash_secret(token))
         if caller is None:
             return HttpResponseNotFound("There is no such calendar.\n", content_type="text/plain")

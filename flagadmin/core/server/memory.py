@@ -20,6 +20,7 @@ def settle() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(YOUNG)
+    gc.enable()
 
 
 def trim() -> None:
