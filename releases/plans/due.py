@@ -29,7 +29,7 @@ from releases.models import ReleasePlan, Safeguard
 from releases.plans.access import place_of
 from releases.plans.predicted import without_identity
 from releases.plans.progress import APPLY, UPDATE, find_step, may_be_due, standing_of
-from releases.plans.queries import find_preceding
+from releases.plans.queries import find_preceding, is_approved
 from releases.plans.steps import (
     LOOK_EVERY,
     enter_milestone,
@@ -164,7 +164,7 @@ def _finish(plan: ReleasePlan, caller: Caller, now: datetime) -> None:
 
 
 def react(seen: ReleasePlan, breach: Verdict) -> None:
-    """Does what a breached safeguard asks for, which always pauses the plan."""
+    """Does what a breached safeguard asks for, which always pauses the plan: nothing else without approval."""
     with applying(seen.flag.project_id, seen.environment_id):
         _react(seen, breach)
 
@@ -174,7 +174,8 @@ def _react(seen: ReleasePlan, breach: Verdict) -> None:
     plan = _take(seen)
     if plan is None:
         return
-    caller, action = ByPlan(), breach.safeguard.action
+    caller = ByPlan()
+    action = breach.safeguard.action if is_approved(plan) else Action.PAUSE
     before = find_preceding(plan)
     with commenting(_comment(plan, breach.sentence)):
         if action == Action.TURN_OFF:

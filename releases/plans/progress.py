@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from groups.permissions import Permission
 from projects.models import FlagEnvironment
 from releases.models import Milestone, ReleasePlan
-from releases.plans.queries import find_following, needs_requests
+from releases.plans.queries import find_following, is_approved
 from releases.plans.timing import find_opening, is_open
 from releases.safeguards.judge import State, Verdict
 
@@ -89,7 +89,7 @@ def _switch(plan: ReleasePlan) -> list[Condition]:
 
 
 def _approval(plan: ReleasePlan) -> list[Condition]:
-    if plan.approved or not needs_requests(plan):
+    if is_approved(plan):
         return []
     return [Condition("It was changed since it was approved: a change request must start it again.", False)]
 

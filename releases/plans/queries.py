@@ -86,6 +86,11 @@ def find_preceding(plan: ReleasePlan) -> Milestone | None:
     return before[-1] if before else None
 
 
+def is_approved(plan: ReleasePlan) -> bool:
+    """Whether what the plan does by itself needs no change request, or has one that is approved."""
+    return plan.approved or not needs_requests(plan)
+
+
 def needs_requests(plan: ReleasePlan) -> bool:
     """Whether the plan's environment takes changes by change request only."""
     links = ProjectEnvironment.objects.filter(project=plan.flag.project_id, environment=plan.environment_id)

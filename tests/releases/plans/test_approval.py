@@ -11,8 +11,11 @@ from releases.derive import ProposedChange
 from releases.gate import NeedsChangeRequest
 from releases.models import ChangeRequest, Milestone, ReleasePlan
 from releases.plans import actions
+from releases.plans.due import look_at_due
 from releases.requests.propose import add_changes
 from releases.requests.states import set_state
+from releases.safeguards.actions import note_alert, set_safeguard
+from releases.safeguards.serializers import SafeguardBody
 from tests.support.plans import PLACE, cart, planned, reload, rollout_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -136,3 +139,31 @@ def test_a_request_to_start_conflicts_with_an_edit_since(member):
     with pytest.raises(Conflict):
         apply_approved(request)
     assert rollout_of() == 5
+
+
+ON_ALERT = {"impactMetric": {"metricName": "Down", "source": "alert"}, "action": {"type": "stepBack"}}
+
+
+def at_second_step(member: Caller) -> ReleasePlan:
+    plan = approved(member, 10, 20)
+    return actions.start_milestone(PLACE, plan.pk, key(plan, 1), caller=member)
+
+
+def breach(plan: ReleasePlan) -> tuple[int, str]:
+    note_alert("Down", {}, fires=True)
+    look_at_due()
+    return rollout_of(), reload(plan).state
+
+
+def test_a_breached_safeguard_that_was_approved_steps_back(member):
+    plan = at_second_step(member)
+    apply_approved(request_of(member, "changeSafeguard", planId=plan.pk, safeguard=ON_ALERT))
+    assert breach(plan) == (10, "paused")
+
+
+def test_one_that_was_not_approved_only_pauses(member):
+    plan = at_second_step(member)
+    body = SafeguardBody(data=ON_ALERT)
+    body.is_valid(raise_exception=True)
+    set_safeguard(PLACE, plan.pk, body.validated_data, caller=member)
+    assert breach(plan) == (20, "paused")
