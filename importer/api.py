@@ -35,7 +35,7 @@ from importer.who_changes import answer_plan
 from playground.comparison.answer import Answer
 from playground.comparison.given_contexts import check_contexts
 from playground.comparison.openapi import CompareResponse
-from releases.gate import NeedsChangeRequest
+from releases.needs_request import NeedsChangeRequest
 from releases.requests.propose import add_changes
 
 EXAMPLE = OpenApiExample("One flag", value=schema.IMPORT_EXAMPLE, request_only=True)

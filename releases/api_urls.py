@@ -5,7 +5,8 @@ from releases.plans.api import ProgressionOfPlanViewSet, ProgressionViewSet, Rel
 from releases.requests.api import ChangeRequestViewSet, ChangeViewSet
 from releases.requests.environment_api import EnvironmentChangeRequestViewSet
 from releases.requests.search_api import ChangeRequestSearchViewSet
-from releases.safeguards.api import SafeguardViewSet
+from releases.safeguards.api import FlagSafeguardViewSet, SafeguardViewSet
+from releases.safeguards.charts_api import FlagMetricChartViewSet, MetricChartViewSet
 from releases.templates import api as templates
 
 PROJECT = "projects/<str:project_id>"
@@ -21,6 +22,9 @@ router.register(REQUESTS, ChangeRequestViewSet)
 router.register("search", ChangeRequestSearchViewSet)
 router.register(f"{PLACE}/release-plans/<str:plan_id>/safeguards", SafeguardViewSet)
 router.register(f"{PLACE}/release-plans", ReleasePlanViewSet)
+router.register(f"{PLACE}/safeguards", FlagSafeguardViewSet)
+router.register(f"{PROJECT}/features/<str:name>/impact-metrics/config", FlagMetricChartViewSet)
+router.register("impact-metrics/config", MetricChartViewSet)
 router.register(f"{PLACE}/progressions", ProgressionViewSet)
 router.register(f"{PLACE}/progressions", ProgressionOfPlanViewSet)
 router.register(f"{TEMPLATES}/archive", templates.ReleaseTemplateArchiveViewSet)

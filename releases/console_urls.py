@@ -6,6 +6,7 @@ from releases.plans import pages as plans
 from releases.plans.steps_page import InStepsPage
 from releases.requests import pages
 from releases.requests.request_page import RequestPage
+from releases.safeguards import pages as safeguards
 from releases.templates import edit_pages as edit
 from releases.templates import pages as templates
 from releases.templates.strategy_page import MilestoneStrategyPage
@@ -29,6 +30,13 @@ urlpatterns = [
     path(f"{REQUEST}revert", pages.Revert.as_view(), name="change-request-revert"),
     path(f"{REQUEST}discard", pages.Discard.as_view(), name="change-request-discard"),
     path(f"{FLAG}environments/<str:environment>/plans/new/", plans.NewPlanPage.as_view(), name="plan-new"),
+    path(
+        f"{FLAG}environments/<str:environment>/safeguards/",
+        safeguards.FlagSafeguardsPage.as_view(),
+        name="flag-safeguards",
+    ),
+    path(f"{FLAG}impact-metrics/", safeguards.FlagChartsPage.as_view(), name="flag-charts"),
+    path("impact-metrics/", safeguards.ChartsPage.as_view(), name="charts"),
     path(PLAN, plans.PlanPage.as_view(), name="plan"),
     path(f"{PLAN}pause", plans.PausePlan.as_view(), name="plan-pause"),
     path(f"{PLAN}milestones/<str:milestone_id>", plans.SetTransition.as_view(), name="plan-transition"),

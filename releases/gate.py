@@ -7,102 +7,18 @@ A form that asks for a later time is refused the same way, in any environment, a
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, NamedTuple
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record_all
 from flagadmin.core.change_checks import Refusal, Watch, is_postponed, skipped_by
-from flagadmin.core.errors import NoAccess, counted
 from groups.access import Caller
-from groups.permissions import Permission
 from projects.definitions import Definitions, read_definitions
 from projects.models import Environment, Flag, ProjectEnvironment
 from projects.revision import revisions
 from releases.applying import find_applied_environment, is_applied_to, proposed_changes
 from releases.derive import ProposedChange, derive_changes, find_differing
-from releases.requests.propose import add_changes, send_changes
+from releases.needs_request import SKIP, Gated, NeedsChangeRequest
 from releases.schedules.later import Postponed, find_postponed
-
-SKIP = Permission.SKIP_CHANGE_REQUEST
-
-
-class Gated(NamedTuple):
-    """What a change would do where it needs a change request. ``changes`` is None if no request can do it.
-
-    ``applied``: where the change is approved, by a request of another environment than the gated one.
-    """
-
-    project: str
-    environment: str
-    flags: Sequence[str]
-    changes: Sequence[ProposedChange] | None
-    applied: str = ""
-
-
-class NeedsChangeRequest(Refusal):
-    """A change of what an environment answers, which needs a change request there."""
-
-    title = "This needs a change request"
-    template_name = "releases/needs_request.html"
-    status = NoAccess.status
-
-    def __init__(self, gated: Gated) -> None:
-        super().__init__(gated)
-        self.gated = gated
-
-    @property
-    def message(self) -> str:
-        gated = self.gated
-        named = ", ".join(gated.flags[:3]) + (
-            f" and {len(gated.flags) - 3} more" if len(gated.flags) > 3 else ""
-        )
-        named = named or counted(1, "segment")
-        effect = f"This changes what it answers for {named}."
-        if gated.applied:
-            effect = (
-                f"This request of {gated.applied} also changes what {gated.environment} answers for {named}."
-            )
-        return (
-            f"Changes of {gated.environment} in project {gated.project} need a change request. {effect} Nothing was "
-            f"saved.{self._way_on(named)}"
-        )
-
-    def _way_on(self, named: str) -> str:
-        """How to apply a request that changes another environment too."""
-        gated = self.gated
-        if not gated.applied:
-            return ""
-        skipped = f"somebody who may skip change requests in {gated.environment}"
-        if gated.changes is None:
-            return f" It can be applied by {skipped}."
-        return f" Turn {named} off in {gated.environment} by a request first, or have this one applied by {skipped}."
-
-    def as_app_error(self) -> NoAccess:
-        gated = self.gated
-        how = f"POST /api/admin/projects/{gated.project}/environments/{gated.environment}/change-requests"
-        made = f" Make a request: {how}." if gated.changes is not None or not gated.applied else ""
-        return NoAccess.missing([SKIP.value], f"{self.message}{made}")
-
-    def may_be_skipped_by(self, caller: Any) -> bool:
-        can: bool = caller.can(SKIP, project=self.gated.project, environment=self.gated.environment)
-        return can
-
-    def settle(self, answers: Mapping[str, str], caller: Any) -> str | None:
-        """By the button of the form. It may say what the request is called, and what else is known of it."""
-        project, environment, _, changes, _ = self.gated
-        if changes is None:
-            return None
-        if "send_for_review" in answers:
-            titled = {
-                "title": answers.get("request_title", "")[:255],
-                "note": answers.get("request_note", ""),
-            }
-            request = send_changes(project, environment, changes, **titled, caller=caller)
-        elif "add_to_request" in answers:
-            request = add_changes(project, environment, changes, caller=caller)
-        else:
-            return None
-        return f"/projects/{project}/change-requests/{request.pk}/"
 
 
 def guard(project_id: str) -> Callable[[], Refusal | None]:

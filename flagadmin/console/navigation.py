@@ -84,7 +84,14 @@ def all_sections() -> tuple[Section, ...]:
                 Page("Move from Unleash", reverse("move"), (Permission.ADMIN,)),
             ),
         ),
-        Section("Activity", (Page("Activity", reverse("activity")), Page("Calendar", reverse("calendar")))),
+        Section(
+            "Activity",
+            (
+                Page("Activity", reverse("activity")),
+                Page("Calendar", reverse("calendar")),
+                Page("Impact metrics", reverse("charts")),
+            ),
+        ),
         Section(
             "Access",
             (

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 import orjson
 
+from flagadmin.core.change_checks import skipping
 from flagadmin.core.change_checks.comments import commenting
 from flagadmin.demo.clock import at
 from groups.access import Caller
@@ -15,6 +16,8 @@ from releases.plans.access import Place
 from releases.plans.actions import pause_plan, start_milestone
 from releases.plans.add import Steps, add_steps
 from releases.safeguards.actions import set_safeguard
+from releases.safeguards.chart_actions import set_chart
+from releases.safeguards.flag_actions import set_flag_safeguard
 from releases.safeguards.serializers import SafeguardBody
 from releases.templates.actions import create_template
 
@@ -35,9 +38,22 @@ def add_plans(now: datetime, caller: Caller) -> None:
         if (strategy := _strategy_of(place)) is not None:
             _add_plan(place, strategy, now - days * DAY - timedelta(minutes=11), caller)
             ImpactPoint.objects.bulk_create(_points(place, now - days * DAY, now))
+            _add_charts(place, now - days * DAY, caller)
     if plan := ReleasePlan.objects.filter(flag__name=PAUSED.feature).first():
         with at(now - timedelta(hours=3, minutes=7), "demo-plan-paused"), commenting(WHY):
             pause_plan(PAUSED, plan.pk, reason=WHY, caller=caller)
+
+
+def _add_charts(place: Place, moment: datetime, caller: Caller) -> None:
+    """A chart of the flag, a safeguard of the flag itself, and a chart for everybody."""
+    chart = {"title": "Failed payments", "yAxisMin": "zero", "labelSelectors": {}}
+    chart |= {"metricName": _metric(place), "aggregationMode": "avg", "timeRange": "day"}
+    with at(moment, f"demo-charts-{place.feature}"), skipping(Caller.system()):
+        set_chart((place.project, place.feature), chart, caller=caller)
+        of_all = {"title": f"Failed payments of {place.feature}", "timeRange": "week", "yAxisMin": "auto"}
+        set_chart(None, chart | of_all, caller=Caller.system())
+        safeguard = _safeguard(place) | {"triggerCondition": {"operator": ">", "threshold": 0.5}}
+        set_flag_safeguard(place, safeguard | {"action": {"type": "turnOff"}}, caller=Caller.system())
 
 
 def _strategy_of(place: Place) -> Strategy | None:

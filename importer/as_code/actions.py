@@ -28,7 +28,7 @@ from projects.flags.archive.actions import archive_flags_of_projects
 from projects.history.diff import diff, summary
 from projects.models import ContextField, Flag, ProjectEnvironment, Segment
 from releases.derive import derive_changes
-from releases.gate import NeedsChangeRequest
+from releases.needs_request import NeedsChangeRequest
 from releases.requests.propose_once import propose_once
 
 Place = tuple[str, str]

@@ -58,7 +58,7 @@ def _start(
     if plan.active_id == milestone.pk:
         raise InvalidOperation(f"Milestone {milestone.name} is active already.")
     _check_no_other(plan)
-    plan.approved = is_approved or is_let_through(plan)
+    plan.approved = is_approved or is_let_through(place)
     plan.by, plan.by_name, plan.is_personal = caller.user, caller.name, caller.user is not None
     enter_milestone(plan, milestone, caller)
     if then_pause:
@@ -95,7 +95,7 @@ def resume_plan(place: Place, plan_key: str, *, caller: Caller) -> ReleasePlan:
     plan.since += now - plan.paused_at
     plan.state, plan.reason, plan.paused_at, plan.numbers_from = State.RUNNING, "", None, now
     plan.by, plan.by_name, plan.is_personal = caller.user, caller.name, caller.user is not None
-    plan.approved = plan.approved or is_let_through(plan)
+    plan.approved = plan.approved or is_let_through(place)
     save_plan(plan, now)
     record_plan(EventType.RELEASE_PLAN_RESUMED, plan, caller)
     return plan

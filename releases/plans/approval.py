@@ -10,7 +10,7 @@ from groups.permissions import Permission
 from releases.applying import applying, is_applied_to, proposing
 from releases.derive import ProposedChange
 from releases.models import Milestone, ReleasePlan
-from releases.plans.access import Place
+from releases.plans.access import Place, place_of
 from releases.plans.queries import find_following, find_preceding, needs_requests
 
 SKIP = Permission.SKIP_CHANGE_REQUEST
@@ -18,16 +18,16 @@ SKIP = Permission.SKIP_CHANGE_REQUEST
 
 def note_edit(plan: ReleasePlan) -> None:
     """An edited plan is no longer what was approved, unless the edit was."""
-    plan.approved = is_let_through(plan)
+    plan.approved = is_let_through(place_of(plan))
 
 
-def is_let_through(plan: ReleasePlan) -> bool:
-    """Whether what is done to the plan now needs no change request, or no other."""
-    place = {"project": plan.flag.project_id, "environment": plan.environment_id}
-    if is_applied_to(plan.flag.project_id, plan.environment_id) or not needs_requests(plan):
+def is_let_through(place: Place) -> bool:
+    """Whether what is done there now needs no change request, or no other."""
+    project, environment = place.project, place.environment
+    if is_applied_to(project, environment) or not needs_requests(project, environment):
         return True
     skipping: Caller | None = skipped_by()
-    return skipping is not None and skipping.can(SKIP, **place)
+    return skipping is not None and skipping.can(SKIP, project=project, environment=environment)
 
 
 def is_approved_step(plan: ReleasePlan, milestone: Milestone) -> bool:

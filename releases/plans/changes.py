@@ -6,6 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
+from flagadmin.core.errors import NotFound
 from flagadmin.core.http.fields import Body
 from groups.access import Caller
 from releases.changes import Kind
@@ -17,8 +18,11 @@ from releases.plans.edit import edit_milestone_strategy
 from releases.plans.impact import draft_greatest, draft_greatest_edited, draft_greatest_of_milestone
 from releases.plans.queries import find_milestone, find_plan, find_plan_with, plans_of
 from releases.plans.serializers import MilestoneStrategyChanges, ProgressionBody
+from releases.predicted import Predicted, switch
 from releases.safeguards.actions import remove_safeguard, set_safeguard
-from releases.safeguards.serializers import SafeguardBody
+from releases.safeguards.flag_actions import remove_flag_safeguard, set_flag_safeguard
+from releases.safeguards.queries import safeguards_of
+from releases.safeguards.serializers import FlagSafeguardBody, SafeguardBody
 from releases.targets import Target
 
 
@@ -51,6 +55,14 @@ class SafeguardPayload(PlanId):
 
 
 class SafeguardId(PlanId):
+    safeguardId = serializers.CharField(max_length=26)
+
+
+class FlagSafeguardPayload(Body):
+    safeguard = FlagSafeguardBody()
+
+
+class FlagSafeguardId(Body):
     safeguardId = serializers.CharField(max_length=26)
 
 
@@ -94,6 +106,19 @@ def _read_transition(target: Target, payload: Mapping[str, Any]) -> Any:
 def _read_safeguards(target: Target, payload: Mapping[str, Any]) -> Any:
     plan = find_plan(target.flag, target.environment, payload["planId"])
     return [safeguard["id"] for safeguard in plan_document(plan)["safeguards"]]
+
+
+def _read_flag_safeguards(target: Target, payload: Mapping[str, Any]) -> Any:
+    keys = [safeguard.pk for safeguard in safeguards_of(target.flag, target.environment)]
+    key = payload.get("safeguardId") or payload.get("safeguard", {}).get("id")
+    if key and key not in keys:
+        raise NotFound(f"{target.feature} has no safeguard {key} in {target.environment}.")
+    return keys
+
+
+def _draft_off(state: Predicted, name: str, payload: Any) -> None:
+    """What a safeguard may do at any time."""
+    switch(state, name, {"enabled": False})
 
 
 def _say(text: str) -> Any:
@@ -195,5 +220,24 @@ PLAN_KINDS: Mapping[str, Kind] = {
         say=_say("Remove a safeguard of {}"),
         about=_say_about("safeguard", "safeguardId"),
         payload=SafeguardId,
+    ),
+    "changeFeatureEnvSafeguard": _later(
+        lambda target, payload, caller: set_flag_safeguard(
+            _place(target), payload["safeguard"], caller=caller
+        ),
+        _read_flag_safeguards,
+        _say("Have a safeguard turn {} off"),
+        None,
+        payload=FlagSafeguardPayload,
+        leads_to=_draft_off,
+    ),
+    "deleteFeatureEnvSafeguard": _later(
+        lambda target, payload, caller: remove_flag_safeguard(
+            _place(target), payload["safeguardId"], caller=caller
+        ),
+        _read_flag_safeguards,
+        _say("Remove a safeguard of {}"),
+        _say_about("safeguard", "safeguardId"),
+        payload=FlagSafeguardId,
     ),
 }

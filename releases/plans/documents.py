@@ -35,7 +35,7 @@ def safeguard_document(safeguard: Safeguard) -> Document:
     return {
         "id": safeguard.pk,
         "title": safeguard.title,
-        "action": {"type": safeguard.action, "id": safeguard.plan_id},
+        "action": {"type": safeguard.action, "id": safeguard.plan_id or safeguard.pk},
         "triggerCondition": {"operator": safeguard.operator, "threshold": safeguard.threshold},
         "impactMetric": {
             "id": safeguard.pk,

@@ -5,26 +5,24 @@ the project and the plan, looks whether the plan still stands where it did, and 
 server that dies in between has changed nothing, and another one looks a minute later.
 """
 
-import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import partial
 
-from django.db import InterfaceError, OperationalError, connection
+from django.db import connection
 from django.utils import timezone
 
 from flagadmin.core.audit.events import EventType
-from flagadmin.core.change_checks import Refusal
-from flagadmin.core.change_checks.comments import MAX_LENGTH, CommentRefused, commenting
-from flagadmin.core.db.transactions import LOCK_NOT_AVAILABLE, sqlstate, transactional
-from flagadmin.core.errors import AppError, MaintenanceMode
+from flagadmin.core.change_checks.comments import MAX_LENGTH, commenting
+from flagadmin.core.db.transactions import transactional
 from flagadmin.core.installation.maintenance import check_writable
 from groups.access import EVERYTHING, Caller
 from projects.flags.environments.actions import disable_flag
 from projects.flags.queries import strategy_documents
 from projects.models import Project, Strategy
 from releases.applying import applying
+from releases.attempts import attempt, wait_briefly_for_locks, waiting_for_database
 from releases.models import ReleasePlan, Safeguard
 from releases.plans.access import place_of
 from releases.plans.predicted import without_identity
@@ -38,14 +36,12 @@ from releases.plans.steps import (
     record_plan,
     save_plan,
 )
+from releases.safeguards.due import look_at_flags
 from releases.safeguards.judge import Judge, Verdict, find_breach
-
-log = logging.getLogger("flagadmin.releases")
 
 State, Action = ReleasePlan.State, Safeguard.Action
 INTERVAL = timedelta(seconds=1)
 AT_ONCE = 200
-LOCK_WAIT = "1s"
 _CLAIM = """
 UPDATE releases_releaseplan SET look_at = %s WHERE id IN (
        SELECT id FROM releases_releaseplan WHERE state = 'running' AND look_at <= %s
@@ -67,21 +63,14 @@ class ByPlan(Caller):
 
 
 def look_at_due() -> None:
-    """Looks at the plans that are due for it."""
-    try:
-        check_writable()
+    """Looks at the plans, and the safeguards of flags, that are due for it."""
+    with waiting_for_database("Release plans", _outage):
+        check_writable()  # steps are taken once maintenance is over
         while len(keys := _claim(timezone.now())) > 0:
             _look_at(keys)
             if len(keys) < AT_ONCE:
                 break
-    except MaintenanceMode:
-        pass  # steps are taken once it is over
-    except (OperationalError, InterfaceError) as error:
-        if not _outage.is_set():
-            log.warning("Release plans wait for the database: %s", error)
-        _outage.set()
-    else:
-        _outage.clear()
+        look_at_flags(timezone.now())
 
 
 def _claim(now: datetime) -> list[str]:
@@ -97,9 +86,9 @@ def _look_at(keys: Sequence[str]) -> None:
     for plan in plans.prefetch_related("milestones", "safeguards").order_by("pk"):
         verdicts = judge.judge(plan)
         if (breach := find_breach(verdicts)) is not None:
-            _try(plan, partial(react, plan, breach))
+            attempt(partial(react, plan, breach), partial(note_failure, plan))
         elif may_be_due(plan, now) and find_step(plan, verdicts, now).is_due:
-            _try(plan, partial(take_step, plan))
+            attempt(partial(take_step, plan), partial(note_failure, plan))
         else:
             _look_again(plan, now)
 
@@ -109,27 +98,6 @@ def _look_again(plan: ReleasePlan, now: datetime) -> None:
     look_at = find_next_look(plan, now)
     if look_at is not None and look_at > now and look_at != now + LOOK_EVERY:
         ReleasePlan.objects.filter(pk=plan.pk, state=State.RUNNING).update(look_at=look_at)
-
-
-def _try(plan: ReleasePlan, act: Callable[[], None]) -> None:
-    """What cannot be done pauses the plan and says why; what another change holds up is tried again in a minute."""
-    try:
-        try:
-            act()
-        except MaintenanceMode:
-            raise
-        except (AppError, CommentRefused) as error:
-            note_failure(plan, error.message)
-        except Refusal as error:
-            note_failure(plan, error.as_app_error().message)
-        except (OperationalError, InterfaceError):
-            raise
-        except Exception:
-            log.exception("A step of a release plan failed")
-            note_failure(plan, "An error that is described in the server's log.")
-    except OperationalError as error:
-        if sqlstate(error) != LOCK_NOT_AVAILABLE:
-            raise
 
 
 def take_step(seen: ReleasePlan) -> None:
@@ -195,9 +163,7 @@ def note_failure(seen: ReleasePlan, reason: str) -> None:
 
 def _take(seen: ReleasePlan) -> ReleasePlan | None:
     """The plan, locked with its project, if it still stands where it was seen."""
-    check_writable()
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT set_config('lock_timeout', %s, true)", [LOCK_WAIT])
+    wait_briefly_for_locks()
     list(Project.objects.select_for_update(no_key=True).filter(id=seen.flag.project_id))
     rows = ReleasePlan.objects.select_for_update(of=("self",), skip_locked=True)
     rows = rows.filter(pk=seen.pk, state=State.RUNNING, active=seen.active_id, since=seen.since)

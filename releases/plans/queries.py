@@ -88,10 +88,10 @@ def find_preceding(plan: ReleasePlan) -> Milestone | None:
 
 def is_approved(plan: ReleasePlan) -> bool:
     """Whether what the plan does by itself needs no change request, or has one that is approved."""
-    return plan.approved or not needs_requests(plan)
+    return plan.approved or not needs_requests(plan.flag.project_id, plan.environment_id)
 
 
-def needs_requests(plan: ReleasePlan) -> bool:
-    """Whether the plan's environment takes changes by change request only."""
-    links = ProjectEnvironment.objects.filter(project=plan.flag.project_id, environment=plan.environment_id)
+def needs_requests(project_id: str, environment: str) -> bool:
+    """Whether the environment takes changes by change request only."""
+    links = ProjectEnvironment.objects.filter(project=project_id, environment=environment)
     return links.exclude(required_approvals=None).exists()

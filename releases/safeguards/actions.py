@@ -35,7 +35,7 @@ def set_safeguard(place: Place, plan_key: str, values: Mapping[str, Any], *, cal
         if len(plan.safeguards.all()) >= MAX_SAFEGUARDS:
             raise ValidationError(f"A release plan has at most {MAX_SAFEGUARDS} safeguards.")
         safeguard, before = Safeguard(plan=plan), None
-    _assign(safeguard, values)
+    assign(safeguard, values)
     safeguard.save()
     _save(plan)
     after = safeguard_document(safeguard)
@@ -43,7 +43,7 @@ def set_safeguard(place: Place, plan_key: str, values: Mapping[str, Any], *, cal
     return find_plan(plan.flag, plan.environment_id, plan.pk)
 
 
-def _assign(safeguard: Safeguard, values: Mapping[str, Any]) -> None:
+def assign(safeguard: Safeguard, values: Mapping[str, Any]) -> None:
     metric = values["impactMetric"]
     trigger = values.get("triggerCondition") or {"operator": ">", "threshold": 0}
     safeguard.title, safeguard.source, safeguard.metric = (
@@ -54,7 +54,8 @@ def _assign(safeguard: Safeguard, values: Mapping[str, Any]) -> None:
     safeguard.aggregation, safeguard.time_range = metric["aggregationMode"], metric["timeRange"]
     safeguard.labels, safeguard.compares = metric["labelSelectors"], metric["comparesWithout"]
     safeguard.operator, safeguard.threshold = trigger["operator"], trigger["threshold"]
-    safeguard.action = (values.get("action") or {}).get("type", Safeguard.Action.PAUSE)
+    default = Safeguard.Action.TURN_OFF if safeguard.plan_id is None else Safeguard.Action.PAUSE
+    safeguard.action = (values.get("action") or {}).get("type", default)
 
 
 @transactional
@@ -77,17 +78,18 @@ def _save(plan: ReleasePlan) -> None:
 
 @transactional
 def note_alert(name: str, labels: Mapping[str, str], *, fires: bool) -> int:
-    """Has the safeguards of unfinished plans that wait for this alert know whether it fires. Returns their number.
+    """Has the safeguards of flags and unfinished plans that wait for this alert know whether it fires.
 
-    A safeguard takes the alerts whose labels have the values that it selects. Its plan is looked at at once. A repeated
-    alert changes nothing.
+    A safeguard takes the alerts whose labels have the values that it selects. It is looked at at once. A repeated alert
+    changes nothing. Returns the number of safeguards.
     """
     safeguards = Safeguard.objects.filter(
-        source=Safeguard.Source.ALERT, metric=name, plan__state__in=UNFINISHED
+        Q(plan=None) | Q(plan__state__in=UNFINISHED), source=Safeguard.Source.ALERT, metric=name
     ).filter(Q(firing_since=None) if fires else ~Q(firing_since=None))
     keys = {safeguard.pk: safeguard.plan_id for safeguard in safeguards if selects(safeguard.labels, labels)}
     now = timezone.now()
     Safeguard.objects.filter(pk__in=keys).update(firing_since=now if fires else None)
+    Safeguard.objects.filter(pk__in=keys, plan=None).update(look_at=now)
     running = ReleasePlan.objects.filter(pk__in=keys.values(), state=ReleasePlan.State.RUNNING)
     running.update(look_at=now)
     return len(keys)

@@ -1,4 +1,4 @@
-"""/safeguards of a release plan."""
+"""/safeguards of a release plan, and of a flag in an environment."""
 
 from typing import Any
 
@@ -13,11 +13,14 @@ from releases.plans.documents import safeguard_document
 from releases.plans.queries import find_plan
 from releases.plans.serializers import SafeguardRecord
 from releases.safeguards import actions
-from releases.safeguards.serializers import SafeguardBody
+from releases.safeguards.flag_actions import UPDATE as SWITCH
+from releases.safeguards.flag_actions import remove_flag_safeguard, set_flag_safeguard
+from releases.safeguards.queries import safeguards_of
+from releases.safeguards.serializers import FlagSafeguardBody, SafeguardBody
 
 UPDATE = Permission.UPDATE_FEATURE_STRATEGY
 EXAMPLE = OpenApiExample(
-    "Pause above 5 failed payments a minute",
+    "More than 5 failed payments a minute",
     {
         "title": "Failed payments",
         "impactMetric": {
@@ -32,18 +35,21 @@ EXAMPLE = OpenApiExample(
 )
 
 
-class SafeguardViewSet(OnFlagViewSet):
+class _Safeguards(OnFlagViewSet):
     tags = ("Release Plans",)
     lookup_url_kwarg = "safeguard_id"
+
+    @property
+    def place(self) -> Place:
+        return Place(self.kwargs["project_id"], self.kwargs["name"], self.kwargs["environment"])
+
+
+class SafeguardViewSet(_Safeguards):
     permissions = {"replace": UPDATE, "destroy": UPDATE}
 
     def authorize(self, *args: Any, plan_id: str = "", **kwargs: Any) -> None:
         super().authorize(*args, **kwargs)
         self.plan = find_plan(self.flag, kwargs["environment"], plan_id)
-
-    @property
-    def place(self) -> Place:
-        return Place(self.kwargs["project_id"], self.kwargs["name"], self.kwargs["environment"])
 
     @extend_schema(operation_id="getSafeguards", responses={200: SafeguardRecord(many=True)})
     def list(
@@ -74,4 +80,35 @@ class SafeguardViewSet(OnFlagViewSet):
     ) -> Response:
         """Remove a safeguard from a release plan."""
         actions.remove_safeguard(self.place, plan_id, safeguard_id, caller=self.caller)
+        return Response(status=204)
+
+
+class FlagSafeguardViewSet(_Safeguards):
+    permissions = {"replace": SWITCH, "destroy": SWITCH}
+
+    @extend_schema(operation_id="getFeatureEnvSafeguards", responses={200: SafeguardRecord(many=True)})
+    def list(self, request: ApiRequest, project_id: str, name: str, environment: str) -> Response:
+        """List the safeguards of a flag in an environment. Those of its release plan are not among them."""
+        return Response([safeguard_document(row) for row in safeguards_of(self.flag, environment)])
+
+    @extend_schema(
+        operation_id="changeFeatureEnvSafeguard",
+        request=FlagSafeguardBody,
+        responses={204: None},
+        examples=[EXAMPLE],
+    )
+    def replace(self, request: ApiRequest, project_id: str, name: str, environment: str) -> Response:
+        """Add a safeguard to a flag in an environment, or change the one with the id.
+
+        While it is breached, the flag is turned off there.
+        """
+        set_flag_safeguard(self.place, self.validated(FlagSafeguardBody), caller=self.caller)
+        return Response(status=204)
+
+    @extend_schema(operation_id="deleteFeatureEnvSafeguard", responses={204: None})
+    def destroy(
+        self, request: ApiRequest, project_id: str, name: str, environment: str, safeguard_id: str
+    ) -> Response:
+        """Remove a safeguard of a flag in an environment."""
+        remove_flag_safeguard(self.place, safeguard_id, caller=self.caller)
         return Response(status=204)

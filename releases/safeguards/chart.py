@@ -1,22 +1,30 @@
-"""The line chart of a safeguard: its metric since the plan was started, with a mark at each step."""
+"""Line charts of impact metrics: of a safeguard since its plan was started, and of the latest hour to month."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 from django.db import connection
 
-from releases.models import ReleasePlan, Safeguard
+from releases.models import MetricChart, ReleasePlan, Safeguard
 from releases.safeguards.numbers import PERCENTILES, WITHOUT, Series, compute_number
-from releases.safeguards.rules import TOTALS
+from releases.safeguards.rules import STEP_SECONDS, TIME_RANGES, TOTALS
 
 PARTS = 60
+"""Of the time since a plan was started."""
 _PARTS = """
 SELECT floor(extract(epoch FROM at - %s::timestamptz) / %s)::int AS part,
        labels, min(kind), sum(value), avg(value), sum(count), max(at)
   FROM projects_impactpoint WHERE name = %s AND at >= %s AND at <= %s GROUP BY part, labels
 """
+_BUCKETS = """
+SELECT floor(extract(epoch FROM at - %s::timestamptz) / %s)::int AS part,
+       labels, bound.key, sum(bound.value::bigint)
+  FROM projects_impactpoint, jsonb_each_text(buckets) AS bound
+ WHERE name = %s AND at >= %s AND at <= %s GROUP BY part, labels, bound.key
+"""
+Numbers = list[float | None]
 
 
 class Line(NamedTuple):
@@ -33,91 +41,143 @@ class Mark(NamedTuple):
     name: str
 
 
-class Chart(NamedTuple):
-    safeguard: Safeguard
-    lines: Sequence[Line]
-    marks: Sequence[Mark]
-    limit: str
-    """The y of the limit in pixels, "" if there is none to draw."""
-    top: str
+class Span(NamedTuple):
+    """What is read of a metric, in parts of so many seconds. ``flag``: whose users are compared with others, if any."""
+
+    metric: str
+    aggregation: str
+    labels: Mapping[str, Any]
     begin: datetime
-    rows: Sequence[tuple[datetime, Sequence[str]]]
+    now: datetime
+    seconds: float
+    flag: str = ""
 
     @property
-    def threshold(self) -> str:
-        return f"{self.safeguard.threshold:g}"
+    def parts(self) -> int:
+        return int((self.now - self.begin).total_seconds() / self.seconds) + 1
+
+
+class Scale(NamedTuple):
+    bottom: float
+    top: float
+
+    def place(self, value: float) -> float:
+        """From the bottom (0) to the top (1)."""
+        return (value - self.bottom) / (self.top - self.bottom)
+
+
+class Chart(NamedTuple):
+    """``limit``: its y in pixels, "" if there is none to draw. ``rows``: for who does not see the chart."""
+
+    key: str
+    name: str
+    since: str
+    lines: Sequence[Line]
+    scale: Scale
+    begin: datetime
+    rows: Sequence[tuple[datetime, Sequence[str]]]
+    marks: Sequence[Mark] = ()
+    limit: str = ""
+    threshold: str = ""
+
+    @property
+    def top(self) -> str:
+        return f"{self.scale.top:.3g}"
+
+    @property
+    def bottom(self) -> str:
+        return f"{self.scale.bottom:.3g}" if self.scale.bottom else ""
 
 
 def draw_chart(plan: ReleasePlan, safeguard: Safeguard, now: datetime) -> Chart | None:
-    """None for what has no series here: queries, alerts and percentiles, and without any report."""
-    started = [milestone for milestone in plan.milestones.all() if milestone.started_at]
-    begin = min((milestone.started_at for milestone in started if milestone.started_at), default=now)
-    if safeguard.source != Safeguard.Source.INTERNAL or safeguard.aggregation in PERCENTILES:
+    """None for what has no series here: queries and alerts. And without any report."""
+    if safeguard.source != Safeguard.Source.INTERNAL:
         return None
-    begin = min(max(begin, now - timedelta(days=30)), now - timedelta(minutes=1))
+    started = [milestone.started_at for milestone in plan.milestones.all() if milestone.started_at]
+    begin = max(min(started, default=now), now - timedelta(days=30))
+    begin = min(begin, now - timedelta(minutes=1))
     seconds = max(60.0, (now - begin).total_seconds() / PARTS)
-    parts = _read_parts(safeguard.metric, begin, now, seconds)
-    lines = _split(plan, safeguard, parts, seconds)
+    flag = plan.flag.name if safeguard.compares else ""
+    span = Span(safeguard.metric, safeguard.aggregation, safeguard.labels, begin, now, seconds, flag)
+    has_limit = not safeguard.compares and safeguard.aggregation not in TOTALS
+    chart = _draw(span, safeguard, "since the plan was started", [0.0, *[safeguard.threshold] * has_limit])
+    if chart is None:
+        return None
+    y = f"{148 - 120 * chart.scale.place(safeguard.threshold):.0f}" if has_limit else ""
+    return chart._replace(marks=_marks(plan, begin, now), limit=y, threshold=f"{safeguard.threshold:g}")
+
+
+def draw_metric(chart: MetricChart, now: datetime) -> Chart | None:
+    """None without any report."""
+    begin = now - TIME_RANGES[chart.time_range]
+    seconds = STEP_SECONDS[chart.time_range]
+    span = Span(chart.metric, chart.aggregation, chart.labels, begin, now, seconds)
+    return _draw(span, chart, f"of the latest {chart.time_range}", [0.0] * (chart.y_axis == "zero"))
+
+
+def _draw(span: Span, row: Safeguard | MetricChart, since: str, seen: Sequence[float]) -> Chart | None:
+    """``seen``: values that are in the picture whatever is reported."""
+    lines = _read_lines(span)
     values = [value for _, numbers in lines for value in numbers if value is not None]
     if not values:
         return None
-    has_limit = not safeguard.compares and safeguard.aggregation not in TOTALS
-    top = max([*values, safeguard.threshold if has_limit else 0.0]) * 1.1 or 1.0
-    return Chart(
-        safeguard,
-        [
-            Line(name, _points(numbers, top), _latest(numbers), css)
-            for (name, numbers), css in zip(lines, ("", "beside"), strict=False)
-        ],
-        [
-            Mark(
-                f"{100 * (milestone.started_at - begin) / max(now - begin, timedelta(seconds=1)):.1f}%",
-                milestone.name,
-            )
-            for milestone in started
-            if milestone.started_at and milestone.started_at >= begin
-        ],
-        f"{148 - 120 * safeguard.threshold / top:.0f}" if has_limit else "",
-        f"{top:.3g}",
-        begin,
-        _rows(lines, begin, seconds),
-    )
+    scale = _find_scale([*values, *seen])
+    drawn = [
+        Line(name, _points(numbers, scale), _latest(numbers), css)
+        for (name, numbers), css in zip(lines, ("", "beside"), strict=False)
+    ]
+    return Chart(row.pk, str(row), since, drawn, scale, span.begin, _rows(lines, span))
 
 
-Numbers = list[float | None]
+def _find_scale(values: Sequence[float]) -> Scale:
+    """With room above, and below unless zero is the least."""
+    low, high = min(values), max(values)
+    room = (high - low) * 0.1 or abs(high) * 0.1 or 1.0
+    return Scale(low - room if low else 0.0, high + room)
 
 
-def _read_parts(name: str, begin: datetime, now: datetime, seconds: float) -> list[list[Series]]:
-    parts: list[list[Series]] = [[] for _ in range(PARTS + 1)]
+def _marks(plan: ReleasePlan, begin: datetime, now: datetime) -> list[Mark]:
+    return [
+        Mark(f"{100 * (milestone.started_at - begin) / (now - begin):.1f}%", milestone.name)
+        for milestone in plan.milestones.all()
+        if milestone.started_at and milestone.started_at >= begin
+    ]
+
+
+def _read_parts(span: Span) -> list[list[Series]]:
+    parts: list[list[Series]] = [[] for _ in range(span.parts)]
+    where = [span.begin, span.seconds, span.metric, span.begin, span.now]
+    buckets: dict[tuple[int, str], dict[str, int]] = {}
     with connection.cursor() as cursor:
-        cursor.execute(_PARTS, [begin, seconds, name, begin, now])
+        if span.aggregation in PERCENTILES:
+            cursor.execute(_BUCKETS, where)
+            for part, labels, bound, number in cursor.fetchall():
+                buckets.setdefault((part, labels), {})[bound] = int(number)
+        cursor.execute(_PARTS, where)
         for part, labels, kind, total, mean, count, latest in cursor.fetchall():
-            if 0 <= part <= PARTS:
-                parts[part].append(Series(orjson.loads(labels), kind, total, mean, int(count), latest, {}))
+            counts = buckets.get((part, labels), {})
+            parts[part].append(Series(orjson.loads(labels), kind, total, mean, int(count), latest, counts))
     return parts
 
 
-def _split(
-    plan: ReleasePlan, safeguard: Safeguard, parts: Sequence[Sequence[Series]], seconds: float
-) -> list[tuple[str, Numbers]]:
-    """The lines: all, or those with the flag and those without."""
+def _read_lines(span: Span) -> list[tuple[str, Numbers]]:
+    """All, or those with the flag and those without."""
 
     def compute(chosen: list[list[Series]]) -> Numbers:
-        return [
-            compute_number(part, safeguard.aggregation, safeguard.labels, seconds).value for part in chosen
-        ]
+        return [compute_number(part, span.aggregation, span.labels, span.seconds).value for part in chosen]
 
-    if not safeguard.compares:
-        return [("all", compute([list(part) for part in parts]))]
-    flag = plan.flag.name
+    parts, flag = _read_parts(span), span.flag
+    if not flag:
+        return [("all", compute(parts))]
     having = [[each for each in part if each.labels.get(flag, WITHOUT) != WITHOUT] for part in parts]
     lacking = [[each for each in part if each.labels.get(flag) == WITHOUT] for part in parts]
     return [("with the flag", compute(having)), ("without", compute(lacking))]
 
 
-def _points(numbers: Numbers, top: float) -> str:
+def _points(numbers: Numbers, scale: Scale) -> str:
+    last = max(1, len(numbers) - 1)
     pairs = [
-        f"{100 * index / PARTS:.1f},{100 - 100 * value / top:.1f}"
+        f"{100 * index / last:.1f},{100 - 100 * scale.place(value):.1f}"
         for index, value in enumerate(numbers)
         if value is not None
     ]
@@ -128,15 +188,13 @@ def _latest(numbers: Numbers) -> str:
     return next((f"{value:.3g}" for value in reversed(numbers) if value is not None), "none")
 
 
-def _rows(
-    lines: Sequence[tuple[str, Numbers]], begin: datetime, seconds: float
-) -> list[tuple[datetime, list[str]]]:
-    """For who does not see the chart: every sixth value."""
+def _rows(lines: Sequence[tuple[str, Numbers]], span: Span) -> list[tuple[datetime, list[str]]]:
+    """About ten of the values."""
     return [
         (
-            begin + timedelta(seconds=seconds * index),
+            span.begin + timedelta(seconds=span.seconds * index),
             ["–" if numbers[index] is None else f"{numbers[index]:.3g}" for _, numbers in lines],
         )
-        for index in range(0, PARTS + 1, 6)
+        for index in range(0, span.parts, max(1, span.parts // 10))
         if any(numbers[index] is not None for _, numbers in lines)
     ]

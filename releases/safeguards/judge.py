@@ -15,6 +15,7 @@ from releases.safeguards.numbers import (
     read_series,
 )
 from releases.safeguards.prometheus import PrometheusError, ask_prometheus
+from releases.safeguards.queries import place_of_safeguard
 from releases.safeguards.rules import TIME_RANGES, TOTALS
 
 SILENCE = timedelta(minutes=20)
@@ -40,6 +41,10 @@ class Verdict(NamedTuple):
     def holds(self) -> bool:
         return self.state == State.HOLDS
 
+    @property
+    def css(self) -> str:
+        return {State.HOLDS: "holds", State.BREACHED: "fails"}.get(self.state, "open")
+
 
 class Judge:
     """Judges many plans at one moment, and reads each metric and asks each query once."""
@@ -52,6 +57,12 @@ class Judge:
     def judge(self, plan: ReleasePlan) -> list[Verdict]:
         since = plan.numbers_from or self.now
         return [self._judge(safeguard, plan.flag.name, since) for safeguard in plan.safeguards.all()]
+
+    def judge_of_flag(self, safeguard: Safeguard) -> Verdict:
+        """One that is of a flag, and not of its plan."""
+        return self._judge(
+            safeguard, place_of_safeguard(safeguard).feature, safeguard.numbers_from or self.now
+        )
 
     def _judge(self, safeguard: Safeguard, flag: str, since: datetime) -> Verdict:
         if safeguard.source == Safeguard.Source.ALERT:

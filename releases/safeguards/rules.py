@@ -8,13 +8,18 @@ from typing import Any
 from flagadmin.core.errors import Problem
 
 MAX_SAFEGUARDS = 10
-"""Of a plan."""
+"""Of a plan, and of a flag in an environment."""
+MAX_CHARTS = 20
+"""Of a flag, and of the installation."""
 TIME_RANGES: Mapping[str, timedelta] = {
     "hour": timedelta(hours=1),
     "day": timedelta(days=1),
     "week": timedelta(weeks=1),
     "month": timedelta(days=30),
 }
+STEPS: Mapping[str, str] = {"hour": "1m", "day": "15m", "week": "3h", "month": "1d"}
+"""How far the points of a chart are apart."""
+STEP_SECONDS: Mapping[str, float] = {"hour": 60.0, "day": 900.0, "week": 10_800.0, "month": 86_400.0}
 TOTALS = frozenset({"count", "sum"})
 """They grow with the time over which they are counted."""
 AGGREGATIONS = ("rps", "count", "avg", "sum", "p50", "p95", "p99")

@@ -3,14 +3,13 @@
 from rest_framework import serializers
 
 from flagadmin.core.http.fields import Body, ListOf, MapOf
-from releases.models import Safeguard
-from releases.safeguards.rules import AGGREGATIONS, TIME_RANGES
+from releases.models import MetricChart, Safeguard
+from releases.safeguards.rules import AGGREGATIONS, STEPS, TIME_RANGES
 
 
-class MetricBody(Body):
-    metricName = serializers.CharField(
-        max_length=2000, help_text="An impact metric; external: a query in PromQL; alert: its name."
-    )
+class SeriesBody(Body):
+    """What is read of a metric."""
+
     timeRange = serializers.ChoiceField(choices=list(TIME_RANGES), default="hour")
     aggregationMode = serializers.ChoiceField(choices=list(AGGREGATIONS), default="avg")
     labelSelectors = MapOf(
@@ -19,6 +18,12 @@ class MetricBody(Body):
         required=False,
         default=dict,
         help_text="Values by label. `*` is any.",
+    )
+
+
+class MetricBody(SeriesBody):
+    metricName = serializers.CharField(
+        max_length=2000, help_text="An impact metric; external: a query in PromQL; alert: its name."
     )
     comparesWithout = serializers.BooleanField(
         required=False,
@@ -42,11 +47,45 @@ class ActionBody(Body):
     type = serializers.ChoiceField(choices=Safeguard.Action.values)
 
 
-class SafeguardBody(Body):
+class FlagSafeguardBody(Body):
+    """Of a flag in an environment: a breached one turns the flag off there."""
+
     id = serializers.CharField(max_length=26, required=False, help_text="Of the one to change.")
     title = serializers.CharField(max_length=255, required=False, allow_blank=True, default="")
     impactMetric = MetricBody()
     triggerCondition = TriggerBody(required=False, help_text="When it is breached. Not for alerts.")
+
+
+class SafeguardBody(FlagSafeguardBody):
+    """Of a release plan."""
+
     action = ActionBody(
         required=False, help_text="What is done then: pause (the default), stepBack or turnOff."
     )
+
+
+class ChartBody(SeriesBody):
+    id = serializers.CharField(max_length=26, required=False, help_text="Of the one to change.")
+    metricName = serializers.CharField(max_length=255, help_text="An impact metric that SDKs report.")
+    yAxisMin = serializers.ChoiceField(choices=MetricChart.YAxis.values, default=MetricChart.YAxis.AUTO)
+    title = serializers.CharField(max_length=255, required=False, allow_blank=True, default="")
+
+
+class ChartRecord(serializers.Serializer):
+    id = serializers.CharField()
+    title = serializers.CharField(allow_blank=True)
+    displayName = serializers.CharField(help_text="Its title, or the name of the metric.")
+    metricName = serializers.CharField()
+    timeRange = serializers.ChoiceField(choices=list(TIME_RANGES))
+    aggregationMode = serializers.ChoiceField(choices=list(AGGREGATIONS))
+    labelSelectors = serializers.DictField(child=serializers.ListField(child=serializers.CharField()))
+    yAxisMin = serializers.ChoiceField(choices=MetricChart.YAxis.values)
+    type = serializers.ChoiceField(
+        choices=["counter", "gauge", "histogram", "unknown"], help_text="unknown: nothing has been reported."
+    )
+    step = serializers.ChoiceField(choices=list(STEPS.values()))
+    mode = serializers.CharField(help_text="read, or write: you may change it.")
+
+
+class ChartsRecord(serializers.Serializer):
+    configs = ChartRecord(many=True)

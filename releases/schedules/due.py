@@ -4,29 +4,26 @@ Every server looks every second. Whoever has locked the project takes the schedu
 (SKIP LOCKED), and applies the request in the same transaction: a server that dies in between has changed nothing.
 """
 
-import logging
 import threading
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
-from django.db import InterfaceError, OperationalError, connection, transaction
+from django.db import transaction
 from django.utils import timezone
 
 from flagadmin.core.audit.events import EventType
-from flagadmin.core.change_checks import Refusal
-from flagadmin.core.change_checks.comments import MAX_LENGTH, CommentRefused, commenting
-from flagadmin.core.db.transactions import LOCK_NOT_AVAILABLE, sqlstate, transactional
-from flagadmin.core.errors import AppError, MaintenanceMode, NoAccess, counted
-from flagadmin.core.installation.maintenance import check_writable
+from flagadmin.core.change_checks.comments import MAX_LENGTH, commenting
+from flagadmin.core.db.transactions import transactional
+from flagadmin.core.errors import NoAccess, counted
 from groups.access import Caller, missing
 from projects.models import Flag
+from releases.attempts import attempt, wait_briefly_for_locks, waiting_for_database
 from releases.models import ChangeRequest, Schedule
 from releases.requests.access import lock_project
 from releases.requests.apply import APPLY, make_changes_as, may_apply
 from releases.requests.conflicts import explain_conflict
 from releases.requests.events import enter, record_event
 from releases.requests.review import find_refusal
-
-log = logging.getLogger("flagadmin.releases")
 
 State, Status = ChangeRequest.State, Schedule.Status
 INTERVAL = timedelta(seconds=1)
@@ -35,45 +32,16 @@ LATE = timedelta(seconds=30)
 MISSED = timedelta(hours=1)
 """What is due for longer is not applied any more: nobody expects it then."""
 AT_ONCE = 100
-LOCK_WAIT = "1s"
 _outage = threading.Event()
 """Set while the database is away, which is logged once."""
 
 
 def apply_due() -> None:
     """Applies what is due. One that another change holds up is left for the next time."""
-    try:
+    with waiting_for_database("Scheduled change requests", _outage):
         due = Schedule.objects.filter(status=Status.PENDING, at__lte=timezone.now())
         for key in due.order_by("at", "id").values_list("pk", flat=True)[:AT_ONCE]:
-            _apply_or_say_why(key)
-    except MaintenanceMode:
-        pass  # they are applied, or suspended, once it is over
-    except (OperationalError, InterfaceError) as error:
-        if not _outage.is_set():
-            log.warning("Scheduled change requests wait for the database: %s", error)
-        _outage.set()
-    else:
-        _outage.clear()
-
-
-def _apply_or_say_why(key: int) -> None:
-    try:
-        try:
-            apply_scheduled(key)
-        except MaintenanceMode:
-            raise
-        except (AppError, CommentRefused) as error:
-            note_failure(key, error.message)
-        except Refusal as error:
-            note_failure(key, error.as_app_error().message)
-        except (OperationalError, InterfaceError):
-            raise
-        except Exception:
-            log.exception("Applying a scheduled change request failed")
-            note_failure(key, "An error that is described in the server's log.")
-    except OperationalError as error:
-        if sqlstate(error) != LOCK_NOT_AVAILABLE:
-            raise
+            attempt(partial(apply_scheduled, key), partial(note_failure, key))
 
 
 @transactional
@@ -82,7 +50,6 @@ def apply_scheduled(key: int) -> None:
 
     Raises what applying it raises.
     """
-    check_writable()
     if (schedule := _take(key)) is None:
         return
     request, now = schedule.request, timezone.now()
@@ -111,8 +78,7 @@ def _take(key: int) -> Schedule | None:
     project_id = Schedule.objects.filter(pk=key).values_list("request__project_id", flat=True).first()
     if project_id is None:
         return None
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT set_config('lock_timeout', %s, true)", [LOCK_WAIT])
+    wait_briefly_for_locks()
     lock_project(project_id)
     rows = Schedule.objects.select_for_update(of=("self", "request"), skip_locked=True)
     rows = rows.filter(pk=key, status=Status.PENDING, at__lte=timezone.now(), request__state=State.SCHEDULED)

@@ -15,6 +15,7 @@ from releases.plans.actions import pause_plan, start_milestone
 from releases.plans.add import add_plan
 from releases.plans.changes import PLAN_KINDS
 from releases.safeguards.actions import set_safeguard
+from releases.safeguards.flag_actions import set_flag_safeguard
 from releases.safeguards.serializers import SafeguardBody
 from releases.templates.actions import create_template
 from tests.support.playground import live_flag
@@ -61,13 +62,18 @@ def add_random_plan(name: str) -> None:
         set_safeguard(place, plan.pk, body.validated_data, caller=Caller.system())
         start_milestone(place, plan.pk, plan.milestones.all()[0].pk, caller=Caller.system())
         pause_plan(place, plan.pk, caller=Caller.system())
+        set_flag_safeguard(place, body.validated_data, caller=Caller.system())
 
 
 class Proposals(RandomChanges):
     def propose(self, action: str) -> ProposedChange:
         names = FLAGS[:2] if action in PLAN_KINDS else FLAGS
         names = FLAGS[2:] if action == "addReleasePlan" else names
-        names = FLAGS[:1] if action in ("resumeMilestoneProgression", "deleteSafeguard") else names
+        names = (
+            FLAGS[:1]
+            if action in ("resumeMilestoneProgression", "deleteSafeguard", "deleteFeatureEnvSafeguard")
+            else names
+        )
         name = "" if KINDS[action].of_segment else self.random.choice(names)
         return ProposedChange(name, action, self.payload(action, name))
 
@@ -112,6 +118,8 @@ class Proposals(RandomChanges):
             "deleteMilestoneProgression": lambda: {"sourceMilestone": self.milestone(name)},
             "resumeMilestoneProgression": lambda: {"planId": self.plan(name)},
             "changeSafeguard": lambda: {"planId": self.plan(name), "safeguard": SAFEGUARD},
+            "changeFeatureEnvSafeguard": lambda: {"safeguard": SAFEGUARD},
+            "deleteFeatureEnvSafeguard": lambda: {"safeguardId": self.safeguard_of_flag(name)},
             "deleteSafeguard": lambda: {"planId": self.plan(name), "safeguardId": self.safeguard(name)},
         }[action]()
 
@@ -128,6 +136,9 @@ class Proposals(RandomChanges):
 
     def safeguard(self, name: str) -> str:
         return self.random.choice(list(Safeguard.objects.filter(plan__flag__name=name))).pk
+
+    def safeguard_of_flag(self, name: str) -> str:
+        return self.random.choice(list(Safeguard.objects.filter(flag__name=name))).pk
 
 
 def flags_of(read: Definitions) -> dict[str, Any]:

@@ -109,6 +109,8 @@ class EventType(StrEnum):
     MILESTONE_PROGRESSION_CHANGED = "milestone-progression-changed"
     SAFEGUARD_CHANGED = "safeguard-changed"
     SAFEGUARD_DELETED = "safeguard-deleted"
+    METRIC_CHART_CHANGED = "impact-metrics-config-changed"
+    METRIC_CHART_DELETED = "impact-metrics-config-deleted"
     ADDON_CREATED = "addon-config-created"
     ADDON_UPDATED = "addon-config-updated"
     ADDON_DELETED = "addon-config-deleted"

@@ -95,6 +95,8 @@ _SENTENCES: dict[str, str] = {
     E.MILESTONE_PROGRESSION_CHANGED: "changed what milestone {subject} of {feature} in {environment} is followed by",
     E.SAFEGUARD_CHANGED: "changed safeguard {subject} of {feature} in {environment}",
     E.SAFEGUARD_DELETED: "removed safeguard {subject} from {feature} in {environment}",
+    E.METRIC_CHART_CHANGED: "changed the chart {subject} of impact metrics",
+    E.METRIC_CHART_DELETED: "removed the chart {subject} of impact metrics",
     E.FEATURE_REVERTED: "reverted flag {feature} to its state of {subject}",
     E.USER_LOGGED_IN: "logged in",
     E.USER_LOGIN_FAILED: "rejected a login as {subject} from {address}",

@@ -72,6 +72,10 @@ SAFEGUARD = {
     "triggerCondition": {"operator": ">", "threshold": 1.5},
     "action": {"type": "pause"},
 }  # fmt: skip
+CHART = {
+    "metricName": "errors", "timeRange": "day", "aggregationMode": "p95", "yAxisMin": "zero",
+    "labelSelectors": {"appName": ["web"]}, "title": "Errors",
+}  # fmt: skip
 EXPECTED = [{"flag": "cart", "environment": "production", "enabled": True, "variant": "blue"}]
 SAVED_CONTEXT = {
     "name": "Bea",
@@ -309,6 +313,9 @@ VALID: dict[str, Any] = {
     f"put {_PLACE}/progressions/<str:milestone_id>": {"transitionCondition": TRANSITION, "targetMilestone": ""},
     f"post {_PLACE}/progressions/<str:plan_id>/pause": {"reason": "Friday"},
     f"put {_PLACE}/release-plans/<str:plan_id>/safeguards": SAFEGUARD,
+    f"post {_FLAG}/impact-metrics/config": CHART,
+    f"post {_ADMIN}/impact-metrics/config": CHART,
+    f"put {_PLACE}/safeguards": {name: SAFEGUARD[name] for name in ("title", "impactMetric", "triggerCondition")},
     f"put {_PLACE}/release-plans/<str:plan_id>/milestones/<str:milestone_id>/strategies/<str:strategy_id>": {
         member: value for member, value in STRATEGY.items() if member != "sortOrder"
     },

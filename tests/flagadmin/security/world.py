@@ -29,7 +29,15 @@ from projects.models import (
     StrategyType,
     TagType,
 )
-from releases.models import Change, ChangeRequest, Milestone, ReleasePlan, ReleaseTemplate, Safeguard
+from releases.models import (
+    Change,
+    ChangeRequest,
+    MetricChart,
+    Milestone,
+    ReleasePlan,
+    ReleaseTemplate,
+    Safeguard,
+)
 from tests.flagadmin.security.routes import Route
 from tests.support.cast import make_token, make_user
 from tests.support.receiver import make_integration
@@ -79,7 +87,10 @@ PLACES: tuple[tuple[str, str], ...] = (
     (r"features/<\w+>/plans/<\w+>/milestones/$", "milestone"),
     (r"progressions/<plan_id>$", "release plan"),
     (r"progressions/$", "milestone"),
-    (r"safeguards/$", "safeguard"),
+    (r"release-plans/<\w+>/safeguards/$", "safeguard"),
+    (r"safeguards/$", "safeguard of a flag"),
+    (r"features/<\w+>/impact-metrics/(config/)?$", "chart of a flag"),
+    (r"impact-metrics/(config/)?$", "chart of impact metrics"),
     (r"plan-templates/<\w+>/milestones/$", "milestone of a template"),
     (r"^release-templates/<\w+>/milestones/$", "milestone of a template"),
     (r"release-templates/<\w+>/milestones/$", "milestone of a project's template"),
@@ -326,6 +337,15 @@ def build_plans(flag: Flag) -> dict[str, Any]:
         "safeguard": Safeguard.objects.create(
             plan=plan, metric="errors", aggregation="rps", time_range="hour"
         ).pk,
+        "safeguard of a flag": Safeguard.objects.create(
+            flag=flag, environment_id="production", metric="errors", aggregation="rps", time_range="hour"
+        ).pk,
+        **{
+            name: MetricChart.objects.create(
+                flag=owner, metric="errors", aggregation="rps", time_range="hour"
+            ).pk
+            for name, owner in (("chart of a flag", flag), ("chart of impact metrics", None))
+        },
     }
 
 

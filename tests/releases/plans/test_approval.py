@@ -8,8 +8,8 @@ from flagadmin.core.change_checks import skipping
 from groups.access import Caller
 from projects.models import FlagEnvironment, ProjectEnvironment
 from releases.derive import ProposedChange
-from releases.gate import NeedsChangeRequest
 from releases.models import ChangeRequest, Milestone, ReleasePlan
+from releases.needs_request import NeedsChangeRequest
 from releases.plans import actions
 from releases.plans.due import look_at_due
 from releases.requests.propose import add_changes

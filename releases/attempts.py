@@ -1,0 +1,64 @@
+"""What background tasks of releases do about changes that cannot be made now."""
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from django.db import InterfaceError, OperationalError, connection
+
+from flagadmin.core.change_checks import Refusal
+from flagadmin.core.change_checks.comments import CommentRefused
+from flagadmin.core.db.transactions import LOCK_NOT_AVAILABLE, sqlstate
+from flagadmin.core.errors import AppError, MaintenanceMode
+from flagadmin.core.installation.maintenance import check_writable
+
+log = logging.getLogger("flagadmin.releases")
+
+LOCK_WAIT = "1s"
+
+
+def attempt(act: Callable[[], None], note_failure: Callable[[str], None]) -> None:
+    """What cannot be done is noted with its reason; what another change holds up is left for the next time.
+
+    Raises MaintenanceMode, and what says that the database is away.
+    """
+    try:
+        try:
+            act()
+        except MaintenanceMode:
+            raise
+        except (AppError, CommentRefused) as error:
+            note_failure(error.message)
+        except Refusal as error:
+            note_failure(error.as_app_error().message)
+        except (OperationalError, InterfaceError):
+            raise
+        except Exception:
+            log.exception("A background task of releases failed")
+            note_failure("An error that is described in the server's log.")
+    except OperationalError as error:
+        if sqlstate(error) != LOCK_NOT_AVAILABLE:
+            raise
+
+
+def wait_briefly_for_locks() -> None:
+    """In this transaction. Raises MaintenanceMode."""
+    check_writable()
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT set_config('lock_timeout', %s, true)", [LOCK_WAIT])
+
+
+@contextmanager
+def waiting_for_database(what: str, outage: threading.Event) -> Iterator[None]:
+    """Ends what is done while the database is away, which is logged once, and in maintenance mode."""
+    try:
+        yield
+    except MaintenanceMode:
+        pass
+    except (OperationalError, InterfaceError) as error:
+        if not outage.is_set():
+            log.warning("%s wait for the database: %s", what, error)
+        outage.set()
+    else:
+        outage.clear()

@@ -1,0 +1,97 @@
+"""Turns flags off whose own safeguards are breached, on whichever server looks first: every minute.
+
+Safeguards of plans are looked at with their plans.
+"""
+
+import logging
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from functools import partial
+
+from django.db import connection
+from django.db.models import Q
+
+from flagadmin.core.change_checks.comments import commenting
+from flagadmin.core.db.transactions import transactional
+from groups.access import EVERYTHING, Caller
+from projects.flags.environments.actions import disable_flag
+from projects.models import FlagEnvironment, Project
+from releases.applying import applying
+from releases.attempts import attempt, wait_briefly_for_locks
+from releases.models import Safeguard
+from releases.plans.access import Place
+from releases.plans.steps import LOOK_EVERY
+from releases.safeguards.judge import Judge, State, Verdict
+from releases.safeguards.queries import place_of_safeguard
+
+log = logging.getLogger("flagadmin.releases")
+
+AT_ONCE = 200
+_CLAIM = """
+UPDATE releases_safeguard SET look_at = %s WHERE id IN (
+       SELECT id FROM releases_safeguard WHERE look_at <= %s
+        ORDER BY look_at LIMIT %s FOR NO KEY UPDATE SKIP LOCKED) RETURNING id
+"""
+
+
+class BySafeguard(Caller):
+    """Turns off what somebody with the permission has guarded."""
+
+    def __init__(self) -> None:
+        super().__init__(rights=EVERYTHING)
+
+    @property
+    def name(self) -> str:
+        return "Safeguard"
+
+
+def look_at_flags(now: datetime) -> None:
+    """Looks at the safeguards of flags that are due for it."""
+    while len(keys := _claim(now)) > 0:
+        _look_at(keys, now)
+        if len(keys) < AT_ONCE:
+            break
+
+
+def _claim(now: datetime) -> list[str]:
+    with connection.cursor() as cursor:
+        cursor.execute(_CLAIM, [now + LOOK_EVERY, now, AT_ONCE])
+        return [key for (key,) in cursor.fetchall()]
+
+
+def _look_at(keys: Sequence[str], now: datetime) -> None:
+    safeguards = list(Safeguard.objects.filter(pk__in=keys).select_related("flag").order_by("pk"))
+    places = find_places_on(safeguards)
+    judge = Judge(now)
+    for safeguard in safeguards:
+        is_on = (safeguard.flag_id, safeguard.environment_id) in places
+        if is_on == (safeguard.numbers_from is None):
+            Safeguard.objects.filter(pk=safeguard.pk).update(numbers_from=now if is_on else None)
+        elif is_on and (verdict := judge.judge_of_flag(safeguard)).state == State.BREACHED:
+            attempt(partial(turn_off, safeguard, verdict), partial(_note_failure, safeguard))
+
+
+def find_places_on(safeguards: Collection[Safeguard]) -> set[tuple[int | None, str | None]]:
+    """Those of their active flags and environments in which the flag is on."""
+    of_any = Q(flag__in={safeguard.flag_id for safeguard in safeguards}, flag__archived_at=None)
+    return set(FlagEnvironment.objects.filter(of_any, enabled=True).values_list("flag_id", "environment_id"))
+
+
+def turn_off(seen: Safeguard, verdict: Verdict) -> None:
+    """Not if the safeguard was removed, or the flag turned off, since it was seen. Raises what that raises."""
+    place = place_of_safeguard(seen)
+    with applying(place.project, place.environment), commenting(verdict.sentence):
+        _turn_off(seen, place)
+
+
+@transactional
+def _turn_off(seen: Safeguard, place: Place) -> None:
+    wait_briefly_for_locks()
+    list(Project.objects.select_for_update(no_key=True).filter(id=place.project))
+    rows = Safeguard.objects.filter(pk=seen.pk, numbers_from=seen.numbers_from)
+    if rows.update(numbers_from=None):
+        disable_flag(*place, caller=BySafeguard())
+
+
+def _note_failure(safeguard: Safeguard, reason: str) -> None:
+    log.warning("Safeguard %s could not turn its flag off: %s", safeguard.pk, reason)

@@ -1,0 +1,150 @@
+"""Console pages: the safeguards of a flag in an environment, and charts of impact metrics."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.utils import timezone
+
+from flagadmin.core.errors import AppError, NoAccess, NotFound
+from flagadmin.core.lists.pages import curl_for
+from groups.console import ConsolePage, Crumbs
+from groups.permissions import Permission
+from projects.access import access_flag
+from projects.console import api_path, flag_crumbs
+from projects.flags.environments.toggle import project_environment
+from projects.models import Flag
+from releases.plans.access import Place
+from releases.plans.forms import read_chart, read_flag_safeguard
+from releases.safeguards.chart import draw_metric
+from releases.safeguards.chart_actions import UPDATE, Owner, remove_chart, set_chart
+from releases.safeguards.due import find_places_on
+from releases.safeguards.flag_actions import UPDATE as SWITCH
+from releases.safeguards.flag_actions import remove_flag_safeguard, set_flag_safeguard
+from releases.safeguards.judge import Judge
+from releases.safeguards.numbers import list_metrics
+from releases.safeguards.queries import charts_of, safeguards_of
+from releases.safeguards.rules import AGGREGATIONS, TIME_RANGES
+
+
+class _ListPage(ConsolePage):
+    """What there is, each with a button that removes it, and a form that adds one."""
+
+    def find(self) -> None:
+        """Loads what the address names. Raises NotFound."""
+
+    def add(self) -> str:
+        """Returns a sentence that says what was done."""
+        raise NotImplementedError
+
+    def remove(self, key: str) -> str:
+        raise NotImplementedError
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        self.find()
+        return self.render_to_response(self.get_context_data())
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        self.find()
+        try:
+            removed = request.POST.get("remove")
+            messages.success(request, self.remove(removed) if removed else self.add())
+        except (NoAccess, NotFound):
+            raise
+        except AppError as error:
+            return self.render_to_response(self.get_context_data(refusal=error), status=error.status)
+        return HttpResponseRedirect(request.path)
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(
+            aggregations=AGGREGATIONS, time_ranges=list(TIME_RANGES), metrics=list_metrics(), **kwargs
+        )
+
+
+class FlagSafeguardsPage(_ListPage):
+    """Those that turn a flag off in an environment, and whether they hold."""
+
+    template_name = "plans/flag_safeguards.html"
+    title = "Safeguards of {name} in {environment}"
+
+    def find(self) -> None:
+        self.place = Place(*(self.kwargs[part] for part in ("project_id", "name", "environment")))
+        self.flag = access_flag(self.caller, self.place.project, self.place.feature, archived=False)
+        project_environment(self.place.project, self.place.environment)
+
+    def crumbs(self) -> Crumbs:
+        return flag_crumbs(self.flag)
+
+    def add(self) -> str:
+        set_flag_safeguard(self.place, read_flag_safeguard(self.request.POST), caller=self.caller)
+        return "Added the safeguard."
+
+    def remove(self, key: str) -> str:
+        remove_flag_safeguard(self.place, key, caller=self.caller)
+        return "Removed the safeguard."
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        safeguards, judge = list(safeguards_of(self.flag, self.place.environment)), Judge(timezone.now())
+        where = {"project": self.place.project, "environment": self.place.environment}
+        return super().get_context_data(
+            place=self.place,
+            verdicts=[judge.judge_of_flag(safeguard) for safeguard in safeguards],
+            is_on=bool(find_places_on(safeguards)),
+            may_change=self.caller.can(SWITCH, **where),
+            **kwargs,
+        )
+
+    def curl(self) -> str:
+        path = api_path(self.place.project, self.place.feature)
+        return curl_for(self.request, "GET", f"{path}/environments/{self.place.environment}/safeguards")
+
+
+class ChartsPage(_ListPage):
+    """Of the installation. Everybody reads them, admins change them."""
+
+    template_name = "plans/charts.html"
+    title = "Impact metrics"
+    api_call = "GET /api/admin/impact-metrics/config"
+    flag: Flag | None = None
+
+    @property
+    def owner(self) -> Owner | None:
+        return None
+
+    def may_change(self) -> bool:
+        return self.caller.can(Permission.ADMIN)
+
+    def add(self) -> str:
+        set_chart(self.owner, read_chart(self.request.POST), caller=self.caller)
+        return "Added the chart."
+
+    def remove(self, key: str) -> str:
+        remove_chart(self.owner, key, caller=self.caller)
+        return "Removed the chart."
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        now = timezone.now()
+        return super().get_context_data(
+            flag=self.flag,
+            charts=[(chart, draw_metric(chart, now)) for chart in charts_of(self.flag)],
+            may_change=self.may_change(),
+            **kwargs,
+        )
+
+
+class FlagChartsPage(ChartsPage):
+    title = "Impact metrics of {name}"
+    api_call = "GET /api/admin/projects/{project_id}/features/{name}/impact-metrics/config"
+
+    def find(self) -> None:
+        self.flag = access_flag(self.caller, *self.owner, archived=False)
+
+    def crumbs(self) -> Crumbs:
+        return flag_crumbs(self.flag) if self.flag else ()
+
+    @property
+    def owner(self) -> Owner:
+        return self.kwargs["project_id"], self.kwargs["name"]
+
+    def may_change(self) -> bool:
+        return self.caller.can(UPDATE, project=self.kwargs["project_id"])

@@ -1,0 +1,48 @@
+"""Finds the safeguards of flags, and the charts of impact metrics."""
+
+from collections.abc import Mapping
+
+from django.db.models import Min, QuerySet
+
+from flagadmin.core.errors import NotFound
+from projects.models import Flag, ImpactSeries
+from releases.models import MetricChart, Safeguard
+from releases.plans.access import Place
+
+
+def safeguards_of(flag: Flag, environment: str) -> QuerySet[Safeguard]:
+    """Those of the flag itself: not of its release plan."""
+    return Safeguard.objects.filter(flag=flag, environment=environment).select_related("flag")
+
+
+def find_flag_safeguard(flag: Flag, environment: str, key: str) -> Safeguard:
+    """Raises NotFound."""
+    safeguard = safeguards_of(flag, environment).filter(pk=key).first()
+    if safeguard is None:
+        raise NotFound(f"{flag.name} has no safeguard {key} in {environment}.")
+    return safeguard
+
+
+def place_of_safeguard(safeguard: Safeguard) -> Place:
+    """Of one of a flag."""
+    assert safeguard.flag is not None
+    assert safeguard.environment_id is not None
+    return Place(safeguard.flag.project_id, safeguard.flag.name, safeguard.environment_id)
+
+
+def charts_of(flag: Flag | None) -> QuerySet[MetricChart]:
+    """Of the flag; None: of the installation."""
+    return MetricChart.objects.filter(flag=flag)
+
+
+def find_chart(flag: Flag | None, key: str) -> MetricChart:
+    """Raises NotFound."""
+    chart = charts_of(flag).filter(pk=key).first()
+    if chart is None:
+        raise NotFound(f"There is no chart {key} of impact metrics{f' of {flag.name}' if flag else ''}.")
+    return chart
+
+
+def kinds_of_metrics() -> Mapping[str, str]:
+    """Counter, gauge or histogram, by the name of an impact metric that was reported."""
+    return dict(ImpactSeries.objects.values_list("name").annotate(Min("kind")))

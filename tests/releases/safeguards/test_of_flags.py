@@ -1,0 +1,203 @@
+"""Safeguards of a flag in an environment: a breached one turns the flag off there, and nothing else does anything."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.errors import ValidationError
+from groups.access import Caller
+from projects.flags.environments.actions import disable_flag, enable_flag
+from projects.models import Flag, FlagEnvironment, ProjectEnvironment
+from releases.models import ChangeRequest, Safeguard
+from releases.needs_request import NeedsChangeRequest
+from releases.plans.due import look_at_due
+from releases.requests.propose import send_changes
+from releases.requests.states import set_state
+from releases.safeguards.actions import note_alert
+from releases.safeguards.flag_actions import remove_flag_safeguard, set_flag_safeguard
+from releases.safeguards.serializers import FlagSafeguardBody
+from tests.releases.safeguards.test_safeguards import MINUTE, report, report_all, sdk
+from tests.support.page_text import page_text
+from tests.support.plans import PLACE, WHO, Move, cart, pass_time
+
+__all__ = ["pass_time", "sdk"]
+pytestmark = pytest.mark.django_db(transaction=True)
+URL = "/api/admin/projects/shop/features/cart/environments/production/safeguards"
+PAGE = "/projects/shop/features/cart/environments/production/safeguards/"
+ERRORS = {
+    "impactMetric": {"metricName": "errors", "timeRange": "hour", "aggregationMode": "count"},
+    "triggerCondition": {"operator": ">", "threshold": 10},
+}
+ALERT = {"impactMetric": {"metricName": "Down", "source": "alert"}}
+
+
+@pytest.fixture
+def flag(shop: Any, pass_time: Move) -> Flag:
+    return cart(50)
+
+
+def guard(values: dict[str, Any] = ERRORS, *, caller: Caller = WHO, **more: Any) -> Safeguard:
+    body = FlagSafeguardBody(data=values | more)
+    body.is_valid(raise_exception=True)
+    return set_flag_safeguard(PLACE, body.validated_data, caller=caller)
+
+
+def is_on() -> bool:
+    return FlagEnvironment.objects.get(flag__name="cart", environment="production").enabled
+
+
+def look(move: Move, minutes: int = 1) -> bool:
+    move(minutes * MINUTE)
+    look_at_due()
+    return is_on()
+
+
+def test_a_breached_one_turns_the_flag_off_and_says_why(flag, sdk, pass_time):
+    guard()
+    assert look(pass_time, 0)
+    report_all(sdk, pass_time, [5, 5])
+    assert look(pass_time)
+    report(sdk, 1)
+    assert not look(pass_time)
+    event = AuditEvent.objects.get(type="feature-environment-disabled")
+    assert (event.actor_name, event.comment) == ("Safeguard", "errors above 10: 11 now.")
+
+
+def test_what_was_reported_before_the_flag_was_on_does_not_count(flag, sdk, pass_time):
+    guard()
+    look(pass_time, 0)
+    report_all(sdk, pass_time, [50])
+    assert not look(pass_time)
+    enable_flag(*PLACE, caller=WHO)
+    assert look(pass_time)
+    assert look(pass_time, 2)
+    report_all(sdk, pass_time, [50])
+    assert not look(pass_time)
+
+
+def test_a_flag_that_is_off_stays_so_and_is_not_turned_off_again(flag, sdk, pass_time):
+    guard()
+    disable_flag(*PLACE, caller=WHO)
+    report_all(sdk, pass_time, [50])
+    look(pass_time)
+    assert AuditEvent.objects.filter(type="feature-environment-disabled").count() == 1
+
+
+def test_without_numbers_the_flag_stays_on(flag, sdk, pass_time):
+    guard(ERRORS | {"triggerCondition": {"operator": "<", "threshold": 1}})
+    look(pass_time, 0)
+    assert look(pass_time, 120)
+
+
+def test_an_alert_turns_the_flag_off_and_while_it_fires_again(flag, pass_time):
+    guard(ALERT)
+    look(pass_time, 0)
+    assert note_alert("Down", {}, fires=True) == 1
+    assert not look(pass_time, 0)
+    enable_flag(*PLACE, caller=WHO)
+    look(pass_time)
+    assert not look(pass_time)
+    note_alert("Down", {}, fires=False)
+    enable_flag(*PLACE, caller=WHO)
+    look(pass_time)
+    assert look(pass_time)
+
+
+def test_a_removed_one_and_one_of_an_archived_flag_do_nothing(flag, sdk, pass_time):
+    safeguard = guard()
+    look(pass_time, 0)
+    report_all(sdk, pass_time, [50])
+    remove_flag_safeguard(PLACE, safeguard.pk, caller=WHO)
+    assert look(pass_time)
+    guard()
+    look(pass_time, 0)
+    report_all(sdk, pass_time, [50])
+    Flag.objects.update(archived_at=pass_time(timedelta(0)))
+    assert look(pass_time)
+
+
+def test_they_are_set_changed_and_removed_by_api(api, flag):
+    owner, reader = api["owner"], api["reader"]
+    assert owner.put(URL, ERRORS, format="json").status_code == 204
+    [made] = reader.get(URL).json()
+    assert made["action"] == {"type": "turnOff", "id": made["id"]}
+    assert owner.put(URL, ERRORS | {"id": made["id"], "title": "E"}, format="json").status_code == 204
+    assert [each["title"] for each in reader.get(URL).json()] == ["E"]
+    assert reader.put(URL, ERRORS, format="json").status_code == 403
+    assert reader.delete(f"{URL}/{made['id']}").status_code == 403
+    assert owner.put(URL, {"impactMetric": {}}, format="json").status_code == 400
+    assert owner.put(URL, ERRORS | {"id": "nowhere"}, format="json").status_code == 404
+    assert owner.delete(f"{URL}/{made['id']}").status_code == 204
+    assert owner.delete(f"{URL}/{made['id']}").status_code == 404
+    types = ["safeguard-changed", "safeguard-changed", "safeguard-deleted"]
+    events = AuditEvent.objects.filter(type__startswith="safeguard")
+    assert list(events.order_by("pk").values_list("type", flat=True)) == types
+
+
+def test_a_flag_has_few(flag):
+    for _ in range(10):
+        guard()
+    with pytest.raises(ValidationError):
+        guard()
+
+
+# Where changes need a change request ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def member(flag: Flag, people: Any) -> Caller:
+    ProjectEnvironment.objects.filter(project="shop", environment="production").update(required_approvals=1)
+    return Caller(user=people["member"])
+
+
+def apply(refused: NeedsChangeRequest, caller: Caller) -> ChangeRequest:
+    gated = refused.gated
+    assert gated.changes is not None
+    request = send_changes(gated.project, gated.environment, gated.changes, caller=caller)
+    for state in ("Approved", "Applied"):
+        set_state("shop", request.pk, state, caller=WHO)
+    return request
+
+
+def test_setting_and_removing_one_needs_a_request_which_is_offered(member, pass_time):
+    with pytest.raises(NeedsChangeRequest) as refused:
+        guard(ALERT, caller=member)
+    assert not Safeguard.objects.exists()
+    request = apply(refused.value, member)
+    assert request.impact["changed"] == pytest.approx(5000, abs=200)  # what turning off would do
+    [safeguard] = Safeguard.objects.all()
+    note_alert("Down", {}, fires=True)
+    look(pass_time)
+    assert not look(pass_time)
+    with pytest.raises(NeedsChangeRequest) as refused:
+        remove_flag_safeguard(PLACE, safeguard.pk, caller=member)
+    apply(refused.value, member)
+    assert not Safeguard.objects.exists()
+
+
+# The page ---------------------------------------------------------------------------------------------------
+
+
+def test_the_page_lists_adds_and_removes(browse, flag):
+    owner = browse("owner")
+    assert "None: it stays on whatever happens." in page_text(owner.get(PAGE))
+    form = {"source": "internal", "metric": "errors", "aggregation": "count", "threshold": "3"}
+    assert owner.post(PAGE, form).status_code == 302
+    assert "errors: no numbers for 0 minutes." in page_text(owner.get(PAGE))
+    assert owner.post(PAGE, form | {"threshold": "many"}).status_code == 400
+    assert "Add a safeguard" not in page_text(browse("reader").get(PAGE))
+    assert browse("reader").post(PAGE, form).status_code == 403
+    assert owner.post(PAGE, {"remove": Safeguard.objects.get().pk}).status_code == 302
+    assert not Safeguard.objects.exists()
+
+
+def test_the_page_sends_it_for_review_where_that_is_needed(browse, member):
+    editor = browse("member")
+    form = {"source": "alert", "metric": "Down"}
+    assert "Send for review" in editor.post(PAGE, form).content.decode()
+    sent = editor.post(PAGE, form | {"send_for_review": "yes"})
+    request = ChangeRequest.objects.get()
+    assert sent.url == f"/projects/shop/change-requests/{request.pk}/"
+    assert "Have a safeguard turn cart off" in page_text(editor.get(sent.url))
