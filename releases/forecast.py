@@ -8,7 +8,6 @@ from typing import Any
 from flagadmin.core.errors import AppError, NotFound
 from playground.comparison.future import Forecast
 from playground.engine.definitions import FlagDefinition, SegmentDefinition
-from projects.definitions import Definitions
 from projects.flags.environments.toggle import project_environment
 from projects.history.past import Changed
 from releases.models import Change, ChangeRequest, Schedule
@@ -79,7 +78,7 @@ class _Ahead:
         """Returns why the request would be suspended. Raises ValidationError."""
         request = schedule.request
         state = self.states[request.project_id]
-        before = Definitions.of(list(state.flags.values()), dict(self.segments))
+        before = state.copy()
         was_touched = bool(self._differing(request.project_id)) or self.segments != self.stored_segments
         flags, segments = dict(state.flags), dict(self.segments)
         try:
@@ -93,10 +92,12 @@ class _Ahead:
             raise
         return ""
 
-    def _find_drift(self, schedule: Schedule, before: Definitions) -> str:
-        request = schedule.request
-        after = Definitions.of(list(self.states[request.project_id].flags.values()), self.segments)
-        measured = measure_difference(self.environment, before, after, now=schedule.at)
+    def _find_drift(self, schedule: Schedule, before: Predicted) -> str:
+        request, after = schedule.request, before.copy()
+        for number, change in enumerate(request.changes.all(), 1):
+            make_change(after, change, number, to_review=True)
+        states = before.definitions(), after.definitions()
+        measured = measure_difference(self.environment, *states, now=schedule.at)
         return refusal_for(request, measured.document())
 
     def _restore(self, state: Predicted, flags: dict[str, FlagDefinition], segments: Segments) -> None:

@@ -7,6 +7,7 @@ share of a flag is the same whatever else is compared.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from itertools import chain
 from random import Random
 from typing import Any, NamedTuple, overload
@@ -22,6 +23,8 @@ IDENTIFIERS = ("userId", "sessionId")
 """Fields of which every user has a value of their own."""
 SHARE_LISTED = 0.1
 """Of the values of a stickiness field, how many at most are values that conditions name."""
+REMEMBERED = 8
+"""Lists of values, each of as many texts or numbers as users are compared, that a process keeps."""
 Values = tuple[str, ...]
 Texts = Sequence[str | None]
 
@@ -87,8 +90,6 @@ class GeneratedUsers:
     ) -> None:
         self.now, self.count, self.seed, self.fixed = time_text(now), count, seed, dict(fixed)
         self._columns: dict[object, Texts] = {}
-        self._identifiers: dict[str, list[str | None]] = {}
-        self._ranks: dict[str, list[int]] = {}
 
     def texts(self, field: str, first: Values | None, added: Values | None, *, sticky: bool) -> Texts:
         """By user the value of a field."""
@@ -105,30 +106,30 @@ class GeneratedUsers:
             if first is None and added is None:
                 return [None] * self.count
             by_rank = _share_out((None, *(first or ())), added or (), self.count)
-            return list(map(by_rank.__getitem__, self._ranks_of(field)))
+            return list(map(by_rank.__getitem__, _shuffle_ranks(field, self.seed, self.count)))
         named = (*(first or ()), *(added or ()))
-        texts = self._identifiers_of(field).copy()
+        texts = list(_make_identifiers(field, self.seed, self.count))
         listed = int(self.count * SHARE_LISTED)
         if field in IDENTIFIERS:  # each is the id of one user, so that as many are on as the rollout says
             texts[: len(named[:listed])] = named[:listed]
         elif named:
-            for number, rank in enumerate(self._ranks_of(field)):
+            for number, rank in enumerate(_shuffle_ranks(field, self.seed, self.count)):
                 if rank < listed:
                     texts[number] = named[rank * len(named) // listed]
         return texts
 
-    def _identifiers_of(self, field: str) -> list[str | None]:
-        if field not in self._identifiers:
-            numbers = range(1 + self.seed * self.count, 1 + (self.seed + 1) * self.count)
-            self._identifiers[field] = [identifier(field, number) for number in numbers]
-        return self._identifiers[field]
 
-    def _ranks_of(self, field: str) -> list[int]:
-        """By user their place when the values of a field are shared out."""
-        if field not in self._ranks:
-            self._ranks[field] = list(range(self.count))
-            Random(f"{self.seed} {field}").shuffle(self._ranks[field])
-        return self._ranks[field]
+@lru_cache(maxsize=REMEMBERED)
+def _make_identifiers(field: str, seed: int, count: int) -> Sequence[str | None]:
+    return tuple(identifier(field, number) for number in range(1 + seed * count, 1 + (seed + 1) * count))
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _shuffle_ranks(field: str, seed: int, count: int) -> Sequence[int]:
+    """By user their place when the values of a field are shared out."""
+    ranks = list(range(count))
+    Random(f"{seed} {field}").shuffle(ranks)
+    return tuple(ranks)
 
 
 def _share_out(first: Sequence[str | None], added: Values, count: int) -> list[str | None]:

@@ -1,11 +1,14 @@
 """Loads the strategy types, legal values, segments and tag types that flags of a project may use."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
-from projects.models import ContextField, Segment, StrategyType, TagType
+import orjson
+from django.db import connection
+
+from projects.models import ContextField
 
 _are_limited: ContextVar[bool] = ContextVar("are_limited", default=True)
 
@@ -34,13 +37,26 @@ class KnownNames:
     tag_types: frozenset[str] = frozenset()
 
 
+_NAMES = """
+SELECT ARRAY(SELECT name FROM projects_strategytype), ARRAY(SELECT name FROM projects_tagtype),
+       ARRAY(SELECT id FROM projects_segment WHERE project_id IS NULL OR project_id = %(project)s ORDER BY name),
+       ARRAY(SELECT name FROM projects_segment WHERE project_id IS NULL OR project_id = %(project)s ORDER BY name),
+       (SELECT json_object_agg(name, legal_values)::text FROM projects_contextfield
+         WHERE (project_id IS NULL OR project_id = %(project)s) AND legal_values <> '[]')
+"""
+
+
 def load_known_names(project_id: str) -> KnownNames:
-    """Loads the names in four queries."""
+    """Loads the names in one statement: most changes of strategies and variants need them."""
+    with connection.cursor() as cursor:
+        cursor.execute(_NAMES, {"project": project_id})
+        types, tag_types, segment_ids, segments, fields = cursor.fetchone()
+    legal = orjson.loads(fields or "{}") if _are_limited.get() else {}
     return KnownNames(
-        strategy_types=frozenset(StrategyType.objects.values_list("name", flat=True)),
-        legal_values=legal_values(project_id),
-        segments=dict(Segment.objects.usable_in(project_id).values_list("id", "name")),
-        tag_types=frozenset(TagType.objects.values_list("name", flat=True)),
+        strategy_types=frozenset(types),
+        legal_values={name: _values_of(listed) for name, listed in legal.items()},
+        segments=dict(zip(segment_ids, segments, strict=True)),
+        tag_types=frozenset(tag_types),
     )
 
 
@@ -49,8 +65,8 @@ def legal_values(project_id: str | None) -> dict[str, frozenset[str]]:
     if not _are_limited.get():
         return {}
     fields = ContextField.objects.usable_in(project_id or "")
-    return {
-        name: frozenset(item["value"] for item in values)
-        for name, values in fields.values_list("name", "legal_values")
-        if values
-    }
+    return {name: _values_of(listed) for name, listed in fields.values_list("name", "legal_values") if listed}
+
+
+def _values_of(listed: Iterable[Mapping[str, str]]) -> frozenset[str]:
+    return frozenset(item["value"] for item in listed)

@@ -6,22 +6,22 @@ from typing import Any
 
 from rest_framework import serializers
 
-from flagadmin.core.errors import NotFound
 from flagadmin.core.http.fields import Body
 from groups.access import Caller
 from releases.changes import Kind
+from releases.models import Safeguard
 from releases.plans import actions, predicted
 from releases.plans.access import Place
 from releases.plans.add import add_plan
-from releases.plans.documents import plan_document
+from releases.plans.documents import plan_document, safeguard_document
 from releases.plans.edit import edit_milestone_strategy
 from releases.plans.impact import draft_greatest, draft_greatest_edited, draft_greatest_of_milestone
-from releases.plans.queries import find_milestone, find_plan, find_plan_with, plans_of
+from releases.plans.queries import find_milestone, find_plan, find_plan_with, find_safeguard, plans_of
 from releases.plans.serializers import MilestoneStrategyChanges, ProgressionBody
 from releases.predicted import Predicted, switch
 from releases.safeguards.actions import remove_safeguard, set_safeguard
 from releases.safeguards.flag_actions import remove_flag_safeguard, set_flag_safeguard
-from releases.safeguards.queries import safeguards_of
+from releases.safeguards.queries import find_flag_safeguard
 from releases.safeguards.serializers import FlagSafeguardBody, SafeguardBody
 from releases.targets import Target
 
@@ -103,17 +103,23 @@ def _read_transition(target: Target, payload: Mapping[str, Any]) -> Any:
     return find_milestone(plan, payload["sourceMilestone"]).transition
 
 
-def _read_safeguards(target: Target, payload: Mapping[str, Any]) -> Any:
-    plan = find_plan(target.flag, target.environment, payload["planId"])
-    return [safeguard["id"] for safeguard in plan_document(plan)["safeguards"]]
+def _read_safeguard(target: Target, payload: Mapping[str, Any]) -> Any:
+    """The one that is changed or removed; one that is added comes in the way of no other."""
+    plan, key = find_plan(target.flag, target.environment, payload["planId"]), _key_of_safeguard(payload)
+    return _without_alarm(find_safeguard(plan, key)) if key else None
 
 
-def _read_flag_safeguards(target: Target, payload: Mapping[str, Any]) -> Any:
-    keys = [safeguard.pk for safeguard in safeguards_of(target.flag, target.environment)]
-    key = payload.get("safeguardId") or payload.get("safeguard", {}).get("id")
-    if key and key not in keys:
-        raise NotFound(f"{target.feature} has no safeguard {key} in {target.environment}.")
-    return keys
+def _read_flag_safeguard(target: Target, payload: Mapping[str, Any]) -> Any:
+    flag, key = target.flag, _key_of_safeguard(payload)
+    return _without_alarm(find_flag_safeguard(flag, target.environment, key)) if key else None
+
+
+def _key_of_safeguard(payload: Mapping[str, Any]) -> str:
+    return payload.get("safeguardId") or payload["safeguard"].get("id") or ""
+
+
+def _without_alarm(safeguard: Safeguard) -> Mapping[str, Any]:
+    return safeguard_document(safeguard) | {"firingSince": None}
 
 
 def _draft_off(state: Predicted, name: str, payload: Any) -> None:
@@ -163,7 +169,7 @@ _transition = partial(
     about=_say_about("transition", "sourceMilestone"),
     leads_to=draft_greatest_of_milestone,
 )
-_safeguard = partial(_later, read=_read_safeguards, leads_to=draft_greatest)
+_safeguard = partial(_later, read=_read_safeguard, leads_to=draft_greatest)
 
 PLAN_KINDS: Mapping[str, Kind] = {
     "addReleasePlan": _later(
@@ -225,7 +231,7 @@ PLAN_KINDS: Mapping[str, Kind] = {
         lambda target, payload, caller: set_flag_safeguard(
             _place(target), payload["safeguard"], caller=caller
         ),
-        _read_flag_safeguards,
+        _read_flag_safeguard,
         _say("Have a safeguard turn {} off"),
         None,
         payload=FlagSafeguardPayload,
@@ -235,7 +241,7 @@ PLAN_KINDS: Mapping[str, Kind] = {
         lambda target, payload, caller: remove_flag_safeguard(
             _place(target), payload["safeguardId"], caller=caller
         ),
-        _read_flag_safeguards,
+        _read_flag_safeguard,
         _say("Remove a safeguard of {}"),
         _say_about("safeguard", "safeguardId"),
         payload=FlagSafeguardId,

@@ -38,8 +38,9 @@ def enter_milestone(plan: ReleasePlan, milestone: Milestone, caller: Caller, *, 
     if before is not None and passed:
         before.passed_at = now
         before.save(update_fields=["passed_at"])
-    later = plan.milestones.filter(place__gt=milestone.place)
-    later.update(started_at=None, passed_at=None)
+    if any(each.place > milestone.place and each.started_at for each in plan.milestones.all()):
+        later = plan.milestones.filter(place__gt=milestone.place)
+        later.update(started_at=None, passed_at=None)
     milestone.started_at, milestone.passed_at = now, None
     milestone.save(update_fields=["started_at", "passed_at"])
     plan.active, plan.since, plan.numbers_from = milestone, now, now

@@ -146,7 +146,7 @@ def _marks(plan: ReleasePlan, begin: datetime, now: datetime) -> list[Mark]:
 
 def _read_parts(span: Span) -> list[list[Series]]:
     parts: list[list[Series]] = [[] for _ in range(span.parts)]
-    where = [span.begin, span.seconds, span.metric, span.begin, span.now]
+    where: list[Any] = [span.begin, span.seconds, span.metric, span.begin, span.now]
     buckets: dict[tuple[int, str], dict[str, int]] = {}
     with connection.cursor() as cursor:
         if span.aggregation in PERCENTILES:

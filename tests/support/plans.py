@@ -1,6 +1,6 @@
 """Release plans for tests, of flag cart in production of the shop."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -8,8 +8,8 @@ import pytest
 from django.utils import timezone
 
 from groups.access import Caller
-from projects.models import Flag, Strategy
-from releases.models import ReleasePlan
+from projects.models import Flag, FlagEnvironment, Strategy
+from releases.models import Milestone, ReleasePlan
 from releases.plans.access import Place
 from releases.plans.actions import start_milestone
 from releases.plans.add import Steps, add_steps
@@ -67,3 +67,27 @@ def pass_time(monkeypatch: pytest.MonkeyPatch) -> Move:
 
     monkeypatch.setattr(timezone, "now", lambda: moment[0])
     return move
+
+
+def copy_plan(plan: ReleasePlan, names: Sequence[str]) -> list[ReleasePlan]:
+    """Started plans of new flags with these names, like this one in all else."""
+    now, place = timezone.now(), {"environment_id": plan.environment_id}
+    project, [stored] = plan.flag.project, plan.flag.strategies.filter(environment=plan.environment_id)
+    flags = Flag.objects.bulk_create(Flag(name=name, project=project, created_at=now) for name in names)
+    FlagEnvironment.objects.bulk_create(FlagEnvironment(flag=flag, enabled=True, **place) for flag in flags)
+    strategies = Strategy.objects.bulk_create(
+        Strategy(flag=flag, name=stored.name, parameters=stored.parameters, **place) for flag in flags
+    )
+    kept = {name: getattr(plan, name) for name in ("name", "state", "since", "numbers_from", "by_name")}
+    plans = ReleasePlan.objects.bulk_create(
+        ReleasePlan(flag=flag, strategy_ids=[str(strategy.pk)], look_at=now, **place, **kept)
+        for flag, strategy in zip(flags, strategies, strict=True)
+    )
+    steps = plan.milestones.values("name", "place", "strategies", "transition", "started_at")
+    milestones = Milestone.objects.bulk_create(
+        Milestone(plan=copy, **step) for copy in plans for step in steps
+    )
+    for first in (each for each in milestones if each.started_at and each.plan):
+        first.plan.active = first
+    ReleasePlan.objects.bulk_update(plans, ["active"])
+    return plans

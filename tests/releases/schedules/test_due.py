@@ -129,7 +129,7 @@ def test_a_project_that_somebody_else_changes_is_left_for_the_next_time(
 ) -> None:
     scheduled(ana)
     pass_time(timedelta(minutes=10))
-    monkeypatch.setattr("releases.schedules.due.LOCK_WAIT", "1ms")
+    monkeypatch.setattr("releases.attempts.LOCK_WAIT", "1ms")
     elsewhere = connection.copy()
     elsewhere.set_autocommit(False)
     try:
