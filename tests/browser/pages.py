@@ -85,7 +85,7 @@ PAGES = [
     "/projects/checkout/features/vip-lounge/plans/{plan}/",
     "/projects/checkout/features/vip-lounge/plans/{plan}/start/",
     "/projects/checkout/features/gift-cards/environments/production/safeguards/",
-    "/projects/checkout/features/vip-lounge/impact-metrics/",
+    "/projects/checkout/features/gift-cards/impact-metrics/",
     "/impact-metrics/",
     "/release-plans/",
     "/release-templates/",

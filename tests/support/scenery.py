@@ -26,7 +26,7 @@ from projects.models import (
     Segment,
     StrategyType,
 )
-from releases.models import Milestone, ReleasePlan, ReleaseTemplate, Safeguard
+from releases.models import MetricChart, Milestone, ReleasePlan, ReleaseTemplate, Safeguard
 from tests.support.cast import make_project, make_token, make_user
 from tests.support.flags import add_strategy, make_flag
 from tests.support.receiver import make_integration
@@ -126,9 +126,12 @@ def make_release_plan(flag: Flag) -> None:
             milestone.started_at, plan.active = plan.since, milestone
             milestone.save()
             plan.save()
-    Safeguard.objects.create(
-        plan=plan, title="Errors", metric="errors", aggregation="avg", time_range="hour", threshold=5
-    )
+    errors = {"title": "Errors", "metric": "errors", "aggregation": "avg", "time_range": "hour"}
+    Safeguard.objects.create(plan=plan, threshold=5, **errors)
+    gift_cards = Flag.objects.get(name="gift-cards")
+    Safeguard.objects.create(flag=gift_cards, environment_id="production", threshold=5, **errors)
+    for flag in (gift_cards, None):
+        MetricChart.objects.create(flag=flag, **errors)
     ImpactPoint.objects.bulk_create(
         ImpactPoint(
             name="errors",
