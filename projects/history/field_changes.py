@@ -9,10 +9,12 @@ import orjson
 
 from flagadmin.core.audit.events import EventType as E
 from flagadmin.core.audit.models import AuditEvent
+from flagadmin.core.errors import counted
 from playground.engine.definitions import StrategyDefinition, VariantDefinition
 from projects.history import diff
 from projects.history.flag_parts import FlagPart, differing_parts
 from projects.models import Segment
+from projects.projects.approval_rules import CONDITIONS, rule_words
 from projects.strategies.sentences import strategy_summary
 
 MAX_FIELDS, MAX_LETTERS = 12, 250
@@ -191,9 +193,21 @@ def _value(value: Any) -> str | None:
         return "Yes" if value else "No"
     if isinstance(value, dict) and value.keys() == {"kind", "id", "name"}:  # an owner
         return str(value["name"])
+    if isinstance(value, list) and all(isinstance(item, dict) for item in value):
+        return "; ".join(map(_members, value))
     if isinstance(value, list) and all(isinstance(item, str | int) for item in value):
         return ", ".join(map(str, value))
+    if isinstance(value, dict):
+        return _members(value)
     return value if isinstance(value, str) else orjson.dumps(value).decode()
+
+
+def _members(document: Document) -> str:
+    """`condition changesUsers, percent 5`."""
+    if "requiredApprovals" in document and document.get("condition") in CONDITIONS:
+        return f"{rule_words(document)}: {counted(document['requiredApprovals'], 'approval')}"
+    members = {_label(key).lower(): _value(value) for key, value in document.items()}
+    return ", ".join(f"{label} {value}" for label, value in members.items() if value is not None)
 
 
 def _shorten(text: str | None) -> str | None:

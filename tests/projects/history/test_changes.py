@@ -398,3 +398,28 @@ def test_the_activity_shows_four_fields_of_an_event_and_links_to_all(callers, sh
     shown = render_to_string("history/rows.html", {"change": change})
     assert (shown.count("<del>"), len(change.fields)) == (4, 6)
     assert f'?change={event.pk}">Show all 6 fields' in shown
+
+
+def test_members_of_a_document_are_words():
+    rules = [
+        {"condition": "onlyTurnsOff", "requiredApprovals": 0},
+        {"condition": "changesUsers", "percent": 5, "requiredApprovals": 2},
+    ]
+    link = {"urlTemplate": "https://tickets.example/{{feature}}", "title": None}
+    _, fields = described(
+        Event(
+            type=E.PROJECT_UPDATED,
+            project="shop",
+            before={"approvalRules": [], "linkTemplates": [], "mode": {"isOpen": True}},
+            after={"approvalRules": rules, "linkTemplates": [link], "mode": {"isOpen": False}},
+        )
+    )
+    assert fields == [
+        (
+            "Approval rules",
+            None,
+            "only turns flags off: 0 approvals; changes more than 5 % of generated users: 2 approvals",
+        ),
+        ("Link templates", None, "url template https://tickets.example/{{feature}}"),
+        ("Mode", "is open Yes", "is open No"),
+    ]
