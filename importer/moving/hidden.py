@@ -97,6 +97,8 @@ class ReleaseRow(Shape):
     project: str | None = None
     feature_name: str = ""
     environment: str = ""
+    active_milestone_id: str = ""
+    release_plan_template_id: str = ""
     archived_at: datetime | None = None
 
 
@@ -105,6 +107,7 @@ class MilestoneRow(Shape):
     name: str
     sort_order: int
     release_plan_definition_id: str
+    started_at: datetime | None = None
 
 
 class MilestoneStrategyRow(Shape):
@@ -116,6 +119,11 @@ class MilestoneStrategyRow(Shape):
     parameters: dict[str, Text] = {}
     constraints: list[Constraint] = []
     variants: list[dict[str, Any]] = []
+
+
+class MilestoneSegmentRow(Shape):
+    milestone_strategy_id: str
+    segment_id: int
 
 
 class FavoriteRow(Shape):

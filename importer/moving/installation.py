@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from importer.moving.hidden import Hidden
+from importer.moving.release_shapes import SourcePlan, SourceTemplate
 from importer.moving.report import Kind, Line
 from importer.moving.shapes import (
     Overview,
@@ -16,7 +17,6 @@ from importer.moving.shapes import (
     SourceStrategyType,
     SourceTag,
     SourceTagType,
-    SourceTemplate,
     SourceToken,
 )
 
@@ -51,6 +51,7 @@ class Installation:
     tokens: list[SourceToken]
     people: list[SourcePerson]
     templates: list[SourceTemplate] = field(default_factory=list)
+    plans: list[SourcePlan] = field(default_factory=list)
     hidden: Hidden | None = None
     projects: list[SourceProject] = field(default_factory=list)
     left: list[Line] = field(default_factory=list)

@@ -3,10 +3,9 @@
 from importer.moving.database import SourceDatabase
 from importer.moving.installation import HISTORY, Installation
 from importer.moving.report import Kind, Line
-from importer.moving.shapes import SourceAddon, SourceSettings, SourceTemplate, Statistics, read_list
+from importer.moving.shapes import SourceAddon, SourceSettings, Statistics, read_list
 from importer.moving.source import Source
 
-TEMPLATES = "/api/admin/release-plan-templates"
 MOVED = {
     "api_token_project",
     "api_tokens",
@@ -72,8 +71,8 @@ IN_DATABASE = (
     "audit log are in the database of Unleash alone"
 )
 GIVEN_ANEW = (
-    "Ids, dates of other things than flags, pictures and SCIM ids of people are new here; release plans, change "
-    "requests and settings of the server stay there"
+    "Ids, dates of other things than flags, pictures and SCIM ids of people are new here; change requests and "
+    "settings of the server stay there"
 )
 COUNTED = 10_000
 """Rows of such a table are counted no further."""
@@ -99,7 +98,6 @@ def note_left(source: Source, installation: Installation, settings: SourceSettin
     for environment in installation.environments:
         if environment.approvals:
             installation.cannot(f"required approvals in {environment.name}", "set them in each project")
-    installation.templates = read_list(source, TEMPLATES, None, SourceTemplate, optional=True)
     installation.cannot(HISTORY, f"{IN_DATABASE}: move with --database. {GIVEN_ANEW}")
 
 

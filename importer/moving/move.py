@@ -25,6 +25,7 @@ from importer.moving.keeping import SYSTEM, Refused
 from importer.moving.leave_out import Choice
 from importer.moving.own_things import move_own_things
 from importer.moving.people import move_people
+from importer.moving.plans import move_plans
 from importer.moving.projects import ProjectMove
 from importer.moving.report import Kind, Line, Report
 from importer.moving.shared import move_shared, move_tags
@@ -85,6 +86,7 @@ def _move_all(installation: Installation, edits: Edits, report: Report) -> None:
             report.same += moving.same
     _attempt("", report, lambda: move_tags(installation, edits))
     _attempt("", report, lambda: move_templates(installation, edits))
+    _attempt("", report, lambda: move_plans(installation, edits))
     _attempt("", report, lambda: move_listed_dates(installation))
     _attempt("", report, lambda: move_tokens(installation))
     if (hidden := installation.hidden) is not None:

@@ -9,11 +9,8 @@ from importer.moving.hidden import (
     GroupUserRow,
     HeldRole,
     Hidden,
-    MilestoneRow,
-    MilestoneStrategyRow,
     PersonalTokenRow,
     ProjectRow,
-    ReleaseRow,
     RolePermissionRow,
     RoleRow,
     TokenRow,
@@ -21,7 +18,8 @@ from importer.moving.hidden import (
 )
 from importer.moving.installation import HISTORY, Installation
 from importer.moving.left import GIVEN_ANEW, note_tables
-from importer.moving.shapes import SourceMilestone, SourcePerson, SourceTemplate
+from importer.moving.read_releases import add_releases
+from importer.moving.shapes import SourcePerson
 
 
 def list_projects(database: SourceDatabase) -> list[str]:
@@ -66,34 +64,8 @@ def add_hidden(installation: Installation, database: SourceDatabase) -> None:
     ]
     installation.left = [line for line in installation.left if line.subject != HISTORY]
     installation.cannot(HISTORY, f"usage older than 30 days stays there. {GIVEN_ANEW}")
-    _add_releases(installation, database)
+    add_releases(installation, database)
     note_tables(installation, database)
     for token in installation.tokens:
         if token.secure and (stored := hidden.tokens.get(token.secret)) is not None:
             token.digest = stored.digest
-
-
-def _add_releases(installation: Installation, database: SourceDatabase) -> None:
-    """Adds release templates, and says which plans stay there."""
-    strategies: dict[str, list[MilestoneStrategyRow]] = defaultdict(list)
-    for strategy in database.read("milestone_strategies", MilestoneStrategyRow):
-        strategies[strategy.milestone_id].append(strategy)
-    milestones: dict[str, list[SourceMilestone]] = defaultdict(list)
-    for row in database.read("milestones", MilestoneRow):
-        listed = [
-            each.model_dump(exclude_unset=True, exclude={"strategy_name", "milestone_id"})
-            | {"name": each.strategy_name}
-            for each in strategies[row.id]
-        ]
-        document = {"id": row.id, "name": row.name, "sort_order": row.sort_order, "strategies": listed}
-        milestones[row.release_plan_definition_id].append(SourceMilestone.model_validate(document))
-    templates = []
-    for release in database.read("release_plan_definitions", ReleaseRow):
-        if release.discriminator == "template":
-            document = release.model_dump(include={"name", "description", "project", "archived_at"})
-            templates.append(SourceTemplate(**document, milestones=milestones[release.id]))
-        else:
-            detail = "the strategies of its active milestone come; add a plan here for its other milestones"
-            subject = f"release plan {release.name} of {release.feature_name} in {release.environment}"
-            installation.cannot(subject, detail, release.project or "")
-    installation.templates = installation.templates or templates

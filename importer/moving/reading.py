@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Iterable
 from importer.moving.exports import read_project
 from importer.moving.installation import Installation
 from importer.moving.left import note_left, note_missing
+from importer.moving.read_releases import read_releases
 from importer.moving.report import Kind, Line
 from importer.moving.shapes import (
     MAJORS,
@@ -82,6 +83,7 @@ def read_installation(
     _read_projects(source, installation, only, stored)
     _share_segments(installation)
     _add_unlisted_strategy_types(installation)
+    read_releases(source, installation)
     note_left(source, installation, settings)
     return installation
 

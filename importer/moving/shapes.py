@@ -195,35 +195,6 @@ class EventList(Shape):
     events: list[LoggedEvent] = []
 
 
-class MilestoneStrategy(Shape):
-    id: str = ""
-    name: str = Field("", alias="strategyName")
-    title: str = ""
-    sort_order: int = Field(0, alias="sortOrder")
-    parameters: dict[str, Text] = {}
-    constraints: list[Constraint] = []
-    variants: list[dict[str, Any]] = []
-    segments: list[int] = []
-
-
-class SourceMilestone(Shape):
-    id: str = ""
-    name: str
-    sort_order: int = Field(0, alias="sortOrder")
-    transition: dict[str, Any] | None = Field(None, alias="transitionCondition")
-    strategies: list[MilestoneStrategy] = []
-
-
-class SourceTemplate(Shape):
-    """A release template."""
-
-    name: str
-    description: str = ""
-    project: str | None = None
-    archived_at: datetime | None = Field(None, alias="archivedAt")
-    milestones: list[SourceMilestone] = []
-
-
 class SourceToken(Shape):
     secret: str
     name: str = Field("", alias="tokenName")

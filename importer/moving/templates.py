@@ -1,14 +1,14 @@
-"""Moves release templates. A plan that was made from one is the flag's own, and stays there."""
+"""Moves release templates."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
 from importer.moving.edits import Edits
 from importer.moving.installation import Installation
 from importer.moving.keeping import SYSTEM, keep, try_alone
+from importer.moving.release_shapes import MilestoneStrategy, SourceMilestone, SourceTemplate
 from importer.moving.report import Kind, Line
-from importer.moving.shapes import MilestoneStrategy, SourceTemplate
 from importer.moving.shared import SegmentIds
 from projects.models import Project
 from releases.models import ReleaseTemplate
@@ -43,18 +43,7 @@ def _move(template: SourceTemplate, ids: SegmentIds, edits: Edits) -> Iterator[L
     values = {
         "name": template.name,
         "description": template.description,
-        "milestones": [
-            {
-                "id": each.id,
-                "name": each.name,
-                "strategies": [
-                    _read_strategy(strategy, ids)
-                    for strategy in sorted(each.strategies, key=lambda one: one.sort_order)
-                ],
-                "transitionCondition": each.transition,
-            }
-            for each in sorted(template.milestones, key=lambda one: one.sort_order)
-        ],
+        "milestones": read_milestones(template.milestones, ids),
     }
     return keep(
         f"release template {template.name}",
@@ -67,6 +56,22 @@ def _move(template: SourceTemplate, ids: SegmentIds, edits: Edits) -> Iterator[L
         is_edited=edits.has("release-plan-template-", template.name),
         project=template.project or "",
     )
+
+
+def read_milestones(milestones: Iterable[SourceMilestone], ids: SegmentIds) -> list[dict[str, Any]]:
+    """As they are given to actions. Raises ValidationError if a segment is not here."""
+    return [
+        {
+            "id": each.id,
+            "name": each.name,
+            "strategies": [
+                _read_strategy(strategy, ids)
+                for strategy in sorted(each.strategies, key=lambda one: one.sort_order)
+            ],
+            "transitionCondition": each.transition and {"intervalMinutes": each.transition.minutes},
+        }
+        for each in sorted(milestones, key=lambda one: one.sort_order)
+    ]
 
 
 def _read_strategy(strategy: MilestoneStrategy, ids: SegmentIds) -> dict[str, Any]:

@@ -45,7 +45,7 @@ def enter_milestone(plan: ReleasePlan, milestone: Milestone, caller: Caller, *, 
     milestone.save(update_fields=["started_at", "passed_at"])
     plan.active, plan.since, plan.numbers_from = milestone, now, now
     plan.state, plan.reason, plan.paused_at = State.RUNNING, "", None
-    _finish_if_over(plan)
+    finish_if_over(plan)
     save_plan(plan, now)
     document = {
         "plan": plan.name,
@@ -64,7 +64,7 @@ def enter_milestone(plan: ReleasePlan, milestone: Milestone, caller: Caller, *, 
     )
 
 
-def _finish_if_over(plan: ReleasePlan) -> None:
+def finish_if_over(plan: ReleasePlan) -> None:
     """A plan is done with its last milestone, unless that is to hold for a time."""
     if plan.active is not None and plan.active.transition is None and find_following(plan) is None:
         plan.state = State.DONE

@@ -5,9 +5,12 @@ from functools import partial
 
 import pytest
 
+from groups.access import Caller
 from importer.moving import source
 from projects.models import ContextField, Flag, Project, ProjectEnvironment, Segment, Strategy, StrategyType
-from releases.models import ReleaseTemplate
+from releases.models import ReleasePlan, ReleaseTemplate
+from releases.plans.access import Place
+from releases.plans.actions import resume_plan
 from tests.support.generated_unleash import make_recording
 from tests.support.moving import add, run_changed
 
@@ -200,6 +203,64 @@ def test_release_templates_come_once(move):
     [stored] = few.strategies
     assert stored["parameters"] == {"rollout": "25", "stickiness": "default"}
     assert stored["segments"] == [Segment.objects.get(name="nordics").pk]
+
+
+def test_release_plans_that_the_log_names_come_once_and_wait(move):
+    """What would go on by itself is paused: it goes on there."""
+    flag = "p0.flag-00002"
+
+    def change(answers, recording):
+        [stored] = [
+            each for each in answers["production p0"]["featureStrategies"] if each["featureName"] == flag
+        ]
+        first = stored | {"strategyName": stored["name"], "sortOrder": 0, "title": None}
+        then = first | {"parameters": stored["parameters"] | {"rollout": "90"}, "id": "then"}
+        plan = {
+            "id": "01KC6TD3HASJWRPMKT1ACY8M3B",
+            "name": "Careful",
+            "featureName": flag,
+            "environment": "production",
+            "activeMilestoneId": "few",
+            "releasePlanTemplateId": "template",
+            "milestones": [
+                {
+                    "id": "few",
+                    "name": "Few",
+                    "sortOrder": 0,
+                    "strategies": [first],
+                    "startedAt": "2026-11-20T10:00:00Z",
+                    "transitionCondition": {"intervalMinutes": 60},
+                },
+                {"id": "most", "name": "Most", "sortOrder": 1, "strategies": [then]},
+            ],
+        }
+        add(
+            recording,
+            "/api/admin/release-plan-templates",
+            [{"id": "template", "name": "T", "milestones": []}],
+        )
+        event = {
+            "type": "release-plan-added",
+            "project": "p0",
+            "featureName": flag,
+            "environment": "production",
+        }
+        path = "/api/admin/search/events?type=IS:release-plan-added&limit=1000&offset=0"
+        add(recording, path, {"events": [event, event, event | {"featureName": "gone"}], "total": 3})
+        path = f"/api/admin/projects/p0/features/{flag}/environments/production/release-plans"
+        add(recording, path, [plan])
+
+    (status, text), (again, later) = move(change, steps=("apply", "plan"))
+    assert (status, again) == (0, 0), text + later
+    assert f"create   release plan Careful of {flag} in production: Moved here, where its next" in text
+    plan = ReleasePlan.objects.get()
+    assert (plan.state, plan.active.name, plan.look_at) == ("paused", "Few", None)
+    assert plan.strategy_ids == [str(Strategy.objects.get(flag__name=flag, environment="production").pk)]
+    resume_plan(Place("p0", flag, "production"), plan.pk, caller=Caller.system())
+    assert ReleasePlan.objects.get().look_at is not None
+    ReleasePlan.objects.get().delete()
+    status, text = move(change, "--leave-out", flag)
+    assert (status, "release plan" in text) == (0, False)
 
 
 def test_dates_that_lists_have_come_over_the_api(move):

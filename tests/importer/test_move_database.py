@@ -29,9 +29,15 @@ from projects.models import (
     FlagLastSeen,
     LifecycleStage,
     Project,
+    Segment,
+    Strategy,
     UsageDay,
     UsageHour,
 )
+from releases.models import ReleasePlan, ReleaseTemplate
+from releases.plans.access import Place
+from releases.plans.actions import start_milestone
+from releases.plans.due import has_own_strategies
 from tests.support.paths import ROOT
 from tests.support.recorded_database import loaded
 from tests.support.recorded_unleash import ADMIN, replayed
@@ -64,8 +70,23 @@ INSERT INTO events (id, created_at, type, created_by, project, feature_name, dat
     (900, now(), 'feature-updated', 'ann', 'web', 'web.banner-a', '{"a": "\\u0000 \\\\u0000"}', true);
 CREATE TABLE login_history (id int);
 INSERT INTO login_history VALUES (1);
-INSERT INTO release_plan_definitions (id, discriminator, name, feature_name, environment, created_by_user_id, created_at)
-VALUES ('01', 'plan', 'Slowly', 'base-export-a', 'production', 1, now());
+INSERT INTO release_plan_definitions
+    (id, discriminator, name, feature_name, environment, created_by_user_id, created_at, active_milestone_id,
+     release_plan_template_id)
+VALUES ('01', 'plan', 'Slowly', 'base-export-a', 'production', 1, now(), 'm1', '01KC6TD3HASJWRPMKT1ACY8M3A'),
+    ('02', 'plan', 'Otherwise', 'base-banner-b', 'production', 1, now(), 'm3', NULL),
+    ('03', 'plan', 'Later', 'base-export-a', 'development', 1, now(), NULL, NULL);
+INSERT INTO milestones (id, name, sort_order, release_plan_definition_id, started_at) VALUES
+    ('m1', 'All', 0, '01', '2026-11-20T10:00:00Z'), ('m2', 'Some', 1, '01', NULL), ('m3', 'None', 0, '02', now()),
+    ('m4', 'First', 0, '03', NULL);
+INSERT INTO milestone_strategies (id, milestone_id, sort_order, title, strategy_name, parameters, constraints, variants)
+SELECT 's' || name, 'm' || name, 0, '', 'flexibleRollout',
+       jsonb_build_object('groupId', 'base-export-a', 'rollout', rollout, 'stickiness', 'default'), '[]', '[]'
+  FROM (VALUES ('1', '100'), ('2', '5'), ('3', '7'), ('4', '3')) AS of_plans (name, rollout);
+CREATE TABLE milestone_strategy_segments (milestone_strategy_id text, segment_id int);
+INSERT INTO milestone_strategy_segments
+SELECT id, (SELECT min(id) FROM segments WHERE segment_project_id IS NULL) FROM milestone_strategies
+ WHERE id IN ('s2', '01KC6VJDDYAYBRCZT92YFF1H5Q');
 INSERT INTO last_seen_at_metrics VALUES ('base-export-a', 'production', now() - interval '1 day');
 """
 
@@ -131,7 +152,8 @@ def test_moves_what_the_api_hides_once(run, database):
     for table in STAYS.keys() & RECORDING["tables"].keys():
         assert f"note     table {table} stays there: {len(RECORDING['tables'][table]['rows'])} rows: " in text
     assert "note     table login_history stays there: 1 rows: unknown here" in text
-    assert "cannot   release plan Slowly of base-export-a in production: " in text
+    message = "base-banner-b does not have the strategies of the active milestone"
+    assert f"cannot   release plan Otherwise of base-banner-b in production: {message}" in text
     status, text = run("plan", "--database", database)
     assert status == 0, text
 
@@ -158,6 +180,38 @@ def test_moves_what_the_api_hides_once(run, database):
         "UPDATE_FEATURE",
         "UPDATE_FEATURE_ENVIRONMENT",
     ]
+
+
+def test_release_plans_come_with_their_milestones_and_templates_with_their_segments(run, database):
+    status, text = run("apply", "--database", database)
+    assert "create   release plan Slowly of base-export-a in production" in text
+    shared = Segment.objects.filter(project=None).order_by("pk")
+    template = ReleaseTemplate.objects.get(name="Unleash Release Template")
+    used = [each.strategies[0]["segments"] for each in template.milestones.all()]
+    assert (len(used[0]), used[1:]) == (1, [[], [], []])
+    assert Segment.objects.get(pk=used[0][0]) in shared
+    plan = ReleasePlan.objects.get(name="Slowly")
+    assert (plan.pk, plan.state, plan.active.name, plan.template_key) == ("01", "running", "All", template.pk)
+    assert plan.since.isoformat() == "2026-11-20T10:00:00+00:00"
+    strategy = Strategy.objects.get(flag__name="base-export-a", environment="production")
+    assert plan.strategy_ids == [str(strategy.pk)]
+    assert has_own_strategies(plan)
+    assert plan.milestones.last().strategies[0]["segments"] == used[0]
+    assert (ReleasePlan.objects.get(name="Later").state, ReleasePlan.objects.count()) == ("planned", 2)
+    # It goes on here as any other plan.
+    place = Place(plan.flag.project_id, "base-export-a", "production")
+    start_milestone(place, plan.pk, "m2", caller=Caller.system())
+    strategy.refresh_from_db()
+    assert strategy.parameters["rollout"] == "5"
+    status, text = run("apply", "--database", database)
+    assert (
+        status,
+        "conflict release plan Slowly of base-export-a in production: was edited here" in text,
+    ) == (
+        2,
+        True,
+    ), text
+    assert ReleasePlan.objects.get(pk="01").active.name == "Some"
 
 
 def test_dates_usage_and_history_come_too(run, database):

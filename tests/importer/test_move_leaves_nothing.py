@@ -37,12 +37,13 @@ feature_types: id lifetime_days
 features: created_at name description variants type stale project impression_data archived_at archived
 last_seen_at_metrics: feature_name environment last_seen_at
 milestone_strategies: milestone_id sort_order title strategy_name parameters constraints variants
-milestones: name sort_order release_plan_definition_id
+milestones: id name sort_order release_plan_definition_id started_at
 project_environments: project_id environment_name default_strategy
 project_settings: project default_stickiness feature_limit feature_naming_pattern feature_naming_example
     feature_naming_description
 projects: id name description
-release_plan_definitions: discriminator name description archived_at project
+release_plan_definitions: id discriminator name description archived_at project feature_name environment active_milestone_id
+    release_plan_template_id
 role_permission: role_id environment permission
 role_user: role_id user_id project
 roles: name description type
@@ -54,7 +55,7 @@ users: name username email password_hash seen_at is_service
 """
 COLUMNS_LEFT = {
     "new here: ids": "feature_link.id feature_strategies.id "
-    "milestone_strategies.id milestones.id release_plan_definitions.id role_permission.id roles.id segments.id users.id",
+    "milestone_strategies.id role_permission.id roles.id segments.id users.id",
     "the report says that dates of other things than flags are new": "api_tokens.created_at context_fields.created_at "
     "context_fields.updated_at environments.created_at feature_strategies.created_at feature_tag.created_at "
     "feature_strategy_segment.created_at feature_types.created_at projects.created_at projects.updated_at "
@@ -73,9 +74,7 @@ COLUMNS_LEFT = {
     "strategies.display_name strategies.sort_order",
     "the report names each": "project_settings.project_mode project_settings.link_templates "
     "environments.required_approvals projects.archived_at",
-    "the report names each release plan": "feature_strategies.milestone_id milestones.started_at "
-    "release_plan_definitions.active_milestone_id release_plan_definitions.environment "
-    "release_plan_definitions.feature_name release_plan_definitions.release_plan_template_id",
+    "strategies of an active milestone are found by what they do": "feature_strategies.milestone_id",
     "strategies of milestones are never disabled": "milestone_strategies.disabled",
     "only keeps it from being deleted": "environments.protected",
     "the report says that SCIM ids and pictures are new": "users.scim_id users.scim_external_id users.image_url",
