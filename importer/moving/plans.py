@@ -47,7 +47,7 @@ def move_plans(installation: Installation, edits: Edits) -> Iterator[Line]:
 def _find_templates(installation: Installation) -> dict[str, str]:
     """Keys here by ids there."""
     rows = ReleaseTemplate.objects.filter(archived_at=None).values_list("project", "name", "pk")
-    here = {(project, name): key for project, name, key in rows}
+    here: dict[tuple[str | None, str], str] = {(project, name): key for project, name, key in rows}
     return {each.id: here.get((each.project, each.name), "") for each in installation.templates}
 
 

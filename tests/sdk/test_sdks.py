@@ -6,23 +6,17 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-import requests
-from UnleashClient import UnleashClient
 from UnleashClient.constants import SDK_NAME, SDK_VERSION
-from UnleashClient.events import BaseEvent, UnleashEventType
 
-from tests.support.live_server import PATIENCE, PATIENT, Client, descendants, started, wait_until
-from tests.support.node_packages import installed
-from tests.support.programs import program
+from tests.support.live_server import PATIENT, Client, descendants, started, wait_until
+from tests.support.real_sdks import APP, NodeSdk, Sdk, node_sdk, python_sdk
 from tests.support.relay import relaying
 
 pytestmark = pytest.mark.processes
@@ -39,7 +33,6 @@ keys = {"admin": make_token("admin"), "backend": make_token("backend", environme
 names = sorted(Flag.objects.active().values_list("name", flat=True))
 print(json.dumps({"keys": keys, "flags": names}))
 """
-APP = "sdk-check"
 IS_42 = {"contextName": "userId", "operator": "IN", "values": ["42"], "inverted": False}
 CONTEXTS: list[dict[str, Any]] = [
     {"userId": "42", "sessionId": "s-42"},
@@ -47,61 +40,6 @@ CONTEXTS: list[dict[str, Any]] = [
     {"userId": "1001", "sessionId": "x", "properties": {"country": "NO", "plan": "pro", "region": "eu"}},
     {"userId": "ü", "sessionId": "y", "properties": {"country": "SE", "plan": "free", "appVersion": "2.4.0"}},
 ]
-
-
-Results = dict[str, tuple[bool, str]]  # by flag: whether it is on, and its variant
-
-
-class Sdk(UnleashClient):
-    """Python's, with what it was answered whenever it asked for the flags: statuses in order."""
-
-    def __init__(self, port: int, secret: str, mode: Any = None) -> None:
-        self.answers: list[int] = []
-        self.ready = threading.Event()
-        super().__init__(
-            url=f"http://127.0.0.1:{port}/api",
-            app_name=APP,
-            instance_id="py-1",
-            refresh_interval=1,
-            metrics_interval=1,
-            custom_headers={"Authorization": secret},
-            # Options of requests when it polls, of urllib3 when it is told.
-            custom_options={} if mode else {"hooks": {"response": self._keep_answer}},
-            cache_directory=tempfile.mkdtemp(),
-            event_callback=self._keep_event,
-            experimental_mode=mode,
-        )
-
-    def _keep_answer(self, answer: requests.Response, **_: Any) -> None:
-        if answer.request.path_url == "/api/client/features":
-            self.answers.append(answer.status_code)
-
-    def _keep_event(self, event: BaseEvent) -> None:
-        if event.event_type == UnleashEventType.READY:
-            self.ready.set()
-
-    def evaluate(self, flags: list[str], context: dict[str, Any]) -> Results:
-        return {
-            name: (self.is_enabled(name, dict(context)), self.get_variant(name, dict(context))["name"])
-            for name in flags
-        }
-
-
-class NodeSdk:
-    """Node's, in a process of its own (``tests/clients/unleash-client/ask.mjs``)."""
-
-    def __init__(self, process: "subprocess.Popen[str]") -> None:
-        self._process = process
-
-    def answer(self) -> Any:
-        assert self._process.stdout
-        return json.loads(self._process.stdout.readline())
-
-    def evaluate(self, flags: list[str], context: dict[str, Any]) -> Results:
-        assert self._process.stdin
-        print(json.dumps({"flags": flags, "contexts": [context]}), file=self._process.stdin, flush=True)
-        [answer] = self.answer()
-        return {name: (enabled, variant) for name, (enabled, variant) in answer.items()}
 
 
 @dataclass
@@ -122,34 +60,11 @@ class Served:
         assert status < 300, answer
         return json.loads(answer) if answer else None
 
-    @contextmanager
-    def sdk(self, mode: Any = None) -> Iterator[Sdk]:
-        client = Sdk(self.sdk_port or self.port, self.keys["backend"], mode)
-        client.initialize_client()
-        try:
-            assert client.ready.wait(PATIENCE)
-            yield client
-        finally:
-            client.destroy()
+    def sdk(self, mode: Any = None) -> AbstractContextManager[Sdk]:
+        return python_sdk(self.sdk_port or self.port, self.keys["backend"], mode)
 
-    @contextmanager
-    def node(self, mode: Any) -> Iterator[NodeSdk]:
-        command = [
-            program("node"),
-            "ask.mjs",
-            f"http://127.0.0.1:{self.sdk_port or self.port}/api/",
-            self.keys["backend"],
-            json.dumps(mode),
-        ]
-        with subprocess.Popen(
-            command, cwd=installed("unleash-client"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        ) as process:
-            try:
-                sdk = NodeSdk(process)
-                assert sdk.answer() == "ready"
-                yield sdk
-            finally:
-                process.kill()
+    def node(self, mode: Any) -> AbstractContextManager[NodeSdk]:
+        return node_sdk(self.sdk_port or self.port, self.keys["backend"], mode)
 
     def switch(self, flag: str, project: str, to: str) -> None:
         self.admin("POST", f"projects/{project}/features/{flag}/environments/production/{to}", {})
