@@ -46,10 +46,12 @@ def replace_token(source_id: int, *, caller: Caller) -> str:
 
 
 @transactional
-def delete_source(source_id: int, *, caller: Caller) -> None:
-    """With its rules and what arrived. Raises NotFound, NoAccess."""
+def delete_source(source_id: int, *, expected: Expected = None, caller: Caller) -> None:
+    """With its rules and what arrived. Raises NotFound, NoAccess, EditConflict."""
     source = access_for_update(caller, source_id, Permission.DELETE_ADDON)
-    _record(EventType.SIGNAL_SOURCE_DELETED, source, caller, before=source_document(source))
+    before = source_document(source)
+    check_expected(expected, before)
+    _record(EventType.SIGNAL_SOURCE_DELETED, source, caller, before=before)
     source.delete()
 
 
@@ -83,11 +85,13 @@ def save_rule(
 
 
 @transactional
-def delete_rule(source_id: int, rule_id: int, *, caller: Caller) -> None:
-    """Raises NotFound, NoAccess."""
+def delete_rule(source_id: int, rule_id: int, *, expected: Expected = None, caller: Caller) -> None:
+    """Raises NotFound, NoAccess, EditConflict."""
     source = access_for_update(caller, source_id, Permission.UPDATE_ADDON)
     rule = find_rule(source, rule_id)
-    _record(EventType.SIGNAL_SOURCE_UPDATED, source, caller, before=rule_document(rule))
+    before = rule_document(rule)
+    check_expected(expected, before)
+    _record(EventType.SIGNAL_SOURCE_UPDATED, source, caller, before=before)
     rule.delete()
 
 

@@ -6,6 +6,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from flagadmin.core.edit_conflicts.etags import ETagMixin
 from flagadmin.core.errors import AuthenticationRequired
 from flagadmin.core.http.path_ids import path_id
 from flagadmin.core.http.request_bodies import FreedBodies
@@ -14,7 +15,7 @@ from groups.permissions import Permission
 from groups.viewsets import ViewSet
 from integrations.models import SignalRule, SignalSource
 from integrations.signals import actions
-from integrations.signals.documents import rule_document, signal_document, source_document
+from integrations.signals.documents import Document, rule_document, signal_document, source_document
 from integrations.signals.queries import find_rule, find_source, list_sources
 from integrations.signals.receive import authenticate_source, receive_signal, try_rule
 from integrations.signals.serializers import (
@@ -61,7 +62,7 @@ class SignalView(FreedBodies, APIView):
         return Response({"results": signal.results}, status=202)
 
 
-class SignalSourceViewSet(ViewSet):
+class SignalSourceViewSet(ETagMixin, ViewSet):
     tags = ("Signals",)
     lookup_url_kwarg = "source_id"
     permissions = {
@@ -78,6 +79,9 @@ class SignalSourceViewSet(ViewSet):
         if source_id is not None:
             self.source = find_source(path_id(source_id))
         self.check_permission()
+
+    def current_document(self) -> Document:
+        return source_document(self.source)
 
     @extend_schema(operation_id="getSignalSources", responses={200: SourceList})
     def list(self, request: ApiRequest) -> Response:
@@ -100,7 +104,7 @@ class SignalSourceViewSet(ViewSet):
     @extend_schema(operation_id="deleteSignalSource", responses={200: None})
     def destroy(self, request: ApiRequest, source_id: str) -> Response:
         """Delete a source of signals, its rules, and the list of what it sent."""
-        actions.delete_source(self.source.pk, caller=self.caller)
+        actions.delete_source(self.source.pk, expected=self.expected, caller=self.caller)
         return Response()
 
     @extend_schema(operation_id="replaceSignalToken", request=None, responses={201: SignalTokenRecord})
@@ -117,17 +121,18 @@ class SignalSourceViewSet(ViewSet):
         return Response({"signals": [signal_document(signal) for signal in signals]})
 
 
-class SignalRuleViewSet(ViewSet):
+class SignalRuleViewSet(ETagMixin, ViewSet):
     tags = ("Signals",)
     lookup_url_kwarg = "rule_id"
     permissions = {
+        "retrieve": ANY_OF_INTEGRATIONS,
         "create": Permission.UPDATE_ADDON,
         "update": Permission.UPDATE_ADDON,
         "destroy": Permission.UPDATE_ADDON,
         "trial": Permission.UPDATE_ADDON,
     }
     source: SignalSource
-    rule: SignalRule | None = None
+    rule: SignalRule
 
     def authorize(self, source_id: str, rule_id: str | None = None) -> None:
         self.source = find_source(path_id(source_id))
@@ -135,10 +140,8 @@ class SignalRuleViewSet(ViewSet):
             self.rule = find_rule(self.source, path_id(rule_id))
         self.check_permission()
 
-    @property
-    def rule_id(self) -> int:
-        assert self.rule is not None
-        return self.rule.pk
+    def current_document(self) -> Document:
+        return rule_document(self.rule)
 
     @extend_schema(operation_id="createSignalRule", request=SignalRuleBody, responses={201: SignalRuleRecord})
     def create(self, request: ApiRequest, source_id: str) -> Response:
@@ -146,22 +149,28 @@ class SignalRuleViewSet(ViewSet):
         rule = actions.save_rule(self.source.pk, self.validated(SignalRuleBody), caller=self.caller)
         return Response(rule_document(rule), status=201)
 
+    @extend_schema(operation_id="getSignalRule", responses={200: SignalRuleRecord})
+    def retrieve(self, request: ApiRequest, source_id: str, rule_id: str) -> Response:
+        """Get a rule."""
+        return Response(rule_document(self.rule))
+
     @extend_schema(operation_id="updateSignalRule", request=SignalRuleBody, responses={200: SignalRuleRecord})
     def update(self, request: ApiRequest, source_id: str, rule_id: str) -> Response:
         """Replace a rule. From now on it acts with your rights."""
         values = self.validated(SignalRuleBody)
-        rule = actions.save_rule(self.source.pk, values, rule_id=self.rule_id, caller=self.caller)
+        rule = actions.save_rule(
+            self.source.pk, values, rule_id=self.rule.pk, expected=self.expected, caller=self.caller
+        )
         return Response(rule_document(rule))
 
     @extend_schema(operation_id="deleteSignalRule", responses={200: None})
     def destroy(self, request: ApiRequest, source_id: str, rule_id: str) -> Response:
         """Delete a rule."""
-        actions.delete_rule(self.source.pk, self.rule_id, caller=self.caller)
+        actions.delete_rule(self.source.pk, self.rule.pk, expected=self.expected, caller=self.caller)
         return Response()
 
     @extend_schema(operation_id="trySignalRule", request=SignalBody, responses={200: TrialRecord})
     @action(detail=True, methods=["post"], url_path="try")
     def trial(self, request: ApiRequest, source_id: str, rule_id: str) -> Response:
         """Say whether an example of a signal meets a rule. Nothing is changed."""
-        assert self.rule is not None
         return Response({"items": try_rule(self.rule, self.validated(SignalBody))})

@@ -66,6 +66,23 @@ def test_from_a_source_to_a_rule_that_is_on(api, cart, people):
     assert created["token"] not in json.dumps([[event.before, event.after] for event in events])
 
 
+def test_what_somebody_else_has_changed_is_not_overwritten(api, cart, people):
+    source = make_source()
+    path = f"{SIGNALS}/{source.pk}/rules/{make_rule(source, author=people['admin']).pk}"
+    admin = api["admin"]
+    rule, whole = admin.get(path), admin.get(f"{SIGNALS}/{source.pk}")
+    assert (rule.status_code, rule.json()["flag"]) == (200, "cart")
+    assert admin.get(path, headers={"If-None-Match": rule["ETag"]}).status_code == 304
+    changed = RULE | {"name": "Renamed"}
+    assert admin.put(path, changed, headers={"If-Match": rule["ETag"]}).status_code == 200
+    refused = admin.put(path, RULE, headers={"If-Match": rule["ETag"]})
+    assert (refused.status_code, refused.json()["current"]["name"]) == (412, "Renamed")
+    for address, tag in ((path, rule["ETag"]), (f"{SIGNALS}/{source.pk}", whole["ETag"])):
+        assert admin.delete(address, headers={"If-Match": tag}).status_code == 412
+    assert SignalRule.objects.get().name == "Renamed"
+    assert admin.delete(path, headers={"If-Match": refused["ETag"]}).status_code == 200
+
+
 def test_trying_changes_nothing(api, cart, people):
     rule = make_rule(make_source(), author=people["admin"])
     events = AuditEvent.objects.count()
