@@ -17,7 +17,7 @@ from groups.access import Caller
 from importer.apply.execute import import_part
 from importer.as_code.bodies import Part, PartBuilder, split_flags
 from importer.as_code.documents import field_entry, read_directory, segment_entry
-from importer.as_code.entries import Document, make_line, write_field, write_segment
+from importer.as_code.entries import Document, find_users_elsewhere, make_line, write_field, write_segment
 from importer.as_code.schemas import Directory
 from importer.isolation import bulk_work
 from importer.plan.import_plan import Action, Plan
@@ -143,16 +143,18 @@ def _write(directory: Directory, held: Held, *, caller: Caller) -> Written:
         .order_by("project", "environment")
         .values_list("project_id", "environment_id")
     )
-    before = _read(places)
+    # A segment of all projects changes what other projects answer too.
+    answering = [*places, *find_users_elsewhere(directory.segments, directory.projects, caller)]
+    before = _read(answering)
     _write_parts(directory, written, places, held, caller)
     for number, place in enumerate(held.places):
         # What is of all environments is proposed once.
         shared = held.shared and number == 0
         if request := _propose(directory, place, places, shared, caller):
             written.requests.append(request)
-    after = _read(places)
+    after = _read(answering)
     written.states = {
-        place: (before[place], after[place]) for place in places if before[place] != after[place]
+        place: (before[place], after[place]) for place in answering if before[place] != after[place]
     }
     return written
 

@@ -1,6 +1,9 @@
-"""Writes the context fields and segments of a directory, each with a line that says what has changed."""
+"""Writes the context fields and segments of a directory, each with a line that says what has changed.
 
-from collections.abc import Iterator, Mapping
+Finds who uses a segment in projects that are not in the directory, too.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import orjson
@@ -9,7 +12,7 @@ from flagadmin.core.errors import ValidationError
 from groups.access import Caller
 from importer.as_code.documents import field_entry, keep_spelling, segment_entry
 from projects.context_fields.actions import create_context_field, update_context_field
-from projects.models import ContextField, Segment
+from projects.models import ContextField, Flag, Segment, Strategy
 from projects.segments.actions import create_segment, update_segment
 from projects.strategies.constraint_rules import constraint_document
 
@@ -42,13 +45,9 @@ def write_field(entry: Mapping[str, Any], caller: Caller) -> Iterator[Document]:
 
 def write_segment(entry: Mapping[str, Any], caller: Caller, *, may_change: bool) -> Iterator[Document]:
     name, project = entry["name"], entry.get("project") or None
-    values: dict[str, Any] = {
-        "description": entry.get("description") or "",
-        "constraints": [constraint_document(constraint) for constraint in entry["constraints"]],
-    }
     stored = Segment.objects.filter(name=name).first()
-    if stored is not None:
-        values["constraints"] = keep_spelling(values["constraints"], stored.constraints)
+    constraints = _read_constraints(entry, stored)
+    values: dict[str, Any] = {"description": entry.get("description") or "", "constraints": constraints}
     if stored is None:
         create_segment(values | {"name": name, "project_id": project}, caller=caller)
         yield make_line("create", "segment", name, project)
@@ -58,6 +57,28 @@ def write_segment(entry: Mapping[str, Any], caller: Caller, *, may_change: bool)
         before = segment_entry(stored)
         after = segment_entry(update_segment(stored.pk, values, caller=caller))
         yield from _changed("segment", name, project, before, after)
+
+
+def _read_constraints(entry: Mapping[str, Any], stored: Segment | None) -> list[Any]:
+    constraints: list[Any] = [constraint_document(constraint) for constraint in entry["constraints"]]
+    return constraints if stored is None else keep_spelling(constraints, stored.constraints)
+
+
+def find_users_elsewhere(
+    segments: Iterable[Mapping[str, Any]], projects: Collection[str], caller: Caller
+) -> list[tuple[str, str]]:
+    """Other readable projects and their environments with flags that use a segment of all projects which changes."""
+    wanted = {entry["name"]: entry for entry in segments}
+    changed = [
+        row.pk
+        for row in Segment.objects.filter(name__in=wanted, project=None)
+        if _read_constraints(wanted[row.name], row) != row.constraints
+    ]
+    flags = Flag.objects.active().readable_by(caller).exclude(project__in=projects)
+    users = (
+        Strategy.objects.filter(segments__in=changed, flag__in=flags) if changed else Strategy.objects.none()
+    )
+    return sorted({*users.values_list("flag__project", "environment")})
 
 
 def _belongs(project: str | None) -> str:

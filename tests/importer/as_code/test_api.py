@@ -119,6 +119,26 @@ def test_a_segment_changes_and_who_changes_with_it(api: Any) -> None:
     assert place["flags"][0]["name"] == "checkout-redesign"
 
 
+def test_who_changes_in_projects_that_are_not_in_the_directory_is_counted_too(api: Any) -> None:
+    """A segment of all projects can be used anywhere."""
+    post(api, "apply", directory())
+    make_project("web")
+    entry = {"project": "web", "flag": FLAG | {"name": "banner"}}
+    used = switch("production", on=True, strategies=[{"name": "default", "segments": ["beta-users"]}])
+    applied = post(api, "apply", {"flags": [entry | {"flag": entry["flag"] | used}]})
+    assert applied.status_code == 200, applied.content
+    # A file of the other project is not in this directory, only the segment.
+    changed = {"segments": [SEGMENT | {"constraints": []}], "flags": change(api)["flags"]}
+    for what in ("plan", "apply"):
+        places = {place["project"]: place for place in post(api, what, changed).json()["whoChanges"]}
+        assert [flag["name"] for flag in places["web"]["flags"]] == ["banner"]
+        assert places["web"]["changed"] > 0
+    assert post(api, "plan", changed).json()["whoChanges"] == []
+    described = {"segments": [SEGMENT | {"constraints": [], "description": "Everybody"}]}
+    planned = post(api, "plan", described).json()
+    assert (len(planned["changes"]), planned["whoChanges"]) == (1, [])
+
+
 def test_a_plan_that_something_has_changed_since_is_a_conflict(api: Any) -> None:
     post(api, "apply", directory())
     wanted = change(api, description="Mine")
