@@ -15,6 +15,7 @@ from django.utils import timezone
 from flagadmin.core.db.transactions import transactional
 from flagadmin.demo import requests, story
 from flagadmin.demo.clock import at
+from flagadmin.demo.connections import add_connections
 from flagadmin.demo.definitions import DemoFlag, import_body
 from flagadmin.demo.flags import (
     CONTEXT_FIELDS,
@@ -89,6 +90,7 @@ def load_demo() -> User:
         _favorites(admin)
         add_plans(now, Caller(user=User.objects.get(username="aisha")))
         requests.tell(now)
+        add_connections(now, admin)
     else:
         _missing_flags()
         _saved_contexts(caller)

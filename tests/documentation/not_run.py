@@ -166,6 +166,11 @@ ELSEWHERE = {
     },
     (
         "docs/migrating.md",
+        ".venv/bin/python manage.py move apply --from https://unleash.example.com --leave-out checkout "
+        "--leave-out segment:nordics",
+    ): "tests/importer/test_move_leave_out.py",
+    (
+        "docs/migrating.md",
         ".venv/bin/python manage.py move back --to https://unleash.example.com --check",
     ): "tests/importer/test_move_back.py",
 }

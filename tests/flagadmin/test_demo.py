@@ -14,6 +14,7 @@ from groups.access import Caller
 from groups.models import Group, User
 from importer.body.schemas import read_body
 from importer.plan.build import plan_import
+from integrations.models import Integration, SignalSource
 from playground.engine.operators import OPERATORS
 from projects.flags.insights.evaluations import evaluations_by_day, evaluations_by_hour, installation_usage
 from projects.models import Environment, FavoriteFlag, Flag, Segment, Strategy
@@ -71,6 +72,24 @@ def test_every_page_has_something_to_show(admin):
     assert len({event.created_at.date() for event in AuditEvent.objects.all()}) > 8
     yesterday = now.date() - timedelta(days=1)
     assert AuditEvent.objects.filter(created_at__date=yesterday, type="feature-strategy-update").exists()
+
+
+def test_its_integration_is_off_and_its_monitoring_has_left_a_note(admin):
+    integration, source = Integration.objects.get(), SignalSource.objects.get()
+    assert not integration.enabled
+    assert [delivery.state for delivery in integration.deliveries.order_by("id")] == [
+        "success",
+        "success",
+        "failed",
+    ]
+    assert [rule.then for rule in source.rules.all()] == ["turnOff", "note"]
+    [signal] = source.signals.all()
+    assert [(result["flag"], result["result"]) for result in signal.results] == [("coupon-stacking", "noted")]
+    assert AuditEvent.objects.get(type="signal-received").feature == "coupon-stacking"
+    # Whoever has removed them does not get them back.
+    integration.delete()
+    load_demo()
+    assert not Integration.objects.exists()
 
 
 def test_the_past_leads_to_the_flags_as_they_are_defined(admin):
