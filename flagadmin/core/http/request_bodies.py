@@ -22,7 +22,7 @@ ORJSON_OPTIONS = orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z | orjson.OPT_NAIVE_U
 
 
 class BoundedBodyMiddleware:
-    """Reads and decompresses a body before it is parsed, up to the view's ``body_limit`` (bytes).
+    """Reads and decompresses a body before it is parsed, up to the view's ``body_limit`` (bytes), and frees it after.
 
     Multipart uploads of the console are left to Django's streaming upload handlers; their declared length
     is checked here.
@@ -32,7 +32,10 @@ class BoundedBodyMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        return self.get_response(request)
+        try:
+            return self.get_response(request)
+        finally:
+            free_body(request)
 
     def process_view(
         self, request: HttpRequest, view: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -76,6 +79,13 @@ def bound_body(request: HttpRequest, limit: int) -> None:
     request.META["CONTENT_LENGTH"] = str(len(body))
     request._stream = BytesIO(body)
     request._read_started = False  # type: ignore[attr-defined]
+
+
+def free_body(request: HttpRequest) -> None:
+    """Its messages and its user link a request to itself: without this, a body stays until garbage is collected."""
+    for stream in (getattr(request, "_stream", None), request.META.get("wsgi.input")):
+        if isinstance(stream, BytesIO):
+            stream.close()
 
 
 class FreedBodies:
