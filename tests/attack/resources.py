@@ -155,13 +155,16 @@ def repeat(
 
 def crowd(target: Installation, count: int, body: bytes, path: str, seconds: float) -> Attacked:
     """Connections that all send a whole body without a key, again and again. How long they wait is theirs."""
-    found, over = Attacked(), threading.Event()
+    found, over, closed = Attacked(), threading.Event(), Counter[str]()
 
     def send() -> None:
         while not over.is_set():
-            with suppress(OSError, http.client.HTTPException), closing(Client(target.port)) as client:
-                while not over.is_set():
-                    found.statuses[client.call("POST", path, body)[0]] += 1
+            try:
+                with closing(Client(target.port)) as client:
+                    while not over.is_set():
+                        found.statuses[client.call("POST", path, body)[0]] += 1
+            except (OSError, http.client.HTTPException):  # refused before the whole body was sent
+                closed["closed"] += 1
 
     senders = [threading.Thread(target=send, daemon=True) for _ in range(count)]
     for sender in senders:
@@ -170,6 +173,7 @@ def crowd(target: Installation, count: int, body: bytes, path: str, seconds: flo
     over.set()
     for sender in senders:
         sender.join(60)
+    found.told = f"{closed['closed']} closed while they sent" if closed else ""
     return found
 
 
