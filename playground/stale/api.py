@@ -21,8 +21,8 @@ Flags that are past their time, the oldest first: marked as stale or completed, 
 everyone in production for 30 days. Each comes with the proof:
 
 * `everybodyGets`: what saved contexts, and generated ones that meet and miss each rule, get in each environment.
-* `keep`: what the code is to keep, if everybody gets the same in production. `canLeaveTheCode`: everybody gets the same
-  in every environment, and no other flag depends on it. `task` says so to whoever removes it.
+* `keep`: what the code is to keep, if everybody gets the same in production. `canLeaveTheCode`: there is such a thing,
+  and no other flag depends on it. `task` says so to whoever removes it, and names other environments where it differs.
 * `inCode`: the repositories that have it, as CI has reported them.
 * `canBeArchived`: no application has asked for it for seven days, no such repository has it, and no other flag depends
   on it.

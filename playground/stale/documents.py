@@ -51,13 +51,16 @@ def task_text(proof: Proof) -> str:
     else:
         keep = f'Keep what runs for its variant "{kept.variant}", and delete all else.'
     gets = ", ".join(f"{environment}: {words}" for environment, words in proof.everybody_gets.items())
+    where = "" if not proof.differing else " in production"
     lines = [
         f'Remove the feature flag "{name}" from the code.',
         "",
-        f"Everybody gets the same result ({gets}), and it has not changed for {proof.unchanged_days} days.",
+        f"Everybody gets the same result{where} ({gets}), and it has not changed for {proof.unchanged_days} days.",
         keep,
         "Delete code, tests, configuration and translations that nothing uses then.",
     ]
+    if proof.differing:
+        lines.append(f"What is tried in {', '.join(proof.differing)} ends with it: ask who does.")
     if proof.in_code:
         lines += ["", "It is in these places:"]
     for each in proof.in_code:

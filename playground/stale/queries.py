@@ -15,7 +15,8 @@ from playground.comparison.contexts import generate_contexts
 from playground.comparison.results import StateResults
 from playground.comparison.shares import Answer, Shares
 from playground.comparison.table import ContextTable
-from playground.engine.context import Context
+from playground.engine.context import Context, time_text
+from playground.engine.literals import instant
 from playground.engine.outcomes import State
 from playground.models import SavedContext
 from playground.saved_contexts.expectations import compile_flags, read_stored_flags, shares_words
@@ -86,8 +87,9 @@ class Proof:
         return None
 
     @property
-    def is_constant(self) -> bool:
-        return all(self._certain(results) is not None for results in self.results.values())
+    def differing(self) -> list[str]:
+        """Environments where not everybody gets the same."""
+        return [name for name, results in self.results.items() if self._certain(results) is None]
 
     @property
     def is_quiet(self) -> bool:
@@ -95,7 +97,8 @@ class Proof:
 
     @property
     def can_leave_the_code(self) -> bool:
-        return self.is_constant and self.kept is not None and not self.dependents
+        """Without anybody noticing in production. What is tried elsewhere ends with the code."""
+        return self.kept is not None and not self.dependents
 
     @property
     def can_be_archived(self) -> bool:
@@ -181,9 +184,16 @@ def _evaluate(flags: Sequence[Flag], now: datetime, caller: Caller) -> dict[str,
             snapshot = compile_flags(read, environment)
             for name in its_names:
                 generated = generate_contexts([_with_parents(read, name)], now=now, limit=MAX_CONTEXTS)
-                table = ContextTable([*saved_contexts, *generated])
+                table = ContextTable([*saved_contexts, *_without_past(generated, now)])
                 results[name][environment] = list(StateResults(snapshot, table).results(name))
     return results
+
+
+def _without_past(contexts: Sequence[Context], now: datetime) -> list[Context]:
+    """Those of now or later: nobody asks in a time that is over, so a date that was reached decides nothing."""
+    present = instant(time_text(now))
+    times = [(context, instant(context.values.get("currentTime"))) for context in contexts]
+    return [context for context, time in times if time is None or present is None or time >= present]
 
 
 def _with_parents(read: Definitions, name: str) -> Definitions:

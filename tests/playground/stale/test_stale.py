@@ -46,6 +46,44 @@ def test_what_not_everybody_gets_has_to_stay(api: Any, done: Flag) -> None:
     assert (flag["keep"], flag["canLeaveTheCode"], flag["task"]) == (None, False, "")
 
 
+def rolled_out(name: str, project: Any, **strategy: Any) -> Any:
+    flag = make_flag(name, project=project, stale=True)
+    values = {"parameters": {"rollout": "100", "stickiness": "default"}} | strategy
+    add_strategy(flag, "production", "flexibleRollout", **values)
+    switch_on(flag, "production")
+    return flag
+
+
+@pytest.mark.parametrize(("year", "can_go"), [("2025", True), ("2099", False)])
+def test_a_date_that_was_reached_decides_nothing_any_more(
+    year: str, can_go: bool, api: Any, shop: Any
+) -> None:
+    date = {"contextName": "currentTime", "operator": "DATE_AFTER", "value": f"{year}-01-01T00:00:00.000Z"}
+    rolled_out("dated", shop, constraints=[date])
+    [flag] = get(api)["flags"]
+    assert flag["canLeaveTheCode"] is can_go
+    assert flag["everybodyGets"]["production"] == ("on" if can_go else "differs by user")
+
+
+def test_calls_without_the_field_of_its_stickiness_keep_a_flag(api: Any, shop: Any) -> None:
+    rolled_out("by-user", shop, parameters={"rollout": "100", "stickiness": "userId"})
+    rolled_out("by-anything", shop)
+    flags = {flag["name"]: flag for flag in get(api)["flags"]}
+    assert [flags[name]["canLeaveTheCode"] for name in ("by-user", "by-anything")] == [False, True]
+
+
+def test_what_is_tried_outside_production_ends_with_the_flag_and_is_named(api: Any, shop: Any) -> None:
+    flag = rolled_out("tried", shop)
+    half = {"rollout": "50", "stickiness": "userId"}
+    add_strategy(flag, "development", "flexibleRollout", parameters=half)
+    switch_on(flag, "development")
+    [answer] = get(api)["flags"]
+    assert answer["everybodyGets"] == {"development": "differs by user", "production": "on"}
+    assert answer["canLeaveTheCode"]
+    assert "Everybody gets the same result in production (" in answer["task"]
+    assert "What is tried in development ends with it: ask who does." in answer["task"]
+
+
 def test_a_flag_that_others_need_has_to_stay(api: Any, done: Flag) -> None:
     depend(make_flag("child", project=done.project), done)
     [flag] = get(api)["flags"]
