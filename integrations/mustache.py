@@ -1,8 +1,11 @@
 """Mustache templates without partials, lambdas and other delimiters: variables, sections, inverted sections, comments.
 
-The specification is at https://mustache.github.io/mustache.5.html. Of the libraries, chevron has had no release since
-2021 and reads partials from files. pystache drops everything before a section that is not closed, fails with KeyError
-and IndexError for some templates, and bounds neither work nor output: what would keep it from that is as long as this.
+The specification is at https://mustache.github.io/mustache.5.html. Templates come from people who may not be trusted
+with this server, and no library on PyPI bounds what they do. Tried in November 2026, with three sections in each other
+over a list of 200: chevron-blue 0.3, the kept fork of chevron, takes 27 seconds and makes 8 MB; it reads attributes of
+Python's objects (`{{a.__class__}}`), calls the methods that a section names, and fails with IndexError for `{{}}`.
+pystache 0.6 drops everything before a section that is not closed, and fails with KeyError and IndexError for some
+templates. What would keep either from that is as long as this.
 """
 
 import html
