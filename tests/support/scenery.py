@@ -130,8 +130,8 @@ def make_release_plan(flag: Flag) -> None:
     Safeguard.objects.create(plan=plan, threshold=5, **errors)
     gift_cards = Flag.objects.get(name="gift-cards")
     Safeguard.objects.create(flag=gift_cards, environment_id="production", threshold=5, **errors)
-    for flag in (gift_cards, None):
-        MetricChart.objects.create(flag=flag, **errors)
+    for owner in (gift_cards, None):
+        MetricChart.objects.create(flag=owner, **errors)
     ImpactPoint.objects.bulk_create(
         ImpactPoint(
             name="errors",
