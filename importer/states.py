@@ -11,7 +11,7 @@ from playground.comparison.states import Scope, State, StatePair, Stored, Stored
 from playground.comparison.who_changes import find_differing
 from playground.engine.snapshot import Snapshot
 from projects.definitions import Definitions
-from projects.revision import revisions
+from projects.revision import read_revisions
 
 
 @dataclass(frozen=True)
@@ -60,5 +60,5 @@ def plan_states(plan: Plan) -> PlannedStates:
     """The flags that the import changes, and their children, now and afterwards."""
     names, definitions = find_changes(plan)
     after = ImportState(plan.environment, plan.project, frozenset(names), definitions)
-    pair = StatePair(revisions([plan.project]), Stored(plan.environment), after)
+    pair = StatePair(read_revisions([plan.project]), Stored(plan.environment), after)
     return PlannedStates(plan, pair, find_differing(*pair.snapshots))

@@ -18,9 +18,9 @@ from playground.evaluation_metrics import EVALUATIONS
 from playground.request import PlaygroundRequest
 from playground.response.snapshot import ResponseSnapshot
 from playground.response.writer import render_each, render_features
-from projects.access import environment_problems, unknown_project
+from projects.access import describe_unknown_project, environment_problems
 from projects.models import ContextField, Flag
-from projects.revision import revisions, revisions_and_environments
+from projects.revision import read_revisions, read_revisions_and_environments
 
 
 def read_known_revisions(
@@ -31,7 +31,7 @@ def read_known_revisions(
     Raises ValidationError with every project and environment that is unknown.
     """
     projects = query.projects
-    current, environments = revisions_and_environments(
+    current, environments = read_revisions_and_environments(
         caller.readable_projects if projects is None else projects
     )
     problems = [*find_project_problems(caller, projects, current), *environment_problems(paths, environments)]
@@ -45,7 +45,7 @@ def read_readable_revisions(caller: Caller, projects: list[str] | None) -> dict[
 
     Raises ValidationError for a project that is unknown to the caller, with the choices.
     """
-    current = revisions(caller.readable_projects if projects is None else projects)
+    current = read_revisions(caller.readable_projects if projects is None else projects)
     if problems := list(find_project_problems(caller, projects, current)):
         raise ValidationError.of(problems)
     return current
@@ -62,7 +62,7 @@ def find_project_problems(
         if project not in current or (allowed is not None and project not in allowed)
     ]
     if unknown:
-        yield Problem("projects", unknown_project(caller, choices(unknown)))
+        yield Problem("projects", describe_unknown_project(caller, choices(unknown)))
 
 
 def refuse_too_many(current: Mapping[str, int], *, environments: int, contexts: int, limit: int) -> None:

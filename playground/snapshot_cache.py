@@ -19,7 +19,7 @@ from flagadmin.core.server.memory import collector_paused, trim_after_long_work
 from playground.engine.snapshot import SPARE_ENTRIES
 from playground.response.snapshot import Batch, ResponseSnapshot, compile_batches
 from projects.definitions import read_definition_batches
-from projects.revision import revisions
+from projects.revision import read_revisions
 
 Pairs = tuple[tuple[str, int], ...]  # (project, revision), sorted
 Key = tuple[str, Pairs]  # environment, pairs
@@ -86,11 +86,11 @@ def snapshot(projects: Iterable[str] | None, environment: str) -> ResponseSnapsh
 
     Projects that do not exist are left out. One query when the snapshot is cached.
     """
-    return snapshot_at(revisions(projects), environment)
+    return snapshot_at(read_revisions(projects), environment)
 
 
 def snapshot_at(current: Mapping[str, int], environment: str) -> ResponseSnapshot:
-    """The compiled flags of projects whose revisions were just read (``projects.revision.revisions``)."""
+    """The compiled flags of projects whose revisions were just read (``projects.revision.read_revisions``)."""
     cached = cache.get(make_key(current, environment))
     LOOKUPS.labels("hit" if cached else "miss").inc()
     return cached or _compile(list(current), environment)
@@ -130,7 +130,7 @@ def compile_ahead(environment: str, paced: Callable[[Iterator[Batch], Event], It
     Nothing if most of them are there already.
     """
     with consistent_reads():
-        current = revisions()
+        current = read_revisions()
         key = make_key(current, environment)
         if 2 * len(cache.nearest(key)[1]) > len(current):
             return
@@ -157,7 +157,7 @@ def _compile(projects: list[str], environment: str) -> ResponseSnapshot:
     with _compiling, trim_after_long_work():
         begun = perf_counter()
         with consistent_reads():
-            key = make_key(revisions(projects), environment)
+            key = make_key(read_revisions(projects), environment)
             compiled = cache.get(key)
             if compiled is not None:
                 return compiled

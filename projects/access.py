@@ -18,7 +18,7 @@ from projects.models import Environment, Flag, Project
 from projects.models.projects import ProjectQuerySet
 
 
-def projects_with(caller: Caller, permission: Permission) -> list[str]:
+def list_projects_with(caller: Caller, permission: Permission) -> list[str]:
     """The projects where the caller has the permission by a role there; root roles count in the default project."""
     return sorted({project for held, project, _ in caller.rights.held if held == permission and project})
 
@@ -215,7 +215,7 @@ def access_environment(name: str) -> Environment:
     """An environment named in a URL path. Raises NotFound."""
     environment = Environment.objects.filter(name=name).first()
     if environment is None:
-        raise NotFound(unknown_environment(name))
+        raise NotFound(describe_unknown_environment(name))
     return environment
 
 
@@ -223,7 +223,7 @@ def check_environment(name: str) -> Environment:
     """An environment named in a body or query. Raises ValidationError with the available names."""
     environment = Environment.objects.filter(name=name).first()
     if environment is None:
-        raise ValidationError.at("environment", unknown_environment(name))
+        raise ValidationError.at("environment", describe_unknown_environment(name))
     return environment
 
 
@@ -243,7 +243,7 @@ def check_project(caller: Caller, project_id: str, path: str = "project") -> Pro
     """A project named in a body or query. Raises ValidationError with the ids that the caller can read."""
     project = Project.objects.readable_by(caller).filter(id=project_id).first()
     if project is None:
-        raise ValidationError.at(path, unknown_project(caller, project_id))
+        raise ValidationError.at(path, describe_unknown_project(caller, project_id))
     return project
 
 
@@ -251,14 +251,14 @@ def project_not_found(project_id: str) -> NotFound:
     return NotFound(f"Project {project_id} not found.")
 
 
-def unknown_environment(name: str) -> str:
+def describe_unknown_environment(name: str) -> str:
     names = choices(Environment.objects.values_list("name", flat=True))
     return (
         f"Environment {name} not found. Available: {names}." if name else f"Choose an environment: {names}."
     )
 
 
-def unknown_project(caller: Caller, project_id: str) -> str:
+def describe_unknown_project(caller: Caller, project_id: str) -> str:
     names = choices(Project.objects.readable_by(caller).values_list("id", flat=True))
     return f"Project {project_id} not found. " + (
         f"Available: {names}." if names else "You cannot see any project."

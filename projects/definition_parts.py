@@ -60,7 +60,7 @@ class FlagParts:
     parents: dict[int, list[DependencyDefinition]] = field(default_factory=lambda: defaultdict(list))
     segments: set[int] = field(default_factory=set)
 
-    def state(self, flag_id: int) -> tuple[bool, list[VariantDefinition]]:
+    def read_state(self, flag_id: int) -> tuple[bool, list[VariantDefinition]]:
         """Whether the flag is enabled, and its variants."""
         enabled, variants = self.states.get(flag_id, (False, "[]"))
         return enabled, orjson.loads(variants)

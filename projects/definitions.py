@@ -64,7 +64,7 @@ def read_definitions(
             # Not by the project too: a few names are found fastest by their own index.
             named = _read_flags(cursor, f"{_NAMED} AND {_ACTIVE}", names=list(flags))
             rows = [row for row in named if row[_PROJECT] in project_ids]
-        return _definitions(cursor, rows, environment, segments)
+        return _read_definitions(cursor, rows, environment, segments)
 
 
 def read_definition_batches(projects: Iterable[str], environment: str) -> Iterator[Definitions]:
@@ -75,7 +75,9 @@ def read_definition_batches(projects: Iterable[str], environment: str) -> Iterat
     known: set[int] = set()
     with connection.cursor() as cursor:
         for ids in read_id_batches(cursor, projects):
-            read = _definitions(cursor, _read_flags(cursor, _NUMBERED, ids=ids), environment, known=known)
+            read = _read_definitions(
+                cursor, _read_flags(cursor, _NUMBERED, ids=ids), environment, known=known
+            )
             known.update(read.segments)
             yield read
 
@@ -95,7 +97,7 @@ def read_all_definitions(environment: str, flags: Iterable[str] | None = None) -
             rows = _read_flags(cursor, "true")
         else:
             rows = _read_flags(cursor, _NAMED, names=list(flags))
-        read = _definitions(cursor, rows, environment)
+        read = _read_definitions(cursor, rows, environment)
     for flag, row in zip(read.flags, rows, strict=True):
         flag["archived"] = row[-1]
     return read
@@ -107,7 +109,7 @@ def _read_flags(cursor: Any, where: str, **parameters: list[Any]) -> list[tuple[
     return rows
 
 
-def _definitions(
+def _read_definitions(
     cursor: Any,
     rows: list[tuple[Any, ...]],
     environment: str,
@@ -116,13 +118,13 @@ def _definitions(
 ) -> Definitions:
     """The definitions of these rows of flags. ``segments`` are read even if no flag uses them, ``known`` ones never."""
     parts = read_flag_parts(cursor, [row[0] for row in rows], environment)
-    flags = [_definition(row, parts) for row in rows]
+    flags = [_make_definition(row, parts) for row in rows]
     return Definitions(flags, read_segments(cursor, parts.segments.union(segments).difference(known)))
 
 
-def _definition(row: tuple[Any, ...], parts: FlagParts) -> FlagDefinition:
+def _make_definition(row: tuple[Any, ...], parts: FlagParts) -> FlagDefinition:
     flag_id, name, project, impression_data, stale, _ = row
-    enabled, variants = parts.state(flag_id)
+    enabled, variants = parts.read_state(flag_id)
     return {
         "name": name,
         "project": project,

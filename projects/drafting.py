@@ -35,7 +35,7 @@ def drafting_path(route: str, page: type[DraftingPage], *, name: str) -> URLPatt
     return path(route, page.as_view(), name=name)
 
 
-def refusal_sentences(error: AppError) -> list[str]:
+def describe_refusal(error: AppError) -> list[str]:
     """Why a draft cannot be saved: what is wrong with each of its values, or the rule that it breaks."""
     problems = error.details if isinstance(error, ValidationError) else ()
     return [problem.message for problem in problems] or [error.message]

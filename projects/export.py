@@ -48,16 +48,16 @@ def export_flags(
     Archived flags are included if ``names`` lists them or ``archived`` is true. Only flags of ``readable``
     projects are exported; None means all projects.
     """
-    condition, values = _choice(names, tag, project, archived)
+    condition, values = _make_condition(names, tag, project, archived)
     if readable is not None:
         condition, values = f"{condition} AND f.project_id = ANY(%s)", [*values, list(readable)]
-    flags = _rows(_FLAGS.format(condition=condition), values)
-    return _document(flags, environment, full_segments)
+    flags = _read_rows(_FLAGS.format(condition=condition), values)
+    return _make_document(flags, environment, full_segments)
 
 
 def project_backup(project: str) -> dict[str, Document]:
     """An export document for each environment, with archived flags and segments' constraints."""
-    environments = _rows(
+    environments = _read_rows(
         "SELECT environment_id FROM projects_projectenvironment WHERE project_id = %s ORDER BY environment_id",
         [project],
     )
@@ -67,7 +67,7 @@ def project_backup(project: str) -> dict[str, Document]:
     }
 
 
-def _choice(
+def _make_condition(
     names: Iterable[str] | None, tag: str | None, project: str | None, archived: bool
 ) -> tuple[str, list[Any]]:
     names = list(names or ())
@@ -82,13 +82,13 @@ def _choice(
     return active, []
 
 
-def _rows(statement: str, values: list[Any]) -> list[tuple[Any, ...]]:
+def _read_rows(statement: str, values: list[Any]) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
         cursor.execute(statement, values)
         return cursor.fetchall()
 
 
-def _document(flags: list[tuple[Any, ...]], environment: str, full_segments: bool) -> Document:
+def _make_document(flags: list[tuple[Any, ...]], environment: str, full_segments: bool) -> Document:
     names = {row[0]: row[1] for row in flags}
     with connection.cursor() as cursor:
         parts = read_flag_parts(cursor, list(names), environment)
@@ -102,20 +102,24 @@ def _document(flags: list[tuple[Any, ...]], environment: str, full_segments: boo
         for flag_id, name, *_, archived in flags
         if flag_id in parts.states
     ]
-    tags = [_tag(name, *tag) for name, listed in _by_flag(_TAGS, names) for tag in listed]
-    segments = [_segment(*row, full=full_segments) for row in _rows(_SEGMENTS, [sorted(parts.segments)])]
+    tags = [_tag(name, *tag) for name, listed in _read_by_flag(_TAGS, names) for tag in listed]
+    segments = [
+        _make_segment(*row, full=full_segments) for row in _read_rows(_SEGMENTS, [sorted(parts.segments)])
+    ]
     return {
-        "features": [_feature(*row[1:]) for row in flags],
+        "features": [_make_feature(*row[1:]) for row in flags],
         "featureStrategies": strategies,
         "featureEnvironments": switches,
         "contextFields": [
-            _context_field(*row)
-            for row in _rows(_CONTEXT_FIELDS, [sorted(_used_fields(strategies, switches, segments))])
+            _make_context_field(*row)
+            for row in _read_rows(
+                _CONTEXT_FIELDS, [sorted(_collect_used_fields(strategies, switches, segments))]
+            )
         ],
         "featureTags": tags,
         "segments": segments,
         "tagTypes": [
-            _tag_type(*row) for row in _rows(_TAG_TYPES, [sorted({tag["tagType"] for tag in tags})])
+            _tag_type(*row) for row in _read_rows(_TAG_TYPES, [sorted({tag["tagType"] for tag in tags})])
         ],
         "dependencies": [
             {"feature": name, "dependencies": parts.parents[flag_id]}
@@ -123,21 +127,21 @@ def _document(flags: list[tuple[Any, ...]], environment: str, full_segments: boo
             if flag_id in parts.parents
         ],
         "links": [
-            {"feature": name, "links": [_link(*link) for link in listed]}
-            for name, listed in _by_flag(_LINKS, names)
+            {"feature": name, "links": [_make_link(*link) for link in listed]}
+            for name, listed in _read_by_flag(_LINKS, names)
         ],
     }
 
 
-def _by_flag(statement: str, names: dict[int, str]) -> list[tuple[str, list[tuple[Any, ...]]]]:
+def _read_by_flag(statement: str, names: dict[int, str]) -> list[tuple[str, list[tuple[Any, ...]]]]:
     """The rows of a statement, which begin with the id of a flag, by the flags' names in their order."""
     rows: dict[int, list[tuple[Any, ...]]] = {}
-    for flag_id, *values in _rows(statement, [list(names)]):
+    for flag_id, *values in _read_rows(statement, [list(names)]):
         rows.setdefault(flag_id, []).append(tuple(values))
     return [(name, rows[flag_id]) for flag_id, name in names.items() if flag_id in rows]
 
 
-def _feature(
+def _make_feature(
     name: str,
     description: str | None,
     kind: str,
@@ -158,7 +162,7 @@ def _feature(
 
 
 def _switch(parts: FlagParts, flag_id: int, flag: str, environment: str, *, archived: bool) -> Document:
-    enabled, variants = parts.state(flag_id)
+    enabled, variants = parts.read_state(flag_id)
     return {
         "enabled": enabled and not archived,
         "featureName": flag,
@@ -176,12 +180,12 @@ def _tag_type(name: str, description: str, icon: str | None, color: str | None) 
     return {"name": name, "description": description or None, "icon": icon, "color": color}
 
 
-def _segment(identifier: int, name: str, constraints: str, *, full: bool) -> Document:
+def _make_segment(identifier: int, name: str, constraints: str, *, full: bool) -> Document:
     document: Document = {"id": identifier, "name": name}
     return document | {"constraints": orjson.loads(constraints)} if full else document
 
 
-def _context_field(
+def _make_context_field(
     name: str, description: str | None, stickiness: bool, order: int, legal_values: str, project: str | None
 ) -> Document:
     document = {
@@ -194,7 +198,9 @@ def _context_field(
     return document if project is None else document | {"project": project}
 
 
-def _used_fields(strategies: list[Document], switches: list[Document], segments: list[Document]) -> set[str]:
+def _collect_used_fields(
+    strategies: list[Document], switches: list[Document], segments: list[Document]
+) -> set[str]:
     """The context fields that constraints, stickiness (of strategies and variants) and overrides use.
 
     Segments count where the export has their constraints.
@@ -216,5 +222,5 @@ def _used_fields(strategies: list[Document], switches: list[Document], segments:
     return used
 
 
-def _link(identifier: str, url: str, title: str | None) -> Document:
+def _make_link(identifier: str, url: str, title: str | None) -> Document:
     return {"id": identifier, "url": url, "title": title}

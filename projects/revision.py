@@ -30,26 +30,26 @@ OF_PROJECT = "SELECT r.project_id FROM {rows} r"
 OF_SELF = "SELECT r.id AS project_id FROM {rows} r"
 
 
-def revision_triggers(columns: Sequence[str], projects_of: str) -> list[pgtrigger.Trigger]:
+def make_revision_triggers(columns: Sequence[str], projects_of: str) -> list[pgtrigger.Trigger]:
     """The three triggers of a table.
 
     ``projects_of`` is SQL that selects the project ids of the rows in ``{rows}``.
     """
     listed = ", ".join(columns)
     return [
-        _trigger(
+        _make_trigger(
             "insert",
             pgtrigger.Insert,
             pgtrigger.Referencing(new="new_rows"),
             projects_of.format(rows="new_rows"),
         ),
-        _trigger(
+        _make_trigger(
             "delete",
             pgtrigger.Delete,
             pgtrigger.Referencing(old="old_rows"),
             projects_of.format(rows="old_rows"),
         ),
-        _trigger(
+        _make_trigger(
             "update",
             pgtrigger.Update,
             pgtrigger.Referencing(old="old_rows", new="new_rows"),
@@ -63,7 +63,7 @@ def revision_triggers(columns: Sequence[str], projects_of: str) -> list[pgtrigge
     ]
 
 
-def _trigger(
+def _make_trigger(
     name: str, operation: pgtrigger.Operation, referencing: pgtrigger.Referencing, projects: str
 ) -> pgtrigger.Trigger:
     return pgtrigger.Trigger(
@@ -76,7 +76,7 @@ def _trigger(
     )
 
 
-def project_triggers() -> list[pgtrigger.Trigger]:
+def make_project_triggers() -> list[pgtrigger.Trigger]:
     """Triggers that create a project's revision with the project and delete it with the project."""
     forget = pgtrigger.Trigger(
         name="revision_forget",
@@ -86,10 +86,10 @@ def project_triggers() -> list[pgtrigger.Trigger]:
         referencing=pgtrigger.Referencing(old="old_rows"),
         func="DELETE FROM projects_projectrevision WHERE project_id IN (SELECT id FROM old_rows); RETURN NULL;",
     )
-    return [revision_triggers(["id"], OF_SELF)[0], forget]
+    return [make_revision_triggers(["id"], OF_SELF)[0], forget]
 
 
-def outside_triggers() -> list[pgtrigger.Trigger]:
+def make_outside_triggers() -> list[pgtrigger.Trigger]:
     """A trigger that notes, at the end of a transaction, that it changed a project and recorded no audit event."""
     changed = "coalesce(NEW.project_id, OLD.project_id)"
     return [
@@ -118,12 +118,12 @@ _THESE = " WHERE project_id = ANY(%s)"
 _ENVIRONMENTS = " UNION ALL SELECT name, NULL FROM projects_environment"
 
 
-def revisions(projects: Iterable[str] | None = None) -> dict[str, int]:
+def read_revisions(projects: Iterable[str] | None = None) -> dict[str, int]:
     """Revisions by project id; None means all projects. Unknown ids are left out. One indexed read."""
     return dict(sorted(_read(projects)))
 
 
-def revisions_and_environments(projects: Iterable[str] | None) -> tuple[dict[str, int], set[str]]:
+def read_revisions_and_environments(projects: Iterable[str] | None) -> tuple[dict[str, int], set[str]]:
     """Revisions by project id, and the names of all environments.
 
     One statement, as the playground needs both.

@@ -5,14 +5,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from flagadmin.core.errors import Problem
-from projects.flags.name_rules import name_problem
+from projects.flags.name_rules import find_name_problem
 
 COLOR = re.compile(r"#[0-9A-Fa-f]{6}\Z")
 
 
 def name_problems(name: str, path: str = "name", *, shortest: int = 1) -> Iterator[Problem]:
     """Rules for a name that is used in URLs: letters, digits and ``- . _ ~``, which need no escaping."""
-    if problem := name_problem(name):
+    if problem := find_name_problem(name):
         yield Problem(path, problem)
     elif len(name) < shortest:
         yield Problem(path, f"must have at least {shortest} characters")

@@ -6,7 +6,7 @@ from typing import Any
 from rest_framework import serializers
 
 from flagadmin.core.http.fields import Body
-from projects.text_values import text_of
+from projects.text_values import format_scalar
 
 
 class TextField(serializers.CharField):
@@ -18,7 +18,9 @@ class TextField(serializers.CharField):
         super().__init__(**kwargs)
 
     def to_internal_value(self, data: Any) -> str:
-        return super().to_internal_value(text_of(data) if isinstance(data, bool | int | float) else data)
+        return super().to_internal_value(
+            format_scalar(data) if isinstance(data, bool | int | float) else data
+        )
 
 
 class StrictSerializer(Body):

@@ -5,7 +5,7 @@ from typing import Any
 from playground.engine import coercion as reading
 
 
-def text_of(value: Any) -> str:
+def format_scalar(value: Any) -> str:
     """A scalar as a string: ``true``, ``5`` (also for 5.0), and "" for null, as in the reference.
 
     Numbers are converted in the same way as context values, so that equal numbers match whatever their size.

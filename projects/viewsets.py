@@ -5,7 +5,7 @@ from typing import Any
 from groups.permissions import Permission
 from groups.viewsets import ViewSet
 from projects.access import access_flag, access_project
-from projects.flags.environments.toggle import project_environment
+from projects.flags.environments.toggle import find_project_environment
 from projects.models import Flag, Project
 from projects.project_scope import check_scope
 
@@ -42,7 +42,7 @@ class OnFlagViewSet(InProjectViewSet):
         self.flag = self.find_flag(project_id, name)
         self.check_permission(project=project_id, environment=environment)
         if environment is not None:
-            project_environment(project_id, environment)
+            find_project_environment(project_id, environment)
 
     def find_flag(self, project_id: str, name: str) -> Flag:
         return access_flag(self.caller, project_id, name, archived=False)

@@ -19,15 +19,15 @@ from projects.flags.environments.actions import disable_flag, enable_flag, set_v
 from projects.flags.serializers import StrategyPlace, VariantBody
 from projects.models import Segment
 from projects.segments.actions import delete_segment, update_segment
-from projects.segments.documents import segment_document
+from projects.segments.documents import make_segment_document
 from projects.strategies.actions import (
     StrategyEdit,
     add_strategy,
+    drop_sort_order,
     edit_strategies,
     order_strategies,
     remove_strategy,
     update_strategy,
-    without_place,
 )
 from projects.strategies.constraint_serializers import ConstraintBody
 from projects.strategies.rules import merge_strategy
@@ -129,7 +129,7 @@ def _update_strategies(changes: Sequence[tuple[Target, Any]], caller: Caller) ->
 
 
 def _read_strategy(target: Target, payload: Mapping[str, Any]) -> dict[str, Any]:
-    return without_place(target.strategy(payload["id"]))
+    return drop_sort_order(target.strategy(payload["id"]))
 
 
 def _read_parents(target: Target, payload: Any) -> list[Any]:
@@ -141,7 +141,7 @@ def _read_segment(target: Target, payload: Mapping[str, Any]) -> dict[str, Any]:
     segment = segment or Segment.objects.filter(pk=payload["id"], project=None).first()
     if segment is None:
         raise NotFound(f"Segment {payload['id']} not found in project {target.project}.")
-    return segment_document(segment)
+    return make_segment_document(segment)
 
 
 def _say_segment(verb: str) -> Callable[[Target, Any], str]:

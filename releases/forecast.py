@@ -8,7 +8,7 @@ from typing import Any
 from flagadmin.core.errors import AppError, NotFound
 from playground.comparison.future import Forecast
 from playground.engine.definitions import FlagDefinition, SegmentDefinition
-from projects.flags.environments.toggle import project_environment
+from projects.flags.environments.toggle import find_project_environment
 from projects.history.past import Changed
 from releases.models import Change, ChangeRequest, Schedule
 from releases.predicted import Predicted
@@ -129,7 +129,7 @@ def _read_states(requests: Iterable[ChangeRequest]) -> dict[str, Predicted]:
     states = {}
     for project, scheduled in by_project.items():
         changes = [change for request in scheduled for change in request.changes.all()]
-        place = project_environment(project, scheduled[0].environment_id)
+        place = find_project_environment(project, scheduled[0].environment_id)
         states[project] = Predicted(place, read_near(scheduled[0], changes))
     return states
 

@@ -14,7 +14,7 @@ from flagadmin.core.change_checks import Refusal, Watch, is_postponed, skipped_b
 from groups.access import Caller
 from projects.definitions import Definitions, read_definitions
 from projects.models import Environment, Flag, ProjectEnvironment
-from projects.revision import revisions
+from projects.revision import read_revisions
 from releases.applying import find_applied_environment, is_applied_to, proposed_changes
 from releases.derive import ProposedChange, derive_changes, find_differing
 from releases.needs_request import SKIP, Gated, NeedsChangeRequest
@@ -52,7 +52,7 @@ class GateWatch(Watch):
         if self.flags is None or (flags is not None and self.flags.issuperset(flags)):
             return
         if flags is None and not self.flags:
-            self.revision = revisions([self.project_id])
+            self.revision = read_revisions([self.project_id])
         fresh = None if flags is None else set(flags) - self.flags
         for name, read in self.before.items():
             self.before[name] = self._join(read, read_definitions([self.project_id], name, flags=fresh))
@@ -65,7 +65,7 @@ class GateWatch(Watch):
         return Definitions(flags, more.segments | read.segments)
 
     def __call__(self) -> Refusal | None:
-        if self.revision is not None and revisions([self.project_id]) == self.revision:
+        if self.revision is not None and read_revisions([self.project_id]) == self.revision:
             return None
         refusals = (
             _compare(self.project_id, name, read, self.flags, applied=self.applied)

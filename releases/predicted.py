@@ -8,15 +8,15 @@ from flagadmin.core.errors import NotFound, Problem
 from flagadmin.core.unreadable_values import check_values
 from playground.engine.definitions import FlagDefinition, StrategyDefinition
 from projects.definitions import Definitions
-from projects.flags.dependencies.rules import dependency_document
+from projects.flags.dependencies.rules import make_dependency
 from projects.flags.environments.actions import plan_added_strategy
 from projects.limits import Limits
 from projects.models import Flag, ProjectEnvironment
 from projects.strategies.actions import order_problems
-from projects.strategies.constraint_rules import constraint_document
+from projects.strategies.constraint_rules import make_constraint
 from projects.strategies.known_names import load_known_names
 from projects.strategies.rules import StrategyDefaults, merge_strategy, plan_strategy
-from projects.strategies.variant_rules import variants_document, variants_problems
+from projects.strategies.variant_rules import make_variants, variants_problems
 
 Payload = Any
 Draft = Callable[["Predicted", str, Payload], None]
@@ -136,7 +136,7 @@ def order_strategies(state: Predicted, name: str, payload: Payload) -> None:
 
 def set_variants(state: Predicted, name: str, payload: Payload) -> None:
     check_values(list(variants_problems(payload["variants"], "")))
-    state.edit(name, variants=variants_document(payload["variants"], state.flag(name)["variants"]))
+    state.edit(name, variants=make_variants(payload["variants"], state.flag(name)["variants"]))
 
 
 def archive(state: Predicted, name: str, payload: Payload) -> None:
@@ -145,7 +145,7 @@ def archive(state: Predicted, name: str, payload: Payload) -> None:
 
 
 def add_parent(state: Predicted, name: str, payload: Payload) -> None:
-    added = dependency_document(payload)
+    added = make_dependency(payload)
     parents = state.flag(name)["dependencies"]
     known = any(parent["feature"] == added["feature"] for parent in parents)
     replaced = [added if parent["feature"] == added["feature"] else parent for parent in parents]
@@ -159,7 +159,7 @@ def clear_parents(state: Predicted, name: str, payload: Payload) -> None:
 def update_segment(state: Predicted, name: str, payload: Payload) -> None:
     segment = state.segments.get(payload["id"])
     if segment is not None and "constraints" in payload:
-        constraints = [constraint_document(constraint) for constraint in payload["constraints"]]
+        constraints = [make_constraint(constraint) for constraint in payload["constraints"]]
         state.segments[payload["id"]] = {**segment, "constraints": constraints}
 
 

@@ -25,7 +25,7 @@ from projects.history.changes import (
 )
 from projects.history.queries import EventFilter, narrow_events, readable_events
 from projects.models import Environment, Project
-from projects.reverts.offers import with_reverts
+from projects.reverts.offers import add_reverts
 
 # The prefixes of the event types that each option of the "Kind" filter selects.
 KINDS = {
@@ -144,7 +144,7 @@ class ActivityPage(ListPage):
         ]
 
     def with_reverts(self, changes: Sequence[GroupedChange]) -> list[GroupedChange]:
-        return with_reverts(changes, back=self.request.get_full_path(), caller=self.caller)
+        return add_reverts(changes, back=self.request.get_full_path(), caller=self.caller)
 
     def cursor(self) -> int | None:
         text = self.request.GET.get(CURSOR, "")

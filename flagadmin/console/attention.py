@@ -26,13 +26,13 @@ from importer.models import ImportRun
 from importer.pages.history import counts_text
 from importer.runs import visible_runs
 from playground.saved_contexts.expectations import Checked, check_expectations, list_expectations
-from projects.applications.missing_flags import missing_flags
-from projects.applications.queries import outdated_applications
+from projects.applications.missing_flags import list_missing_flags
+from projects.applications.queries import list_outdated_applications
 from projects.console import application_url
-from projects.flags.lists.cells import FlagCells, flag_cells
-from projects.flags.lists.queries import stale_flag_counts
+from projects.flags.lists.cells import FlagCells, read_flag_cells
+from projects.flags.lists.queries import count_stale_flags
 from projects.models import Flag
-from projects.tokens.access import list_scope_projects, scope_words, visible_tokens
+from projects.tokens.access import describe_scope, find_visible_tokens, list_scope_projects
 from releases.requests.waiting import suspended
 
 RED, AMBER, GRAY = "red", "amber", "gray"
@@ -86,7 +86,7 @@ def _only(projects: Iterable[str]) -> str:
 
 def _stale_flags(caller: Caller, now: datetime) -> Iterator[Attention]:
     flags = Flag.objects.active().readable_by(caller).filter(project__archived_at=None)
-    counts = list(stale_flag_counts(flags, now=now))
+    counts = list(count_stale_flags(flags, now=now))
     stale = [(row["project__name"], row["stale_flags"]) for row in counts if row["stale_flags"]]
     overdue = [(row["project__name"], row["overdue"]) for row in counts if row["overdue"]]
     if stale:
@@ -122,7 +122,7 @@ def _reasons(flags: QuerySet[Flag], now: datetime) -> list[str]:
     )
     return [
         _reason(cells, changed_at.get(cells.flag.name, cells.flag.created_at), now)
-        for cells in flag_cells(flags_named)
+        for cells in read_flag_cells(flags_named)
     ]
 
 
@@ -213,7 +213,7 @@ def _schedules(caller: Caller, now: datetime) -> Iterator[Attention]:
 def _tokens(caller: Caller, now: datetime) -> Iterator[Attention]:
     own = Q(kind=ApiToken.Kind.PERSONAL, user=caller.user) if caller.user else Q(pk__in=[])
     try:
-        visible = Q(pk__in=visible_tokens(caller).values("pk"))
+        visible = Q(pk__in=find_visible_tokens(caller).values("pk"))
     except NoAccess:
         visible = Q(pk__in=[])
     tokens = ApiToken.objects.filter(own | visible, expires_at__gt=now, expires_at__lte=now + SOON)
@@ -227,7 +227,7 @@ def _tokens(caller: Caller, now: datetime) -> Iterator[Attention]:
             "token",
             level,
             f"{'Personal' if personal else 'API'} token {token.name} expires {_time_left(left)}",
-            used if personal else f"{scope_words(token, caller)} · {used}",
+            used if personal else f"{describe_scope(token, caller)} · {used}",
             "Show token",
             reverse("account") if personal else f"{reverse('tokens')}?{urlencode({'q': token.name})}",
             about=[token.pk, level],
@@ -247,7 +247,7 @@ def _ago(time: timedelta) -> str:
 
 
 def _old_sdks(caller: Caller, now: datetime) -> Iterator[Attention]:
-    outdated = outdated_applications(caller.readable_projects)
+    outdated = list_outdated_applications(caller.readable_projects)
     if not outdated:
         return
     names = [f"{row.name}: {row.sdk} {row.version}; others use up to {row.newest}" for row in outdated]
@@ -267,7 +267,7 @@ def _old_sdks(caller: Caller, now: datetime) -> Iterator[Attention]:
 
 def _missing_flags(caller: Caller, now: datetime) -> Iterator[Attention]:
     """Flags that applications ask for though they do not exist."""
-    missing = missing_flags(caller)
+    missing = list_missing_flags(caller)
     if not missing:
         return
     asked = [f"{flag.name} by {', '.join(name for name, _ in flag.applications)}" for flag in missing]

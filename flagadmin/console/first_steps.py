@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from django.db.models import QuerySet
 
 from groups.access import Caller
-from projects.applications.details import readable_applications
+from projects.applications.details import find_readable_applications
 from projects.applications.sdk_versions import split_sdk
 from projects.models import ApplicationInstance, Environment, Flag, FlagEnvironment
 
@@ -43,7 +43,7 @@ def first_steps(caller: Caller, flags: QuerySet[Flag]) -> FirstSteps | None:
     """What is done of them with these flags, None if there is nothing left to say. At most four queries."""
     if len(listed := list(flags.order_by("created_at")[:FEW_FLAGS])) == FEW_FLAGS:
         return None
-    applications = readable_applications(caller).values("pk")
+    applications = find_readable_applications(caller).values("pk")
     instances = ApplicationInstance.objects.filter(application_id__in=applications)
     production = Environment.objects.filter(type=Environment.PRODUCTION).values("name")
     in_production = FlagEnvironment.objects.filter(flag__in=listed, environment__in=production, enabled=True)

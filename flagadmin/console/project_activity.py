@@ -9,7 +9,7 @@ from flagadmin.core.lists.pages import Filter
 from groups.console import Crumbs
 from projects.access import access_project
 from projects.console import project_crumbs
-from projects.projects.head import project_head
+from projects.projects.head import make_project_head
 
 
 class ProjectActivityPage(ActivityPage):
@@ -28,5 +28,5 @@ class ProjectActivityPage(ActivityPage):
         return super().rows(values | {"project": self.project.pk})
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        head = project_head(self.project, "project-activity", caller=self.caller)
+        head = make_project_head(self.project, "project-activity", caller=self.caller)
         return super().get_context_data(**head, parent="projects/base.html", **kwargs)

@@ -20,8 +20,8 @@ from groups.access import Caller
 from groups.console import ActionPage, ConsolePage, not_allowed
 from groups.permissions import Permission
 from projects.console import flag_url, project_url
-from projects.flags.insights.evaluations import installation_usage
-from projects.flags.lists.cells import Cell, flag_cells
+from projects.flags.insights.evaluations import read_installation_usage
+from projects.flags.lists.cells import Cell, read_flag_cells
 from projects.flags.lists.rows import Toggle
 from projects.history.changes import change_page
 from projects.history.queries import readable_events
@@ -80,7 +80,7 @@ class StartPage(ConsolePage):
             stale=stale_counts(self.caller, projects),
             changes=changes.changes,
             favorites=favorites(self.caller),
-            usage=installation_usage(self.caller),
+            usage=read_installation_usage(self.caller),
             **read_inbox(self.caller),
             running=read_running_plans(self.caller),
             creatable=self.creatable(projects),
@@ -146,7 +146,7 @@ def favorites(caller: Caller) -> list[Favorite]:
             flag_url(cells.flag.project_id, cells.flag.name),
             [(cell, toggle(cells.flag, cell, caller)) for cell in cells.cells if cell.production],
         )
-        for cells in flag_cells(flags_listed)
+        for cells in read_flag_cells(flags_listed)
     ]
 
 

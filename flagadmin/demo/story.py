@@ -24,7 +24,7 @@ from projects.flags.actions import update_flag
 from projects.flags.archive.actions import archive_flags
 from projects.flags.dependencies.actions import add_dependency
 from projects.flags.environments.actions import disable_flag, enable_flag
-from projects.flags.owner_rules import owner_columns
+from projects.flags.owner_rules import make_owner_columns
 from projects.flags.tags.actions import change_tags
 from projects.models import Strategy
 from projects.strategies.actions import update_strategy
@@ -153,7 +153,7 @@ def _ramp(project: str, flag: str, percentage: str) -> Callable[[Caller], object
 def _own(project: str, flag: str, kind: str, name: str) -> Callable[[Caller], object]:
     def act(caller: Caller) -> object:
         owner = Group.objects.get(name=name) if kind == "group" else User.objects.get(username=name)
-        return update_flag(project, flag, owner_columns(kind, owner.pk), caller=caller)
+        return update_flag(project, flag, make_owner_columns(kind, owner.pk), caller=caller)
 
     return act
 

@@ -11,7 +11,7 @@ from flagadmin.core.db.copy_rows import allocate_ids, copy_rows
 from groups.access import Caller
 from importer.plan.import_plan import FlagPlan
 from importer.plan.stored import Document
-from projects.models.strategies import time_ordered_id
+from projects.models.strategies import make_time_ordered_id
 from projects.strategies.fields import COLUMNS, to_row
 
 Numbered = tuple[int, FlagPlan]
@@ -142,7 +142,7 @@ def write_strategies(flags: Iterable[Numbered], environment: str, now: datetime)
         old_ids, new_strategies = _strategy_changes(flag)
         removed += old_ids
         added += zip(
-            sorted(str(time_ordered_id()) for _ in new_strategies),
+            sorted(str(make_time_ordered_id()) for _ in new_strategies),
             [flag_id] * len(new_strategies),
             new_strategies,
             strict=True,
@@ -215,7 +215,9 @@ def write_links(flags: Iterable[Numbered], now: datetime) -> None:
         rows = (
             (identifier, flag_id, link["url"], link["title"], now)
             for flag_id, links in desired
-            for identifier, link in zip(sorted(str(time_ordered_id()) for _ in links), links, strict=True)
+            for identifier, link in zip(
+                sorted(str(make_time_ordered_id()) for _ in links), links, strict=True
+            )
         )
         copy_rows("projects_flaglink", ("id", "flag_id", "url", "title", "created_at"), rows)
 

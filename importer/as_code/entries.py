@@ -14,7 +14,7 @@ from importer.as_code.documents import field_entry, keep_spelling, segment_entry
 from projects.context_fields.actions import create_context_field, update_context_field
 from projects.models import ContextField, Flag, Segment, Strategy
 from projects.segments.actions import create_segment, update_segment
-from projects.strategies.constraint_rules import constraint_document
+from projects.strategies.constraint_rules import make_constraint
 
 Document = dict[str, Any]
 
@@ -60,7 +60,7 @@ def write_segment(entry: Mapping[str, Any], caller: Caller, *, may_change: bool)
 
 
 def _read_constraints(entry: Mapping[str, Any], stored: Segment | None) -> list[Any]:
-    constraints: list[Any] = [constraint_document(constraint) for constraint in entry["constraints"]]
+    constraints: list[Any] = [make_constraint(constraint) for constraint in entry["constraints"]]
     return constraints if stored is None else keep_spelling(constraints, stored.constraints)
 
 

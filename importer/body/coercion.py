@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from pydantic_core import core_schema
 
 from projects.strategies.variant_rules import TOTAL_WEIGHT
-from projects.text_values import is_scalar, text_of
+from projects.text_values import format_scalar, is_scalar
 
 EXPECTED_TYPE = "expected_type"
 """The pydantic error type whose context names the expected type."""
@@ -45,7 +45,7 @@ class Coerced:
 def as_string(value: Any) -> str:
     if not is_scalar(value):
         raise ValueError(value)
-    return text_of(value)
+    return format_scalar(value)
 
 
 def as_boolean(value: Any) -> bool:

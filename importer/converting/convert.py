@@ -14,7 +14,7 @@ from importer.converting.flags import Flag, Note, Parent, Share, Source
 from importer.converting.recognize import read_source
 from importer.converting.rollouts import Choice
 from importer.converting.strategies import Document, Strategies
-from projects.flags.name_rules import name_problem
+from projects.flags.name_rules import find_name_problem
 from projects.limits import Limits
 
 TAG_TYPE = "simple"
@@ -183,7 +183,7 @@ def _give_up(converted: ConvertedFlag, reasons: list[Note], options: Options) ->
 def _check_names(flags: Sequence[ConvertedFlag]) -> None:
     names = set[str]()
     for flag in flags:
-        fault = "is there twice" if flag.name in names else name_problem(flag.name)
+        fault = "is there twice" if flag.name in names else find_name_problem(flag.name)
         names.add(flag.name)
         if fault:
             flag.exactness, flag.strategies = Exactness.LEFT_OUT, []
@@ -265,5 +265,5 @@ def _context_fields(strategies: Sequence[Document], segments: Sequence[Document]
     compared = {constraint["contextName"] for owner in owners for constraint in owner["constraints"]}
     sticky = {strategy["parameters"]["stickiness"] for strategy in strategies} - {"default", "random"}
     for name in sorted((compared | sticky) - BUILT_IN):
-        if not name_problem(name):  # SDKs may send any field, even one that cannot be listed
+        if not find_name_problem(name):  # SDKs may send any field, even one that cannot be listed
             yield {"name": name, "stickiness": name in sticky}

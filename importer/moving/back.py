@@ -17,11 +17,11 @@ from importer.moving.report import Kind, Line, Report
 from importer.moving.shapes import Overview, Shape, read_shape
 from importer.moving.source import Source
 from playground.engine.context import TOP_LEVEL
-from projects.context_fields.documents import context_field_document
+from projects.context_fields.documents import make_context_field_document
 from projects.export import export_flags
 from projects.models import ContextField, Flag, Project, Segment, StrategyType, TagType
-from projects.segments.documents import segment_document
-from projects.strategies.strategy_type_documents import strategy_type_document
+from projects.segments.documents import make_segment_document
+from projects.strategies.strategy_type_documents import make_strategy_type_document
 from projects.tag_types.documents import tag_type_document
 
 IMPORT = "/api/admin/features-batch/import"
@@ -78,7 +78,7 @@ def _write_shared(target: Source, *, write: bool) -> Iterator[Line]:
         "strategy type",
         "/api/admin/strategies",
         "strategies",
-        map(strategy_type_document, types),
+        map(make_strategy_type_document, types),
         write,
     )
     yield from _add(
@@ -90,7 +90,7 @@ def _write_shared(target: Source, *, write: bool) -> Iterator[Line]:
         write,
     )
     fields = map(
-        context_field_document, ContextField.objects.filter(project=None).exclude(name__in=TOP_LEVEL)
+        make_context_field_document, ContextField.objects.filter(project=None).exclude(name__in=TOP_LEVEL)
     )
     yield from _add(target, "context field", "/api/admin/context", None, fields, write)
     yield from _write_segments(target, write=write)
@@ -119,7 +119,7 @@ def _write_segments(target: Source, *, write: bool) -> Iterator[Line]:
     path = "/api/admin/segments"
     known = {row.name: row for row in _list(target, path, "segments")}
     for segment in Segment.objects.order_by("id"):
-        full = segment_document(segment)
+        full = make_segment_document(segment)
         document = {key: full[key] for key in ("name", "description", "constraints")}
         present = known.get(segment.name)
         if present is None:

@@ -34,7 +34,7 @@ from importer.report.document import plan_document
 from projects.models import Flag, Project, ProjectEnvironment
 from projects.projects.actions import create_project, update_project
 from projects.projects.environments import add_environment, set_default_strategy, validate_default_strategy
-from projects.projects.queries import settings_document
+from projects.projects.queries import make_settings_document
 
 MAX_PROBLEMS = 1_000  # of one environment
 ENTRY = re.compile(r"data\.(\w+)\[(\d+)\]")
@@ -61,7 +61,7 @@ class ProjectMove:
 
     def move(self) -> list[Line]:
         present = Project.objects.filter(id=self.id).first()
-        before = settings_document(present) if present is not None else None
+        before = make_settings_document(present) if present is not None else None
         lines = [] if before is not None else [self._create()]
         for field in self.project.fields:
             lines += move_field(field, self.id, self.edits)
@@ -103,7 +103,7 @@ class ProjectMove:
         row.update(**rules)
 
     def _settle(self, values: dict[str, Any]) -> Any:
-        return settings_document(update_project(self.id, values, caller=SYSTEM))
+        return make_settings_document(update_project(self.id, values, caller=SYSTEM))
 
     def _create(self) -> Line:
         if self.is_edited:

@@ -9,7 +9,7 @@ from importer.moving.keeping import SYSTEM
 from playground.engine.context import Context, time_text
 from playground.queries import list_known_fields
 from playground.user_runs.file import UserFile
-from projects.revision import revisions
+from projects.revision import read_revisions
 
 MAX_USERS = 100_000
 """Generated ones, and those of a file."""
@@ -32,7 +32,7 @@ def read_users(csv: bytes, now: datetime) -> list[Context]:
     """A context for each row. Raises ValidationError with the rows and columns that are wrong."""
     if not csv:
         return []
-    fields = list_known_fields(revisions(SYSTEM.readable_projects))
+    fields = list_known_fields(read_revisions(SYSTEM.readable_projects))
     count = UserFile(BytesIO(csv)).check(fields)
     if count > MAX_USERS:
         raise ValidationError.at("users", f"must have at most {MAX_USERS:,} users; this file has {count:,}")

@@ -21,7 +21,7 @@ from importer.moving.tokens import Malformed, NewToken, read_token
 from importer.moving.unlike_flags import compare
 from playground.comparison.given_contexts import MAX_CONTEXTS, read_explicit
 from playground.models import SavedContext
-from projects.tokens.actions import scope_of
+from projects.tokens.actions import read_scope
 
 NOT_READABLE = "its secret is not readable there, so it is not compared"
 
@@ -80,8 +80,8 @@ class _Prover:
             proof.problem = "is not here: its applications would be refused"
         elif (here.kind, here.environment_id) != (new.kind, new.environment):
             proof.problem = f"is a {here.kind} token for {here.environment_id} here"
-        elif scope_of(here) != sorted(set(new.projects or ())):
-            proof.problem = f"is for {', '.join(scope_of(here)) or 'all projects'} here"
+        elif read_scope(here) != sorted(set(new.projects or ())):
+            proof.problem = f"is for {', '.join(read_scope(here)) or 'all projects'} here"
         else:
             work = self._prove_frontend if new.kind == ApiToken.Kind.FRONTEND else self._prove_backend
             try:

@@ -14,13 +14,13 @@ from pydantic import (
 )
 
 from importer.moving.source import Source, SourceError
-from projects.text_values import is_scalar, text_of
+from projects.text_values import format_scalar, is_scalar
 
 V = TypeVar("V")
 TRIED = "8"
 MAJORS = ("6", "7", TRIED)
 """Versions that answer in these shapes, as far as their documentation tells."""
-Text = Annotated[str, BeforeValidator(lambda value: text_of(value) if is_scalar(value) else value)]
+Text = Annotated[str, BeforeValidator(lambda value: format_scalar(value) if is_scalar(value) else value)]
 """Numbers and booleans are taken as they would be stored here."""
 
 

@@ -20,18 +20,18 @@ from importer.moving.shapes import (
     SourceTagType,
 )
 from projects.context_fields.actions import create_context_field, update_context_field
-from projects.context_fields.documents import context_field_document
+from projects.context_fields.documents import make_context_field_document
 from projects.environments.actions import create_environment, update_environment
 from projects.flags.types.actions import set_lifetime
 from projects.models import ContextField, Environment, FlagType, Segment, StrategyType, TagType
-from projects.projects.queries import environment_document
+from projects.projects.queries import make_environment_document
 from projects.segments.actions import create_segment, update_segment
-from projects.segments.documents import segment_document
-from projects.strategies.strategy_type_documents import strategy_type_document
+from projects.segments.documents import make_segment_document
+from projects.strategies.strategy_type_documents import make_strategy_type_document
 from projects.strategies.strategy_types import create_strategy_type, update_strategy_type
 from projects.tag_types.actions import create_tag_type, update_tag_type
 from projects.tag_types.documents import tag_type_document
-from projects.tag_types.tags import create_tag, known_tags
+from projects.tag_types.tags import create_tag, list_known_tags
 
 
 def move_shared(installation: Installation, edits: Edits) -> Iterator[Line]:
@@ -65,7 +65,7 @@ def _move_environment(environment: SourceEnvironment, edits: Edits) -> Iterator[
     return keep(
         f"environment {name}",
         Environment.objects.filter(name=name).first(),
-        environment_document,
+        make_environment_document,
         create=partial(create_environment, values | {"name": name}, caller=SYSTEM),
         update=partial(update_environment, name, values, caller=SYSTEM),
         is_edited=edits.has("environment-", name),
@@ -103,7 +103,7 @@ def _move_strategy_type(kind: SourceStrategyType, edits: Edits) -> Iterator[Line
     yield from keep(
         f"strategy type {kind.name}",
         present,
-        strategy_type_document,
+        make_strategy_type_document,
         create=partial(create_strategy_type, values | {"name": kind.name}, caller=SYSTEM),
         update=partial(update_strategy_type, kind.name, values, caller=SYSTEM),
         is_edited=edits.has("strategy-", kind.name),
@@ -151,7 +151,7 @@ def _move_field(field: SourceField, project: str | None, edits: Edits) -> Iterat
     return keep(
         subject,
         present,
-        context_field_document,
+        make_context_field_document,
         create=partial(
             create_context_field, values | {"name": field.name, "project_id": project}, caller=SYSTEM
         ),
@@ -179,7 +179,7 @@ def _move_segment(segment: SourceSegment, edits: Edits) -> Iterator[Line]:
     return keep(
         f"segment {segment.name}",
         present,
-        segment_document,
+        make_segment_document,
         create=partial(create_segment, values | {"name": segment.name}, caller=SYSTEM),
         update=partial(update_segment, present.pk if present else 0, values, caller=SYSTEM),
         is_edited=edits.has("segment-", segment.name),
@@ -189,7 +189,7 @@ def _move_segment(segment: SourceSegment, edits: Edits) -> Iterator[Line]:
 
 def move_tags(installation: Installation, edits: Edits) -> Iterator[Line]:
     """Those that no flag has."""
-    known = {*known_tags(SYSTEM)}
+    known = {*list_known_tags(SYSTEM)}
     for tag in installation.tags:
         subject = f"tag {tag.type}:{tag.value}"
         if (tag.type, tag.value) in known:

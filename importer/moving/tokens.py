@@ -12,7 +12,7 @@ from importer.moving.installation import Installation
 from importer.moving.keeping import SYSTEM
 from importer.moving.report import Kind, Line
 from importer.moving.shapes import SourceToken
-from projects.tokens.actions import NewToken, scope_document, store_token
+from projects.tokens.actions import NewToken, make_scope_document, store_token
 from projects.tokens.pending import Places
 from projects.tokens.start_up_values import KINDS, Malformed, read_tokens
 
@@ -30,7 +30,7 @@ def move_tokens(installation: Installation) -> Iterator[Line]:
             continue
         if StartUpKey.objects.filter(secret_hash=digest).exists():
             yield Line(Kind.CANNOT, subject, "was revoked here")
-        elif missing := places.missing(scope_document(new)):
+        elif missing := places.describe_missing(make_scope_document(new)):
             yield Line(Kind.CANNOT, subject, f"needs {missing}")
         else:
             store_token(new, caller=SYSTEM, secret=token.secret, digest=token.digest)

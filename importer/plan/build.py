@@ -21,7 +21,7 @@ from importer.plan.references import References, resolve_references
 from importer.plan.saved_contexts import plan_saved_contexts
 from importer.plan.stored import Document, StoredFlag, read_flags
 from importer.plan.target import Target, find_target
-from projects.flags.name_rules import name_problem, pattern_problem
+from projects.flags.name_rules import find_name_problem, find_pattern_problem
 
 
 @bulk_work
@@ -114,9 +114,9 @@ def _waits_to_be_on(entry: Entry, after: Document) -> bool:
 
 def _name_issues(entry: Entry, target: Target) -> Iterator[Issue]:
     path, name = f"{entry.path}.name", entry.name
-    if problem := name_problem(name):
+    if problem := find_name_problem(name):
         yield Issue(IssueKind.VALUE, path, f'"{name[:120]}": {problem}', name)
-    elif problem := pattern_problem(name, target.project):
+    elif problem := find_pattern_problem(name, target.project):
         yield Issue(IssueKind.PATTERN, path, problem, name, name)
 
 

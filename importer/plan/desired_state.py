@@ -14,10 +14,10 @@ from importer.plan.references import References
 from importer.plan.stored import Document
 from importer.plan.target import Target
 from playground.engine.definitions import StrategyDefinition
-from projects.flags.dependencies.rules import dependency_document
+from projects.flags.dependencies.rules import make_dependency
 from projects.flags.links.rules import link_problems, normalize_url
-from projects.strategies.rules import strategy_document, strategy_problems
-from projects.strategies.variant_rules import variants_document, variants_problems
+from projects.strategies.rules import make_strategy, strategy_problems
+from projects.strategies.variant_rules import make_variants, variants_problems
 from projects.tag_types.tag_rules import tag_problems
 
 NEW_FLAG: Document = {"enabled": False, "variants": [], "links": [], "parents": []}
@@ -48,7 +48,7 @@ def build_desired_document(
     if entry.links is not None:
         document["links"] = _build_links(entry, target, issues)
     if entry.parents is not None:
-        document["parents"] = [dependency_document(parent) for _, parent in entry.parents]
+        document["parents"] = [make_dependency(parent) for _, parent in entry.parents]
     _sort_strategies(document["strategies"])
     document["enabled"] = document["enabled"] and not document["archived"]
     return document
@@ -102,7 +102,7 @@ def _set_variants(entry: Entry, document: Document, references: References, issu
     path, variants = entry.variants
     issues += _convert_problems(entry, _note_unreadable(entry, variants_problems(variants, path), references))
     # What is copied stays as it is, in its order and with its weights.
-    document["variants"] = variants_document(variants, variants if entry.parts else document["variants"])
+    document["variants"] = make_variants(variants, variants if entry.parts else document["variants"])
 
 
 def _convert_problems(entry: Entry, problems: Iterator[Any]) -> Iterator[Issue]:
@@ -149,7 +149,7 @@ def _build_strategies(
         issues.append(Issue(IssueKind.VALUE, entry.strategies[0][0], message, entry.name))
     for position, (path, strategy) in enumerate(entry.strategies, start=first):
         copied_variants = strategy.get("variants", ()) if entry.parts else ()
-        document = strategy_document(strategy, defaults, stored_variants=copied_variants)
+        document = make_strategy(strategy, defaults, stored_variants=copied_variants)
         document["segments"] = _resolve_segments(entry, path, strategy, references, issues)
         issues += _strategy_issues(entry, path, strategy, document, references, target)
         if document["sortOrder"] is None:

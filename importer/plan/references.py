@@ -12,7 +12,7 @@ from importer.plan.target import Target
 from projects.context_fields.rules import context_field_problems
 from projects.models import ContextField, Segment, StrategyType, TagType
 from projects.segments.rules import segment_problems
-from projects.strategies.constraint_rules import constraint_document
+from projects.strategies.constraint_rules import make_constraint
 from projects.strategies.known_names import KnownNames, load_known_names
 from projects.tag_types.rules import tag_type_problems
 
@@ -165,7 +165,7 @@ def _missing_segment_issue(path: str, name: str, used_by: Sequence[str]) -> Issu
 def _compare_segment(references: References, segment: Any, stored: Any) -> None:
     if "constraints" not in segment:
         return
-    if [constraint_document(constraint) for constraint in segment["constraints"]] != stored:
+    if [make_constraint(constraint) for constraint in segment["constraints"]] != stored:
         message = (
             f"The stored segment {segment['name']} has other constraints than the file and stays unchanged."
         )
@@ -174,7 +174,7 @@ def _compare_segment(references: References, segment: Any, stored: Any) -> None:
 
 def _add_segment(references: References, path: str, segment: Any, target: Target) -> int:
     identifier = -1 - len(references.new_segments)
-    constraints = [constraint_document(constraint) for constraint in segment["constraints"]]
+    constraints = [make_constraint(constraint) for constraint in segment["constraints"]]
     problems = segment_problems(
         Segment(name=segment["name"], constraints=constraints),
         legal_values=references.known.legal_values,

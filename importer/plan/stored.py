@@ -55,7 +55,7 @@ def read_flags(names: Collection[str], *, project: str, environment: str) -> dic
         parts = read_flag_parts(cursor, [row[0] for row in rows], environment)
         stored = {}
         for flag_id, name, owner, is_archived, *values in rows:
-            enabled, variants = parts.state(flag_id)
+            enabled, variants = parts.read_state(flag_id)
             flag = stored[name] = StoredFlag(flag_id, name, owner, is_archived, switched_on=enabled)
             if owner == project:
                 flag.document = _document(is_archived, enabled, variants, *values)

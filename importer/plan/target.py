@@ -7,10 +7,10 @@ from flagadmin.core.errors import choices
 from groups.access import Caller
 from importer.plan.issues import Issue, IssueKind
 from playground.engine.definitions import StrategyDefinition
-from projects.access import unknown_environment, unknown_project
+from projects.access import describe_unknown_environment, describe_unknown_project
 from projects.limits import Limits
 from projects.models import Environment, Project, ProjectEnvironment
-from projects.strategies.rules import StrategyDefaults, default_strategy_document
+from projects.strategies.rules import StrategyDefaults, make_default_strategy
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Target:
 
     def default_strategy_of(self, flag: str) -> StrategyDefinition:
         """The strategy added to a flag that is enabled without an enabled strategy."""
-        return default_strategy_document(self.default_strategy, self.defaults(flag))
+        return make_default_strategy(self.default_strategy, self.defaults(flag))
 
     def state(self) -> list[Any]:
         """The parts of the target that a plan depends on, for its fingerprint."""
@@ -42,12 +42,12 @@ def find_target(project_id: str, environment: str, *, caller: Caller) -> tuple[T
     if not project_id:
         issues.append(Issue(IssueKind.VALUE, "project", "Name the project to import into."))
     elif project is None:
-        issues.append(Issue(IssueKind.PROJECT, "project", unknown_project(caller, project_id[:100])))
+        issues.append(Issue(IssueKind.PROJECT, "project", describe_unknown_project(caller, project_id[:100])))
     elif project.archived_at is not None:
         message = f"Project {project_id} is archived. Revive it first."
         issues.append(Issue(IssueKind.PROJECT, "project", message))
     if not Environment.objects.filter(name=environment).exists():
-        issues.append(Issue(IssueKind.VALUE, "environment", unknown_environment(environment[:100])))
+        issues.append(Issue(IssueKind.VALUE, "environment", describe_unknown_environment(environment[:100])))
     if issues or project is None:
         return None, issues
     links = ProjectEnvironment.objects.filter(project=project).order_by("environment_id")

@@ -22,10 +22,10 @@ from integrations.mcp.tool import (
 from projects.access import access_project, check_environment, check_project
 from projects.environments.comparison_queries import DIFFERS, compare_flags, select_flags
 from projects.environments.comparison_rows import ComparedFlag
-from projects.flags.environments.toggle import project_environment
+from projects.flags.environments.toggle import find_project_environment
 from projects.history.queries import EventFilter, narrow_events, readable_events
 from projects.models import Segment
-from projects.strategies.sentences import strategy_summary
+from projects.strategies.sentences import summarize_strategy
 from releases.derive import ProposedChange
 from releases.models import ChangeRequest
 from releases.requests.details import set_title
@@ -74,7 +74,7 @@ def compare_environments(call: Call, asked: CompareEnvironments) -> Answer:
     project = check_project(call.caller, asked.project)
     environments = asked.first, asked.second
     for name in environments:
-        project_environment(project.pk, name)
+        find_project_environment(project.pk, name)
     flags = compare_flags(project, environments, text=asked.query.strip())
     differing = select_flags(flags, show=DIFFERS, kind="")
     listed = differing[: asked.most]
@@ -90,7 +90,7 @@ def _difference(flag: ComparedFlag, environments: tuple[str, str], segments: dic
     sides = {
         name: {
             "enabled": side.enabled,
-            "strategies": [str(strategy_summary(each, segments=segments)) for each in side.strategies[:3]],
+            "strategies": [str(summarize_strategy(each, segments=segments)) for each in side.strategies[:3]],
         }
         for name, side in zip(environments, flag.pair, strict=True)
     }

@@ -26,14 +26,14 @@ from integrations.mcp.tool import (
 from projects.access import check_project
 from projects.flags.actions import NewFlag, create_flag
 from projects.flags.environments.actions import disable_flag
-from projects.flags.environments.toggle import project_environment
-from projects.flags.flag_document import flag_document
-from projects.flags.insights.flag_users import using_applications
+from projects.flags.environments.toggle import find_project_environment
+from projects.flags.flag_document import read_flag_document
+from projects.flags.insights.flag_users import list_using_applications
 from projects.flags.lists.search import FlagFilter
-from projects.flags.queries import flag_summaries, metadata_answer
+from projects.flags.queries import list_flag_summaries, make_metadata_answer
 from projects.history.queries import EventFilter, narrow_events, readable_events
 from projects.models import Flag, Segment
-from projects.strategies.sentences import percent, strategy_summary
+from projects.strategies.sentences import format_percent, summarize_strategy
 
 Document = Mapping[str, Any]
 ONLY = {
@@ -70,7 +70,7 @@ def find_flags(call: Call, asked: FindFlags) -> Answer:
         parameters["project"] = f"IS:{asked.project}"
     search = FlagFilter(QueryDict(urlencode(parameters)), Flag.objects.readable_by(call.caller))
     flags, total = search.page(call.caller.id)
-    summaries = flag_summaries(flags, caller=call.caller)
+    summaries = list_flag_summaries(flags, caller=call.caller)
     lines = [_summarize(flag, summary) for flag, summary in zip(flags, summaries, strict=True)]
     return {"total": total, "flags": lines}
 
@@ -95,7 +95,7 @@ class GetFlag(ListArguments):
 
 def get_flag(call: Call, asked: GetFlag) -> Answer:
     flag = find_flag(call.caller, asked.flag)
-    document = flag_document(flag, caller=call.caller)
+    document = read_flag_document(flag, caller=call.caller)
     events = narrow_events(readable_events(call.caller), EventFilter(features=[flag.name])).newest_first()
     return {
         "name": flag.name,
@@ -104,7 +104,7 @@ def get_flag(call: Call, asked: GetFlag) -> Answer:
         "description": flag.description,
         "createdAt": document["createdAt"],
         "createdBy": document["createdBy"]["name"],
-        "owner": flag.owner_document(),
+        "owner": flag.make_owner_document(),
         "stale": flag.stale,
         "archived": flag.is_archived,
         "environments": list(_environments(document["environments"])),
@@ -117,7 +117,7 @@ def get_flag(call: Call, asked: GetFlag) -> Answer:
                 "lastUsedAt": iso(user.last_used_at),
                 "sdks": user.sdks,
             }
-            for user in using_applications(flag)[: asked.most]
+            for user in list_using_applications(flag)[: asked.most]
         ],
         "changes": [change_document(event) for event in events[: asked.limit or FEW // 2]],
     }
@@ -134,7 +134,7 @@ def _environments(places: list[Document]) -> Iterator[Answer]:
             "strategies": [
                 {
                     "id": strategy["id"],
-                    "sentence": str(strategy_summary(strategy, segments=segments)),
+                    "sentence": str(summarize_strategy(strategy, segments=segments)),
                     **({"disabled": True} if strategy["disabled"] else {}),
                 }
                 for strategy in place["strategies"]
@@ -144,7 +144,7 @@ def _environments(places: list[Document]) -> Iterator[Answer]:
 
 
 def _variants(variants: list[Document]) -> list[str]:
-    return [f"{variant['name']}: {percent(variant.get('weight'))} %" for variant in variants]
+    return [f"{variant['name']}: {format_percent(variant.get('weight'))} %" for variant in variants]
 
 
 def change_document(event: AuditEvent) -> Answer:
@@ -167,7 +167,7 @@ class CreateFlag(WriteArguments):
 def create(call: Call, asked: CreateFlag) -> Answer:
     new = NewFlag(name=asked.name, type=asked.type, description=asked.description)
     flag = perform(call, asked, lambda: create_flag(asked.project, new, caller=call.caller))
-    return done(asked, flag=metadata_answer(flag), state="off in every environment")
+    return done(asked, flag=make_metadata_answer(flag), state="off in every environment")
 
 
 class TurnOff(WriteArguments):
@@ -177,7 +177,7 @@ class TurnOff(WriteArguments):
 
 def turn_off(call: Call, asked: TurnOff) -> Answer:
     flag = find_flag(call.caller, asked.flag, archived=False)
-    project_environment(flag.project_id, asked.environment)
+    find_project_environment(flag.project_id, asked.environment)
     effect = _measure(call.caller, flag, asked.environment) if asked.dry_run else {}
     was_on = perform(
         call,

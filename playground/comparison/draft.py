@@ -22,21 +22,21 @@ from projects.definitions import Definitions
 from projects.drafts import Draft
 from projects.flags.archive.delete import check_no_children
 from projects.flags.dependencies.actions import parents_problems
-from projects.flags.dependencies.rules import dependency_document
+from projects.flags.dependencies.rules import make_dependency
 from projects.flags.environments.actions import plan_added_strategy, read_variants
-from projects.flags.environments.toggle import project_environment
-from projects.flags.queries import strategy_documents
+from projects.flags.environments.toggle import find_project_environment
+from projects.flags.queries import read_strategy_documents
 from projects.flags.serializers import ParentRecord, VariantBody
 from projects.limits import Limits
 from projects.models import Flag, ProjectEnvironment, Segment, Strategy
 from projects.serializers import StrictSerializer
 from projects.strategies.check import check_number_of_strategies
-from projects.strategies.constraint_rules import constraint_document, constraints_problems
+from projects.strategies.constraint_rules import constraints_problems, make_constraint
 from projects.strategies.constraint_serializers import ConstraintBody
-from projects.strategies.known_names import KnownNames, legal_values, load_known_names
+from projects.strategies.known_names import KnownNames, load_known_names, read_legal_values
 from projects.strategies.rules import StrategyDefaults, merge_strategy, plan_strategy
 from projects.strategies.serializers import StrategyChanges
-from projects.strategies.variant_rules import variants_document, variants_problems
+from projects.strategies.variant_rules import make_variants, variants_problems
 
 IN_ENVIRONMENT = {"enabled", "strategies", "variants"}
 """What a flag has in an environment, which its project must use."""
@@ -143,7 +143,7 @@ class DraftReader:
         default: Mapping[str, Any] = {}
         if body.keys() & IN_ENVIRONMENT and (place := self._place(flag)):
             rows = Strategy.objects.filter(flag=flag, environment_id=self.environment)
-            stored = {document["id"]: document for document in strategy_documents(rows)}
+            stored = {document["id"]: document for document in read_strategy_documents(rows)}
             strategies = list(stored.values())
             if "strategies" in body:
                 strategies = changes["strategies"] = list(self._strategies(flag, body["strategies"], stored))
@@ -168,7 +168,7 @@ class DraftReader:
     def _place(self, flag: Flag) -> ProjectEnvironment | None:
         """The environment, which the project must use."""
         try:
-            return project_environment(flag.project_id, self.environment)
+            return find_project_environment(flag.project_id, self.environment)
         except NotFound as error:
             self.problems.append(Problem(f"{self.state}.environment", error.message))
             return None
@@ -229,13 +229,13 @@ class DraftReader:
 
     def _variants(self, flag: Flag, bodies: list[Mapping[str, Any]]) -> list[VariantDefinition]:
         self.problems += variants_problems(bodies, f"{self.path}.variants")
-        return variants_document(bodies, read_variants(flag, self.environment))
+        return make_variants(bodies, read_variants(flag, self.environment))
 
     def _parents(self, flag: Flag, bodies: list[Mapping[str, Any]]) -> list[DependencyDefinition]:
         among = Flag.objects.filter(project_id__in=list(self.projects))
         names = [parent["feature"] for parent in bodies]
         self.problems += parents_problems(flag, names, among, f"{self.path}.dependencies")
-        return [dependency_document(parent) for parent in bodies]
+        return [make_dependency(parent) for parent in bodies]
 
     def _segments(self, bodies: list[Mapping[str, Any]]) -> dict[int, list[ConstraintDefinition]]:
         ids = [segment["id"] for segment in bodies]
@@ -249,9 +249,12 @@ class DraftReader:
                 continue
             if key in constraints_by_id:
                 self.problems.append(Problem(f"{path}.id", f"segment {key} is listed more than once"))
-            constraints = [constraint_document(constraint) for constraint in segment["constraints"]]
+            constraints = [make_constraint(constraint) for constraint in segment["constraints"]]
             self.problems += constraints_problems(
-                constraints, f"{path}.constraints", legal_values=legal_values(rows[key]), limits=self.limits
+                constraints,
+                f"{path}.constraints",
+                legal_values=read_legal_values(rows[key]),
+                limits=self.limits,
             )
             constraints_by_id[key] = constraints
         return constraints_by_id

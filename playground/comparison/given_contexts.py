@@ -25,7 +25,7 @@ from playground.queries import list_known_fields
 from playground.saved_contexts.queries import get_named_contexts
 from playground.user_runs.file import UserFile
 from projects.definitions import Definitions
-from projects.revision import revisions
+from projects.revision import read_revisions
 from projects.serializers import StrictSerializer
 
 MAX_CONTEXTS = 10_000
@@ -163,7 +163,7 @@ def read_fixed_fields(document: Any) -> Texts:
 def read_csv(text: str, caller: Caller, now: datetime) -> list[Context]:
     """A context for each row. Raises ValidationError with the rows and columns that are wrong."""
     body, time = text.encode(), time_text(now)
-    fields = list_known_fields(revisions(caller.readable_projects))
+    fields = list_known_fields(read_revisions(caller.readable_projects))
     try:
         _check_number(UserFile(BytesIO(body)).check(fields), "csv")
     except ValidationError as error:

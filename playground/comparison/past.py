@@ -32,7 +32,7 @@ from projects.history.past import (
     read_outside_changes,
 )
 from projects.models import Dependency, Flag
-from projects.revision import revisions
+from projects.revision import read_revisions
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ def find_readable_past(
     )
     wanted = projects
     if projects is not None and caller.is_admin and deleted_projects.intersection(projects):
-        former = deleted_projects - revisions(deleted_projects).keys()
+        former = deleted_projects - read_revisions(deleted_projects).keys()
         wanted = [project for project in projects if project not in former]
     present = {
         path: name

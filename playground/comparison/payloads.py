@@ -8,7 +8,7 @@ from itertools import takewhile
 from flagadmin.core.errors import clipped
 from playground.comparison.shares import Shares, replace_payloads
 from playground.engine.variants import Payload
-from projects.strategies.variant_rules import json_fault
+from projects.strategies.variant_rules import find_json_fault
 
 MAX_SHOWN = 60
 """Characters of a payload on a page."""
@@ -21,7 +21,7 @@ def normalize_payload(payload: Payload) -> Payload:
     Everything else counts, as the application gets it: the type, the order of members, 1.0 instead of 1.
     """
     kind, value = payload
-    if kind != "json" or json_fault(value):
+    if kind != "json" or find_json_fault(value):
         return payload
     return kind, _STRING_OR_SPACE.sub(r"\1", value)
 

@@ -15,7 +15,7 @@ from playground.pages.effects_view import EffectsView
 from playground.pages.impact_view import ImpactView
 from playground.pages.lines import explain_in
 from playground.saved_contexts.effects import predict_effects
-from projects.drafting import DraftingPage, open_form, refusal_sentences
+from projects.drafting import DraftingPage, describe_refusal, open_form
 from projects.drafts import NewFlagEdit
 
 DETAILED = 30
@@ -49,14 +49,14 @@ class IfSavedPage(ConsolePage):
             is_invalid = isinstance(error, ValidationError) and error.details
             if is_invalid and page.shown_by == "post":  # the form says it beside its inputs
                 return {"error": error}
-            return {"refusals": refusal_sentences(error)}
+            return {"refusals": describe_refusal(error)}
         examples, max_values = (EXAMPLES, MAX_VALUES) if beside else (DETAILED, None)
         try:
             impacts_found = measure_impacts(
                 edits, now=timezone.now(), caller=self.caller, examples=examples, most_values=max_values
             )
         except TooManyValues as error:
-            return {"refusals": refusal_sentences(error)}
+            return {"refusals": describe_refusal(error)}
         return {
             "impacts": [
                 ImpactView(

@@ -41,7 +41,7 @@ from playground.response.snapshot import ResponseSnapshot
 from playground.response.writer import render_features
 from playground.saved_contexts.actions import may_save
 from playground.snapshot_cache import snapshot_at
-from projects.access import unknown_environment
+from projects.access import describe_unknown_environment
 from projects.console import flag_url
 from projects.history.past import is_in_future
 from projects.models import Flag
@@ -72,7 +72,7 @@ def read_shown_revisions(caller: Caller, query: PlaygroundQuery, options: FormOp
     """The projects to evaluate now, with their revisions. Raises ValidationError."""
     for environment in query.environments:
         if environment not in options.environments:
-            raise ValidationError.at("environment", unknown_environment(environment))
+            raise ValidationError.at("environment", describe_unknown_environment(environment))
     return read_readable_revisions(caller, query.projects)
 
 

@@ -30,7 +30,7 @@ from playground.saved_contexts.rules import (
     expectation_problems,
     saved_context_problems,
 )
-from projects.access import check_project, projects_with
+from projects.access import check_project, list_projects_with
 from projects.models import Environment, Flag
 from projects.project_scope import check_scope, lock_scope, name_is_free
 
@@ -130,7 +130,7 @@ def may_change(caller: Caller, project_id: str | None) -> bool:
 
 def may_save(caller: Caller) -> bool:
     """Whether the caller may save contexts anywhere."""
-    return caller.can(EVERYWHERE) or bool(projects_with(caller, OWN_PROJECT))
+    return caller.can(EVERYWHERE) or bool(list_projects_with(caller, OWN_PROJECT))
 
 
 def access_saved_context_for_update(caller: Caller, context_id: int) -> SavedContext:

@@ -21,7 +21,7 @@ from playground.saved_contexts.expectations import (
 )
 from playground.saved_contexts.queries import get_named_contexts
 from projects.access import environment_problems
-from projects.revision import revisions, revisions_and_environments
+from projects.revision import read_revisions, read_revisions_and_environments
 
 
 def choose_expectations(
@@ -37,7 +37,9 @@ def choose_expectations(
     by name. Raises ValidationError for unknown ones.
     """
     projects, environments = body.get("projects"), body.get("environments")
-    current, known = revisions_and_environments(caller.readable_projects if projects is None else projects)
+    current, known = read_revisions_and_environments(
+        caller.readable_projects if projects is None else projects
+    )
     places = {f"environments[{index}]": name for index, name in enumerate(environments or ())}
     if state := body.get("asIf"):
         environments = [state["environment"]]
@@ -56,7 +58,7 @@ def check_request(caller: Caller, body: Mapping[str, Any]) -> list[Checked]:
         return check_expectations(caller, choose_expectations(caller, body))
     expectations = choose_expectations(caller, body)
     check_number(expectations)
-    current = revisions(caller.readable_projects)
+    current = read_revisions(caller.readable_projects)
     as_if = read_state(caller, state, "asIf").within(Scope(current), "asIf")
     [snapshot] = compile_states(current, [as_if])
     return check_against(expectations, {snapshot.environment: snapshot}, now=timezone.now())

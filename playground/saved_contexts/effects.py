@@ -22,7 +22,7 @@ from playground.models import SavedContext
 from playground.saved_contexts.changed import ChangedExpectation, compare_expectations
 from playground.saved_contexts.expectations import Checked, list_expectations, shares_words
 from projects.drafts import FlagEdit, NewFlagEdit
-from projects.revision import revisions
+from projects.revision import read_revisions
 
 Instead = Mapping[str, SavedContext]
 """Saved contexts as they would be, by name: they count in place of the stored ones."""
@@ -131,7 +131,7 @@ def predict_effects(caller: Caller, edits: Iterable[FlagEdit | NewFlagEdit]) -> 
     for group in ordered[:MAX_DRAFTS]:
         [first, *_] = group
         states = Stored(first.environment), DraftState(first.environment, first.draft)
-        pair = StatePair(revisions([first.project]), *states)
+        pair = StatePair(read_revisions([first.project]), *states)
         flags = add_children({edit.flag for edit in group}, pair.snapshots)
         effects += _effects(caller, saved, *pair.snapshots, flags)
     return effects

@@ -23,7 +23,7 @@ from playground.models import SavedContext
 from playground.saved_contexts.queries import select_visible_expectations
 from projects.definitions import Definitions, read_definitions
 from projects.models import Flag
-from projects.revision import revisions
+from projects.revision import read_revisions
 
 MAX_CHECKED = 10_000
 """Expectations of one check."""
@@ -188,7 +188,7 @@ def check_expectations(
     flags: dict[str, set[str]] = defaultdict(set)
     for expectation in expectations:
         flags[expectation.environment].add(expectation.flag)
-    projects = list(revisions(caller.readable_projects)) if flags else []
+    projects = list(read_revisions(caller.readable_projects)) if flags else []
     with consistent_reads():
         read = {
             environment: read_stored_flags(projects, environment, names)

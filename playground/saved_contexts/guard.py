@@ -21,7 +21,7 @@ from playground.saved_contexts.changed import ChangedExpectation, compare_expect
 from playground.saved_contexts.expectations import Checked, Expectation, compile_flags, read_stored_flags
 from playground.saved_contexts.report import change_document
 from projects.definitions import Definitions
-from projects.revision import revisions
+from projects.revision import read_revisions
 
 OVERRIDE = Permission.UPDATE_FEATURE_ENVIRONMENT
 """Needed where an expectation breaks: whoever may turn the flag off there must be able to in an emergency."""
@@ -37,10 +37,10 @@ def guard(project_id: str) -> Callable[[], BrokenExpectations | None]:
     expectations = _list_enforced(project_id)
     if not expectations:
         return lambda: None
-    revision, before, now = revisions([project_id]), _read(project_id, expectations), timezone.now()
+    revision, before, now = read_revisions([project_id]), _read(project_id, expectations), timezone.now()
 
     def check() -> BrokenExpectations | None:
-        if revisions([project_id]) == revision:
+        if read_revisions([project_id]) == revision:
             return None
         after = _read(project_id, expectations)
         changed_flags = {name: _find_differing(before[name], after[name]) for name in before}

@@ -9,7 +9,7 @@ from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import NotFound
 from groups.access import Caller
 from groups.permissions import Permission
-from projects.applications.details import readable_applications
+from projects.applications.details import find_readable_applications
 from projects.models import Application, ApplicationInstance, FlagUsage, ProjectApplication, UnknownFlag
 
 
@@ -35,7 +35,7 @@ def delete_application(name: str, *, caller: Caller) -> None:
     Its next report creates it again. Its hourly counts are deleted when they expire.
     """
     caller.check(Permission.UPDATE_APPLICATION)
-    application = readable_applications(caller).select_for_update().filter(name=name).first()
+    application = find_readable_applications(caller).select_for_update().filter(name=name).first()
     if application is None:
         return
     for rows in (ApplicationInstance, FlagUsage, ProjectApplication, UnknownFlag):
@@ -45,7 +45,7 @@ def delete_application(name: str, *, caller: Caller) -> None:
 
 
 def access_application_for_update(caller: Caller, name: str) -> Application:
-    application = readable_applications(caller).select_for_update().filter(name=name).first()
+    application = find_readable_applications(caller).select_for_update().filter(name=name).first()
     if application is None:
         raise NotFound(f"Application {name} not found.")
     caller.check(Permission.UPDATE_APPLICATION)

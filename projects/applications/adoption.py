@@ -48,20 +48,20 @@ class Adoption(dict[str, list[tuple[str, int, bool]]]):
     sampled = 0
 
 
-def sdk_adoption(project_id: str) -> Adoption:
+def read_sdk_adoption(project_id: str) -> Adoption:
     """The instances of a project's applications. One query.
 
     The most used versions, with the oldest; a last line of an SDK stands for its others.
     """
-    return _adoption(_OF_PROJECT, project_id)
+    return _read_adoption(_OF_PROJECT, project_id)
 
 
-def application_adoption(application_id: int) -> Adoption:
+def read_application_adoption(application_id: int) -> Adoption:
     """The same for the instances of one application. One query."""
-    return _adoption(_OF_APPLICATION, application_id)
+    return _read_adoption(_OF_APPLICATION, application_id)
 
 
-def _adoption(lines: str, key: Any) -> Adoption:
+def _read_adoption(lines: str, key: Any) -> Adoption:
     parameters = {
         "key": key,
         "since": timezone.now() - settings.APPLICATION_INSTANCE_WINDOW,
@@ -76,14 +76,16 @@ def _adoption(lines: str, key: Any) -> Adoption:
         name, version = split_sdk(sdk)
         numbers[name][version] += number
     most_used = sorted(numbers, key=lambda name: -sum(numbers[name].values()))[:MAX_SDKS]
-    adoption = Adoption((name, _lines(numbers[name])) for name in sorted(most_used) if any(numbers[name]))
-    if rows and (remainder := _others(rows, numbers, most_used)):
+    adoption = Adoption(
+        (name, _make_lines(numbers[name])) for name in sorted(most_used) if any(numbers[name])
+    )
+    if rows and (remainder := _sum_others(rows, numbers, most_used)):
         adoption[OTHERS] = [remainder]
     adoption.sampled = rows[0][2] if rows and rows[0][4] else 0
     return adoption
 
 
-def _lines(numbers: dict[str, int]) -> list[tuple[str, int, bool]]:
+def _make_lines(numbers: dict[str, int]) -> list[tuple[str, int, bool]]:
     versions = sorted(filter(None, numbers), key=version_key, reverse=True)
     known = [version for version in versions if is_version(version)]
     oldest = known[-1] if len(known) > 1 else None
@@ -96,7 +98,7 @@ def _lines(numbers: dict[str, int]) -> list[tuple[str, int, bool]]:
     return lines
 
 
-def _others(
+def _sum_others(
     rows: Sequence[tuple[str, int, int, int, bool]], numbers: dict[str, dict[str, int]], shown_sdks: list[str]
 ) -> tuple[str, int, bool] | None:
     """What is left: the versions that were not read, and those of SDKs without a chart."""

@@ -16,8 +16,8 @@ from groups.viewsets import ViewSet
 from projects.applications import details, queries
 from projects.applications.actions import delete_application, update_application
 from projects.applications.filters import ApplicationFilter, ProjectApplicationFilter
-from projects.applications.ignored_reports import ignored_documents, ignored_of
-from projects.applications.overview import application_overview
+from projects.applications.ignored_reports import count_ignored, list_ignored_documents
+from projects.applications.overview import make_application_overview
 from projects.applications.serializers import (
     ApplicationAtAGlance,
     ApplicationDetail,
@@ -30,8 +30,8 @@ from projects.applications.serializers import (
     RawFeatureUsage,
     UnknownFlags,
 )
-from projects.applications.unknown_flag_documents import unknown_flag_documents
-from projects.flags.insights.usage import flag_usage_document, raw_usage_document
+from projects.applications.unknown_flag_documents import list_unknown_flag_documents
+from projects.flags.insights.usage import read_raw_usage, read_usage
 from projects.models import Application, ApplicationInstance, Flag
 from projects.viewsets import InProjectViewSet
 
@@ -66,11 +66,11 @@ class ProjectApplicationViewSet(InProjectViewSet):
 
         A search selects applications; each is returned whole.
         """
-        listed = ProjectApplicationFilter(request.query_params, queries.project_applications(project_id))
+        listed = ProjectApplicationFilter(request.query_params, queries.find_project_applications(project_id))
         options = listed.check()
         ordered = queries.sort(listed.qs, options["sortBy"], descending=options["sortOrder"] == "desc")
-        page = queries.page(project_id, listed.cut_page(ordered))
-        records = queries.application_documents(project_id, page)
+        page = queries.read_page(project_id, listed.cut_page(ordered))
+        records = queries.list_application_documents(project_id, page)
         return Response({"total": listed.total(page), "applications": records})
 
 
@@ -94,18 +94,18 @@ class ApplicationViewSet(ViewSet):
     )
     def list(self, request: ApiRequest) -> Response:
         """List all applications that have reported, with the projects whose flags they use."""
-        listed = ApplicationFilter(request.query_params, details.readable_applications(self.caller))
+        listed = ApplicationFilter(request.query_params, details.find_readable_applications(self.caller))
         options = listed.check()
         ordered = listed.qs.order_by("-name" if options["sortOrder"] == "desc" else "name")
         page = list(listed.cut_page(ordered))
-        records = details.overview_documents(self.caller, page)
+        records = details.list_overview_documents(self.caller, page)
         return Response({"applications": records, "total": listed.total(page)})
 
     @extend_schema(operation_id="getApplication", responses=ApplicationDetail)
     def retrieve(self, request: ApiRequest, name: str) -> Response:
         """Get an application with its instances and the flags it filtered for."""
-        record = details.detail_document(self.caller, self.application)
-        return Response(record | {"ignored": ignored_of(self.application)})
+        record = details.make_detail_document(self.caller, self.application)
+        return Response(record | {"ignored": count_ignored(self.application)})
 
     @extend_schema(
         operation_id="createApplication",
@@ -137,7 +137,7 @@ class ApplicationViewSet(ViewSet):
     @action(detail=True)
     def overview(self, request: ApiRequest, name: str) -> Response:
         """Get an overview of an application by environment."""
-        return Response(application_overview(self.caller, self.application))
+        return Response(make_application_overview(self.caller, self.application))
 
 
 class InstanceViewSet(ViewSet):
@@ -149,7 +149,7 @@ class InstanceViewSet(ViewSet):
         """List the instances of an application in an environment."""
         application = details.access_application(self.caller, name)
         instances = ApplicationInstance.objects.filter(application=application, environment=environment)
-        records = map(details.instance_document, instances.order_by("instance_id"))
+        records = map(details.make_instance_document, instances.order_by("instance_id"))
         return Response({"instances": list(records)})
 
 
@@ -159,7 +159,7 @@ class IgnoredReportViewSet(ViewSet):
     @extend_schema(operation_id="getIgnoredReports", responses=IgnoredReports)
     def list(self, request: ApiRequest) -> Response:
         """List what SDKs reported beyond the hourly limits in the last two days, by token or application."""
-        return Response({"ignored": ignored_documents(self.caller)})
+        return Response({"ignored": list_ignored_documents(self.caller)})
 
 
 class UnknownFlagViewSet(ViewSet):
@@ -171,7 +171,7 @@ class UnknownFlagViewSet(ViewSet):
 
         Callers who can read all projects see all of them; others those of applications that use their projects.
         """
-        return Response({"unknownFlags": unknown_flag_documents(self.caller)})
+        return Response({"unknownFlags": list_unknown_flag_documents(self.caller)})
 
 
 class FlagUsageViewSet(ViewSet):
@@ -188,7 +188,7 @@ class FlagUsageViewSet(ViewSet):
     @extend_schema(operation_id="getFeatureUsageSummary", responses=FeatureUsage)
     def retrieve(self, request: ApiRequest, name: str) -> Response:
         """Get how often a flag was filtered for in the last hour, and which applications have filtered for it."""
-        return Response(flag_usage_document(self.flag))
+        return Response(read_usage(self.flag))
 
     @extend_schema(
         operation_id="getRawFeatureMetrics",
@@ -201,4 +201,4 @@ class FlagUsageViewSet(ViewSet):
         hours = request.query_params.get("hoursBack") or "24"
         if not (hours.isascii() and hours.isdecimal() and len(hours) < 4 and 1 <= int(hours) <= HOURS):
             raise ValidationError.at("hoursBack", f"{hours!r} is not a whole number from 1 to {HOURS}.")
-        return Response(raw_usage_document(self.flag, hours_back=int(hours)))
+        return Response(read_raw_usage(self.flag, hours_back=int(hours)))

@@ -58,14 +58,14 @@ def clean_usage(*, now: datetime | None = None) -> CleanupResult:
     usage."""
     now = now or timezone.now()
     long_ago = now - max(INSTANCES_KEPT, settings.APPLICATION_INSTANCE_WINDOW)
-    hours = _in_parts(delete_hours, now - HOURS_KEPT - timedelta(hours=1))
+    hours = _delete_in_parts(delete_hours, now - HOURS_KEPT - timedelta(hours=1))
     _delete("DELETE FROM projects_usageday WHERE day < %s", (now - DAYS_KEPT).date())
     refresh_totals(now=now)
     _delete("DELETE FROM projects_unknownflag WHERE seen_at < %s", now - HOURS_KEPT)
     _delete("DELETE FROM projects_ignoredreport WHERE hour < %s", now - HOURS_KEPT)
     _delete("DELETE FROM projects_impactseries WHERE seen_at < %s", long_ago)
     clean_points(now)
-    instances = _in_parts(partial(_delete, _INSTANCES), long_ago)
+    instances = _delete_in_parts(partial(_delete, _INSTANCES), long_ago)
     _delete(_ORPHANS)
     return CleanupResult(
         hours=hours,
@@ -75,7 +75,7 @@ def clean_usage(*, now: datetime | None = None) -> CleanupResult:
     )
 
 
-def _in_parts(delete: Callable[[datetime, int], int], before: datetime) -> int:
+def _delete_in_parts(delete: Callable[[datetime, int], int], before: datetime) -> int:
     """Deletes in short transactions, so that other requests do not wait."""
     total = 0
     while deleted := delete(before, ROWS_PER_TRANSACTION):

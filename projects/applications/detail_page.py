@@ -13,10 +13,10 @@ from flagadmin.core.lists.pages import Column, Filter
 from groups.console import Crumbs, ListPage
 from groups.permissions import Permission
 from projects.applications.actions import delete_application
-from projects.applications.adoption import application_adoption
-from projects.applications.details import access_application, evaluated_flags, instances_of, lines_of
-from projects.applications.ignored_reports import ignored_of
-from projects.applications.missing_flags import missing_flags
+from projects.applications.adoption import read_application_adoption
+from projects.applications.details import access_application, find_evaluated_flags, find_instances, find_lines
+from projects.applications.ignored_reports import count_ignored
+from projects.applications.missing_flags import list_missing_flags
 from projects.console import PROJECTS, flag_url, project_url
 
 
@@ -36,14 +36,14 @@ class ApplicationPage(ListPage):
 
     def listing(self) -> Any:
         self.application = access_application(self.caller, self.kwargs["name"])
-        self.usage = evaluated_flags(self.caller, self.application)
+        self.usage = find_evaluated_flags(self.caller, self.application)
         return super().listing()
 
     def get_title(self) -> str:
         return self.application.name
 
     def crumbs(self) -> Crumbs:
-        lines = list(lines_of(self.caller, self.application)[:2])
+        lines = list(find_lines(self.caller, self.application)[:2])
         if len(lines) != 1:
             return (("Applications", reverse("applications")),)
         project_id = lines[0].project_id
@@ -70,7 +70,7 @@ class ApplicationPage(ListPage):
         return (row.flag_name, row.project, row.environment, row.last_used_at)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        instances = instances_of(self.application)
+        instances = find_instances(self.application)
         count, last_seen = instances.count(), instances.aggregate(last=Max("seen_at"))["last"]
         listed = list(instances[: settings.APPLICATION_INSTANCES_LISTED])
         rows = kwargs["listing"].rows
@@ -82,12 +82,12 @@ class ApplicationPage(ListPage):
             unlisted=count - len(listed),
             last_seen=last_seen,
             projects=[
-                (line, project_url(line.project_id)) for line in lines_of(self.caller, self.application)
+                (line, project_url(line.project_id)) for line in find_lines(self.caller, self.application)
             ],
-            adoption=application_adoption(self.application.pk),
-            missing=missing_flags(self.caller, self.application),
+            adoption=read_application_adoption(self.application.pk),
+            missing=list_missing_flags(self.caller, self.application),
             days=settings.APPLICATION_INSTANCE_WINDOW.days,
-            ignored=ignored_of(self.application),
+            ignored=count_ignored(self.application),
             may_delete=self.caller.can(Permission.UPDATE_APPLICATION),
             **kwargs,
         )

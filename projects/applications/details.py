@@ -21,64 +21,67 @@ from projects.models import (
     ProjectApplication,
     StrategyType,
 )
-from projects.strategies.strategy_type_documents import strategy_type_document
+from projects.strategies.strategy_type_documents import make_strategy_type_document
 
 Document = dict[str, Any]
 
 
-def readable_applications(caller: Caller) -> QuerySet[Application]:
+def find_readable_applications(caller: Caller) -> QuerySet[Application]:
     """Applications that use a readable project; all applications if the caller may read all projects."""
     if caller.readable_projects is None:
         return Application.objects.all()
-    lines = _readable_lines(caller).filter(application_id=OuterRef("pk"))
+    lines = _find_readable_lines(caller).filter(application_id=OuterRef("pk"))
     return Application.objects.filter(Exists(lines))
 
 
 def search_applications(caller: Caller, words: Sequence[str]) -> QuerySet[Application]:
-    return best_matches(readable_applications(caller), words, "name", also=["description"])
+    return best_matches(find_readable_applications(caller), words, "name", also=["description"])
 
 
 def access_application(caller: Caller, name: str) -> Application:
     """An application that the caller may read. Raises NotFound."""
-    application = readable_applications(caller).filter(name=name).first()
+    application = find_readable_applications(caller).filter(name=name).first()
     if application is None:
         raise NotFound(f"Application {name} not found.")
     return application
 
 
-def overview_documents(caller: Caller, applications: Sequence[Application]) -> list[Document]:
+def list_overview_documents(caller: Caller, applications: Sequence[Application]) -> list[Document]:
     """The documents of the applications' list. One SQL statement."""
     usage: dict[int, list[Document]] = {}
-    lines = _readable_lines(caller).filter(application_id__in=[a.pk for a in applications])
+    lines = _find_readable_lines(caller).filter(application_id__in=[a.pk for a in applications])
     for line in lines.order_by("application_id", "project_id"):
         place = {"project": line.project_id, "environments": line.environments}
         usage.setdefault(line.application_id, []).append(place)
-    return [_document(a) | {"strategies": a.strategies, "usage": usage.get(a.pk, [])} for a in applications]
+    return [
+        _make_document(a) | {"strategies": a.strategies, "usage": usage.get(a.pk, [])} for a in applications
+    ]
 
 
-def detail_document(caller: Caller, application: Application) -> Document:
+def make_detail_document(caller: Caller, application: Application) -> Document:
     used = FlagUsage.objects.filter(application_id=application.pk).values("flag_id")
-    instances = instances_of(application)
-    return _document(application) | {
-        "strategies": _strategies(application.strategies),
+    instances = find_instances(application)
+    return _make_document(application) | {
+        "strategies": _list_strategies(application.strategies),
         "instances": [
-            instance_document(instance) | {"appName": application.name}
+            make_instance_document(instance) | {"appName": application.name}
             for instance in instances[: settings.APPLICATION_INSTANCES_LISTED]
         ],
         "instanceCount": instances.count(),
         "seenToggles": [
-            _flag(f) for f in Flag.objects.readable_by(caller).filter(pk__in=used).order_by("name")
+            _make_flag_document(f)
+            for f in Flag.objects.readable_by(caller).filter(pk__in=used).order_by("name")
         ],
         "links": {"self": f"/api/applications/{application.name}"},
     }
 
 
-def instances_of(application: Application) -> QuerySet[ApplicationInstance]:
+def find_instances(application: Application) -> QuerySet[ApplicationInstance]:
     instances = ApplicationInstance.objects.filter(application=application)
     return instances.order_by("instance_id", "environment")
 
 
-def evaluated_flags(caller: Caller, application: Application) -> QuerySet[Any]:
+def find_evaluated_flags(caller: Caller, application: Application) -> QuerySet[Any]:
     """The application's usage of readable flags, with ``flag_name``, ``project`` and ``archived``."""
     flags = Flag.objects.readable_by(caller)
     used_flag = flags.filter(pk=OuterRef("flag_id"))
@@ -90,12 +93,12 @@ def evaluated_flags(caller: Caller, application: Application) -> QuerySet[Any]:
     )
 
 
-def lines_of(caller: Caller, application: Application) -> QuerySet[ProjectApplication]:
+def find_lines(caller: Caller, application: Application) -> QuerySet[ProjectApplication]:
     """The application's rows in the applications lists of projects that the caller may read."""
-    return _readable_lines(caller).filter(application_id=application.pk).order_by("project_id")
+    return _find_readable_lines(caller).filter(application_id=application.pk).order_by("project_id")
 
 
-def instance_document(instance: ApplicationInstance) -> Document:
+def make_instance_document(instance: ApplicationInstance) -> Document:
     return {
         "instanceId": instance.instance_id,
         "sdkVersion": instance.sdk_version or None,
@@ -109,7 +112,7 @@ def instance_document(instance: ApplicationInstance) -> Document:
     }
 
 
-def _document(application: Application) -> Document:
+def _make_document(application: Application) -> Document:
     return {
         "appName": application.name,
         "createdAt": iso(application.created_at),
@@ -120,7 +123,7 @@ def _document(application: Application) -> Document:
     }
 
 
-def _flag(flag: Flag) -> Document:
+def _make_flag_document(flag: Flag) -> Document:
     return {
         "name": flag.name,
         "description": flag.description,
@@ -133,12 +136,14 @@ def _flag(flag: Flag) -> Document:
     }
 
 
-def _strategies(names: Sequence[str]) -> list[Document]:
-    known = {kind.name: strategy_type_document(kind) for kind in StrategyType.objects.filter(name__in=names)}
+def _list_strategies(names: Sequence[str]) -> list[Document]:
+    known = {
+        kind.name: make_strategy_type_document(kind) for kind in StrategyType.objects.filter(name__in=names)
+    }
     return [known.get(name, {"name": name}) for name in names]
 
 
-def _readable_lines(caller: Caller) -> QuerySet[ProjectApplication]:
+def _find_readable_lines(caller: Caller) -> QuerySet[ProjectApplication]:
     projects = caller.readable_projects
     lines = ProjectApplication.objects.all()
     return lines if projects is None else lines.filter(project_id__in=projects)

@@ -12,24 +12,24 @@ from projects.applications import queries
 MAX_TERMS = 100
 
 
-def terms_of(query: str) -> list[str]:
+def split_terms(query: str) -> list[str]:
     """The comma-separated search terms, without empty ones."""
     return [term.strip() for term in query.split(",") if term.strip()]
 
 
 def check_terms(query: str) -> None:
     """Raises a form ValidationError for too many terms."""
-    if len(terms_of(query)) > MAX_TERMS:
+    if len(split_terms(query)) > MAX_TERMS:
         raise forms.ValidationError(f"Must have at most {MAX_TERMS} terms.")
 
 
 def search_in_project(lines: QuerySet, name: str, query: str) -> QuerySet:
-    return queries.search(lines, terms_of(query))
+    return queries.search(lines, split_terms(query))
 
 
 def search_by_name(applications: QuerySet, name: str, query: str) -> QuerySet:
     matches = Q()
-    for term in terms_of(query):
+    for term in split_terms(query):
         matches |= Q(folded_name__contains=term.casefold())
     return applications.filter(matches)
 
@@ -39,7 +39,7 @@ def query_filter(search: Callable[..., QuerySet], searched: str) -> django_filte
     return django_filters.CharFilter(method=search, validators=[check_terms], help_text=help_text)
 
 
-def page_length(default: int) -> WholeNumber:
+def make_length_field(default: int) -> WholeNumber:
     help_text = f"Number of applications per page, 1 to {MAX_LENGTH}."
     return WholeNumber(
         min_value=1, max_value=MAX_LENGTH, initial=default, is_strict=True, help_text=help_text
@@ -53,12 +53,12 @@ def sort_key(sorts: str, keys: Iterable[str]) -> Text:
 class ProjectApplicationOptions(forms.Form):
     sortOrder = Direction(is_strict=True, help_text="Sort order for `sortBy`.")
     offset = WholeNumber(min_value=0, initial=0, is_strict=True, help_text="Number of applications to skip.")
-    limit = page_length(50)
+    limit = make_length_field(50)
     sortBy = sort_key("Field to sort by; lists are sorted by their length, ties by name:", queries.SORT_KEYS)
 
 
 class ApplicationOptions(ProjectApplicationOptions):
-    limit = page_length(1000)
+    limit = make_length_field(1000)
     sortBy = sort_key("Field to sort by:", ["appName"])
 
 

@@ -8,24 +8,24 @@ from django.utils import timezone
 from flagadmin.core.http.timestamps import iso
 from groups.access import Caller
 from groups.models import ApiToken
-from projects.applications.details import readable_applications
+from projects.applications.details import find_readable_applications
 from projects.applications.usage_report import HOURS_KEPT
 from projects.models import Application, IgnoredReport
 
 Document = dict[str, Any]
 
 
-def ignored_of(application: Application) -> dict[str, int]:
+def count_ignored(application: Application) -> dict[str, int]:
     """Counts by kind, without zeros: ``{"instance": 3, "variant": 19900}``."""
-    rows = _recent_reports().filter(application=application.name).order_by()
+    rows = _find_recent_reports().filter(application=application.name).order_by()
     return dict(rows.values("kind").annotate(total=Sum("number")).values_list("kind", "total"))
 
 
-def ignored_documents(caller: Caller) -> list[Document]:
+def list_ignored_documents(caller: Caller) -> list[Document]:
     """Latest hour first. Counts of tokens are only for callers who may read all projects."""
     of_tokens = Q() if caller.readable_projects is None else ~Q(application="")
-    names = readable_applications(caller).values("name")
-    rows = _recent_reports().filter(Q(application="") | Q(application__in=names)).filter(of_tokens)
+    names = find_readable_applications(caller).values("name")
+    rows = _find_recent_reports().filter(Q(application="") | Q(application__in=names)).filter(of_tokens)
     rows = rows.order_by("-hour", "kind", "token_id", "application")
     tokens = dict(ApiToken.objects.filter(pk__in=rows.values("token_id")).values_list("pk", "name"))
     return [
@@ -40,5 +40,5 @@ def ignored_documents(caller: Caller) -> list[Document]:
     ]
 
 
-def _recent_reports() -> QuerySet[IgnoredReport]:
+def _find_recent_reports() -> QuerySet[IgnoredReport]:
     return IgnoredReport.objects.filter(hour__gt=timezone.now() - HOURS_KEPT)

@@ -38,7 +38,7 @@ class Sample:
     count: int = 0
     buckets: dict[str, int] = field(default_factory=dict)
 
-    def then(self, later: "Sample") -> "Sample":
+    def add(self, later: "Sample") -> "Sample":
         """The sum of two samples of a series, or the later one if the kind or buckets differ."""
         if later.kind == GAUGE or later.kind != self.kind or later.buckets.keys() != self.buckets.keys():
             return later
@@ -49,7 +49,7 @@ class Sample:
 Samples = dict[Series, Sample]
 
 
-def series_of(name: str, labels: Mapping[str, str], **forced: str) -> Series:
+def make_series(name: str, labels: Mapping[str, str], **forced: str) -> Series:
     return Series(name, orjson.dumps({**labels, **forced}, option=orjson.OPT_SORT_KEYS).decode())
 
 
@@ -57,7 +57,7 @@ def write_samples(cursor: Any, samples: Samples, *, now: datetime) -> int:
     """Writes the samples that are within the limits. Returns the number of ignored ones."""
     if not samples:
         return 0
-    kept = _within_limits(cursor, samples)
+    kept = _keep_within_limits(cursor, samples)
     rows = [
         (*series, s.kind, s.help, s.value, s.count, orjson.dumps(s.buckets).decode())
         for series, s in sorted(kept.items())
@@ -85,7 +85,7 @@ def write_samples(cursor: Any, samples: Samples, *, now: datetime) -> int:
     return len(samples) - len(kept)
 
 
-def _within_limits(cursor: Any, samples: Samples) -> Samples:
+def _keep_within_limits(cursor: Any, samples: Samples) -> Samples:
     """The samples that are within the limits and have the same kind as the stored metric."""
     series = sorted(samples)
     cursor.execute(
@@ -96,10 +96,10 @@ def _within_limits(cursor: Any, samples: Samples) -> Samples:
     stored = {Series(name, labels): kind for name, labels, kind in cursor.fetchall()}
     kept = {each: samples[each] for each, kind in stored.items() if samples[each].kind == kind}
     new = [each for each in series if each not in stored]
-    return kept | {each: samples[each] for each in _with_room(cursor, new, samples)} if new else kept
+    return kept | {each: samples[each] for each in _list_with_room(cursor, new, samples)} if new else kept
 
 
-def _with_room(cursor: Any, new: list[Series], samples: Samples) -> Iterator[Series]:
+def _list_with_room(cursor: Any, new: list[Series], samples: Samples) -> Iterator[Series]:
     cursor.execute("SELECT name, min(kind), count(*) FROM projects_impactseries GROUP BY name")
     metrics = {name: (kind, number) for name, kind, number in cursor.fetchall()}
     for series in new:

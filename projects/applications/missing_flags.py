@@ -9,9 +9,9 @@ from django.utils.http import urlencode
 
 from groups.access import Caller
 from groups.permissions import Permission
-from projects.access import projects_with
-from projects.applications.details import readable_applications
-from projects.applications.unknown_flag_documents import unknown_flags
+from projects.access import list_projects_with
+from projects.applications.details import find_readable_applications
+from projects.applications.unknown_flag_documents import find_unknown_flags
 from projects.console import application_url, project_url
 from projects.models import Application, Project, ProjectApplication
 
@@ -30,16 +30,16 @@ class MissingFlag:
     create_url: str
 
 
-def missing_flags(caller: Caller, application: Application | None = None) -> list[MissingFlag]:
+def list_missing_flags(caller: Caller, application: Application | None = None) -> list[MissingFlag]:
     """By name, those of one application or of all that the caller may read. At most five queries.
 
     A flag is created in the project whose flags its application uses, otherwise in the default project or the first in
     which the caller may create one.
     """
-    applications = readable_applications(caller)
+    applications = find_readable_applications(caller)
     if application is not None:
         applications = applications.filter(pk=application.pk)
-    rows = unknown_flags().filter(application_id__in=applications.values("pk"))
+    rows = find_unknown_flags().filter(application_id__in=applications.values("pk"))
     names = rows.order_by("name").values_list("name", flat=True).distinct()[:MAX_SHOWN]
     uses = list(
         rows.filter(name__in=list(names))
@@ -49,8 +49,8 @@ def missing_flags(caller: Caller, application: Application | None = None) -> lis
     if not uses:
         return []
     known = dict(applications.filter(pk__in={use[2] for use in uses}).values_list("pk", "name"))
-    homes = _homes(caller, list(known))
-    anywhere = _any_project(caller)
+    homes = _map_homes(caller, list(known))
+    anywhere = _find_any_project(caller)
     return [
         MissingFlag(
             name,
@@ -66,7 +66,7 @@ def missing_flags(caller: Caller, application: Application | None = None) -> lis
     ]
 
 
-def _homes(caller: Caller, applications: Sequence[int]) -> Mapping[int, str]:
+def _map_homes(caller: Caller, applications: Sequence[int]) -> Mapping[int, str]:
     """A project of each application in which the caller may create flags."""
     lines = ProjectApplication.objects.filter(application_id__in=applications).order_by("-project_id")
     return {
@@ -76,12 +76,12 @@ def _homes(caller: Caller, applications: Sequence[int]) -> Mapping[int, str]:
     }
 
 
-def _any_project(caller: Caller) -> str:
+def _find_any_project(caller: Caller) -> str:
     if caller.can(Permission.CREATE_FEATURE, project=DEFAULT) and caller.can_read(DEFAULT):
         return DEFAULT
     projects = Project.objects.active().readable_by(caller).order_by("id")
     if not caller.is_admin:
-        projects = projects.filter(id__in=projects_with(caller, Permission.CREATE_FEATURE))
+        projects = projects.filter(id__in=list_projects_with(caller, Permission.CREATE_FEATURE))
     first = projects.values_list("id", flat=True).first()
     return first if first and caller.can(Permission.CREATE_FEATURE, project=first) else ""
 

@@ -10,9 +10,9 @@ from django.db.models import OuterRef, QuerySet, Subquery
 from flagadmin.core.db.transactions import streamed
 from flagadmin.core.lists.pages import Column, Filter
 from groups.console import ListPage
-from projects.applications.details import overview_documents, readable_applications
+from projects.applications.details import find_readable_applications, list_overview_documents
 from projects.applications.filters import ApplicationFilter
-from projects.applications.missing_flags import missing_flags
+from projects.applications.missing_flags import list_missing_flags
 from projects.console import application_url
 from projects.models import Application, Project, ProjectApplication
 
@@ -44,7 +44,7 @@ class AllApplicationsPage(ListPage):
     api_call = "GET /api/admin/metrics/applications"
 
     def rows(self, values: dict[str, str]) -> QuerySet[Any]:
-        applications = ApplicationFilter.narrow(readable_applications(self.caller), query=values["q"])
+        applications = ApplicationFilter.narrow(find_readable_applications(self.caller), query=values["q"])
         lines = ProjectApplication.objects.filter(
             application_id=OuterRef("pk"),
             project_id__in=Project.objects.readable_by(self.caller).values("pk"),
@@ -55,17 +55,17 @@ class AllApplicationsPage(ListPage):
     def csv_lines(self, rows: Any) -> Iterator[Sequence[Any]]:
         applications = streamed(rows, CSV_ROWS)
         while part := list(islice(applications, CSV_ROWS)):
-            for row, document in zip(part, overview_documents(self.caller, part), strict=True):
+            for row, document in zip(part, list_overview_documents(self.caller, part), strict=True):
                 projects = ", ".join(place["project"] for place in document["usage"])
                 yield (row.name, projects, row.last_seen, row.created_at)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         applications = list(kwargs["listing"].rows)
-        documents = overview_documents(self.caller, applications)
+        documents = list_overview_documents(self.caller, applications)
         rows = [
             ApplicationRow(application, application_url(application.name), document["usage"][:MAX_PROJECTS])
             for application, document in zip(applications, documents, strict=True)
         ]
         listing = kwargs["listing"]
-        missing = [] if listing.is_filtered or listing.page.number > 1 else missing_flags(self.caller)
+        missing = [] if listing.is_filtered or listing.page.number > 1 else list_missing_flags(self.caller)
         return super().get_context_data(rows=rows, missing=missing, **kwargs)

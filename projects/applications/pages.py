@@ -12,12 +12,12 @@ from flagadmin.core.lists.pages import Column, Filter, curl_for
 from groups.console import Crumbs, ListPage
 from projects.access import access_project
 from projects.applications import queries as documents
-from projects.applications.adoption import sdk_adoption
+from projects.applications.adoption import read_sdk_adoption
 from projects.applications.filters import ProjectApplicationFilter
 from projects.applications.sdk_versions import group_sdks
 from projects.console import api_path, application_url, project_crumbs, project_url
 from projects.models import Environment, ProjectApplication
-from projects.projects.head import project_head
+from projects.projects.head import make_project_head
 
 # Column names → values of the API's ``sortBy``.
 SORT_KEYS = {"name": "appName", "last-seen": "lastSeen"}
@@ -83,10 +83,10 @@ class ApplicationsPage(ListPage):
         )
 
     def rows(self, values: dict[str, str]) -> QuerySet[ProjectApplication]:
-        lines = documents.project_applications(self.project.pk)
+        lines = documents.find_project_applications(self.project.pk)
         lines = ProjectApplicationFilter.narrow(lines, query=values["q"])
         environment = values["environment"]
-        return documents.in_environment(lines, environment) if environment else lines
+        return documents.filter_by_environment(lines, environment) if environment else lines
 
     def csv_cells(self, row: ProjectApplication) -> Sequence[Any]:
         sdks = [f"{sdk['name']} {version}" for sdk in group_sdks(row.sdks) for version in sdk["versions"]]
@@ -101,12 +101,12 @@ class ApplicationsPage(ListPage):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         self.shown = kwargs["listing"]
         start = (self.shown.page.number - 1) * self.per_page
-        lines = documents.page(self.project.pk, self.shown.all_rows[start : start + self.per_page])
+        lines = documents.read_page(self.project.pk, self.shown.all_rows[start : start + self.per_page])
         return super().get_context_data(
-            **project_head(self.project, "project-applications", caller=self.caller),
+            **make_project_head(self.project, "project-applications", caller=self.caller),
             # Of the whole project, not of what the filters leave.
-            adoption={} if self.shown.is_filtered or start else sdk_adoption(self.project.pk),
-            rows=application_rows(self.project.pk, lines),
+            adoption={} if self.shown.is_filtered or start else read_sdk_adoption(self.project.pk),
+            rows=list_application_rows(self.project.pk, lines),
             list_url=f"{project_url(self.project.pk, 'project-applications')}?q=",
             days=settings.APPLICATION_INSTANCE_WINDOW.days,
             **kwargs,
@@ -133,22 +133,24 @@ class ApplicationsPage(ListPage):
         )
 
 
-def application_rows(project_id: str, lines: Sequence[ProjectApplication]) -> list[ApplicationRow]:
+def list_application_rows(project_id: str, lines: Sequence[ProjectApplication]) -> list[ApplicationRow]:
     """The rows of a page, in two SQL statements."""
-    oldest = documents.oldest_versions(project_id)
+    oldest = documents.read_oldest_versions(project_id)
     return [
         ApplicationRow(
             line,
             application_url(line.name),
             record["instances"][:MAX_INSTANCES],
-            list(_sdks(record["sdks"], oldest)),
+            list(_list_sdks(record["sdks"], oldest)),
             len(line.sdks),
         )
-        for line, record in zip(lines, documents.application_documents(project_id, lines), strict=True)
+        for line, record in zip(lines, documents.list_application_documents(project_id, lines), strict=True)
     ]
 
 
-def _sdks(sdks: Iterable[dict[str, Any]], oldest: dict[str, str]) -> Iterable[tuple[str, Sequence[Version]]]:
+def _list_sdks(
+    sdks: Iterable[dict[str, Any]], oldest: dict[str, str]
+) -> Iterable[tuple[str, Sequence[Version]]]:
     """The oldest version in the project if it is among them, and the newest ones."""
     for sdk in list(sdks)[:MAX_SDKS]:
         name, versions = sdk["name"], sdk["versions"]

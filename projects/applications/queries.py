@@ -44,7 +44,7 @@ SELECT line.application_id, ARRAY(
 """
 
 
-def project_applications(project_id: str) -> QuerySet[ProjectApplication]:
+def find_project_applications(project_id: str) -> QuerySet[ProjectApplication]:
     """The rows of a project's list. First rebuilds those whose instances have left the window."""
     _refresh_lines(project_id, timezone.now() - settings.APPLICATION_INSTANCE_WINDOW)
     return ProjectApplication.objects.filter(project_id=project_id)
@@ -62,7 +62,9 @@ def search(lines: QuerySet[ProjectApplication], terms: Iterable[str]) -> QuerySe
     return lines.filter(matches)
 
 
-def in_environment(lines: QuerySet[ProjectApplication], environment: str) -> QuerySet[ProjectApplication]:
+def filter_by_environment(
+    lines: QuerySet[ProjectApplication], environment: str
+) -> QuerySet[ProjectApplication]:
     return lines.filter(environments__contains=[environment])
 
 
@@ -74,16 +76,16 @@ def sort(
     return lines.order_by(f"-{column}" if descending else column, "name")
 
 
-def page(project_id: str, lines: QuerySet[ProjectApplication]) -> list[ProjectApplication]:
+def read_page(project_id: str, lines: QuerySet[ProjectApplication]) -> list[ProjectApplication]:
     """The whole rows of a page, which is a slice of the sorted ones. Only ids are sorted."""
     page_ids = lines.values("application_id")
     whole = ProjectApplication.objects.filter(project_id=project_id, application_id__in=page_ids)
     return list(whole.order_by(*lines.query.order_by))
 
 
-def application_documents(project_id: str, lines: Sequence[ProjectApplication]) -> list[Document]:
+def list_application_documents(project_id: str, lines: Sequence[ProjectApplication]) -> list[Document]:
     """The documents of one page, in order. One SQL statement, for an empty page none."""
-    instances = _instances(project_id, [line.application_id for line in lines]) if lines else {}
+    instances = _read_instances(project_id, [line.application_id for line in lines]) if lines else {}
     return [
         {
             "name": line.name,
@@ -97,11 +99,11 @@ def application_documents(project_id: str, lines: Sequence[ProjectApplication]) 
     ]
 
 
-def oldest_versions(project_id: str) -> dict[str, str]:
+def read_oldest_versions(project_id: str) -> dict[str, str]:
     """The oldest version of each SDK that is used in several versions in the project. One SQL statement."""
     lines = ProjectApplication.objects.filter(project_id=project_id).order_by()
     sdks = group_sdks(chain.from_iterable(lines.values_list("sdks", flat=True).distinct()))
-    return _range(sdks)[0]
+    return _find_range(sdks)[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +116,7 @@ class OutdatedApplication:
     newest: str
 
 
-def outdated_applications(projects: Collection[str] | None) -> list[OutdatedApplication]:
+def list_outdated_applications(projects: Collection[str] | None) -> list[OutdatedApplication]:
     """Applications of these projects (None: of all) that use the oldest of several versions of an SDK.
 
     By name. Two SQL statements.
@@ -123,7 +125,7 @@ def outdated_applications(projects: Collection[str] | None) -> list[OutdatedAppl
     if projects is not None:
         lines = lines.filter(project_id__in=projects)
     used = set(chain.from_iterable(lines.values_list("sdks", flat=True).distinct()))
-    oldest, newest = _range(group_sdks(used))
+    oldest, newest = _find_range(group_sdks(used))
     old = sorted(sdk for sdk in used if (parts := split_sdk(sdk))[1] and oldest.get(parts[0]) == parts[1])
     if not old:
         return []
@@ -132,14 +134,14 @@ def outdated_applications(projects: Collection[str] | None) -> list[OutdatedAppl
     return [OutdatedApplication(name, sdk, version, newest[sdk]) for name, (sdk, version) in sorted(outdated)]
 
 
-def _range(sdks: Iterable[Document]) -> tuple[dict[str, str], dict[str, str]]:
+def _find_range(sdks: Iterable[Document]) -> tuple[dict[str, str], dict[str, str]]:
     """The oldest and the newest version of each SDK that is used in several. Pre-releases do not count."""
     known = {sdk["name"]: [version for version in sdk["versions"] if is_release(version)] for sdk in sdks}
     several = {name: versions for name, versions in known.items() if len(versions) > 1}
     return {n: v[0] for n, v in several.items()}, {n: v[-1] for n, v in several.items()}
 
 
-def _instances(project_id: str, applications: list[int]) -> dict[int, list[str]]:
+def _read_instances(project_id: str, applications: list[int]) -> dict[int, list[str]]:
     since = timezone.now() - settings.APPLICATION_INSTANCE_WINDOW
     with connection.cursor() as cursor:
         limit = settings.APPLICATION_INSTANCES_LISTED

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from django.conf import settings
 
-from projects.applications.report_plan import StoredUsage, columns
+from projects.applications.report_plan import StoredUsage, make_columns
 from projects.applications.usage_report import UsageReport
 
 log = logging.getLogger("flagadmin.reports")
@@ -82,8 +82,8 @@ class LimitedReport:
 
 def limit_report(report: UsageReport, known: StoredUsage, *, now: datetime) -> LimitedReport:
     ignored: Counter[Subject] = Counter()
-    applications = _ignored_applications(report, known, ignored, now)
-    places = _ignored_instances(report, known, applications, ignored, now)
+    applications = _find_ignored_applications(report, known, ignored, now)
+    places = _find_ignored_instances(report, known, applications, ignored, now)
     if not applications and not places:
         return LimitedReport(report, ignored)
     kept = replace(
@@ -98,7 +98,7 @@ def limit_report(report: UsageReport, known: StoredUsage, *, now: datetime) -> L
     return LimitedReport(kept, ignored)
 
 
-def _ignored_applications(
+def _find_ignored_applications(
     report: UsageReport, known: StoredUsage, ignored: Counter[Subject], now: datetime
 ) -> set[str]:
     """New applications beyond the limit of the token that reported them."""
@@ -115,7 +115,7 @@ def _ignored_applications(
     return applications
 
 
-def _ignored_instances(
+def _find_ignored_instances(
     report: UsageReport, known: StoredUsage, applications: set[str], ignored: Counter[Subject], now: datetime
 ) -> set[Any]:
     """All instances of ignored applications, and new ones beyond the limit of their application."""
@@ -143,13 +143,13 @@ def write_ignored(cursor: Any, ignored: Counter[Subject], *, now: datetime) -> N
           FROM unnest(%s::text[], %s::bigint[], %s::text[], %s::bigint[]) AS reported
         ON CONFLICT (hour, kind, token_id, application) DO UPDATE SET number = known.number + excluded.number
     """
-    cursor.execute(statement, [now, *columns(rows, 4)])
+    cursor.execute(statement, [now, *make_columns(rows, 4)])
     for subject in (subject for subject, number in ignored.items() if number):
         if quota.is_first(subject, now=now):
-            log.warning("Reports exceeded a limit this hour. Ignored: %s", _description(subject))
+            log.warning("Reports exceeded a limit this hour. Ignored: %s", _describe(subject))
 
 
-def _description(subject: Subject) -> str:
+def _describe(subject: Subject) -> str:
     if not subject.application and not subject.token:
         return f"new {subject.kind}s"
     owner = f"application {subject.application}" if subject.application else f"token {subject.token}"

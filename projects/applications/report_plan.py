@@ -91,7 +91,7 @@ def _read_instances(cursor: Any, report: UsageReport, known: StoredUsage) -> Non
                AS reported (name, application_id, instance_id, environment)
           JOIN projects_applicationinstance i USING (application_id, instance_id, environment)
     """
-    names, instance_ids, environments = columns(places, 3)
+    names, instance_ids, environments = make_columns(places, 3)
     applications = [known.applications[name] for name in names]
     for row in fetch(cursor, statement, names, applications, instance_ids, environments):
         known.instances[InstanceKey(*row[:3])] = (Instance(*row[4:]), row[3])
@@ -107,14 +107,14 @@ def _read_usage(cursor: Any, report: UsageReport, known: StoredUsage) -> None:
                AS reported (name, application_id, flag, flag_id, environment)
           JOIN projects_flagusage u USING (application_id, flag_id, environment)
     """
-    names, flags, environments = columns(uses, 3)
+    names, flags, environments = make_columns(uses, 3)
     applications = [known.applications[name] for name in names]
     flag_ids = [known.flags[name] for name in flags]
     for *use, at in fetch(cursor, statement, names, applications, flags, flag_ids, environments):
         known.used[FlagUse(*use)] = at
 
 
-def columns(rows: Any, width: int) -> tuple[list[Any], ...]:
+def make_columns(rows: Any, width: int) -> tuple[list[Any], ...]:
     return tuple(list(column) for column in zip(*rows, strict=True)) or ([],) * width
 
 

@@ -36,14 +36,14 @@ def version_key(version: str) -> tuple[Any, ...]:
     """A sort key: 5.9.0 < 5.10.0 and 6.0.0-beta.2 < 6.0.0-beta.10 < 6.0.0. Invalid versions come last."""
     match = _NUMBERS.fullmatch(version)
     if match is None:
-        return (1, (), False, _natural(version), version)
+        return (1, (), False, _make_natural_key(version), version)
     numbers = [int(number) for number in match[1].split(".")]
     while numbers and numbers[-1] == 0:
         numbers.pop()
     is_release = not match[2] or match[2].startswith("+")
-    return (0, tuple(numbers), is_release, _natural(match[2]), version)
+    return (0, tuple(numbers), is_release, _make_natural_key(match[2]), version)
 
 
-def _natural(text: str) -> tuple[tuple[int, int, str], ...]:
+def _make_natural_key(text: str) -> tuple[tuple[int, int, str], ...]:
     """A sort key that compares runs of digits by value and everything else by code point."""
     return tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in _DIGITS.split(text))

@@ -23,8 +23,8 @@ from projects.applications.report_plan import (
     STRATEGIES_KEPT,
     StoredUsage,
     Writes,
-    columns,
     fetch,
+    make_columns,
     plan_writes,
     read_stored_usage,
 )
@@ -97,10 +97,10 @@ def _hold_flags(cursor: Any, known: StoredUsage, writes: Writes, *, skip_locked:
         return
     statement = 'SELECT name FROM projects_flag WHERE name = ANY(%s) ORDER BY name COLLATE "C" FOR SHARE'
     statement += " SKIP LOCKED" if skip_locked else ""
-    locked = _names(cursor, statement, writes.flags_to_hold)
+    locked = _read_names(cursor, statement, writes.flags_to_hold)
     unlocked = writes.flags_to_hold - locked
     if unlocked and skip_locked:
-        busy = _names(cursor, "SELECT name FROM projects_flag WHERE name = ANY(%s)", unlocked)
+        busy = _read_names(cursor, "SELECT name FROM projects_flag WHERE name = ANY(%s)", unlocked)
         if busy:
             raise FlagsLocked(busy)
     removed = {known.flags.pop(name) for name in unlocked}
@@ -109,7 +109,7 @@ def _hold_flags(cursor: Any, known: StoredUsage, writes: Writes, *, skip_locked:
         writes.flags_seen = {place: at for place, at in writes.flags_seen.items() if place[0] not in removed}
 
 
-def _names(cursor: Any, statement: str, names: set[str]) -> set[str]:
+def _read_names(cursor: Any, statement: str, names: set[str]) -> set[str]:
     return {name for (name,) in fetch(cursor, statement, sorted(names))}
 
 
@@ -124,7 +124,7 @@ def _write_flags_seen(cursor: Any, writes: Writes) -> None:
          WHERE excluded.seen_at - known.seen_at >= %s
     """
     if rows:
-        cursor.execute(statement, [*columns(rows, 3), STEP])
+        cursor.execute(statement, [*make_columns(rows, 3), STEP])
 
 
 def _make_applications(cursor: Any, writes: Writes, now: datetime) -> dict[str, int]:
@@ -182,7 +182,7 @@ def _write_instances(cursor: Any, known: StoredUsage, writes: Writes, now: datet
             seen_at = greatest(known.seen_at, excluded.seen_at)
     """
     if rows:
-        cursor.execute(statement, [*columns(rows, 11), now])
+        cursor.execute(statement, [*make_columns(rows, 11), now])
 
 
 def _write_usage(cursor: Any, known: StoredUsage, writes: Writes) -> None:
@@ -199,7 +199,7 @@ def _write_usage(cursor: Any, known: StoredUsage, writes: Writes) -> None:
          WHERE excluded.last_used_at > known.last_used_at
     """
     if rows:
-        cursor.execute(statement, columns(rows, 4))
+        cursor.execute(statement, make_columns(rows, 4))
 
 
 def _write_hours(cursor: Any, report: UsageReport, known: StoredUsage) -> Counter[Subject]:
@@ -230,7 +230,7 @@ def _write_hours(cursor: Any, report: UsageReport, known: StoredUsage) -> Counte
                   CASE WHEN (SELECT count(*) FROM jsonb_object_keys(variants)) >= %s THEN variants END
     """
     ignored: Counter[Subject] = Counter()
-    for *key, full in fetch(cursor, statement, *columns(rows, 7), limit, limit) if rows else ():
+    for *key, full in fetch(cursor, statement, *make_columns(rows, 7), limit, limit) if rows else ():
         use, count = reported[tuple(key)]
         if full is not None and (beyond := count.variants.keys() - orjson.loads(full).keys()):
             ignored[Subject(VARIANT, application=use.application)] += len(beyond)
@@ -263,7 +263,7 @@ def _write_lines(cursor: Any, known: StoredUsage, writes: Writes, now: datetime)
           FROM due WHERE line.project_id = due.project_id AND line.application_id = due.application_id
     """
     if rows:
-        cursor.execute(statement, [*columns(rows, 3), STEP])
+        cursor.execute(statement, [*make_columns(rows, 3), STEP])
 
 
 def refresh_applications(ids: list[int], *, now: datetime | None = None) -> None:

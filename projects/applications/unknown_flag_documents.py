@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from flagadmin.core.http.timestamps import iso
 from groups.access import Caller
-from projects.applications.details import readable_applications
+from projects.applications.details import find_readable_applications
 from projects.applications.usage_report import HOURS_KEPT
 from projects.history.queries import readable_events
 from projects.models import Application, Flag, UnknownFlag
@@ -21,9 +21,9 @@ Document = dict[str, Any]
 MAX_LISTED = 1000
 
 
-def unknown_flag_documents(caller: Caller) -> list[Document]:
+def list_unknown_flag_documents(caller: Caller) -> list[Document]:
     """Unknown flags by name, with the applications that the caller may read, and their environments. Four queries."""
-    rows = unknown_flags().filter(application_id__in=readable_applications(caller).values("pk"))
+    rows = find_unknown_flags().filter(application_id__in=find_readable_applications(caller).values("pk"))
     listed = list(rows.order_by("name").values_list("name", flat=True).distinct()[:MAX_LISTED])
     places = list(
         rows.filter(name__in=listed).values_list("name", "application_id", "environment", "seen_at")
@@ -36,34 +36,35 @@ def unknown_flag_documents(caller: Caller) -> list[Document]:
         for name, application, environment, seen_at in places
         if application in applications  # it may have been deleted since
     )
-    events = _last_events(caller, listed)
+    events = _read_last_events(caller, listed)
     return [
-        _document(name, list(by_name), events.get(name)) for name, by_name in groupby(uses, key=itemgetter(0))
+        _make_document(name, list(by_name), events.get(name))
+        for name, by_name in groupby(uses, key=itemgetter(0))
     ]
 
 
-def unknown_flags_of(application: Application) -> dict[str, list[str]]:
+def read_unknown_flags(application: Application) -> dict[str, list[str]]:
     """Sorted names of the unknown flags that the application reported, by environment. One query."""
     names: dict[str, list[str]] = defaultdict(list)
-    rows = unknown_flags().filter(application_id=application.pk).order_by("environment", "name")
+    rows = find_unknown_flags().filter(application_id=application.pk).order_by("environment", "name")
     for environment, name in rows.values_list("environment", "name"):
         names[environment].append(name)
     return names
 
 
-def unknown_flags() -> QuerySet[UnknownFlag]:
+def find_unknown_flags() -> QuerySet[UnknownFlag]:
     """Without flags that have been created since."""
     exists = Exists(Flag.objects.filter(name=OuterRef("name")))
     return UnknownFlag.objects.filter(~exists, seen_at__gt=timezone.now() - HOURS_KEPT)
 
 
-def _last_events(caller: Caller, names: Collection[str]) -> dict[str | None, datetime]:
+def _read_last_events(caller: Caller, names: Collection[str]) -> dict[str | None, datetime]:
     """When something last happened to flags of these names, which have been deleted."""
     events = readable_events(caller).filter(feature__in=names).order_by()
     return dict(events.values("feature").annotate(last=Max("created_at")).values_list("feature", "last"))
 
 
-def _document(
+def _make_document(
     name: str, uses: list[tuple[str, str, str, datetime]], last_event_at: datetime | None
 ) -> Document:
     return {

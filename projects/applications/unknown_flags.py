@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from projects.applications.report_limits import UNKNOWN_FLAG, Subject, quota
-from projects.applications.report_plan import STEP, StoredUsage, columns, fetch
+from projects.applications.report_plan import STEP, StoredUsage, fetch, make_columns
 from projects.applications.usage_report import FlagUse, UsageReport
 
 MAX_UNKNOWN_FLAGS = 10_000  # rows
@@ -36,7 +36,7 @@ def write_unknown_flags(
     if not uses:
         return Counter()
     stored = _read_stored(cursor, uses, known)
-    beyond = _beyond_limits(cursor, uses.keys() - stored.keys(), now)
+    beyond = _find_beyond_limits(cursor, uses.keys() - stored.keys(), now)
     due = {
         use: at
         for use, at in uses.items()
@@ -53,13 +53,13 @@ def _read_stored(cursor: Any, uses: Uses, known: StoredUsage) -> dict[FlagUse, d
                AS reported (application, application_id, name, environment)
           JOIN projects_unknownflag u USING (application_id, name, environment)
     """
-    applications, names, environments = columns(uses, 3)
+    applications, names, environments = make_columns(uses, 3)
     ids = [known.applications[name] for name in applications]
     rows = fetch(cursor, statement, applications, ids, names, environments)
     return {FlagUse(*use): seen_at for *use, seen_at in rows}
 
 
-def _beyond_limits(cursor: Any, new: Collection[FlagUse], now: datetime) -> set[FlagUse]:
+def _find_beyond_limits(cursor: Any, new: Collection[FlagUse], now: datetime) -> set[FlagUse]:
     if not new:
         return set()
     [(number,)] = fetch(cursor, "SELECT count(*) FROM projects_unknownflag")
@@ -86,4 +86,4 @@ def _upsert(cursor: Any, uses: Uses, known: StoredUsage) -> None:
          WHERE excluded.seen_at > known.seen_at
     """
     if rows:
-        cursor.execute(statement, columns(rows, 4))
+        cursor.execute(statement, make_columns(rows, 4))

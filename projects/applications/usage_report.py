@@ -106,7 +106,7 @@ class UsageReport:
             self.hours.setdefault(hour, Count()).add(count)
         self.tokens = other.tokens | self.tokens
         for series, sample in other.impact.items():
-            self.impact[series] = self.impact[series].then(sample) if series in self.impact else sample
+            self.impact[series] = self.impact[series].add(sample) if series in self.impact else sample
         self.invalid_impact += other.invalid_impact
 
     def _note_use(self, use: FlagUse, at: datetime) -> None:

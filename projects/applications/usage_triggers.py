@@ -48,22 +48,22 @@ RETURN NULL;
 """
 
 
-def environment_usage_triggers() -> list[pgtrigger.Trigger]:
+def make_environment_usage_triggers() -> list[pgtrigger.Trigger]:
     """Deleting an environment deletes its usage."""
-    return [_trigger("usage_ends", pgtrigger.Delete, pgtrigger.Referencing(old="old_rows"), _ENDED)]
+    return [_make_trigger("usage_ends", pgtrigger.Delete, pgtrigger.Referencing(old="old_rows"), _ENDED)]
 
 
-def usage_triggers() -> list[pgtrigger.Trigger]:
+def make_usage_triggers() -> list[pgtrigger.Trigger]:
     """Usage moves with a flag to another project, and is deleted with it."""
     return [
-        _trigger(
+        _make_trigger(
             "usage_moves", pgtrigger.Update, pgtrigger.Referencing(old="old_rows", new="new_rows"), _MOVED
         ),
-        _trigger("usage_goes", pgtrigger.Delete, pgtrigger.Referencing(old="old_rows"), _DELETED),
+        _make_trigger("usage_goes", pgtrigger.Delete, pgtrigger.Referencing(old="old_rows"), _DELETED),
     ]
 
 
-def _trigger(
+def _make_trigger(
     name: str, operation: pgtrigger.Operation, referencing: pgtrigger.Referencing, body: str
 ) -> pgtrigger.Trigger:
     return pgtrigger.Trigger(

@@ -38,7 +38,7 @@ from projects.connect.queries import (
 from projects.connect.snippets import OTHERS, Snippet, find_snippet, read_snippets, render
 from projects.console import flag_url, project_crumbs, project_url
 from projects.models import Flag, Project
-from projects.tokens.access import permission_for
+from projects.tokens.access import find_permission
 from projects.tokens.actions import NewToken, create_project_token, create_token
 
 MAX_FLAGS = 100  # offered; any other can be named in the address
@@ -247,7 +247,7 @@ class ConnectPage(ShowsSecretOnce, Choices, FormPage):
             variable=render(self.snippet, **values) if reads_token else "",
             may_create=self.may_create,
             permissions=[
-                permission_for("CREATE", self.snippet.kind).display,
+                find_permission("CREATE", self.snippet.kind).display,
                 Permission.CREATE_PROJECT_API_TOKEN.display,
             ],
             people=[] if self.may_create else who_creates_tokens(self.project),
@@ -327,7 +327,7 @@ def free_name(project: Project, name: str) -> str:
 
 def make_token(new: NewToken, caller: Caller) -> tuple[ApiToken, str]:
     """With the root permission, or that in the project. Raises NoAccess, ValidationError."""
-    if caller.can(permission_for("CREATE", new.kind)):
+    if caller.can(find_permission("CREATE", new.kind)):
         return create_token(new, caller=caller)
     assert new.projects
     return create_project_token(new.projects[0], new, caller=caller)

@@ -11,7 +11,7 @@ from flagadmin.core.errors import AuthenticationRequired, NoAccess, counted
 from groups.access import Caller
 from groups.models import ApiToken, User
 from groups.permissions import BuiltIn, Permission
-from projects.applications.details import readable_applications
+from projects.applications.details import find_readable_applications
 from projects.applications.sdk_versions import split_sdk
 from projects.models import (
     ApplicationInstance,
@@ -23,7 +23,7 @@ from projects.models import (
     RefusedRequest,
     UsageHour,
 )
-from projects.tokens.access import permission_for, visible_tokens
+from projects.tokens.access import find_permission, find_visible_tokens
 
 MAX_TOKENS, MAX_APPLICATIONS, MAX_INSTANCES, MAX_PEOPLE = 10, 5, 50, 3
 PATIENCE = timedelta(seconds=30)  # until what to check is shown without being asked for
@@ -125,7 +125,7 @@ def _new_instances(attempt: Attempt, caller: Caller) -> QuerySet[ApplicationInst
     """SDKs that have registered since then. Which application it is, only those know who may read it."""
     instances = ApplicationInstance.objects.filter(first_seen_at__gte=attempt.since)
     if caller.readable_projects is not None:
-        instances = instances.filter(application_id__in=readable_applications(caller).values("pk"))
+        instances = instances.filter(application_id__in=find_readable_applications(caller).values("pk"))
     return instances.select_related("application").order_by("-first_seen_at")
 
 
@@ -178,7 +178,7 @@ def refusal_words(refused: RefusedRequest) -> str:
 
 
 def may_create_token(caller: Caller, project_id: str, kind: str) -> bool:
-    return caller.can(permission_for("CREATE", kind)) or caller.can(
+    return caller.can(find_permission("CREATE", kind)) or caller.can(
         Permission.CREATE_PROJECT_API_TOKEN, project=project_id
     )
 
@@ -190,7 +190,7 @@ def usable_tokens(caller: Caller, project: Project, environment: str, kind: str)
     tokens = tokens.filter(Q(expires_at=None) | Q(expires_at__gt=timezone.now()))
     own = Q(created_by=caller.name)
     try:
-        shown = own | Q(pk__in=visible_tokens(caller).values("pk"))
+        shown = own | Q(pk__in=find_visible_tokens(caller).values("pk"))
     except NoAccess:
         shown = own
     return tokens.filter(shown).distinct().order_by("-created_at")

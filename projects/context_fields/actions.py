@@ -15,7 +15,7 @@ from flagadmin.core.errors import NotFound, Problem, ValidationError
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.access import check_project
-from projects.context_fields.documents import context_field_document
+from projects.context_fields.documents import make_context_field_document
 from projects.context_fields.rules import context_field_problems, legal_value_problems
 from projects.models import ContextField
 from projects.project_scope import check_scope, lock_scope, name_is_free
@@ -36,8 +36,8 @@ def create_context_field(values: Mapping[str, Any], *, caller: Caller) -> Contex
     check_context_field(field)
     with name_is_free(f"A context field named {field.name} already exists."):
         field.save(force_insert=True)
-    after = context_field_document(field)
-    record(_event(EventType.CONTEXT_FIELD_CREATED, field, after=after), actor=caller)
+    after = make_context_field_document(field)
+    record(_make_event(EventType.CONTEXT_FIELD_CREATED, field, after=after), actor=caller)
     return field
 
 
@@ -55,14 +55,16 @@ def update_context_field(
     Raises NotFound, NoAccess, EditConflict, ValidationError.
     """
     field = access_context_field_for_update(caller, name, Permission.UPDATE_CONTEXT_FIELD, project=project)
-    before = context_field_document(field)
+    before = make_context_field_document(field)
     check_expected(expected, before)
     for key, value in changes.items():
         setattr(field, key, value)
     check_context_field(field)
     field.save()
-    after = context_field_document(field)
-    record_change(_event(EventType.CONTEXT_FIELD_UPDATED, field, before=before, after=after), actor=caller)
+    after = make_context_field_document(field)
+    record_change(
+        _make_event(EventType.CONTEXT_FIELD_UPDATED, field, before=before, after=after), actor=caller
+    )
     return field
 
 
@@ -113,9 +115,9 @@ def delete_context_field(
 ) -> None:
     """Deletes the field. Constraints that name it keep working with the values in the context."""
     field = access_context_field_for_update(caller, name, Permission.DELETE_CONTEXT_FIELD, project=project)
-    before = context_field_document(field)
+    before = make_context_field_document(field)
     check_expected(expected, before)
-    record(_event(EventType.CONTEXT_FIELD_DELETED, field, before=before), actor=caller)
+    record(_make_event(EventType.CONTEXT_FIELD_DELETED, field, before=before), actor=caller)
     field.delete()
 
 
@@ -167,5 +169,5 @@ def _no_field(name: str) -> NotFound:
     return NotFound(f"Context field {name} not found.")
 
 
-def _event(kind: EventType, field: ContextField, *, before: Any = None, after: Any = None) -> Event:
+def _make_event(kind: EventType, field: ContextField, *, before: Any = None, after: Any = None) -> Event:
     return Event(type=kind, project=field.project_id, subject=field.name, before=before, after=after)

@@ -16,11 +16,11 @@ from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from projects.access import access_project
 from projects.context_fields import actions
-from projects.context_fields.documents import context_field_document
+from projects.context_fields.documents import make_context_field_document
 from projects.models import ContextField
 from projects.rules import name_problems
-from projects.used_by.counts import UNUSED, context_field_usage
-from projects.used_by.queries import context_field_uses
+from projects.used_by.counts import UNUSED, count_context_field_usage
+from projects.used_by.queries import list_context_field_uses
 from projects.used_by.serializers import ProjectUse, SegmentUse, SegmentUses, VariantsUse
 from projects.viewsets import ScopedViewSet
 
@@ -68,14 +68,14 @@ class ContextFieldUses(SegmentUses):
     projects = ProjectUse(many=True, help_text="Projects with it as their default stickiness.")
 
 
-def _include(value: str, description: str) -> OpenApiParameter:
+def _make_include_parameter(value: str, description: str) -> OpenApiParameter:
     return OpenApiParameter("include", enum=[value], description=description)
 
 
-def listed(caller: Caller, where: Q) -> list[dict[str, Any]]:
+def list_documents(caller: Caller, where: Q) -> list[dict[str, Any]]:
     fields = ContextField.objects.readable_by(caller).filter(where)
-    usage = context_field_usage(caller)
-    return [context_field_document(field) | usage.get(field.name, UNUSED) for field in fields]
+    usage = count_context_field_usage(caller)
+    return [make_context_field_document(field) | usage.get(field.name, UNUSED) for field in fields]
 
 
 class ContextFieldViewSet(ETagMixin, ScopedViewSet):
@@ -107,17 +107,19 @@ class ContextFieldViewSet(ETagMixin, ScopedViewSet):
         self.check_permission(project=project_id)
 
     def current_document(self) -> dict[str, Any]:
-        return context_field_document(self.field)
+        return make_context_field_document(self.field)
 
     @extend_schema(
         operation_id="getContextFields",
-        parameters=[_include("project", "Also the fields of the projects that the caller may read.")],
+        parameters=[
+            _make_include_parameter("project", "Also the fields of the projects that the caller may read.")
+        ],
         responses={200: ContextFieldRecord(many=True)},
     )
     def list(self, request: ApiRequest) -> Response:
         """List the global context fields in their order; with ``include=project`` those of projects too."""
         everything = request.query_params.get("include") == "project"
-        return Response(listed(self.caller, Q() if everything else GLOBAL))
+        return Response(list_documents(self.caller, Q() if everything else GLOBAL))
 
     @extend_schema(
         operation_id="createContextField", request=NewContextField, responses={201: ContextFieldRecord}
@@ -126,7 +128,7 @@ class ContextFieldViewSet(ETagMixin, ScopedViewSet):
         """Create a context field, global or of one project."""
         field = actions.create_context_field(self.validated(NewContextField), caller=self.caller)
         headers = {"Location": f"context/{field.name}"}
-        return Response(context_field_document(field), status=201, headers=headers)
+        return Response(make_context_field_document(field), status=201, headers=headers)
 
     @extend_schema(request=NameBody, responses={200: None})
     @action(detail=False, methods=["post"])
@@ -142,7 +144,7 @@ class ContextFieldViewSet(ETagMixin, ScopedViewSet):
     @extend_schema(responses={200: ContextFieldRecord})
     def retrieve(self, request: ApiRequest, name: str, project_id: str | None = None) -> Response:
         """Get a context field."""
-        return Response(context_field_document(self.field))
+        return Response(make_context_field_document(self.field))
 
     @extend_schema(request=ContextFieldChanges, responses={200: None})
     def update(self, request: ApiRequest, name: str, project_id: str | None = None) -> Response:
@@ -164,7 +166,7 @@ class ContextFieldViewSet(ETagMixin, ScopedViewSet):
     def strategies(self, request: ApiRequest, name: str, project_id: str | None = None) -> Response:
         """List what uses this field: strategies of active flags (by constraints, stickiness, user lists and
         segments), variants, default strategies, segments and projects."""
-        return Response(context_field_uses(name, self.caller))
+        return Response(list_context_field_uses(name, self.caller))
 
     @extend_schema(request=LegalValue, responses={200: None})
     @action(detail=True, methods=["post"], url_path="legal-values")
@@ -190,14 +192,16 @@ class ProjectContextFieldViewSet(ContextFieldViewSet):
 
     @extend_schema(
         operation_id="getContextFieldsForProject",
-        parameters=[_include("root", "Also the global fields: all that the project's flags can use.")],
+        parameters=[
+            _make_include_parameter("root", "Also the global fields: all that the project's flags can use.")
+        ],
         responses={200: ContextFieldRecord(many=True)},
     )
     def list(self, request: ApiRequest, project_id: str) -> Response:  # type: ignore[override]
         """List the context fields of this project; with ``include=root`` the global ones too."""
         own = Q(project=project_id)
         with_global = request.query_params.get("include") == "root"
-        return Response(listed(self.caller, own | GLOBAL if with_global else own))
+        return Response(list_documents(self.caller, own | GLOBAL if with_global else own))
 
     @extend_schema(
         operation_id="createContextFieldForProject",
@@ -208,4 +212,4 @@ class ProjectContextFieldViewSet(ContextFieldViewSet):
         """Create a context field of this project."""
         values = self.validated(NewContextField) | {"project_id": project_id}
         field = actions.create_context_field(values, caller=self.caller)
-        return Response(context_field_document(field), status=201)
+        return Response(make_context_field_document(field), status=201)

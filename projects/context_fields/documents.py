@@ -8,7 +8,7 @@ from projects.models import ContextField
 Document = dict[str, Any]
 
 
-def context_field_document(field: ContextField) -> Document:
+def make_context_field_document(field: ContextField) -> Document:
     document = {
         "name": field.name,
         "description": field.description,

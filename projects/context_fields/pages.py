@@ -17,12 +17,12 @@ from flagadmin.core.lists.pages import Column, Filter
 from groups.console import ConfirmPage, ConsolePage, Crumbs, EditPage, FormPage, ListPage
 from groups.permissions import Permission
 from projects.context_fields import actions
-from projects.context_fields.documents import context_field_document
+from projects.context_fields.documents import make_context_field_document
 from projects.history.queries import readable_events
 from projects.models import ContextField, Project
-from projects.used_by.counts import UNUSED, context_field_usage
-from projects.used_by.lines import page_uses
-from projects.used_by.queries import Uses, context_field_uses
+from projects.used_by.counts import UNUSED, count_context_field_usage
+from projects.used_by.lines import paginate_uses
+from projects.used_by.queries import Uses, list_context_field_uses
 
 CONTEXT_FIELDS = ("Context fields", reverse_lazy("context-fields"))
 
@@ -57,7 +57,7 @@ class ContextFieldsPage(ListPage):
     api_call = "GET /api/admin/context"
 
     def rows(self, values: dict[str, str]) -> list[FieldRow]:
-        usage, text = context_field_usage(self.caller), values["q"]
+        usage, text = count_context_field_usage(self.caller), values["q"]
         fields = ContextField.objects.readable_by(self.caller)
         return [
             FieldRow(
@@ -73,11 +73,11 @@ class ContextFieldsPage(ListPage):
         ]
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        may_create = bool(own_projects(self)) or self.caller.can(Permission.CREATE_CONTEXT_FIELD)
+        may_create = bool(list_own_projects(self)) or self.caller.can(Permission.CREATE_CONTEXT_FIELD)
         return super().get_context_data(may_create=may_create, **kwargs)
 
 
-def own_projects(page: ConsolePage) -> list[str]:
+def list_own_projects(page: ConsolePage) -> list[str]:
     """Ids of the projects in which the caller may create context fields."""
     ids = Project.objects.active().readable_by(page.caller).values_list("id", flat=True)
     everywhere = page.caller.can(Permission.CREATE_CONTEXT_FIELD)
@@ -104,7 +104,7 @@ class ContextFieldForm(forms.Form):
 
     def clean_legal_values(self) -> list[dict[str, str]]:
         lines = [line.strip() for line in self.cleaned_data["legal_values"].splitlines()]
-        return [_legal_value(line) for line in lines if line]
+        return [_read_legal_value(line) for line in lines if line]
 
 
 class NewContextFieldForm(ContextFieldForm):
@@ -121,12 +121,12 @@ class NewContextFieldForm(ContextFieldForm):
         return self.cleaned_data["project_id"] or None
 
 
-def _legal_value(line: str) -> dict[str, str]:
+def _read_legal_value(line: str) -> dict[str, str]:
     value, _, description = (part.strip() for part in line.partition(" :: "))
     return {"value": value} | ({"description": description} if description else {})
 
 
-def legal_value_lines(values: Sequence[dict[str, Any]]) -> str:
+def format_legal_values(values: Sequence[dict[str, Any]]) -> str:
     """The legal values as the text of the form's input, one per line."""
     return "\n".join(" :: ".join(filter(None, (v["value"], v.get("description")))) for v in values)
 
@@ -147,7 +147,7 @@ class NewContextField(ContextFieldPage):
     api_example = {"name": "plan", "legalValues": [{"value": "free"}, {"value": "pro"}]}
 
     def find(self) -> None:
-        self.projects = own_projects(self)
+        self.projects = list_own_projects(self)
         if not self.projects:
             actions.check_may_create(self.caller, None)
 
@@ -177,7 +177,7 @@ class EditContextField(EditPage, ContextFieldPage):
         return events.filter(type=EventType.CONTEXT_FIELD_UPDATED, subject=self.field.pk)
 
     def current_document(self) -> dict[str, Any]:
-        return context_field_document(self.field)
+        return make_context_field_document(self.field)
 
     def may(self, permission: Permission) -> bool:
         project = self.field.project_id
@@ -189,7 +189,7 @@ class EditContextField(EditPage, ContextFieldPage):
             "description": self.field.description,
             "stickiness": self.field.stickiness,
             "sort_order": self.field.sort_order,
-            "legal_values": legal_value_lines(self.field.legal_values),
+            "legal_values": format_legal_values(self.field.legal_values),
         }
 
     def submit(self, form: ContextFieldForm) -> str:
@@ -203,7 +203,7 @@ class EditContextField(EditPage, ContextFieldPage):
         return super().get_context_data(
             field_values=self.field.legal_values,
             description=self.field.description,
-            uses=page_uses(self.request, context_field_uses(self.field.pk, self.caller)),
+            uses=paginate_uses(self.request, list_context_field_uses(self.field.pk, self.caller)),
             may_edit=self.may(Permission.UPDATE_CONTEXT_FIELD),
             field=self.field,
             may_delete=self.may(Permission.DELETE_CONTEXT_FIELD),
@@ -211,11 +211,11 @@ class EditContextField(EditPage, ContextFieldPage):
         )
 
     def api_body(self) -> dict[str, Any]:
-        document = context_field_document(self.field)
+        document = make_context_field_document(self.field)
         return {key: document[key] for key in ("description", "stickiness", "sortOrder", "legalValues")}
 
 
-def consequences(name: str, uses: Uses) -> list[str]:
+def list_consequences(name: str, uses: Uses) -> list[str]:
     """What deleting the field changes for the objects that use it."""
     effects = []
     if any(uses.values()):
@@ -235,11 +235,11 @@ class DeleteContextField(ConfirmPage):
         permission = Permission.DELETE_CONTEXT_FIELD
         self.field = actions.access_context_field_with(self.caller, self.kwargs["name"], permission)
         name, count = self.field.name, len(self.field.legal_values)
-        uses = context_field_uses(name, self.caller)
+        uses = list_context_field_uses(name, self.caller)
         return {
             "title": f"Delete context field {name}",
-            "consequences": consequences(name, uses),
-            "uses": page_uses(self.request, uses),
+            "consequences": list_consequences(name, uses),
+            "uses": paginate_uses(self.request, uses),
             "removed_items": [f"context field {name} with its {counted(count, 'legal value')}"],
             "button": f"Delete context field {name}",
             "cancel": field_url(name),

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from flagadmin.core.errors import AppError, InvalidOperation, Problem, choices, raised_by
-from projects.flags.archive.delete import orphans_error
+from projects.flags.archive.delete import make_orphans_error
 from projects.models import Dependency, Flag, Project, StrategySegment
-from projects.projects.actions import active_flags_error, check_not_default
+from projects.projects.actions import check_not_default, make_active_flags_error
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Blockers:
         """What deletion raises, the first of them."""
         errors = raised_by(partial(check_not_default, self.project, "deleted"))
         if self.active:
-            errors.append(active_flags_error(self.project, list(self.active.values()), "deleted"))
+            errors.append(make_active_flags_error(self.project, list(self.active.values()), "deleted"))
         if borrowers := self._needs(by_segment=True):
             errors.append(
                 InvalidOperation(
@@ -43,7 +43,7 @@ class Blockers:
                 )
             )
         if children := self._needs(by_segment=False):
-            errors.append(orphans_error(children, "deleted"))
+            errors.append(make_orphans_error(children, "deleted"))
         return errors
 
     def _needs(self, *, by_segment: bool) -> list[tuple[str, str]]:

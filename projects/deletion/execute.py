@@ -15,14 +15,14 @@ from groups.access import Caller
 from groups.models import ApiToken, ApiTokenProject, Grant
 from groups.permissions import Permission
 from projects.access import access_project_for_update
-from projects.context_fields.documents import context_field_document
+from projects.context_fields.documents import make_context_field_document
 from projects.deletion.blockers import find_blockers
-from projects.deletion.plan import Scopes, is_own, plan_project_deletion, read_scopes, saved_contexts_of
+from projects.deletion.plan import Scopes, find_saved_contexts, is_own, plan_project_deletion, read_scopes
 from projects.flags.archive.delete import remove_flag_rows, remove_rows
 from projects.models import ContextField, Flag, Project, Segment
-from projects.projects.actions import active_flags_error
-from projects.projects.queries import project_environment_documents, settings_document
-from projects.segments.documents import segment_document
+from projects.projects.actions import make_active_flags_error
+from projects.projects.queries import list_project_environment_documents, make_settings_document
+from projects.segments.documents import make_segment_document
 from projects.tokens.actions import document as token_document
 
 
@@ -37,18 +37,18 @@ def delete_project(project_id: str, *, expected: Expected = None, caller: Caller
     project = access_project_for_update(
         caller, project_id, Permission.DELETE_PROJECT, for_deletion=True, archived=True
     )
-    if expected is not None and fingerprint(settings_document(project)) not in expected:
+    if expected is not None and fingerprint(make_settings_document(project)) not in expected:
         plan = plan_project_deletion(project_id, caller=caller)
         changed = f"{project_id} has changed since you opened this page. Nothing was deleted."
         check_expected(expected, plan.document, f"{changed} This is how it is now.")
     if errors := find_blockers(project).errors:
         raise errors[0]
-    before = removed_project_document(project)
+    before = make_removed_project_document(project)
     remove_flag_rows(Flag.objects.archived().filter(project=project), caller=caller)
     # Only what does not take the project's lock can have revived a flag since the check. It has stayed, and so does the
     # project, which its foreign key needs.
     if revived := list(Flag.objects.filter(project=project).order_by("name").values_list("name", flat=True)):
-        raise active_flags_error(project, revived, "deleted")
+        raise make_active_flags_error(project, revived, "deleted")
     _remove_tokens(project, caller)
     remove_rows(Project.objects.filter(pk=project.pk))
     record(
@@ -57,14 +57,16 @@ def delete_project(project_id: str, *, expected: Expected = None, caller: Caller
     )
 
 
-def removed_project_document(project: Project) -> dict[str, Any]:
+def make_removed_project_document(project: Project) -> dict[str, Any]:
     """The project as kept in its audit event: settings, environments, access, and what belongs to it."""
-    return settings_document(project) | {
-        "environments": project_environment_documents(project),
+    return make_settings_document(project) | {
+        "environments": list_project_environment_documents(project),
         "access": access_documents(project),
-        "segments": [segment_document(s) for s in Segment.objects.filter(project=project)],
-        "contextFields": [context_field_document(f) for f in ContextField.objects.filter(project=project)],
-        "savedContexts": list(saved_contexts_of(project).values("name", "context", "note", "expectations")),
+        "segments": [make_segment_document(s) for s in Segment.objects.filter(project=project)],
+        "contextFields": [
+            make_context_field_document(f) for f in ContextField.objects.filter(project=project)
+        ],
+        "savedContexts": list(find_saved_contexts(project).values("name", "context", "note", "expectations")),
     }
 
 
@@ -91,24 +93,25 @@ def _remove_tokens(project: Project, caller: Caller) -> None:
     ApiTokenProject.objects.filter(project=project).delete()
     remove_rows(ApiToken.objects.filter(pk__in=[token.pk for token in own]))
     record_all(
-        [*_deletion_events(own, project, scopes), *_narrowing_events(shared, project, scopes)], actor=caller
+        [*_make_deletion_events(own, project, scopes), *_make_narrowing_events(shared, project, scopes)],
+        actor=caller,
     )
 
 
-def _deletion_events(tokens: list[ApiToken], project: Project, scopes: Scopes) -> Iterable[Event]:
+def _make_deletion_events(tokens: list[ApiToken], project: Project, scopes: Scopes) -> Iterable[Event]:
     for token in tokens:
         before = token_document(token, scopes[token.pk])
-        yield _token_event(EventType.API_TOKEN_DELETED, token, project, before=before)
+        yield _make_token_event(EventType.API_TOKEN_DELETED, token, project, before=before)
 
 
-def _narrowing_events(tokens: list[ApiToken], project: Project, scopes: Scopes) -> Iterable[Event]:
+def _make_narrowing_events(tokens: list[ApiToken], project: Project, scopes: Scopes) -> Iterable[Event]:
     for token in tokens:
         before = token_document(token, scopes[token.pk])
         after = token_document(token, [name for name in scopes[token.pk] if name != project.pk])
-        yield _token_event(EventType.API_TOKEN_UPDATED, token, project, before=before, after=after)
+        yield _make_token_event(EventType.API_TOKEN_UPDATED, token, project, before=before, after=after)
 
 
-def _token_event(
+def _make_token_event(
     kind: EventType, token: ApiToken, project: Project, *, before: Any, after: Any = None
 ) -> Event:
     return Event(

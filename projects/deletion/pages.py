@@ -31,7 +31,7 @@ from projects.deletion.execute import delete_project
 from projects.deletion.plan import ActiveFlag, DeletionPlan, LastUse, plan_project_deletion
 from projects.history.queries import readable_events
 from projects.models import ProjectApplication
-from projects.projects.head import project_head
+from projects.projects.head import make_project_head
 
 IN_USE = timedelta(hours=24)
 FEW = 10  # a list this short has no search field
@@ -114,7 +114,7 @@ class DeleteProjectPage(ListPage):
         may_archive = self.caller.can(Permission.DELETE_FEATURE, project=project.pk)
         return super().get_context_data(
             plan=plan,
-            **project_head(project, "project-settings", caller=self.caller),
+            **make_project_head(project, "project-settings", caller=self.caller),
             active=words.count_active(plan),
             rows=self.blockers(list(kwargs["listing"].rows)),
             may_archive=may_archive,

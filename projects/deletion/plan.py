@@ -116,11 +116,11 @@ def plan_project_deletion(project_id: str, *, caller: Caller) -> DeletionPlan:
         people=people,
         segments=_read_names(Segment.objects.filter(project=project)),
         context_fields=_read_names(ContextField.objects.filter(project=project)),
-        saved_contexts=_read_names(saved_contexts_of(project)),
+        saved_contexts=_read_names(find_saved_contexts(project)),
     )
 
 
-def saved_contexts_of(project: Project) -> QuerySet[Any]:
+def find_saved_contexts(project: Project) -> QuerySet[Any]:
     """The playground's saved contexts of the project, which go with it."""
     return project.saved_contexts.all()
 

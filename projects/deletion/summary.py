@@ -32,9 +32,9 @@ def describe_loss(plan: DeletionPlan) -> str:
 def count_holders(plan: DeletionPlan) -> str:
     """For example ``1 group and 3 people``; a holder of several roles counts once."""
     numbers = [
-        counted(_heads(plan.groups), "group") if plan.groups else "",
-        counted(_heads(select_people(plan)), "person", "people") if select_people(plan) else "",
-        counted(_heads(select_services(plan)), "service account") if select_services(plan) else "",
+        counted(_count_people(plan.groups), "group") if plan.groups else "",
+        counted(_count_people(select_people(plan)), "person", "people") if select_people(plan) else "",
+        counted(_count_people(select_services(plan)), "service account") if select_services(plan) else "",
     ]
     return join_words([number for number in numbers if number]).replace(", and", " and")
 
@@ -56,9 +56,9 @@ def list_losses(plan: DeletionPlan) -> list[tuple[str, list[str]]]:
         ("Context fields", plan.context_fields),
         ("Saved contexts", plan.saved_contexts),
         ("API tokens", plan.deleted_tokens),
-        ("Groups", _with_roles(plan.groups)),
-        ("People", _with_roles(select_people(plan))),
-        ("Service accounts", _with_roles(select_services(plan))),
+        ("Groups", _name_with_roles(plan.groups)),
+        ("People", _name_with_roles(select_people(plan))),
+        ("Service accounts", _name_with_roles(select_services(plan))),
     ]
     return [(label, names) for label, names in named if names]
 
@@ -81,11 +81,11 @@ def count_active(plan: DeletionPlan) -> str:
     return f"{counted(len(plan.active), 'flag')} {verb} still active"
 
 
-def _heads(accesses: Iterable[Access]) -> int:
+def _count_people(accesses: Iterable[Access]) -> int:
     return len({access.id for access in accesses})
 
 
-def _with_roles(accesses: Iterable[Access]) -> list[str]:
+def _name_with_roles(accesses: Iterable[Access]) -> list[str]:
     """For example ``Maria Olsen (Owner, Member)``, sorted by name."""
     names: dict[int, str] = {}
     roles: dict[int, list[str]] = {}

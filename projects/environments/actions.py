@@ -15,13 +15,13 @@ from flagadmin.core.errors import Conflict, NotFound, Problem, ValidationError, 
 from groups.access import Caller
 from groups.models import ApiToken
 from groups.permissions import Permission
-from projects.access import access_environment, unknown_environment
+from projects.access import access_environment, describe_unknown_environment
 from projects.definitions import read_all_definitions
 from projects.environments.rules import environment_problems
 from projects.flags.archive.delete import remove_rows
 from projects.models import Environment, FlagEnvironment, ProjectEnvironment, Strategy
 from projects.project_scope import name_is_free
-from projects.projects.queries import environment_document
+from projects.projects.queries import make_environment_document
 from projects.tokens.pending import activate_tokens
 
 
@@ -33,7 +33,9 @@ def create_environment(values: Mapping[str, Any], *, caller: Caller) -> Environm
     check_environment_values(environment)
     with name_is_free(f"An environment named {environment.name} already exists."):
         environment.save(force_insert=True)
-    event = _event(EventType.ENVIRONMENT_CREATED, environment, after=environment_document(environment))
+    event = _make_event(
+        EventType.ENVIRONMENT_CREATED, environment, after=make_environment_document(environment)
+    )
     record(event, actor=caller)
     activate_tokens(caller=caller)
     return environment
@@ -48,14 +50,14 @@ def update_environment(
     Raises NotFound, NoAccess, EditConflict, ValidationError.
     """
     environment = access_environment_for_update(caller, name)
-    before = environment_document(environment)
+    before = make_environment_document(environment)
     check_expected(expected, before)
     for key, value in changes.items():
         setattr(environment, key, value)
     check_environment_values(environment)
     environment.save()
-    after = environment_document(environment)
-    event = _event(EventType.ENVIRONMENT_UPDATED, environment, before=before, after=after)
+    after = make_environment_document(environment)
+    event = _make_event(EventType.ENVIRONMENT_UPDATED, environment, before=before, after=after)
     record_change(event, actor=caller)
     return environment
 
@@ -70,14 +72,14 @@ def sort_environments(orders: Mapping[str, int], *, caller: Caller) -> None:
     rows = Environment.objects.select_for_update(no_key=True).filter(name__in=list(orders)).order_by("name")
     environments = {environment.name: environment for environment in rows}
     if unknown := [name for name in orders if name not in environments]:
-        raise ValidationError.of(Problem(name, unknown_environment(name)) for name in unknown)
+        raise ValidationError.of(Problem(name, describe_unknown_environment(name)) for name in unknown)
     events = []
     for name, environment in environments.items():
-        before = environment_document(environment)
+        before = make_environment_document(environment)
         environment.sort_order = orders[name]
-        after = environment_document(environment)
+        after = make_environment_document(environment)
         if after != before:
-            events.append(_event(EventType.ENVIRONMENT_UPDATED, environment, before=before, after=after))
+            events.append(_make_event(EventType.ENVIRONMENT_UPDATED, environment, before=before, after=after))
     Environment.objects.bulk_update(environments.values(), ["sort_order"])
     record_all(events, actor=caller)
 
@@ -89,10 +91,10 @@ def delete_environment(name: str, *, expected: Expected = None, caller: Caller) 
     Raises NotFound, NoAccess, EditConflict, and Conflict naming the projects or tokens that still use it.
     """
     environment = access_environment_for_update(caller, name)
-    before = environment_document(environment)
+    before = make_environment_document(environment)
     check_expected(expected, before)
     check_environment_is_unused(environment)
-    event = _event(EventType.ENVIRONMENT_DELETED, environment, before=before)
+    event = _make_event(EventType.ENVIRONMENT_DELETED, environment, before=before)
     earlier = {"flags": _read_configured(name)}
     remove_rows(Strategy.objects.filter(environment=environment))
     remove_rows(FlagEnvironment.objects.filter(environment=environment))
@@ -135,7 +137,7 @@ def access_environment_for_update(caller: Caller, name: str) -> Environment:
     caller.check(Permission.ADMIN)
     environment = Environment.objects.select_for_update().filter(name=name).first()
     if environment is None:
-        raise NotFound(unknown_environment(name))
+        raise NotFound(describe_unknown_environment(name))
     return environment
 
 
@@ -145,6 +147,6 @@ def check_environment_values(environment: Environment) -> None:
         raise ValidationError.of(problems)
 
 
-def _event(kind: EventType, environment: Environment, *, before: Any = None, after: Any = None) -> Event:
+def _make_event(kind: EventType, environment: Environment, *, before: Any = None, after: Any = None) -> Event:
     name = environment.name
     return Event(type=kind, environment=name, subject=name, before=before, after=after)

@@ -20,9 +20,9 @@ from projects.models import Environment
 from projects.projects import environments as project_actions
 from projects.projects.queries import (
     Document,
-    environment_document,
-    environment_summaries,
-    project_environment_summaries,
+    list_environment_summaries,
+    list_project_environment_summaries,
+    make_environment_document,
 )
 from projects.rules import name_problems
 from projects.strategies.serializers import StrategyBody
@@ -104,14 +104,14 @@ class EnvironmentViewSet(ETagMixin, ViewSet):
         self.check_permission()
 
     def current_document(self) -> Document:
-        return environment_document(self.environment)
+        return make_environment_document(self.environment)
 
     @extend_schema(operation_id="getAllEnvironments", responses=EnvironmentList)
     def list(self, request: ApiRequest) -> Response:
         """List all environments in sort order. The counts cover the projects that the caller can read."""
         allowed = self.caller.readable_projects
         projects = None if allowed is None else sorted(allowed)
-        summaries = environment_summaries(projects=projects)
+        summaries = list_environment_summaries(projects=projects)
         return Response({"version": 1, "environments": summaries})
 
     @extend_schema(
@@ -120,7 +120,7 @@ class EnvironmentViewSet(ETagMixin, ViewSet):
     def create(self, request: ApiRequest) -> Response:
         """Create an environment."""
         environment = actions.create_environment(self.validated(NewEnvironment), caller=self.caller)
-        return Response(environment_document(environment), status=201)
+        return Response(make_environment_document(environment), status=201)
 
     @extend_schema(operation_id="validateEnvironmentName", request=NameBody, responses={200: None})
     @action(detail=False, methods=["post"])
@@ -161,19 +161,19 @@ class EnvironmentViewSet(ETagMixin, ViewSet):
         """Update an environment. Omitted properties keep their values; the name cannot be changed."""
         changes = self.validated(EnvironmentChanges)
         environment = actions.update_environment(name, changes, expected=self.expected, caller=self.caller)
-        return Response(environment_document(environment))
+        return Response(make_environment_document(environment))
 
     @extend_schema(operation_id="getProjectEnvironments", responses=ProjectEnvironmentList)
     @action(detail=False, url_path="project/<str:project_id>")
     def project(self, request: ApiRequest, project_id: str) -> Response:
         """List all environments with their settings in one project."""
         project = access_project(self.caller, project_id)
-        return Response({"version": 1, "environments": project_environment_summaries(project)})
+        return Response({"version": 1, "environments": list_project_environment_summaries(project)})
 
     @extend_schema(operation_id="getEnvironment", responses=EnvironmentRecord)
     def retrieve(self, request: ApiRequest, name: str) -> Response:
         """Get an environment."""
-        return Response(environment_document(self.environment))
+        return Response(make_environment_document(self.environment))
 
     @extend_schema(
         operation_id="removeEnvironment",

@@ -23,14 +23,14 @@ from projects.environments.comparison_queries import (
 )
 from projects.environments.comparison_rows import (
     ComparedFlag,
+    collect_segment_ids,
     describe_side,
     find_last_change,
-    segment_ids,
 )
-from projects.flags.lists.queries import environment_names
+from projects.flags.lists.queries import list_environment_names
 from projects.flags.lists.strategy_lines import Palette
 from projects.models import Segment
-from projects.projects.head import project_head
+from projects.projects.head import make_project_head
 
 PROMOTE_PERMISSIONS = (
     Permission.CREATE_FEATURE_STRATEGY,
@@ -62,7 +62,7 @@ class ComparePage(ListPage):
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         self.project = access_project(self.caller, kwargs["project_id"])
         self.csv_name = f"{self.project.pk}-environments"
-        self.names = environment_names(self.project)
+        self.names = list_environment_names(self.project)
         source, target = request.GET.get("from", ""), request.GET.get("to", "")
         self.environments = choose_environments(self.names, source, target) if self.names else ("", "")
         return super().get(request, *args, **kwargs)
@@ -81,7 +81,7 @@ class ComparePage(ListPage):
             yield (flag.name, *sides, ", ".join(flag.differences))
 
     def segment_names(self, flags: Iterable[ComparedFlag]) -> dict[int, str]:
-        used = segment_ids(flags)
+        used = collect_segment_ids(flags)
         return dict(Segment.objects.filter(pk__in=used).values_list("pk", "name")) if used else {}
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -90,7 +90,7 @@ class ComparePage(ListPage):
         changes = read_last_changes([flag.name for flag in shown], places)
         segments, palette = self.segment_names(shown), Palette()
         return super().get_context_data(
-            **project_head(self.project, "environments-compare", caller=self.caller),
+            **make_project_head(self.project, "environments-compare", caller=self.caller),
             source=places[0],
             target=places[1],
             swapped=listing.url(**{"from": places[1], "to": places[0]}),

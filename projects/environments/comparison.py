@@ -136,11 +136,11 @@ def find_differences(pair: Pair) -> tuple[str, ...]:
     if source.variants_json != target.variants_json and source.variants != target.variants:
         kinds.add(VARIANTS)
     if source.rows != target.rows:
-        kinds.update(_differing_strategies(source.strategies, target.strategies))
+        kinds.update(_list_differing_strategies(source.strategies, target.strategies))
     return tuple(kind for kind in KINDS if kind in kinds)
 
 
-def _differing_strategies(
+def _list_differing_strategies(
     source: Iterable[StrategyDefinition], target: Iterable[StrategyDefinition]
 ) -> Iterator[str]:
     """Strategies are compared by their place."""

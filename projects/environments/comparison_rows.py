@@ -9,7 +9,7 @@ from itertools import zip_longest
 from playground.engine.definitions import StrategyDefinition, VariantDefinition
 from projects.environments.comparison import KINDS, Configuration, Pair
 from projects.flags.lists.strategy_lines import Palette
-from projects.strategies.sentences import percent, strategy_summary
+from projects.strategies.sentences import format_percent, summarize_strategy
 
 MAX_STRATEGIES = 5
 """Strategies of a flag that a cell describes."""
@@ -71,7 +71,10 @@ class ComparedFlag:
     def cells(
         self, environments: tuple[str, str], segments: Mapping[int, str], palette: Palette
     ) -> tuple[Cell, Cell]:
-        lines = [list(side) for side in zip(*_lines(self.pair, segments, palette), strict=True)] or [[], []]
+        lines = [list(side) for side in zip(*_pair_lines(self.pair, segments, palette), strict=True)] or [
+            [],
+            [],
+        ]
         first, second = (
             Cell(
                 name,
@@ -103,20 +106,20 @@ def find_last_change(changes: Mapping[str, datetime], environments: tuple[str, s
     return LastChange(name, at, name == environments[1])
 
 
-def _lines(
+def _pair_lines(
     pair: Pair, segments: Mapping[int, str], palette: Palette
 ) -> Iterator[tuple[Line | None, Line | None]]:
     sides = [side.strategies[:MAX_STRATEGIES] for side in pair]
-    texts = [[_sentence(each, segments) for each in side] or [NO_STRATEGIES] for side in sides]
+    texts = [[_describe_strategy(each, segments) for each in side] or [NO_STRATEGIES] for side in sides]
     for place, (left, right) in enumerate(zip_longest(*texts, fillvalue="")):
         pieces = mark_differences(left, right)
         ours, theirs = (side[place]["variants"] if place < len(side) else [] for side in sides)
-        yield _line(pieces[0], ours, theirs, palette), _line(pieces[1], theirs, ours, palette)
+        yield _make_line(pieces[0], ours, theirs, palette), _make_line(pieces[1], theirs, ours, palette)
     ours, theirs = (side.variants for side in pair)
-    yield _line((), ours, theirs, palette), _line((), theirs, ours, palette)
+    yield _make_line((), ours, theirs, palette), _make_line((), theirs, ours, palette)
 
 
-def _line(
+def _make_line(
     pieces: Sequence[Piece],
     variants: Sequence[VariantDefinition],
     others: Sequence[VariantDefinition],
@@ -135,28 +138,28 @@ def _line(
     )
 
 
-def _sentence(strategy: StrategyDefinition, segments: Mapping[int, str]) -> str:
+def _describe_strategy(strategy: StrategyDefinition, segments: Mapping[int, str]) -> str:
     title = f"{strategy['title']}: " if strategy["title"] else ""
     disabled = " Disabled." if strategy["disabled"] else ""
-    return f"{title}{strategy_summary(strategy, segments=segments)}{disabled}"
+    return f"{title}{summarize_strategy(strategy, segments=segments)}{disabled}"
 
 
 def mark_differences(left: str, right: str) -> tuple[list[Piece], list[Piece]]:
     """Both texts as pieces, word by word."""
     if left == right:
         return [Piece(left)], [Piece(right)]
-    words = list(_words(left)), list(_words(right))
+    words = list(_split_words(left)), list(_split_words(right))
     if max(map(len, words)) > MAX_WORDS:
         return [Piece(left, True)], [Piece(right, True)]
     sides: tuple[list[Piece], list[Piece]] = ([], [])
     for tag, *ends in SequenceMatcher(None, *words, autojunk=False).get_opcodes():
         for side, its_words, (start, end) in zip(sides, words, (ends[:2], ends[2:]), strict=True):
             text = "".join(its_words[start:end])
-            side += [piece for piece in _pieces(text, differs=tag != "equal") if piece.text]
+            side += [piece for piece in _make_pieces(text, differs=tag != "equal") if piece.text]
     return sides
 
 
-def _words(text: str) -> Iterator[str]:
+def _split_words(text: str) -> Iterator[str]:
     """Words with the space before them; each comma and full stop after one is a word too. Joined, they are the text."""
     for number, run in enumerate(text.split(" ")):
         word = run.rstrip(",.")
@@ -164,7 +167,7 @@ def _words(text: str) -> Iterator[str]:
         yield from run[len(word) :]
 
 
-def _pieces(text: str, *, differs: bool) -> tuple[Piece, Piece]:
+def _make_pieces(text: str, *, differs: bool) -> tuple[Piece, Piece]:
     """The space before marked words is not marked."""
     words = text.lstrip() if differs else text
     return Piece(text.removesuffix(words)), Piece(words, differs)
@@ -172,13 +175,13 @@ def _pieces(text: str, *, differs: bool) -> tuple[Piece, Piece]:
 
 def describe_side(side: Configuration, segments: Mapping[int, str]) -> str:
     """A flag in an environment as plain text, for CSV files."""
-    sentences = [_sentence(strategy, segments) for strategy in side.strategies] or [NO_STRATEGIES]
-    variants = [f"{variant['name']} {percent(variant['weight'])} %" for variant in side.variants]
+    sentences = [_describe_strategy(strategy, segments) for strategy in side.strategies] or [NO_STRATEGIES]
+    variants = [f"{variant['name']} {format_percent(variant['weight'])} %" for variant in side.variants]
     parts = ["On." if side.enabled else "Off.", *sentences]
     return " ".join([*parts, f"Variants: {', '.join(variants)}."] if variants else parts)
 
 
-def segment_ids(flags: Iterable[ComparedFlag]) -> set[int]:
+def collect_segment_ids(flags: Iterable[ComparedFlag]) -> set[int]:
     return {
         segment for flag in flags for side in flag.pair for _, segments in side.rows for segment in segments
     }

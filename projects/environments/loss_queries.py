@@ -25,7 +25,7 @@ def describe_losses(environment: Environment) -> Iterator[str]:
         yield f"{counted(number, 'permission')} of role {role} that {'is' if number == 1 else 'are'} limited to it"
 
 
-def projects_with_use(environment: Environment, caller: Caller) -> QuerySet[Project]:
+def find_projects_with_use(environment: Environment, caller: Caller) -> QuerySet[Project]:
     """The caller's active projects, with ``is_used`` and ``flags_on`` there, those that use it first."""
     links = ProjectEnvironment.objects.filter(project=OuterRef("pk"), environment=environment)
     on = Q(

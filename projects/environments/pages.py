@@ -19,10 +19,10 @@ from groups.permissions import Permission
 from projects.access import access_environment
 from projects.console import ActionPage
 from projects.environments import actions
-from projects.environments.loss_queries import describe_losses, projects_with_use
+from projects.environments.loss_queries import describe_losses, find_projects_with_use
 from projects.history.queries import readable_events
 from projects.models import Environment, Project, ProjectEnvironment
-from projects.projects.queries import environment_document, environment_summaries
+from projects.projects.queries import list_environment_summaries, make_environment_document
 
 TYPES = ("development", "test", "preproduction", "production")
 ENVIRONMENTS = ("Environments", reverse_lazy("environments"))
@@ -46,7 +46,7 @@ class EnvironmentsPage(ListPage):
 
     def rows(self, values: dict[str, str]) -> list[dict[str, Any]]:
         allowed = self.caller.readable_projects
-        return environment_summaries(projects=None if allowed is None else sorted(allowed))
+        return list_environment_summaries(projects=None if allowed is None else sorted(allowed))
 
     def csv_cells(self, row: dict[str, Any]) -> Sequence[Any]:
         return [row[column.key] for column in self.columns]
@@ -111,7 +111,7 @@ class EditEnvironment(EditPage, NewEnvironment):
         return events.filter(type=EventType.ENVIRONMENT_UPDATED, subject=self.environment.pk)
 
     def current_document(self) -> dict[str, Any]:
-        return environment_document(self.environment)
+        return make_environment_document(self.environment)
 
     def get_initial(self) -> dict[str, Any]:
         return {name: getattr(self.environment, name) for name in EnvironmentForm.base_fields}
@@ -124,7 +124,7 @@ class EditEnvironment(EditPage, NewEnvironment):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         projects: Listing[Project] = Listing(
-            self.request.GET, projects_with_use(self.environment, self.caller), columns=()
+            self.request.GET, find_projects_with_use(self.environment, self.caller), columns=()
         )
         links = ProjectEnvironment.objects.filter(
             environment=self.environment, project__in=list(projects.rows)
@@ -178,7 +178,7 @@ class DeleteEnvironment(ConfirmPage):
             "removed_items": list(describe_losses(environment)),
             "kept": "The audit log and usage reports are kept.",
             "blocked": blocked,
-            "hidden": [("expected", FormVersion.of(environment_document(environment), self.events()))],
+            "hidden": [("expected", FormVersion.of(make_environment_document(environment), self.events()))],
             "button": f"Delete environment {environment.name}",
             "cancel": reverse("environment", args=[environment.name]),
         }

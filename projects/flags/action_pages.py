@@ -16,10 +16,10 @@ from projects.drafting import DraftingPage
 from projects.drafts import Draft, FlagEdit, find_enabled_places, read_strategies
 from projects.flags.actions import update_flag
 from projects.flags.dependencies.actions import add_dependency, check_parent, no_parent, remove_dependency
-from projects.flags.environments.toggle import project_environment
+from projects.flags.environments.toggle import find_project_environment
 from projects.flags.links.actions import add_link, remove_link
 from projects.flags.lists.strategy_lines import move_strategy
-from projects.flags.queries import dependency_documents
+from projects.flags.queries import read_dependency_documents
 from projects.flags.tags.actions import change_tags
 from projects.models import Environment, Flag, Segment
 from projects.projects.favorites import set_flag_favorite
@@ -27,7 +27,7 @@ from projects.projects.policies import needs_request
 from projects.projects.required_comments import requires_comment
 from projects.reverts.undo import UndoableAction
 from projects.strategies.actions import order_problems, order_strategies
-from projects.strategies.sentences import strategy_summary
+from projects.strategies.sentences import summarize_strategy
 
 
 class FlagAction(UndoableAction):
@@ -161,7 +161,9 @@ class Parents(AsksFirst):
         return self.read_field("do") == "remove"
 
     def stored(self, flag: Flag) -> dict[str, Any]:
-        return {dependency["feature"]: dependency for dependency in dependency_documents([flag.pk])[flag.pk]}
+        return {
+            dependency["feature"]: dependency for dependency in read_dependency_documents([flag.pk])[flag.pk]
+        }
 
     def act(self) -> str:
         name, parent = self.place[1], self.parent()
@@ -225,7 +227,7 @@ class Order(AsksFirst):
         flag = access_flag(
             self.caller, *self.place, archived=False, permission=permission, environment=environment
         )
-        project_environment(project_id, environment)
+        find_project_environment(project_id, environment)
         return flag
 
     def order(self) -> dict[str, int]:
@@ -264,5 +266,5 @@ class Order(AsksFirst):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         documents = self.strategies(self.find())
         names = dict(Segment.objects.values_list("pk", "name"))
-        summaries = [strategy_summary(document, segments=names) for document in documents]
+        summaries = [summarize_strategy(document, segments=names) for document in documents]
         return super().get_context_data(summaries=summaries, **kwargs)

@@ -15,9 +15,9 @@ from groups.access import Caller
 from groups.permissions import Permission
 from projects.access import access_flag_for_update, access_flags_for_update, access_project_for_update
 from projects.flags.limits import check_room
-from projects.flags.name_rules import name_problem, pattern_problem
+from projects.flags.name_rules import find_name_problem, find_pattern_problem
 from projects.flags.owner_rules import owner_problems
-from projects.flags.queries import metadata_document
+from projects.flags.queries import make_metadata_document
 from projects.models import (
     Flag,
     FlagEnvironment,
@@ -70,7 +70,7 @@ def create_flag(project_id: str, new: NewFlag, *, caller: Caller) -> Flag:
             type=EventType.FEATURE_CREATED,
             project=project_id,
             feature=flag.name,
-            after=metadata_document(flag),
+            after=make_metadata_document(flag),
         ),
         actor=caller,
     )
@@ -119,7 +119,7 @@ def check_new_name(project: Project, name: str, *, caller: Caller) -> None:
 
 
 def new_name_problems(name: str, project: Project) -> Iterable[Problem]:
-    message = name_problem(name) or pattern_problem(name, project)
+    message = find_name_problem(name) or find_pattern_problem(name, project)
     return [Problem("name", message)] if message else []
 
 
@@ -168,7 +168,7 @@ def edit_flag(
 ) -> Flag:
     """Like ``update_flag``, but ``edit`` computes the changes from the metadata of the locked flag."""
     flag = access_flag_for_update(caller, project_id, name, Permission.UPDATE_FEATURE)
-    before = metadata_document(flag)
+    before = make_metadata_document(flag)
     check_expected(expected, before)
     changes = edit(before)
     changed = {key: value for key, value in changes.items() if getattr(flag, key) != value}
@@ -180,25 +180,25 @@ def edit_flag(
     for key, value in changed.items():
         setattr(flag, key, value)
     flag.save(update_fields=list(changed))
-    after = metadata_document(flag)
+    after = make_metadata_document(flag)
     record_all(
         [
             Event(type=kind, project=project_id, feature=name, before=before, after=after)
-            for kind in _kinds_of(changed)
+            for kind in _list_event_types(changed)
         ],
         actor=caller,
     )
     return flag
 
 
-def _kinds_of(changed: Mapping[str, Any]) -> Iterable[EventType]:
+def _list_event_types(changed: Mapping[str, Any]) -> Iterable[EventType]:
     if changed.keys() - {"stale"}:
         yield EventType.FEATURE_METADATA_UPDATED
     if "stale" in changed:
-        yield _stale_event(changed["stale"])
+        yield _choose_stale_event(changed["stale"])
 
 
-def _stale_event(stale: bool) -> EventType:
+def _choose_stale_event(stale: bool) -> EventType:
     return EventType.FEATURE_STALE_ON if stale else EventType.FEATURE_STALE_OFF
 
 
@@ -208,6 +208,6 @@ def set_stale(project_id: str, names: Iterable[str], stale: bool, *, caller: Cal
     flags = access_flags_for_update(caller, project_id, names, Permission.UPDATE_FEATURE)
     changed = [flag for flag in flags if not flag.is_archived and flag.stale != stale]
     Flag.objects.filter(pk__in=[flag.pk for flag in changed]).update(stale=stale)
-    kind = _stale_event(stale)
+    kind = _choose_stale_event(stale)
     record_all([Event(type=kind, project=project_id, feature=flag.name) for flag in changed], actor=caller)
     return changed

@@ -29,7 +29,7 @@ from projects.models import Dependency, Flag, FlagEnvironment, FlagLink, FlagTag
 from projects.segments.admin import CONSTRAINTS
 from projects.strategies import actions as strategies
 from projects.strategies.check import check_strategy
-from projects.strategies.fields import COLUMNS, of_object
+from projects.strategies.fields import COLUMNS, make_strategy_document
 from projects.strategies.serializers import StrategyBody
 from projects.strategies.variant_rules import variants_problems
 
@@ -82,7 +82,7 @@ class StrategyForm(ActionModelForm):
 
     def read_strategy(self) -> dict[str, Any]:
         selected = self.cleaned_data.get("used_segments", ())
-        return of_object(self.instance) | {"segments": [segment.pk for segment in selected]}
+        return make_strategy_document(self.instance) | {"segments": [segment.pk for segment in selected]}
 
 
 class StrategyActions(AdminActions):
@@ -99,19 +99,19 @@ class StrategyActions(AdminActions):
             check_strategy(obj.flag, validate_body(StrategyBody, form.read_strategy()))
 
     def create(self, obj: Strategy, form: Any, caller: Caller) -> Strategy:
-        document = strategies.add_strategy(*place_of(obj), form.read_strategy(), caller=caller)
+        document = strategies.add_strategy(*locate(obj), form.read_strategy(), caller=caller)
         return Strategy.objects.get(pk=document["id"])
 
     def change(self, obj: Strategy, form: Any, caller: Caller) -> None:
         if "environment" in form.changed_data:
             raise InvalidOperation("A strategy cannot change its environment. Delete it and add a new one.")
-        strategies.update_strategy(*place_of(obj), str(obj.pk), form.read_strategy(), caller=caller)
+        strategies.update_strategy(*locate(obj), str(obj.pk), form.read_strategy(), caller=caller)
 
     def remove(self, obj: Strategy, form: Any, caller: Caller) -> None:
-        strategies.remove_strategy(*place_of(obj), str(obj.pk), caller=caller)
+        strategies.remove_strategy(*locate(obj), str(obj.pk), caller=caller)
 
 
-def place_of(strategy: Strategy) -> tuple[str, str, str]:
+def locate(strategy: Strategy) -> tuple[str, str, str]:
     return strategy.flag.project_id, strategy.flag.name, strategy.environment_id
 
 

@@ -18,8 +18,8 @@ from projects.flags import actions as flags
 from projects.flags.archive import actions as archiving
 from projects.flags.copies import clone as cloning
 from projects.flags.copies import move as moving
-from projects.flags.flag_document import flag_document
-from projects.flags.queries import flag_summaries, metadata_answer, metadata_document
+from projects.flags.flag_document import read_flag_document
+from projects.flags.queries import list_flag_summaries, make_metadata_answer, make_metadata_document
 from projects.flags.serializers import (
     CloneBody,
     FlagBody,
@@ -60,13 +60,13 @@ class FlagViewSet(ETagMixin, OnFlagViewSet):
     }
 
     def current_document(self) -> dict[str, Any]:
-        return metadata_document(self.flag)
+        return make_metadata_document(self.flag)
 
     @extend_schema(operation_id="getFeatures", responses={200: FlagSummaryList})
     def list(self, request: ApiRequest, project_id: str) -> Response:
         """List the active flags of a project, sorted by name."""
         flags = list(Flag.objects.active().filter(project=self.project))
-        return Response({"version": 2, "features": flag_summaries(flags, caller=self.caller)})
+        return Response({"version": 2, "features": list_flag_summaries(flags, caller=self.caller)})
 
     @extend_schema(
         operation_id="createFeature", request=FlagBody, responses={201: FlagMetadata}, examples=[NEW_FLAG]
@@ -76,7 +76,7 @@ class FlagViewSet(ETagMixin, OnFlagViewSet):
         values = self.validated(FlagBody)
         values["tags"] = [(tag["type"], tag["value"]) for tag in values.get("tags") or []]
         flag = flags.create_flag(project_id, flags.NewFlag(**values), caller=self.caller)
-        return Response(metadata_answer(flag), status=201)
+        return Response(make_metadata_answer(flag), status=201)
 
     @extend_schema(
         operation_id="getFeature",
@@ -87,7 +87,7 @@ class FlagViewSet(ETagMixin, OnFlagViewSet):
     )
     def retrieve(self, request: ApiRequest, project_id: str, name: str) -> Response:
         """Get an active flag with its environments, strategies, variants, dependencies and links."""
-        document = flag_document(self.flag, caller=self.caller)
+        document = read_flag_document(self.flag, caller=self.caller)
         # The details, for changes of these, and all that a revert may change.
         whole = seen_version(document, [place["name"] for place in document["environments"]])
         self.version = f"{self.version}.{fingerprint(whole)}"
@@ -98,7 +98,7 @@ class FlagViewSet(ETagMixin, OnFlagViewSet):
         """Update a flag. Omitted properties keep their values; the name cannot be changed."""
         changes, expected = self.validated(FlagChanges), self.expected
         flag = flags.update_flag(project_id, name, changes, expected=expected, caller=self.caller)
-        return Response(metadata_answer(flag))
+        return Response(make_metadata_answer(flag))
 
     @extend_schema(
         operation_id="patchFeature",
@@ -111,11 +111,11 @@ class FlagViewSet(ETagMixin, OnFlagViewSet):
         flag = flags.edit_flag(
             project_id,
             name,
-            lambda before: _patch_changes(before, request.data),
+            lambda before: _read_patch(before, request.data),
             expected=self.expected,
             caller=self.caller,
         )
-        return Response(metadata_answer(flag))
+        return Response(make_metadata_answer(flag))
 
     @extend_schema(operation_id="archiveFeature", responses={202: None})
     def destroy(self, request: ApiRequest, project_id: str, name: str) -> Response:
@@ -142,10 +142,10 @@ class FlagViewSet(ETagMixin, OnFlagViewSet):
             replace_group_id=values["replaceGroupId"],
             caller=self.caller,
         )
-        return Response(metadata_answer(flag), status=201)
+        return Response(make_metadata_answer(flag), status=201)
 
 
-def _patch_changes(before: dict[str, Any], operations: Any) -> dict[str, Any]:
+def _read_patch(before: dict[str, Any], operations: Any) -> dict[str, Any]:
     """The changes made by a JSON Patch, by model field. Raises ValidationError."""
     after = patch_object(before, operations, PATCHABLE)
     changed = [key for key in PATCHABLE if before.get(key) != after.get(key)]

@@ -13,13 +13,13 @@ from flagadmin.core.http.timestamps import iso
 from groups.access import Caller
 from groups.models import User
 from playground.engine.definitions import StrategyDefinition
-from projects.flags.lifecycle.queries import ORDER, stage_document
+from projects.flags.lifecycle.queries import ORDER, make_stage_document
 from projects.flags.queries import (
-    creator_document,
-    dependency_document,
-    link_document,
-    owner_member,
-    person_document,
+    make_creator_document,
+    make_dependency_document,
+    make_link_document,
+    make_owner_member,
+    make_person_document,
 )
 from projects.models import Flag, FlagLink, LifecycleStage
 from projects.strategies.fields import SELECTED, from_row
@@ -60,11 +60,11 @@ SELECT (SELECT jsonb_agg(jsonb_build_array(p.name, d.enabled, d.variants) ORDER 
 """
 
 
-def flag_document(flag: Flag, *, caller: Caller) -> Document:
+def read_flag_document(flag: Flag, *, caller: Caller) -> Document:
     """The response to ``GET …/features/:name``. Raises NotFound if the flag has just been deleted."""
     user_id = caller.user.pk if caller.user else None
     where = {"flag": flag.pk, "user": user_id, "stages": ORDER}
-    environments = _environment_documents(flag)
+    environments = _read_environments(flag)
     with connection.cursor() as cursor:
         cursor.execute(_RELATED, where)
         row = cursor.fetchone()
@@ -83,31 +83,33 @@ def flag_document(flag: Flag, *, caller: Caller) -> Document:
         "createdAt": iso(flag.created_at),
         "type": flag.type,
         "archived": flag.is_archived,
-        "dependencies": [dependency_document(*parent) for parent in _load_json(dependencies)],
+        "dependencies": [make_dependency_document(*parent) for parent in _load_json(dependencies)],
         "children": children,
         "links": [
-            link_document(FlagLink(id=link_id, url=url, title=title)) | {"feature": flag.name}
+            make_link_document(FlagLink(id=link_id, url=url, title=title)) | {"feature": flag.name}
             for link_id, url, title in _load_json(links)
         ],
-        "createdBy": creator_document(creator),
-        "collaborators": {"users": [person_document(creator)] if creator else []},
-        **owner_member(flag),
+        "createdBy": make_creator_document(creator),
+        "collaborators": {"users": [make_person_document(creator)] if creator else []},
+        **make_owner_member(flag),
     }
     if stage[0] is None:  # it was created before lifecycle stages existed
         return document
-    return document | {"lifecycle": stage_document(LifecycleStage(**dict(zip(_STAGE, stage, strict=True))))}
+    return document | {
+        "lifecycle": make_stage_document(LifecycleStage(**dict(zip(_STAGE, stage, strict=True))))
+    }
 
 
-def flag_environment_document(flag: Flag, environment: str) -> Document:
+def read_flag_environment_document(flag: Flag, environment: str) -> Document:
     """A flag in one environment of its project; ``name`` is the flag's. Raises NotFound."""
-    for document in _environment_documents(flag):
+    for document in _read_environments(flag):
         if document["name"] == environment:
             strategies = [{**strategy, "featureName": flag.name} for strategy in document["strategies"]]
             return document | {"strategies": strategies, "name": flag.name, "environment": environment}
     raise NotFound(f"Project {flag.project_id} has no environment {environment}.")
 
 
-def _environment_documents(flag: Flag) -> list[Document]:
+def _read_environments(flag: Flag) -> list[Document]:
     where: dict[str, Any] = {
         "flag": flag.pk,
         "project": flag.project_id,

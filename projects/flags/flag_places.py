@@ -15,7 +15,7 @@ from groups.permissions import Permission
 from projects.console import flag_url
 from projects.flags.insights.evaluations import Evaluations, read_last_evaluations
 from projects.flags.lists.rows import Toggle, toggle_of
-from projects.flags.lists.strategy_lines import Palette, Share, StrategyLine, strategy_lines
+from projects.flags.lists.strategy_lines import Palette, Share, StrategyLine, make_strategy_lines
 from projects.models import Environment, Flag, Segment
 from projects.strategies.sentences import MAX_LISTED
 
@@ -71,7 +71,7 @@ class Split:
     measured: Mapping[str, int]
 
 
-def flag_places(
+def make_environment_cards(
     flag: Flag, document: Document, evaluations: Mapping[str, Evaluations], *, focus: str, caller: Caller
 ) -> Iterator[FlagInEnvironment]:
     """The cards in the order of the project's environments; ``focus`` is shown whole."""
@@ -84,7 +84,7 @@ def flag_places(
         query, may = urlencode({"environmentId": name}), _may(caller, flag, name)
         edit = f"{flag_url(flag.project_id, flag.name, 'strategy-edit')}?{query}"
         conditions = MAX_LISTED if are_few else FEW_CONDITIONS if len(strategies) <= MANY_STRATEGIES else 1
-        lines = strategy_lines(strategies, segments, palette, edit, limit=conditions)
+        lines = make_strategy_lines(strategies, segments, palette, edit, limit=conditions)
         shown = len(strategies) if are_few or focus == name else 1 if focus else FIRST_STRATEGIES
         is_open = index < MAX_OPEN or focus == name
         yield FlagInEnvironment(
@@ -95,7 +95,7 @@ def flag_places(
             strategies=list(islice(lines, shown)) if is_open else [],
             total=len(strategies),
             order=",".join(strategy["id"] for strategy in strategies),
-            warning=_warning(place),
+            warning=_find_warning(place),
             variants=palette.shares(place["variants"]),
             evaluations=evaluations[name],
             last_evaluated=seen.get(name),
@@ -121,7 +121,7 @@ def _may(caller: Caller, flag: Flag, environment: str) -> Any:
     return may
 
 
-def _warning(place: Document) -> str:
+def _find_warning(place: Document) -> str:
     if place["enabled"] and not place["strategies"]:
         return "Enabled without a strategy: on for everyone."
     if place["enabled"] and all(strategy["disabled"] for strategy in place["strategies"]):
@@ -129,10 +129,10 @@ def _warning(place: Document) -> str:
     return ""
 
 
-def variant_splits(document: Document, evaluations: Mapping[str, Evaluations]) -> list[Split]:
+def make_splits(document: Document, evaluations: Mapping[str, Evaluations]) -> list[Split]:
     """The environments with variants, those with most evaluations first."""
     splits = [
-        Split(place["name"], _weights(place), evaluations[place["name"]].variants)
+        Split(place["name"], _read_weights(place), evaluations[place["name"]].variants)
         for place in document["environments"]
         if place["variants"] or any(strategy["variants"] for strategy in place["strategies"])
     ]
@@ -151,15 +151,15 @@ def _limit_split(split: Split) -> Split:
         return split
     line = f"{len(others):,} others"
 
-    def merged(numbers: Mapping[str, Any]) -> dict[str, Any]:
+    def merge_small(numbers: Mapping[str, Any]) -> dict[str, Any]:
         shown = {name: number for name, number in numbers.items() if name in kept}
         left = sum(numbers.get(name, 0) for name in others)
         return {**shown, line: left} if left else shown
 
-    return Split(split.environment, merged(split.weights), merged(split.measured))
+    return Split(split.environment, merge_small(split.weights), merge_small(split.measured))
 
 
-def _weights(place: Document) -> dict[str, float]:
+def _read_weights(place: Document) -> dict[str, float]:
     """The weights by name if all enabled strategies agree; empty if each has its own."""
     counted = [strategy for strategy in place["strategies"] if not strategy["disabled"]]
     lists = [strategy["variants"] or place["variants"] for strategy in counted] or [place["variants"]]

@@ -19,8 +19,8 @@ from projects.console import flag_crumbs, flag_url, project_crumbs
 from projects.flags.actions import NewFlag, update_flag
 from projects.flags.create_running import create_running_flag
 from projects.flags.links.actions import access_link, update_link
-from projects.flags.owner_rules import owner_columns
-from projects.flags.queries import link_document, metadata_document
+from projects.flags.owner_rules import make_owner_columns
+from projects.flags.queries import make_link_document, make_metadata_document
 from projects.history.queries import readable_events
 from projects.members.holders import find_holder, name_holder, suggest_holders_in
 from projects.models import Environment, FlagType, Project, TagType
@@ -71,7 +71,7 @@ class MetadataForm(forms.Form):
     def owner_columns(self) -> dict[str, Any]:
         owner = self.cleaned_data["owner"]
         kind = None if owner is None else "group" if isinstance(owner, Group) else "user"
-        return owner_columns(kind, owner and owner.pk)
+        return make_owner_columns(kind, owner and owner.pk)
 
 
 class NewFlagForm(MetadataForm):
@@ -111,7 +111,7 @@ class NewFlagForm(MetadataForm):
         else:
             del self.fields["environment"], self.fields["rollout"]
         types = ", ".join(TagType.objects.values_list("name", flat=True))
-        self.fields["name"].help_text = naming_help(project)
+        self.fields["name"].help_text = describe_naming(project)
         self.fields["tags"].help_text = f"As type:value, separated by commas. Types: {types or 'none yet'}."
 
     def pairs(self) -> list[tuple[str, str]]:
@@ -119,7 +119,7 @@ class NewFlagForm(MetadataForm):
         return [(kind, value) for kind, _, value in (text.partition(":") for text in texts)]
 
 
-def naming_help(project: Project) -> str:
+def describe_naming(project: Project) -> str:
     """Help text on allowed names, including the project's naming pattern and example."""
     text = "Must be unique. Cannot be changed later. Letters, digits and - . _ ~"
     if project.naming_pattern:
@@ -205,7 +205,7 @@ class EditFlagPage(EditPage):
         return readable_events(self.caller).filter(feature=self.flag.name, type__in=kinds)
 
     def current_document(self) -> dict[str, Any]:
-        return metadata_document(self.flag)
+        return make_metadata_document(self.flag)
 
     def get_initial(self) -> dict[str, Any]:
         values = {name: getattr(self.flag, name) for name in MetadataForm.base_fields if name != "owner"}
@@ -258,7 +258,7 @@ class EditLinkPage(EditPage):
         return changes.filter(feature=self.flag.name, after__id=str(self.link.pk))
 
     def current_document(self) -> dict[str, Any]:
-        return link_document(self.link)
+        return make_link_document(self.link)
 
     def get_initial(self) -> dict[str, Any]:
         return self.current_document()

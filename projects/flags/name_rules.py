@@ -22,7 +22,7 @@ class NamingRules(Protocol):
     def naming_description(self) -> str: ...
 
 
-def name_problem(name: str) -> str | None:
+def find_name_problem(name: str) -> str | None:
     """The problem with a name, or None if it is valid: 1 to 100 letters, digits and ``- . _ ~``."""
     if not name:
         return "a name is required"
@@ -38,7 +38,7 @@ def name_problem(name: str) -> str | None:
     return f"{subject} not allowed. {f'Use {slug}?' if slug else ALLOWED}"
 
 
-def pattern_problem(name: str, rules: NamingRules) -> str | None:
+def find_pattern_problem(name: str, rules: NamingRules) -> str | None:
     """The problem if a new flag's whole name does not match the pattern. Existing flags keep their names."""
     if not rules.naming_pattern:
         return None

@@ -9,7 +9,7 @@ from groups.models import Group, User
 Columns = dict[str, int | None]
 
 
-def owner_columns(kind: str | None, owner_id: int | None) -> Columns:
+def make_owner_columns(kind: str | None, owner_id: int | None) -> Columns:
     """``owner_user_id`` and ``owner_group_id`` of a flag. ``kind``: "user", "group", or None without an owner."""
     return {f"owner_{each}_id": owner_id if kind == each else None for each in ("user", "group")}
 
@@ -23,9 +23,9 @@ def owner_problems(values: Mapping[str, Any]) -> Iterator[Problem]:
         yield Problem("owner", f"Group with id {group} not found.")
 
 
-def remaining_owner(owner: Mapping[str, Any] | None) -> Columns:
+def find_remaining_owner(owner: Mapping[str, Any] | None) -> Columns:
     """The columns of an owner of the past; without one if the person or the group no longer exists."""
     if owner is None:
-        return owner_columns(None, None)
-    columns = owner_columns(owner["kind"], owner["id"])
-    return owner_columns(None, None) if [*owner_problems(columns)] else columns
+        return make_owner_columns(None, None)
+    columns = make_owner_columns(owner["kind"], owner["id"])
+    return make_owner_columns(None, None) if [*owner_problems(columns)] else columns

@@ -10,19 +10,19 @@ from groups.console import ConsolePage, Crumbs
 from groups.permissions import Permission
 from projects.access import access_flag
 from projects.console import check_permissions, flag_url, project_crumbs, project_url
-from projects.flags.dependencies.actions import possible_parents
-from projects.flags.flag_document import flag_document
-from projects.flags.flag_places import flag_places, variant_splits
+from projects.flags.dependencies.actions import list_possible_parents
+from projects.flags.flag_document import read_flag_document
+from projects.flags.flag_places import make_environment_cards, make_splits
 from projects.flags.insights.evaluations import (
     Evaluations,
-    evaluations_by_day,
-    evaluations_by_hour,
     find_last_evaluation,
+    read_evaluations_by_day,
+    read_evaluations_by_hour,
 )
-from projects.flags.insights.flag_users import using_applications
-from projects.flags.lifecycle.queries import current_stage
+from projects.flags.insights.flag_users import list_using_applications
+from projects.flags.lifecycle.queries import read_current_stage
 from projects.flags.lists.recent import note_visit
-from projects.flags.revert.history import FlagHistory, flag_history
+from projects.flags.revert.history import FlagHistory, read_flag_history
 from projects.models import Dependency, Flag, FlagType, TagType
 from projects.references.queries import read_references
 
@@ -46,7 +46,7 @@ class FlagPage(ConsolePage):
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         self.flag = access_flag(self.caller, kwargs["project_id"], kwargs["name"])
-        self.document = flag_document(self.flag, caller=self.caller)
+        self.document = read_flag_document(self.flag, caller=self.caller)
         self.environments = [place["name"] for place in self.document["environments"]]
         self.by_day = request.GET.get("period") == MONTH
         match request.GET.get("format"):
@@ -60,7 +60,7 @@ class FlagPage(ConsolePage):
         return super().get(request, *args, **kwargs)
 
     def evaluations(self) -> Mapping[str, Evaluations]:
-        counted = evaluations_by_day if self.by_day else evaluations_by_hour
+        counted = read_evaluations_by_day if self.by_day else read_evaluations_by_hour
         return counted(self.flag.pk, self.environments)
 
     def csv(self) -> HttpResponseBase:
@@ -86,7 +86,7 @@ class FlagPage(ConsolePage):
             depend=Permission.UPDATE_FEATURE_DEPENDENCY,
             clone=Permission.CREATE_FEATURE,
         )
-        users = self.page(using_applications(flag), "users-page")
+        users = self.page(list_using_applications(flag), "users-page")
         return super().get_context_data(
             flag=flag,
             url=flag_url(flag.project_id, flag.name),
@@ -94,17 +94,17 @@ class FlagPage(ConsolePage):
             document=document,
             type_name=FlagType.objects.filter(pk=flag.type).values_list("name", flat=True).first()
             or flag.type,
-            places=list(flag_places(flag, document, evaluations, focus=focus, caller=caller)),
+            places=list(make_environment_cards(flag, document, evaluations, focus=focus, caller=caller)),
             periods=self.periods(),
             period="30 days" if self.by_day else "24 hours",
             unit="day" if self.by_day else "hour",
-            splits=variant_splits(document, evaluations),
+            splits=make_splits(document, evaluations),
             users=users,
             references=read_references([flag.pk])[flag.pk],
             last_evaluation=None if users.total else find_last_evaluation([flag.pk]),
             needs=self.page(document["dependencies"], "parents-page"),
-            children=self.page(children_of(flag), "children-page"),
-            stage=current_stage(flag),
+            children=self.page(find_children(flag), "children-page"),
+            stage=read_current_stage(flag),
             tags=self.page(flag.tags.order_by("tag_type", "value"), "tags-page", SHOWN_TAGS),
             history=self.history(),
             may=may,
@@ -117,7 +117,7 @@ class FlagPage(ConsolePage):
         query = self.request.GET
         before = query.get("before", "")
         known = int(before) if before.isascii() and before.isdecimal() and len(before) < 19 else None
-        return flag_history(
+        return read_flag_history(
             self.flag, self.environments, query.get("history", ""), before=known, caller=self.caller
         )
 
@@ -132,10 +132,10 @@ class FlagPage(ConsolePage):
         return Listing(self.request.GET, rows, columns=(), per_page=per_page, page_name=page_name)
 
     def offered_parents(self) -> list[str]:
-        return [] if self.flag.is_archived else possible_parents(self.flag, limit=MAX_OPTIONS)
+        return [] if self.flag.is_archived else list_possible_parents(self.flag, limit=MAX_OPTIONS)
 
 
-def children_of(flag: Flag) -> Any:
+def find_children(flag: Flag) -> Any:
     """The active flags that depend on it, in whichever project."""
     rows = Dependency.objects.filter(parent=flag, flag__archived_at=None)
     return rows.select_related("flag").order_by("flag__name")

@@ -14,8 +14,12 @@ from flagadmin.core.db.matching import best_matches
 from flagadmin.core.http.timestamps import iso
 from groups.access import Caller
 from playground.engine.definitions import StrategyDefinition
-from projects.flags.environments.summaries import NO_EVALUATIONS, environment_summaries, evaluation_counts
-from projects.flags.lifecycle.queries import current_stages
+from projects.flags.environments.summaries import (
+    NO_EVALUATIONS,
+    count_evaluations,
+    read_environment_summaries,
+)
+from projects.flags.lifecycle.queries import read_current_stages
 from projects.models import (
     Dependency,
     Environment,
@@ -27,27 +31,27 @@ from projects.models import (
     Strategy,
     StrategySegment,
 )
-from projects.strategies.fields import of_object
+from projects.strategies.fields import make_strategy_document
 
 Document = dict[str, Any]
 RECENT_CHANGES = 200  # audit events; searches show the flags of these first
 MAX_RANKED = 1000  # flags that a search ranks
 
 
-def metadata_answer(flag: Flag) -> Document:
+def make_metadata_answer(flag: Flag) -> Document:
     """The flag's own fields, as in the response to its creation."""
-    return {key: value for key, value in metadata_document(flag).items() if key != "owner"} | owner_member(
-        flag
-    )
+    return {
+        key: value for key, value in make_metadata_document(flag).items() if key != "owner"
+    } | make_owner_member(flag)
 
 
-def owner_member(flag: Flag) -> Document:
+def make_owner_member(flag: Flag) -> Document:
     """``owner`` of answers, which flags without one do not have: so they are those of the reference server."""
-    owner = flag.owner_document()
+    owner = flag.make_owner_document()
     return {} if owner is None else {"owner": owner}
 
 
-def metadata_document(flag: Flag) -> Document:
+def make_metadata_document(flag: Flag) -> Document:
     """The flag's own fields, as in its audit events."""
     document = {
         "name": flag.name,
@@ -58,12 +62,12 @@ def metadata_document(flag: Flag) -> Document:
         "createdAt": iso(flag.created_at),
         "impressionData": flag.impression_data,
         "archived": flag.is_archived,
-        "owner": flag.owner_document(),
+        "owner": flag.make_owner_document(),
     }
     return document | ({"archivedAt": iso(flag.archived_at)} if flag.is_archived else {})
 
 
-def strategy_documents(strategies: Iterable[Strategy]) -> list[StrategyDefinition]:
+def read_strategy_documents(strategies: Iterable[Strategy]) -> list[StrategyDefinition]:
     """The strategies in the given order. One query loads all their segments."""
     strategies = list(strategies)
     segments: dict[Any, list[int]] = defaultdict(list)
@@ -71,7 +75,8 @@ def strategy_documents(strategies: Iterable[Strategy]) -> list[StrategyDefinitio
     for strategy_id, segment_id in links.order_by("id").values_list("strategy_id", "segment_id"):
         segments[strategy_id].append(segment_id)
     return [
-        of_object(strategy, id=str(strategy.pk), segments=segments[strategy.pk]) for strategy in strategies
+        make_strategy_document(strategy, id=str(strategy.pk), segments=segments[strategy.pk])
+        for strategy in strategies
     ]
 
 
@@ -79,29 +84,29 @@ def tag_document(tag: FlagTag) -> Document:
     return {"type": tag.tag_type_id, "value": tag.value}
 
 
-def link_document(link: FlagLink) -> Document:
+def make_link_document(link: FlagLink) -> Document:
     return {"id": str(link.pk), "url": link.url, "title": link.title}
 
 
-def dependency_document(parent: str, enabled: bool, variants: list[str]) -> Document:
+def make_dependency_document(parent: str, enabled: bool, variants: list[str]) -> Document:
     return {"feature": parent, "enabled": enabled, "variants": variants}
 
 
-def dependency_documents(flag_ids: Iterable[int]) -> dict[int, list[Document]]:
+def read_dependency_documents(flag_ids: Iterable[int]) -> dict[int, list[Document]]:
     """The parents of each flag, in the order in which they were added."""
     documents: dict[int, list[Document]] = defaultdict(list)
     rows = Dependency.objects.filter(flag_id__in=list(flag_ids)).order_by("id")
     for flag_id, *parent in rows.values_list("flag_id", "parent__name", "enabled", "variants"):
-        documents[flag_id].append(dependency_document(*parent))
+        documents[flag_id].append(make_dependency_document(*parent))
     return documents
 
 
-def flag_summaries(flags: Sequence[Flag], *, caller: Caller) -> list[Document]:
+def list_flag_summaries(flags: Sequence[Flag], *, caller: Caller) -> list[Document]:
     """Flags as shown in lists, with the number of variants instead of the variants. Six queries."""
     ids = [flag.pk for flag in flags]
-    environments = environment_summaries(flags)
-    tags = _tags(ids)
-    favorites = _favorites(ids, caller)
+    environments = read_environment_summaries(flags)
+    tags = _read_tags(ids)
+    favorites = _read_favorites(ids, caller)
     return [
         {
             "type": flag.type,
@@ -124,10 +129,10 @@ def search_documents(flags: Sequence[Flag], *, caller: Caller) -> list[Document]
     The caller must fetch ``created_by`` and the owners with the flags.
     """
     ids = [flag.pk for flag in flags]
-    kinds = _dependency_kinds(ids)
-    stages = current_stages(ids)
-    counts = evaluation_counts(ids)
-    segments = _segment_names(ids)
+    kinds = _read_dependency_kinds(ids)
+    stages = read_current_stages(ids)
+    counts = count_evaluations(ids)
+    segments = _read_segment_names(ids)
     return [
         summary
         | {
@@ -141,15 +146,15 @@ def search_documents(flags: Sequence[Flag], *, caller: Caller) -> list[Document]
                 | {"changeRequestIds": []}
                 for environment in summary["environments"]
             ],
-            "createdBy": creator_document(flag.created_by),
+            "createdBy": make_creator_document(flag.created_by),
         }
-        | owner_member(flag)
-        | _lifecycle(flag, stages)
-        for flag, summary in zip(flags, flag_summaries(flags, caller=caller), strict=True)
+        | make_owner_member(flag)
+        | _make_lifecycle_member(flag, stages)
+        for flag, summary in zip(flags, list_flag_summaries(flags, caller=caller), strict=True)
     ]
 
 
-def _dependency_kinds(ids: Sequence[int]) -> dict[int, str]:
+def _read_dependency_kinds(ids: Sequence[int]) -> dict[int, str]:
     rows = Dependency.objects.filter(Q(flag_id__in=ids) | Q(parent_id__in=ids))
     kinds: dict[int, str] = {}
     for child, parent in rows.values_list("flag_id", "parent_id"):
@@ -158,7 +163,7 @@ def _dependency_kinds(ids: Sequence[int]) -> dict[int, str]:
     return kinds
 
 
-def _segment_names(ids: Sequence[int]) -> dict[int, list[str]]:
+def _read_segment_names(ids: Sequence[int]) -> dict[int, list[str]]:
     rows = StrategySegment.objects.filter(strategy__flag_id__in=ids).order_by("segment__name")
     names: dict[int, list[str]] = defaultdict(list)
     for flag_id, name in rows.values_list("strategy__flag_id", "segment__name").distinct():
@@ -166,21 +171,21 @@ def _segment_names(ids: Sequence[int]) -> dict[int, list[str]]:
     return names
 
 
-def person_document(user: Any) -> Document:
+def make_person_document(user: Any) -> Document:
     return {"id": user.pk, "name": user.display_name}
 
 
-def creator_document(user: Any | None) -> Document:
+def make_creator_document(user: Any | None) -> Document:
     """The creator, or a placeholder: clients read the members of ``createdBy`` without checking for null."""
-    return person_document(user) if user else {"id": 0, "name": "unknown"}
+    return make_person_document(user) if user else {"id": 0, "name": "unknown"}
 
 
-def _lifecycle(flag: Flag, stages: dict[int, Document]) -> Document:
+def _make_lifecycle_member(flag: Flag, stages: dict[int, Document]) -> Document:
     """The current stage; flags created before lifecycle stages existed have none."""
     return {"lifecycle": stages[flag.pk]} if flag.pk in stages else {}
 
 
-def _tags(ids: Sequence[int]) -> dict[int, list[Document]]:
+def _read_tags(ids: Sequence[int]) -> dict[int, list[Document]]:
     tags: dict[int, list[Document]] = defaultdict(list)
     rows = FlagTag.objects.filter(flag_id__in=ids)
     for flag_id, tag_type, value, color in rows.values_list(
@@ -190,7 +195,7 @@ def _tags(ids: Sequence[int]) -> dict[int, list[Document]]:
     return tags
 
 
-def _favorites(ids: Sequence[int], caller: Caller) -> set[int]:
+def _read_favorites(ids: Sequence[int], caller: Caller) -> set[int]:
     if caller.user is None:
         return set()
     return set(
@@ -208,7 +213,7 @@ def search_flags(caller: Caller, words: Sequence[str]) -> QuerySet[Flag]:
     return best_matches(flags, words, "name", also=["description"], first=first, limit=MAX_RANKED)
 
 
-def production_toggles(flag: Flag) -> list[tuple[str, bool]]:
+def list_production_toggles(flag: Flag) -> list[tuple[str, bool]]:
     """(environment, enabled) in the production environments of the flag's project."""
     states = FlagEnvironment.objects.filter(flag=flag, environment=OuterRef("name"), enabled=True)
     environments = Environment.objects.production().filter(projects=flag.project_id)

@@ -8,7 +8,7 @@ from typing import Any
 from rest_framework import serializers
 
 from flagadmin.core.http.fields import Body, ListOf
-from projects.flags.owner_rules import owner_columns
+from projects.flags.owner_rules import make_owner_columns
 from projects.models import LifecycleStage
 from projects.serializers import StrictSerializer, TextField
 from projects.strategies.serializers import PayloadBody, StrategyBody
@@ -102,7 +102,7 @@ class FlagChanges(Body):
         """The owner as columns."""
         if "owner" in data:
             owner = data.pop("owner")
-            data |= owner_columns(owner and owner["kind"], owner and owner["id"])
+            data |= make_owner_columns(owner and owner["kind"], owner and owner["id"])
         return data
 
 

@@ -14,7 +14,7 @@ from groups.access import Caller
 from groups.authentication import ApiRequest
 from groups.people.serializers import AccountName
 from groups.viewsets import ViewSet
-from projects.access import unknown_project
+from projects.access import describe_unknown_project
 from projects.history.lines import MEDIA_TYPE, answer_lines
 from projects.history.queries import EventFilter, event_creators, narrow_events, readable_events
 from projects.history.serializers import (
@@ -56,7 +56,7 @@ CURSOR = OpenApiParameter(
 LISTED = {(200, "application/json"): EventList, (200, MEDIA_TYPE): OpenApiTypes.STR}
 
 
-def event_list(caller: Caller, data: Any, *, feature: str | None = None) -> dict[str, Any]:
+def list_events(caller: Caller, data: Any, *, feature: str | None = None) -> dict[str, Any]:
     """One page of matching events, as the response body. Raises ValidationError."""
     check_problems(unknown_parameters(data, [parameter.name for parameter in PARAMETERS]))
     query = EventQuery(data=data)
@@ -81,7 +81,7 @@ def check_projects(caller: Caller, criteria: EventFilter) -> None:
     unreadable = [project for project in criteria.projects if not caller.can_read(project)]
     if unreadable:
         raise ValidationError.of(
-            Problem("project", unknown_project(caller, project)) for project in unreadable
+            Problem("project", describe_unknown_project(caller, project)) for project in unreadable
         )
 
 
@@ -99,7 +99,7 @@ class EventViewSet(ViewSet):
         if CURSOR.name in request.query_params:
             known = [parameter.name for parameter in (*PARAMETERS, CURSOR)]
             return answer_lines(self.caller, request.query_params, known)
-        return Response(event_list(self.caller, request.query_params))
+        return Response(list_events(self.caller, request.query_params))
 
     @extend_schema(
         operation_id="deprecatedSearchEvents", request=EventSearchBody, responses=EventList, deprecated=True
@@ -109,12 +109,12 @@ class EventViewSet(ViewSet):
         """Search events with a request body instead of a query string, for older clients. Changes nothing."""
         if not isinstance(request.data, dict):
             raise ValidationError("The body is not an object.")
-        return Response(event_list(self.caller, request.data))
+        return Response(list_events(self.caller, request.data))
 
     @extend_schema(operation_id="getEventsForToggle", parameters=PARAMETERS, responses=FeatureEventList)
     def retrieve(self, request: ApiRequest, feature_name: str) -> Response:
         """List the events of one flag, which may have been deleted."""
-        record = event_list(self.caller, request.query_params, feature=feature_name)
+        record = list_events(self.caller, request.query_params, feature=feature_name)
         return Response(record | {"toggleName": feature_name})
 
 
@@ -124,7 +124,7 @@ class EventSearchViewSet(ViewSet):
     @extend_schema(operation_id="searchEvents", parameters=PARAMETERS, responses=EventList)
     def list(self, request: ApiRequest) -> Response:
         """Search events, like listing them, at the URL that newer clients use."""
-        return Response(event_list(self.caller, request.query_params))
+        return Response(list_events(self.caller, request.query_params))
 
 
 class EventCreatorViewSet(ViewSet):

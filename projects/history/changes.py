@@ -18,7 +18,7 @@ from projects.history.descriptions import Part, describe
 from projects.history.field_changes import FieldChange, Names, changes_of
 from projects.history.names import names_in
 from projects.history.queries import readable_events
-from projects.projects.comment_links import comments_of
+from projects.projects.comment_links import read_comments
 
 MAX_EVENTS = 20
 """The events of one change that a page shows."""
@@ -127,7 +127,7 @@ def change_page(
     ids = [pk for _, members in groups for pk in members]
     events_by_id = AuditEvent.objects.in_bulk(ids)
     names, actors = names_in(events_by_id.values()), _actors(events_by_id.values())
-    comments = comments_of(events_by_id[members[0]] for _, members in groups)
+    comments = read_comments(events_by_id[members[0]] for _, members in groups)
     changes = [
         _change([events_by_id[pk] for pk in members], number, names, actors, comments.get(members[0], ()))
         for number, members in groups

@@ -12,7 +12,7 @@ from playground.engine.definitions import (
     VariantDefinition,
 )
 from playground.engine.sentences import SHOWN_VALUES
-from projects.strategies.sentences import constraint_sentence, strategy_summary
+from projects.strategies.sentences import describe_constraint, summarize_strategy
 
 Document = dict[str, Any]
 
@@ -151,7 +151,7 @@ def _list_changes(
 def _strategy(strategy: StrategyDefinition, segments: Mapping[int, str]) -> str:
     """Describes a strategy: ``On for 10 % of users, by userId, where country is one of DE, NO (title; disabled)``."""
     extra = [text for text in (strategy["title"], strategy["disabled"] and "disabled") if text]
-    sentence = str(strategy_summary(strategy, segments=segments)).removesuffix(".")
+    sentence = str(summarize_strategy(strategy, segments=segments)).removesuffix(".")
     return f"{sentence} ({'; '.join(extra)})" if extra else sentence
 
 
@@ -253,7 +253,7 @@ def _constraint_changes(
 
 def _condition(constraint: ConstraintDefinition) -> str:
     """Describes a constraint without its context field: ``is one of DE, NO``."""
-    return constraint_sentence(constraint).removeprefix(f"{constraint['contextName']} ")
+    return describe_constraint(constraint).removeprefix(f"{constraint['contextName']} ")
 
 
 def _changed_condition(constraint: ConstraintDefinition, before: ConstraintDefinition) -> str:

@@ -14,8 +14,8 @@ from playground.engine.definitions import StrategyDefinition, VariantDefinition
 from projects.history import diff
 from projects.history.flag_parts import FlagPart, differing_parts
 from projects.models import Segment
-from projects.projects.approval_rules import CONDITIONS, rule_words
-from projects.strategies.sentences import strategy_summary
+from projects.projects.approval_rules import CONDITIONS, describe_rule
+from projects.strategies.sentences import summarize_strategy
 
 MAX_FIELDS, MAX_LETTERS = 12, 250
 Document = dict[str, Any]
@@ -131,7 +131,7 @@ def part_changes(part: FlagPart, segments: Mapping[int, str]) -> list[FieldChang
 
 
 def _summary(strategy: Any, names: Names) -> str | None:
-    return str(strategy_summary(strategy, segments=names.segments)) if isinstance(strategy, dict) else None
+    return str(summarize_strategy(strategy, segments=names.segments)) if isinstance(strategy, dict) else None
 
 
 def _of_import(event: AuditEvent, names: Names) -> Iterator[FieldChange]:
@@ -205,7 +205,7 @@ def _value(value: Any) -> str | None:
 def _members(document: Document) -> str:
     """`condition changesUsers, percent 5`."""
     if "requiredApprovals" in document and document.get("condition") in CONDITIONS:
-        return f"{rule_words(document)}: {counted(document['requiredApprovals'], 'approval')}"
+        return f"{describe_rule(document)}: {counted(document['requiredApprovals'], 'approval')}"
     members = {_label(key).lower(): _value(value) for key, value in document.items()}
     return ", ".join(f"{label} {value}" for label, value in members.items() if value is not None)
 

@@ -13,7 +13,7 @@ from django.db import connection
 
 from flagadmin.core.audit.events import EventType as E
 from playground.engine.definitions import FlagDefinition
-from projects.flags.queries import dependency_documents, metadata_document, strategy_documents
+from projects.flags.queries import make_metadata_document, read_dependency_documents, read_strategy_documents
 from projects.history.back import IN_ONE_ENVIRONMENT, TYPES, Back, Document, PastEvent
 from projects.history.flag_parts import NOTHING
 from projects.models import Flag, FlagEnvironment, Strategy
@@ -47,12 +47,12 @@ def present_version(flag: Flag) -> Document:
         name: {"enabled": enabled, "variants": variants, "strategies": []} for name, enabled, variants in rows
     }
     strategies = list(Strategy.objects.filter(flag=flag).order_by("sort_order", "id"))
-    for strategy, document in zip(strategies, strategy_documents(strategies), strict=True):
+    for strategy, document in zip(strategies, read_strategy_documents(strategies), strict=True):
         nothing = {"enabled": False, "variants": [], "strategies": []}
         places.setdefault(strategy.environment_id, nothing)["strategies"].append(document)
     return {
-        **metadata_document(flag),
-        "dependencies": dependency_documents([flag.pk])[flag.pk],
+        **make_metadata_document(flag),
+        "dependencies": read_dependency_documents([flag.pk])[flag.pk],
         "environments": [{"name": name, **places[name]} for name in sorted(places)],
     }
 

@@ -21,9 +21,9 @@ from projects.installation.serializers import (
     OriginsBody,
     Statistics,
     UiConfig,
-    ui_config,
+    make_ui_config,
 )
-from projects.installation.statistics import flatten_statistics, statistics
+from projects.installation.statistics import flatten_statistics, read_statistics
 
 
 class MaintenanceViewSet(ViewSet):
@@ -58,7 +58,7 @@ class UiConfigViewSet(ViewSet):
     @extend_schema(operation_id="getUiConfig", responses=UiConfig)
     def list(self, request: ApiRequest) -> Response:
         """Get the settings that a console needs."""
-        return Response(ui_config(absolute_url(request._request, "/").rstrip("/")))
+        return Response(make_ui_config(absolute_url(request._request, "/").rstrip("/")))
 
     @extend_schema(operation_id="getCors", responses=Origins)
     @action(detail=False)
@@ -86,7 +86,7 @@ class StatisticsViewSet(ViewSet):
     @extend_schema(operation_id="getInstanceAdminStats", responses=Statistics)
     def list(self, request: ApiRequest) -> Response:
         """Count what the installation has."""
-        return Response(statistics(self.caller))
+        return Response(read_statistics(self.caller))
 
     @extend_schema(
         operation_id="getInstanceAdminStatsCsv",
@@ -97,5 +97,5 @@ class StatisticsViewSet(ViewSet):
     @action(detail=False)
     def csv(self, request: ApiRequest) -> HttpResponseBase:
         """Get the same counts as a CSV file."""
-        counts = flatten_statistics(statistics(self.caller))
+        counts = flatten_statistics(read_statistics(self.caller))
         return csv_response(request, "statistics", list(counts), [list(counts.values())])

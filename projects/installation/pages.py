@@ -14,7 +14,7 @@ from groups.console import ActionPage, FormPage
 from groups.login.mail import is_mail_on
 from groups.permissions import Permission
 from projects.installation import actions
-from projects.installation.statistics import flatten_statistics, statistics
+from projects.installation.statistics import flatten_statistics, read_statistics
 
 # What the page shows of the statistics, by their names in the API.
 COUNTS = {
@@ -104,14 +104,14 @@ class InstallationPage(FormPage):
                 "mail_from": settings.DEFAULT_FROM_EMAIL,
                 "is_mail_on": is_mail_on(),
                 "may_set_origins": caller.can(Permission.UPDATE_CORS),
-                **(statistics_context(caller) if caller.is_admin else {}),
+                **(make_statistics_context(caller) if caller.is_admin else {}),
                 **kwargs,
             }
         )
 
 
-def statistics_context(caller: Caller) -> dict[str, Any]:
-    counts = flatten_statistics(statistics(caller))
+def make_statistics_context(caller: Caller) -> dict[str, Any]:
+    counts = flatten_statistics(read_statistics(caller))
     return {
         "version": counts["versionOSS"],
         "instance_id": counts["instanceId"],

@@ -134,7 +134,7 @@ class Statistics(serializers.Serializer):
     previousDayMetricsBucketsCount = Buckets(help_text="Hourly counts of the previous day, in UTC.")
 
 
-def ui_config(address: str) -> dict[str, Any]:
+def make_ui_config(address: str) -> dict[str, Any]:
     limits = Limits.from_settings()
     return {
         "name": "flagadmin",

@@ -42,7 +42,7 @@ SELECT count(*) FILTER (WHERE yes + no > 0), coalesce(sum((SELECT count(*) FROM 
 """
 
 
-def statistics(caller: Caller, *, now: datetime | None = None) -> dict[str, Any]:
+def read_statistics(caller: Caller, *, now: datetime | None = None) -> dict[str, Any]:
     """In the reference server's shape, without what has no meaning here. Raises NoAccess."""
     caller.check(Permission.ADMIN)
     now = now or timezone.now()
@@ -80,7 +80,7 @@ def _count_people(now: datetime) -> dict[str, Any]:
             "frontend": kinds.get(ApiToken.Kind.FRONTEND, 0),
         },
         "activeUsers": {f"last{days}": _count_active(now - timedelta(days=days)) for days in (7, 30, 60, 90)},
-        "readOnlyUsers": people.exclude(_holds_any_permission()).count(),
+        "readOnlyUsers": people.exclude(_match_any_permission()).count(),
         "groups": Group.objects.count(),
         "roles": Role.objects.count(),
         **_count_root_roles(),
@@ -93,7 +93,7 @@ def _count_active(since: datetime) -> int:
     return User.objects.people().filter(Q(seen_at__gte=since) | Exists(used)).count()
 
 
-def _holds_any_permission() -> Q:
+def _match_any_permission() -> Q:
     roles = Role.objects.filter(permissions__isnull=False).values("pk")
     return (
         Q(root_role__in=roles)

@@ -18,7 +18,7 @@ from groups.permissions import Permission, Scope
 from groups.roles.subjects import name_of_permission
 from projects.access import access_project, access_project_for_update
 from projects.models import Project
-from projects.project_scope import first_permission_of
+from projects.project_scope import find_first_permission
 
 WRITE_PERMISSIONS = (Permission.PROJECT_USER_ACCESS_WRITE, Permission.UPDATE_PROJECT)
 RoleIds = frozenset[int]
@@ -69,7 +69,7 @@ def replace_access(
         for role_holders in holders:
             for pk in role_holders.ids:
                 new_roles.setdefault((role_holders.kind, pk), set()).add(role)
-    former_holders = [Holders(kind, (pk,)) for kind, pk in _holders(project_id) - new_roles.keys()]
+    former_holders = [Holders(kind, (pk,)) for kind, pk in _read_holders(project_id) - new_roles.keys()]
     everyone = [
         *(role_holders for _, holders in holders_by_role for role_holders in holders),
         *former_holders,
@@ -92,7 +92,7 @@ def check_may_write(caller: Caller, project_id: str) -> None:
 
 def lock_project(project_id: str, caller: Caller) -> Project:
     """The project, locked for a change of who has access. Raises NotFound, NoAccess."""
-    permission = first_permission_of(caller, project_id, *WRITE_PERMISSIONS)
+    permission = find_first_permission(caller, project_id, *WRITE_PERMISSIONS)
     return access_project_for_update(caller, project_id, permission)
 
 
@@ -105,19 +105,19 @@ def _change(
 ) -> None:
     project = lock_project(project_id, caller)
     problems: list[Problem] = []
-    roles = _project_roles(role_ids, problems)
-    holder_rows = [(kind, row) for holder in holders for kind, row in _rows(holder, problems)]
+    roles = _lock_project_roles(role_ids, problems)
+    holder_rows = [(kind, row) for holder in holders for kind, row in _lock_rows(holder, problems)]
     if problems:
         raise ValidationError.of(problems)
-    current = _roles_of(project, holder_rows)
+    current = _read_roles(project, holder_rows)
     new_roles = {key: new(key, roles_held) for key, roles_held in current.items()}
     _check_holds(caller, project, {role for key in current for role in new_roles[key] - current[key]})
     _write(project, current, new_roles)
     names = {(kind, row.pk): str(row) for kind, row in holder_rows}
-    record_all(_events(project, names, current, new_roles, roles), actor=caller)
+    record_all(_make_events(project, names, current, new_roles, roles), actor=caller)
 
 
-def _project_roles(ids: RoleIds, problems: list[Problem]) -> dict[int, str]:
+def _lock_project_roles(ids: RoleIds, problems: list[Problem]) -> dict[int, str]:
     known = dict(Role.objects.for_projects().values_list("id", "name"))
     problems += [
         Problem("roles", f"project role {role} not found. Available: {choices(known.values())}")
@@ -126,7 +126,7 @@ def _project_roles(ids: RoleIds, problems: list[Problem]) -> dict[int, str]:
     return known
 
 
-def _rows(holders: Holders, problems: list[Problem]) -> list[tuple[str, Any]]:
+def _lock_rows(holders: Holders, problems: list[Problem]) -> list[tuple[str, Any]]:
     """The named users or groups, locked in id order so that they cannot be deleted before commit.
 
     Raises NotFound for an unknown id in the URL; unknown ids in the body are added to ``problems``.
@@ -144,12 +144,12 @@ def _rows(holders: Holders, problems: list[Problem]) -> list[tuple[str, Any]]:
     return [(holders.kind, row) for row in rows.values()]
 
 
-def _holders(project_id: str) -> set[Key]:
+def _read_holders(project_id: str) -> set[Key]:
     rows = Grant.objects.filter(project_id=project_id).values_list("user_id", "group_id")
     return {("group", group) if user is None else ("user", user) for user, group in rows}
 
 
-def _roles_of(project: Project, holders: Sequence[tuple[str, Any]]) -> dict[Key, RoleIds]:
+def _read_roles(project: Project, holders: Sequence[tuple[str, Any]]) -> dict[Key, RoleIds]:
     current: dict[Key, set[int]] = {(kind, row.pk): set() for kind, row in holders}
     for role, user, group in Grant.objects.filter(project=project).values_list(
         "role_id", "user_id", "group_id"
@@ -160,14 +160,14 @@ def _roles_of(project: Project, holders: Sequence[tuple[str, Any]]) -> dict[Key,
     return {key: frozenset(roles) for key, roles in current.items()}
 
 
-def grantable_roles(caller: Caller, project_id: str) -> list[Role]:
+def list_grantable_roles(caller: Caller, project_id: str) -> list[Role]:
     """The project roles that the caller may give: those without a permission that the caller lacks."""
     roles = Role.objects.for_projects().order_by("id")
-    missing_by_role = _missing_permissions(caller, project_id, {role.pk for role in roles})
+    missing_by_role = _find_missing_permissions(caller, project_id, {role.pk for role in roles})
     return [role for role in roles if role.name not in missing_by_role.values()]
 
 
-def _missing_permissions(caller: Caller, project_id: str, roles: set[int]) -> dict[tuple[str, str], str]:
+def _find_missing_permissions(caller: Caller, project_id: str, roles: set[int]) -> dict[tuple[str, str], str]:
     """Permissions in these roles that the caller lacks, as {(permission, role name): role name}."""
     missing_by_role: dict[tuple[str, str], str] = {}
     rows = RolePermission.objects.filter(role_id__in=roles).order_by("role_id", "permission")
@@ -182,7 +182,7 @@ def _missing_permissions(caller: Caller, project_id: str, roles: set[int]) -> di
 
 def _check_holds(caller: Caller, project: Project, roles: set[int]) -> None:
     """Raises NoAccess naming the permissions of the roles that the caller lacks."""
-    if missing_by_role := _missing_permissions(caller, project.pk, roles):
+    if missing_by_role := _find_missing_permissions(caller, project.pk, roles):
         permissions = {permission for permission, _ in missing_by_role}
         raise NoAccess.missing(
             sorted(permissions),
@@ -202,7 +202,7 @@ def _write(project: Project, current: dict[Key, RoleIds], new_roles: dict[Key, R
             Grant.objects.filter(project=project, role_id__in=removed, **{f"{kind}_id": pk}).delete()
 
 
-def _events(
+def _make_events(
     project: Project,
     names: dict[Key, str],
     current: dict[Key, RoleIds],
@@ -221,12 +221,12 @@ def _events(
             type=kind,
             project=project.pk,
             subject=name,
-            before=_audit_data(key, name, before, roles) if before else None,
-            after=_audit_data(key, name, after, roles) if after else None,
+            before=_make_audit_data(key, name, before, roles) if before else None,
+            after=_make_audit_data(key, name, after, roles) if after else None,
         )
 
 
-def _audit_data(key: Key, name: str, current: RoleIds, roles: dict[int, str]) -> dict[str, Any]:
+def _make_audit_data(key: Key, name: str, current: RoleIds, roles: dict[int, str]) -> dict[str, Any]:
     kind, pk = key
     return {
         kind: {"id": pk, "name": name},

@@ -24,13 +24,13 @@ class GrantActions(AdminActions):
             raise ValidationError(f"{obj.role} is a root role and cannot be granted in a project.")
 
     def create(self, obj: Grant, form: Any, caller: Caller) -> Grant:
-        actions.add_roles(obj.project_id, [holder(obj)], [obj.role_id], caller=caller)
+        actions.add_roles(obj.project_id, [find_holder(obj)], [obj.role_id], caller=caller)
         return Grant.objects.get(
             project=obj.project_id, role=obj.role_id, user=obj.user_id, group=obj.group_id
         )
 
     def remove(self, obj: Grant, form: Any, caller: Caller) -> None:
-        actions.remove_role(obj.project_id, holder(obj), obj.role_id, caller=caller)
+        actions.remove_role(obj.project_id, find_holder(obj), obj.role_id, caller=caller)
 
 
 class GrantInline(GrantActions, ActionInline):
@@ -38,7 +38,7 @@ class GrantInline(GrantActions, ActionInline):
     verbose_name_plural = "roles granted here"
 
 
-def holder(grant: Grant) -> Holders:
+def find_holder(grant: Grant) -> Holders:
     if grant.user_id is not None:
         return Holders("user", (grant.user_id,))
     assert grant.group_id is not None

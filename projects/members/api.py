@@ -20,8 +20,8 @@ from groups.viewsets import ViewSet
 from projects.members import actions
 from projects.members.actions import WRITE_PERMISSIONS, Holders
 from projects.members.invite import Invitation, invite, mail_invitation
-from projects.members.queries import project_access_document
-from projects.members.role_usage import role_usage
+from projects.members.queries import make_project_access_document
+from projects.members.role_usage import read_role_usage
 from projects.viewsets import InProjectViewSet
 
 
@@ -167,7 +167,7 @@ class ProjectAccessViewSet(InProjectViewSet):
     @extend_schema(operation_id="getProjectAccess", responses=ProjectAccessRecord)
     def list(self, request: ApiRequest, project_id: str) -> Response:
         """List the users and groups that hold roles in the project, and the roles that can be given."""
-        return Response(project_access_document(self.project))
+        return Response(make_project_access_document(self.project))
 
     @extend_schema(
         operation_id="addAccessToProject",
@@ -360,7 +360,7 @@ class RoleUsageViewSet(ViewSet):
         `ADMIN` or `READ_ROLE`.
         """
         try:
-            projects = role_usage(path_id(role_id, "roleId"))
+            projects = read_role_usage(path_id(role_id, "roleId"))
         except NotFound:  # an id outside the range of the database column
             projects = []
         return Response({"projects": projects})

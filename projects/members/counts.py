@@ -18,7 +18,7 @@ SELECT g.project_id, m.user_id, greatest(g.created_at, m.joined_at)
 """
 
 
-def member_counts(ids: Sequence[str]) -> dict[str, int]:
+def count_members(ids: Sequence[str]) -> dict[str, int]:
     """Members by project, each counted once. Projects without members have no entry. One query."""
     statement = f"SELECT project_id, count(DISTINCT user_id) FROM ({_HOLDERS}) AS holders GROUP BY 1"  # noqa: S608 - constants
     with connection.cursor() as cursor:

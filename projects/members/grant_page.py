@@ -35,7 +35,7 @@ class GrantForm(forms.Form):
     def __init__(self, *args: Any, holder: User | Group, projects: Iterable[Project], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         fields: dict[str, Any] = self.fields
-        offer(fields["project"], [(each.pk, _label(each)) for each in projects], "A project id")
+        offer(fields["project"], [(each.pk, _label_project(each)) for each in projects], "A project id")
         roles = Role.objects.for_projects().order_by("id")
         fields["role"].choices = [("", "none"), *roles.values_list("id", "name")]
         if isinstance(holder, Group):
@@ -67,7 +67,7 @@ def offer(field: Any, choices: Sequence[tuple[str, str]], hint: str) -> None:
     field.choices = [("", "none"), *choices]
 
 
-def _label(project: Project) -> str:
+def _label_project(project: Project) -> str:
     return project.name if project.name == project.pk else f"{project.name} ({project.pk})"
 
 

@@ -14,8 +14,8 @@ from groups.people.first_login import describe_first_login, describe_link
 from groups.permissions import BuiltIn
 from projects.access import access_project
 from projects.console import project_crumbs, project_url
-from projects.flags.lists.queries import environment_names
-from projects.members.actions import check_may_write, grantable_roles
+from projects.flags.lists.queries import list_environment_names
+from projects.members.actions import check_may_write, list_grantable_roles
 from projects.members.holders import suggest_holders
 from projects.members.invite import Invitation, Invited, invite, mail_invitation
 from projects.models import Project
@@ -80,8 +80,11 @@ class InvitePage(ShowsSecretOnce, FormPage):
         return (*project_crumbs(self.project), ("Access", self.url))
 
     def get_form_kwargs(self) -> dict[str, Any]:
-        roles = [(role.pk, role.name) for role in grantable_roles(self.caller, self.project.pk)]
-        return super().get_form_kwargs() | {"roles": roles, "environments": environment_names(self.project)}
+        roles = [(role.pk, role.name) for role in list_grantable_roles(self.caller, self.project.pk)]
+        return super().get_form_kwargs() | {
+            "roles": roles,
+            "environments": list_environment_names(self.project),
+        }
 
     def get_initial(self) -> dict[str, Any]:
         return {"role": BuiltIn.MEMBER.value}

@@ -21,8 +21,8 @@ from projects.members.actions import (
     check_may_write,
     remove_role,
 )
-from projects.members.queries import environments_of_roles
-from projects.projects.head import project_head
+from projects.members.queries import describe_environments_of_roles
+from projects.projects.head import make_project_head
 
 KINDS = (("person", "people"), ("service", "service accounts"), ("group", "groups"))
 IS_KIND = {
@@ -78,7 +78,7 @@ class ProjectAccessPage(ListPage):
 
     @cached_property
     def places(self) -> dict[int, str]:
-        return environments_of_roles(
+        return describe_environments_of_roles(
             {*Grant.objects.filter(project=self.project).values_list("role_id", flat=True)}
         )
 
@@ -91,7 +91,7 @@ class ProjectAccessPage(ListPage):
         may_write = any(self.caller.can(p, project=project.pk) for p in WRITE_PERMISSIONS)
         offered = may_write and project.archived_at is None
         return super().get_context_data(
-            **project_head(project, "project-access", caller=self.caller),
+            **make_project_head(project, "project-access", caller=self.caller),
             access_url=project_url(project.pk, "project-access"),
             may_write=offered,
             why_not=self.why_not(may_write),
@@ -124,7 +124,7 @@ class RevokeRole(AccessAction):
     def act(self) -> str:
         check_may_write(self.caller, self.project_id)
         grant = Grant.objects.select_related("role", "user", "group").filter(
-            project=self.project_id, pk=number(self.request.POST.get("grant", ""))
+            project=self.project_id, pk=read_id(self.request.POST.get("grant", ""))
         )
         revoked = grant.first()
         if revoked is None:
@@ -134,6 +134,6 @@ class RevokeRole(AccessAction):
         return f"Revoked {revoked.role.name} from {revoked.user or revoked.group} in {self.project_id}."
 
 
-def number(text: str) -> int:
+def read_id(text: str) -> int:
     """The text as an id; 0 if it is not a valid one."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0

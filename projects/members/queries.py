@@ -11,14 +11,14 @@ from projects.models import Project
 Document = dict[str, Any]
 
 
-def project_access_document(project: Project) -> Document:
+def make_project_access_document(project: Project) -> Document:
     """``{users, groups, roles}``: direct holders with all their roles in the project. Three queries."""
     users: dict[int, Document] = {}
     groups: dict[int, Document] = {}
     grants = Grant.objects.filter(project=project).select_related("user", "group").order_by("id")
     for grant in grants:
         if grant.user is not None:
-            shown = users.setdefault(grant.user.pk, user_document(grant.user))
+            shown = users.setdefault(grant.user.pk, make_user_document(grant.user))
         elif grant.group is not None:
             shown = groups.setdefault(grant.group.pk, _group(grant.group))
         else:
@@ -30,11 +30,11 @@ def project_access_document(project: Project) -> Document:
     return {
         "users": list(users.values()),
         "groups": list(groups.values()),
-        "roles": [_role(r) for r in Role.objects.for_projects()],
+        "roles": [_make_role(r) for r in Role.objects.for_projects()],
     }
 
 
-def environments_of_roles(roles: Collection[int]) -> dict[int, str]:
+def describe_environments_of_roles(roles: Collection[int]) -> dict[int, str]:
     """Where the permissions of project roles apply that are held per environment: ``all``, or ``development, test``.
 
     A role without such permissions is left out. One query.
@@ -48,7 +48,7 @@ def environments_of_roles(roles: Collection[int]) -> dict[int, str]:
     return {role: "all" if "" in names else ", ".join(names) for role, names in places.items()}
 
 
-def user_document(user: User) -> Document:
+def make_user_document(user: User) -> Document:
     return {
         "id": user.pk,
         "isAPI": False,
@@ -78,12 +78,12 @@ def _add_members(groups: dict[int, Document]) -> None:
     for membership in members.order_by("id"):
         groups[membership.group_id]["users"].append(
             {
-                "user": user_document(membership.user),
+                "user": make_user_document(membership.user),
                 "joinedAt": iso(membership.joined_at),
                 "createdBy": membership.created_by,
             }
         )
 
 
-def _role(role: Role) -> Document:
+def _make_role(role: Role) -> Document:
     return {"id": role.pk, "name": role.name, "type": role.type, "description": role.description}

@@ -14,7 +14,7 @@ from groups.roles.queries import access_role
 from groups.roles.rules import describe_blockers
 from groups.roles.subjects import SUBJECTS, list_unused_names
 from projects.console import project_url
-from projects.members.role_usage import role_usage
+from projects.members.role_usage import read_role_usage
 
 Subjects = list[tuple[str, list[tuple[str, str, str]]]]
 ALL = "all environments"
@@ -68,7 +68,7 @@ class RolePage(ListPage):
         if self.by_holder:
             return read_holders(self.role, values["q"])
         text = values["q"].casefold()
-        records = role_usage(self.role.pk)
+        records = read_role_usage(self.role.pk)
         return [UsedIn(each) for each in records if text in each["project"].casefold()]
 
     def get_title(self) -> str:
@@ -82,7 +82,7 @@ class RolePage(ListPage):
             use=use,
             by_holder=self.by_holder,
             segments=[] if role.is_root else self.segments(),
-            permissions=permissions_by_subject(role),
+            permissions=group_permissions(role),
             is_admin_role=any(each.permission == Permission.ADMIN for each in held),
             unused=list_unused_names({each.permission for each in held} - {Permission.ADMIN.value}),
             may_change=self.caller.can(Permission.ADMIN),
@@ -99,7 +99,7 @@ class RolePage(ListPage):
         ]
 
 
-def permissions_by_subject(role: Role) -> Subjects:
+def group_permissions(role: Role) -> Subjects:
     """``[(subject, [(name, sentence, environments or "")])]`` of the permissions that have an effect."""
     places: dict[str, list[str]] = {}
     for held in role.held_permissions():
@@ -107,7 +107,7 @@ def permissions_by_subject(role: Role) -> Subjects:
     subjects: Subjects = []
     for subject, permissions in SUBJECTS.items():
         lines: list[tuple[str, str, str]] = [
-            (name, sentence, _where(permission, places[permission]))
+            (name, sentence, _describe_environments(permission, places[permission]))
             for permission, (name, sentence) in permissions.items()
             if permission in places
         ]
@@ -121,7 +121,7 @@ def permissions_by_subject(role: Role) -> Subjects:
     return subjects
 
 
-def _where(permission: Permission, environments: list[str]) -> str:
+def _describe_environments(permission: Permission, environments: list[str]) -> str:
     if permission.scope is not Scope.ENVIRONMENT:
         return ""
     return ALL if "" in environments else ", ".join(environments)

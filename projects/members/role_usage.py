@@ -16,7 +16,7 @@ SELECT g.project_id, count(g.user_id) - count(s.id), count(s.id), count(g.group_
 """
 
 
-def role_usage(role_id: int) -> list[dict[str, Any]]:
+def read_role_usage(role_id: int) -> list[dict[str, Any]]:
     """Direct grants by project; a group counts once, whatever its size. One query."""
     with connection.cursor() as cursor:
         cursor.execute(_USAGE, [role_id])

@@ -5,7 +5,7 @@ from typing import Self
 from django.db import models
 from django.db.models import Q
 
-from projects.applications.usage_triggers import environment_usage_triggers
+from projects.applications.usage_triggers import make_environment_usage_triggers
 
 
 class EnvironmentQuerySet(models.QuerySet["Environment"]):
@@ -34,7 +34,7 @@ class Environment(models.Model):
     class Meta:
         ordering = ["sort_order", "name"]
         constraints = [models.CheckConstraint(condition=~Q(name=""), name="environment_name_not_empty")]
-        triggers = environment_usage_triggers()
+        triggers = make_environment_usage_triggers()
 
     def __str__(self) -> str:
         return self.name

@@ -7,12 +7,12 @@ from django.db import models
 from django.db.models import F, Q
 
 from groups.access import Caller
-from projects.applications.usage_triggers import usage_triggers
-from projects.flags.lifecycle.triggers import lifecycle_triggers
+from projects.applications.usage_triggers import make_usage_triggers
+from projects.flags.lifecycle.triggers import make_lifecycle_triggers
 from projects.models.environments import Environment
 from projects.models.projects import Project
 from projects.models.querysets import ArchivableQuerySet
-from projects.revision import OF_FLAG, OF_PROJECT, revision_triggers
+from projects.revision import OF_FLAG, OF_PROJECT, make_revision_triggers
 
 
 class OwnerDocument(TypedDict):
@@ -62,7 +62,7 @@ class Flag(models.Model):
         ]
         indexes = [models.Index(fields=["project", "name"], name="flag_project_name")]
         triggers = (
-            revision_triggers(
+            make_revision_triggers(
                 [
                     "id",
                     "name",
@@ -75,7 +75,7 @@ class Flag(models.Model):
                 ],
                 OF_PROJECT,
             )
-            + usage_triggers()
+            + make_usage_triggers()
         )
 
     def __str__(self) -> str:
@@ -85,7 +85,7 @@ class Flag(models.Model):
     def is_archived(self) -> bool:
         return self.archived_at is not None
 
-    def owner_document(self) -> OwnerDocument | None:
+    def make_owner_document(self) -> OwnerDocument | None:
         """The owner, None without one. A query for an owner that was not fetched with the flag."""
         if self.owner_user is not None:
             return {"kind": "user", "id": self.owner_user.pk, "name": self.owner_user.username}
@@ -107,7 +107,7 @@ class FlagEnvironment(models.Model):
     class Meta:
         constraints = [models.UniqueConstraint(fields=["flag", "environment"], name="flag_environment_once")]
         indexes = [models.Index(fields=["environment", "flag"], name="flag_environment_place")]
-        triggers = revision_triggers(["flag_id", "environment_id", "enabled", "variants"], OF_FLAG)
+        triggers = make_revision_triggers(["flag_id", "environment_id", "enabled", "variants"], OF_FLAG)
 
     def __str__(self) -> str:
         return f"{self.flag} in {self.environment_id}"
@@ -127,7 +127,7 @@ class Dependency(models.Model):
             models.UniqueConstraint(fields=["flag", "parent"], name="dependency_once"),
             models.CheckConstraint(condition=~Q(flag=F("parent")), name="dependency_not_on_itself"),
         ]
-        triggers = revision_triggers(["flag_id", "parent_id", "enabled", "variants"], OF_FLAG)
+        triggers = make_revision_triggers(["flag_id", "parent_id", "enabled", "variants"], OF_FLAG)
 
     def __str__(self) -> str:
         return f"{self.flag} needs {self.parent}"
@@ -147,7 +147,7 @@ class FlagLastSeen(models.Model):
     class Meta:
         verbose_name_plural = "flags last seen"
         constraints = [models.UniqueConstraint(fields=["flag", "environment"], name="flag_last_seen_once")]
-        triggers = lifecycle_triggers()
+        triggers = make_lifecycle_triggers()
 
     def __str__(self) -> str:
         return f"{self.flag} in {self.environment}"

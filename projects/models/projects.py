@@ -11,7 +11,7 @@ from flagadmin.core.db.notifications import notify_trigger
 from groups.access import Caller
 from projects.models.environments import Environment
 from projects.models.querysets import ArchivableQuerySet
-from projects.revision import outside_triggers, project_triggers
+from projects.revision import make_outside_triggers, make_project_triggers
 
 
 class ProjectQuerySet(ArchivableQuerySet["Project"]):
@@ -67,7 +67,7 @@ class Project(models.Model):
     class Meta:
         ordering = ["id"]
         constraints = [models.CheckConstraint(condition=~Q(id=""), name="project_id_not_empty")]
-        triggers = project_triggers()
+        triggers = make_project_triggers()
 
     def __str__(self) -> str:
         return self.id
@@ -120,7 +120,7 @@ class ProjectRevision(models.Model):
             models.Index(fields=["project_id"], include=["revision"], name="project_revision_covering")
         ]
         triggers = [
-            *outside_triggers(),
+            *make_outside_triggers(),
             notify_trigger(pgtrigger.Insert | pgtrigger.Update | pgtrigger.Delete),
         ]
 

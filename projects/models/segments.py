@@ -6,7 +6,7 @@ from django.db.models import Q
 from playground.engine.definitions import SegmentDefinition
 from projects.models.projects import Project
 from projects.models.querysets import SharedQuerySet
-from projects.revision import OF_SEGMENT, revision_triggers
+from projects.revision import OF_SEGMENT, make_revision_triggers
 
 
 class Segment(models.Model):
@@ -31,7 +31,7 @@ class Segment(models.Model):
         ordering = ["name"]
         constraints = [models.CheckConstraint(condition=~Q(name=""), name="segment_name_not_empty")]
         # Only the update trigger: a new segment is unused, and only unused segments can be deleted.
-        triggers = revision_triggers(["id", "name", "constraints"], OF_SEGMENT)[2:]
+        triggers = make_revision_triggers(["id", "name", "constraints"], OF_SEGMENT)[2:]
 
     def __str__(self) -> str:
         return self.name

@@ -11,7 +11,7 @@ from django.db.models.expressions import RawSQL
 from playground.engine.strategy_types import STRATEGY_TYPES
 from projects.models.environments import Environment
 from projects.models.flags import Flag
-from projects.revision import OF_FLAG, OF_STRATEGY, revision_triggers
+from projects.revision import OF_FLAG, OF_STRATEGY, make_revision_triggers
 from projects.strategies.fields import COLUMNS
 
 
@@ -33,7 +33,7 @@ class StrategyType(models.Model):
         return self.name
 
 
-def time_ordered_id() -> uuid.UUID:
+def make_time_ordered_id() -> uuid.UUID:
     """A version 7 UUID (RFC 9562). It increases with time, which sorts equal sort orders by creation."""
     milliseconds = time.time_ns() // 1_000_000
     return uuid.UUID(
@@ -44,21 +44,21 @@ def time_ordered_id() -> uuid.UUID:
 _NAMES = ", ".join(f"'{kind.name}'" for kind in STRATEGY_TYPES.values() if kind.percentage == "percentage")
 
 
-def _number(text: str) -> str:
+def _make_number_sql(text: str) -> str:
     """A percentage in SQL. What is not a whole number counts as 0, as it does in SDKs."""
     return f"CASE WHEN {text} ~ '^[+]?[0-9]{{1,18}}$' THEN least({text}::numeric, 100) ELSE 0 END"
 
 
 SHARE = f"""CASE WHEN name = 'default' THEN 100
-     WHEN name = 'flexibleRollout' THEN {_number("(parameters ->> 'rollout')")}
-     WHEN name IN ({_NAMES}) THEN {_number("(parameters ->> 'percentage')")} END"""
+     WHEN name = 'flexibleRollout' THEN {_make_number_sql("(parameters ->> 'rollout')")}
+     WHEN name IN ({_NAMES}) THEN {_make_number_sql("(parameters ->> 'percentage')")} END"""
 
 
 class TimeOrderedIDField(models.UUIDField):
-    """A UUID whose default is ``time_ordered_id``. Migrations see a plain UUID: the database has no default."""
+    """A UUID whose default is ``make_time_ordered_id``. Migrations see a plain UUID: the database has no default."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, default=time_ordered_id, **kwargs)
+        super().__init__(*args, default=make_time_ordered_id, **kwargs)
 
     def deconstruct(self) -> tuple[str, str, list, dict]:
         name, _, args, kwargs = super().deconstruct()
@@ -101,7 +101,7 @@ class Strategy(models.Model):
             models.Index(fields=["flag", "environment", "sort_order"], name="strategy_place"),
             models.Index(fields=["environment", "flag", "disabled", "share"], name="strategy_share"),
         ]
-        triggers = revision_triggers(
+        triggers = make_revision_triggers(
             ["id", "flag_id", "environment_id", *COLUMNS],
             OF_FLAG,
         )
@@ -116,7 +116,7 @@ class StrategySegment(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["strategy", "segment"], name="strategy_segment_once")]
-        triggers = revision_triggers(["strategy_id", "segment_id"], OF_STRATEGY)
+        triggers = make_revision_triggers(["strategy_id", "segment_id"], OF_STRATEGY)
 
     def __str__(self) -> str:
         return f"{self.segment} on {self.strategy_id}"

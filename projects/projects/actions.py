@@ -13,11 +13,11 @@ from flagadmin.core.errors import InvalidOperation, NameExists, Problem, Validat
 from groups.access import DEFAULT_PROJECT, Caller
 from groups.models import Grant
 from groups.permissions import BuiltIn, Permission
-from projects.access import access_project, access_project_for_update, unknown_environment
+from projects.access import access_project, access_project_for_update, describe_unknown_environment
 from projects.models import ContextField, Environment, Flag, Project, ProjectEnvironment
-from projects.project_scope import first_permission_of, name_is_free
+from projects.project_scope import find_first_permission, name_is_free
 from projects.projects.environments import SETTINGS_PERMISSIONS
-from projects.projects.queries import settings_document
+from projects.projects.queries import make_settings_document
 from projects.projects.rules import RESERVED_PROJECT_IDS, project_problems
 from projects.tokens.pending import activate_tokens
 
@@ -38,7 +38,7 @@ def create_project(
     caller.check(Permission.CREATE_PROJECT)
     project = Project(**{"id": "", **values})
     project.id = project.id or free_id(project.name)
-    names, problems = _environments(environments)
+    names, problems = _read_environments(environments)
     if all_problems := [*problems_of(project), *problems]:
         raise ValidationError.of(all_problems)
     with name_is_free(f"A project with the id {project.pk} already exists."):
@@ -48,19 +48,19 @@ def create_project(
     )
     if caller.user is not None:
         Grant.objects.create(role_id=BuiltIn.OWNER, project=project, user=caller.user)
-    after = settings_document(project) | {"environments": names}
+    after = make_settings_document(project) | {"environments": names}
     _record(EventType.PROJECT_CREATED, project, caller, after=after)
     activate_tokens(caller=caller)
     return project
 
 
-def _environments(names: Sequence[str] | None) -> tuple[list[str], list[Problem]]:
+def _read_environments(names: Sequence[str] | None) -> tuple[list[str], list[Problem]]:
     rows = Environment.objects.all()
     if names is None:
         return list(rows.filter(enabled=True).values_list("name", flat=True)), []
     known = set(rows.values_list("name", flat=True))
     problems = [
-        Problem(f"environments[{index}]", unknown_environment(name))
+        Problem(f"environments[{index}]", describe_unknown_environment(name))
         for index, name in enumerate(names)
         if name not in known
     ]
@@ -97,16 +97,16 @@ def update_project(
     project_id: str, changes: Mapping[str, Any], *, expected: Expected = None, caller: Caller
 ) -> Project:
     """Updates the given model fields. Raises NotFound, NoAccess, EditConflict, ValidationError."""
-    permission = first_permission_of(caller, project_id, *SETTINGS_PERMISSIONS)
+    permission = find_first_permission(caller, project_id, *SETTINGS_PERMISSIONS)
     project = access_project_for_update(caller, project_id, permission)
-    before = settings_document(project)
+    before = make_settings_document(project)
     check_expected(expected, before)
     for key, value in changes.items():
         setattr(project, key, value)
     if problems := list(problems_of(project)):
         raise ValidationError.of(problems)
     project.save()
-    after = settings_document(project)
+    after = make_settings_document(project)
     if after != before:
         _record(EventType.PROJECT_UPDATED, project, caller, before=before, after=after)
     return project
@@ -138,7 +138,7 @@ def archive_project(project_id: str, *, caller: Caller) -> Project:
 @transactional
 def revive_project(project_id: str, *, caller: Caller) -> Project:
     """Revives an archived project. Its flags stay archived. Raises NotFound, NoAccess."""
-    permission = first_permission_of(caller, project_id, *SETTINGS_PERMISSIONS)
+    permission = find_first_permission(caller, project_id, *SETTINGS_PERMISSIONS)
     project = access_project_for_update(caller, project_id, permission, archived=True)
     if project.archived_at is not None:
         project.archived_at = None
@@ -158,10 +158,10 @@ def check_no_active_flags(project: Project, what: str) -> None:
     """Raises InvalidOperation naming the active flags of the project, which must be locked."""
     active = Flag.objects.active().filter(project=project).order_by("name")
     if names := list(active.values_list("name", flat=True)):
-        raise active_flags_error(project, names, what)
+        raise make_active_flags_error(project, names, what)
 
 
-def active_flags_error(project: Project, names: Sequence[str], what: str) -> InvalidOperation:
+def make_active_flags_error(project: Project, names: Sequence[str], what: str) -> InvalidOperation:
     count = "1 flag is" if len(names) == 1 else f"{len(names)} flags are"
     return InvalidOperation(
         f"{count} still active in project {project.pk}: {choices(names)}. "

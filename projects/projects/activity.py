@@ -32,28 +32,28 @@ SELECT p.id, (SELECT created_at FROM audit_auditevent WHERE project = p.id ORDER
 """
 
 
-def latest_documents(ids: Sequence[str]) -> dict[str, Document]:
+def read_latest_activity(ids: Sequence[str]) -> dict[str, Document]:
     """The last change, last usage report and onboarding status of each project. One query.
 
     Every id has an entry, even that of a project deleted concurrently.
     """
     with connection.cursor() as cursor:
         cursor.execute(_LATEST, {"projects": list(ids), "used": list(_USED)})
-        documents = {pk: _latest(*values) for pk, *values in cursor.fetchall()}
-    return {pk: documents.get(pk) or _latest(None, None, None, False) for pk in ids}
+        documents = {pk: _make_latest(*values) for pk, *values in cursor.fetchall()}
+    return {pk: documents.get(pk) or _make_latest(None, None, None, False) for pk in ids}
 
 
-def _latest(
+def _make_latest(
     changed: datetime | None, reported: datetime | None, first_flag: str | None, in_use: bool
 ) -> Document:
     return {
         "lastUpdatedAt": iso(changed),
         "lastReportedFlagUsage": iso(reported),
-        "onboardingStatus": _onboarding(first_flag, in_use=in_use),
+        "onboardingStatus": _make_onboarding(first_flag, in_use=in_use),
     }
 
 
-def _onboarding(first_flag: str | None, *, in_use: bool) -> Document:
+def _make_onboarding(first_flag: str | None, *, in_use: bool) -> Document:
     if in_use:
         return {"status": "onboarded"}
     if first_flag is not None:
@@ -61,7 +61,7 @@ def _onboarding(first_flag: str | None, *, in_use: bool) -> Document:
     return {"status": "onboarding-started"}
 
 
-def stats_document(project: Project) -> Document:
+def read_stats(project: Project) -> Document:
     """Statistics for the last thirty days (current window) and the thirty days before (past window).
 
     Four queries.
@@ -69,14 +69,14 @@ def stats_document(project: Project) -> Document:
     now = timezone.now()
     current, past = now - WINDOW, now - 2 * WINDOW
     return (
-        {"avgTimeToProdCurrentWindow": _days_to_production(project, current)}
-        | _flag_changes(project, current, past)
-        | _activity(project, current, past)
+        {"avgTimeToProdCurrentWindow": _average_days_to_production(project, current)}
+        | _count_flag_changes(project, current, past)
+        | _count_activity(project, current, past)
         | {"projectMembersAddedCurrentWindow": count_new_members(project, current)}
     )
 
 
-def _flag_changes(project: Project, current: datetime, past: datetime) -> Document:
+def _count_flag_changes(project: Project, current: datetime, past: datetime) -> Document:
     return Flag.objects.filter(project=project).aggregate(
         createdCurrentWindow=Count("id", filter=Q(created_at__gte=current)),
         createdPastWindow=Count("id", filter=Q(created_at__gte=past, created_at__lt=current)),
@@ -85,7 +85,7 @@ def _flag_changes(project: Project, current: datetime, past: datetime) -> Docume
     )
 
 
-def _activity(project: Project, current: datetime, past: datetime) -> Document:
+def _count_activity(project: Project, current: datetime, past: datetime) -> Document:
     latest = AuditEvent.objects.filter(project=project.pk).newest_first()[:EVENTS_COUNTED]
     return latest.aggregate(
         projectActivityCurrentWindow=Count("id", filter=Q(created_at__gte=current)),
@@ -93,7 +93,7 @@ def _activity(project: Project, current: datetime, past: datetime) -> Document:
     )
 
 
-def _days_to_production(project: Project, since: datetime) -> float:
+def _average_days_to_production(project: Project, since: datetime) -> float:
     """Average days from creation to first use in production, for flags that went live after ``since``."""
     live = LifecycleStage.objects.filter(
         flag__project=project, stage=LifecycleStage.Stage.LIVE, entered_at__gte=since

@@ -8,7 +8,7 @@ from django.urls import reverse
 from flagadmin.core.lists.pages import Listing, change_query
 from groups.permissions import Permission
 from projects.flags.lists.conditions import DIFFERS, FULL, OFF
-from projects.flags.lists.queries import MINE, FlagScope, readable_scope
+from projects.flags.lists.queries import MINE, FlagScope, make_readable_scope
 from projects.flags.lists.rows import may_toggle
 from projects.projects.flag_list_page import FlagListPage
 
@@ -33,7 +33,7 @@ class AllFlagsPage(FlagListPage):
     api_call = "GET /api/admin/search/features"
 
     def find_scope(self) -> FlagScope:
-        return readable_scope(self.caller)
+        return make_readable_scope(self.caller)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         listing = kwargs["listing"]

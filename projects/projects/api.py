@@ -13,11 +13,11 @@ from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from projects.deletion.execute import delete_project
 from projects.deletion.openapi import FORBIDDEN, PROJECT_ID
-from projects.flags.queries import flag_summaries
+from projects.flags.queries import list_flag_summaries
 from projects.models import Flag, Project
 from projects.projects import actions
 from projects.projects.favorites import set_flag_favorite, set_project_favorite
-from projects.projects.queries import project_overview, project_summaries, settings_document
+from projects.projects.queries import list_project_summaries, make_settings_document, read_project_overview
 from projects.projects.serializers import (
     NewProject,
     ProjectChanges,
@@ -28,7 +28,7 @@ from projects.projects.serializers import (
     ProjectRecord,
     ProjectStatus,
 )
-from projects.projects.status import status_document
+from projects.projects.status import make_status_document
 from projects.viewsets import InProjectViewSet, OnFlagViewSet
 
 
@@ -54,7 +54,7 @@ class ProjectViewSet(ETagMixin, InProjectViewSet):
             super().authorize(project_id)
 
     def current_document(self) -> dict[str, Any]:
-        return settings_document(self.project)
+        return make_settings_document(self.project)
 
     @extend_schema(
         operation_id="getProjects",
@@ -65,7 +65,7 @@ class ProjectViewSet(ETagMixin, InProjectViewSet):
         """List the projects that the caller can read, sorted by id."""
         archived = _switch(request, "archived")
         projects = list(Project.objects.readable_by(self.caller).archived(archived))
-        return Response({"version": 1, "projects": project_summaries(projects, caller=self.caller)})
+        return Response({"version": 1, "projects": list_project_summaries(projects, caller=self.caller)})
 
     @extend_schema(
         operation_id="createProject",
@@ -84,7 +84,7 @@ class ProjectViewSet(ETagMixin, InProjectViewSet):
         values["id"] = values.get("id") or ""
         project = actions.create_project(values, environments=environments, caller=self.caller)
         used = list(project.environments.order_by("name").values_list("name", flat=True))
-        return Response(settings_document(project) | {"environments": used}, status=201)
+        return Response(make_settings_document(project) | {"environments": used}, status=201)
 
     @extend_schema(operation_id="validateProject", request=ProjectId, responses={200: None})
     @action(detail=False, methods=["post"])
@@ -118,8 +118,8 @@ class ProjectViewSet(ETagMixin, InProjectViewSet):
     def retrieve(self, request: ApiRequest, project_id: str) -> Response:
         """Get a project with its settings, environments and active flags. The overview omits the flags."""
         flags = list(Flag.objects.active().filter(project=self.project))
-        overview = project_overview(self.project, caller=self.caller)
-        return Response(overview | {"features": flag_summaries(flags, caller=self.caller)})
+        overview = read_project_overview(self.project, caller=self.caller)
+        return Response(overview | {"features": list_flag_summaries(flags, caller=self.caller)})
 
     @extend_schema(operation_id="updateProject", request=ProjectChanges, responses={200: None})
     def update(self, request: ApiRequest, project_id: str) -> Response:
@@ -157,13 +157,13 @@ class ProjectViewSet(ETagMixin, InProjectViewSet):
     @action(detail=True)
     def overview(self, request: ApiRequest, project_id: str) -> Response:
         """Get a project with its settings, environments and counts."""
-        return Response(project_overview(self.project, caller=self.caller))
+        return Response(read_project_overview(self.project, caller=self.caller))
 
     @extend_schema(operation_id="getProjectStatus", responses=ProjectStatus)
     @action(detail=True)
     def status(self, request: ApiRequest, project_id: str) -> Response:
         """Get the activity, health and resources of a project, and the lifecycle of its flags."""
-        return Response(status_document(self.project))
+        return Response(make_status_document(self.project))
 
 
 class ProjectFavoriteViewSet(InProjectViewSet):

@@ -14,11 +14,11 @@ from groups.console import Crumbs, EditPage
 from groups.models import Group
 from projects.access import access_project
 from projects.console import project_crumbs, project_url
-from projects.flags.environments.toggle import project_environment
+from projects.flags.environments.toggle import find_project_environment
 from projects.history.queries import readable_events
 from projects.projects.approval_rules import CONDITIONS, MAX_APPROVALS, MAX_RULES, TAKES, Rule
-from projects.projects.environments import POLICY_PERMISSIONS, policy_document, set_policy
-from projects.projects.head import project_head
+from projects.projects.environments import POLICY_PERMISSIONS, make_policy_document, set_policy
+from projects.projects.head import make_project_head
 
 NUMBERS = range(1, MAX_RULES + 1)
 BLANK = 2
@@ -77,14 +77,16 @@ class ApprovalsForm(forms.Form):
         return [
             (
                 number,
-                _rule(data[f"condition_{number}"], data[f"value_{number}"], data[f"needs_{number}"], number),
+                _make_rule(
+                    data[f"condition_{number}"], data[f"value_{number}"], data[f"needs_{number}"], number
+                ),
             )
             for number in NUMBERS
             if data.get(f"condition_{number}")
         ]
 
 
-def _rule(condition: str, value: str, approvals: int, number: int) -> Rule:
+def _make_rule(condition: str, value: str, approvals: int, number: int) -> Rule:
     rule: dict[str, Any] = {"condition": condition, "requiredApprovals": approvals}
     parameter = TAKES.get(condition)
     if parameter == "percent" and value:
@@ -107,14 +109,14 @@ class ApprovalsPage(EditPage):
         project_id = self.kwargs["project_id"]
         self.project = access_project(self.caller, project_id)
         self.caller.check_any(POLICY_PERMISSIONS, project=project_id)
-        self.link = project_environment(project_id, self.kwargs["environment"])
+        self.link = find_project_environment(project_id, self.kwargs["environment"])
 
     def events(self) -> QuerySet[AuditEvent]:
         events = readable_events(self.caller).filter(type=EventType.CHANGE_REQUESTS_CONFIGURED)
         return events.filter(project=self.project.pk, environment=self.link.environment_id)
 
     def current_document(self) -> dict[str, Any]:
-        return policy_document(self.link)
+        return make_policy_document(self.link)
 
     def get_initial(self) -> dict[str, Any]:
         approvals = self.link.required_approvals
@@ -152,14 +154,14 @@ class ApprovalsPage(EditPage):
         return project_url(self.project.pk, "project-settings")
 
     def api_body(self) -> dict[str, Any]:
-        return policy_document(self.link)
+        return make_policy_document(self.link)
 
     def crumbs(self) -> Crumbs:
         return (*project_crumbs(self.project), ("Settings", project_url(self.project.pk, "project-settings")))
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(
-            **project_head(self.project, "project-settings", caller=self.caller),
+            **make_project_head(self.project, "project-settings", caller=self.caller),
             is_off=self.link.required_approvals is None,
             cancel=project_url(self.project.pk, "project-settings"),
             **kwargs,

@@ -29,7 +29,7 @@ TAKES = {CHANGES_USERS: "percent", TOUCHES_TAG: "tag"}
 Rule = Mapping[str, Any]
 
 
-def rule_words(rule: Rule) -> str:
+def describe_rule(rule: Rule) -> str:
     """`changes more than 5 % of generated users`."""
     value = rule.get(TAKES.get(rule["condition"], ""))
     text = f"{value:g}" if isinstance(value, int | float) else str(value)
@@ -57,7 +57,7 @@ def _rule_problems(rule: Rule, path: str) -> Iterator[Problem]:
         yield Problem(f"{path}.tag", "must be a tag as type:value")
 
 
-def rule_document(rule: Rule) -> dict[str, Any]:
+def make_rule_document(rule: Rule) -> dict[str, Any]:
     """As stored: without what its condition does not take."""
     kept = ("condition", "requiredApprovals", TAKES.get(rule["condition"], ""))
     return {name: rule[name] for name in kept if name in rule}

@@ -33,13 +33,13 @@ def comment_link_problems(links: Any) -> Iterator[Problem]:
         if not isinstance(link, dict) or {*link} != {"pattern", "url"}:
             yield Problem(f"commentLinks[{index}]", "must have a pattern and a url")
             continue
-        if problem := _pattern_problem(link["pattern"]):
+        if problem := _find_pattern_problem(link["pattern"]):
             yield Problem(f"commentLinks[{index}].pattern", problem)
-        if problem := _url_problem(link["url"]):
+        if problem := _find_url_problem(link["url"]):
             yield Problem(f"commentLinks[{index}].url", problem)
 
 
-def _pattern_problem(pattern: Any) -> str | None:
+def _find_pattern_problem(pattern: Any) -> str | None:
     if not isinstance(pattern, str) or not pattern:
         return "a pattern is required"
     if len(pattern) > MAX_PATTERN_LENGTH:
@@ -53,7 +53,7 @@ def _pattern_problem(pattern: Any) -> str | None:
     return None
 
 
-def _url_problem(url: Any) -> str | None:
+def _find_url_problem(url: Any) -> str | None:
     """The address must be complete without the match, which goes into its path, query or fragment."""
     if not isinstance(url, str) or MATCH not in url:
         return f"must contain {MATCH}, as in https://tickets.example.com/{MATCH}"
@@ -86,7 +86,7 @@ def split_comment(comment: str, links: Iterable[CommentLink]) -> list[Part]:
     return [part for part in (*parts, Part(comment[place:])) if part.text]
 
 
-def comments_of(events: Iterable[AuditEvent]) -> dict[int, Sequence[Part]]:
+def read_comments(events: Iterable[AuditEvent]) -> dict[int, Sequence[Part]]:
     """The comments of these events by their ids, in parts. One query if there are any."""
     commented = [event for event in events if event.comment]
     projects = {event.project for event in commented}

@@ -18,18 +18,18 @@ from playground.engine.strategy_types import FLEXIBLE_ROLLOUT
 from projects.access import access_project
 from projects.console import api_path, project_crumbs, project_url
 from projects.drafts import NewFlagEdit
-from projects.flags.environments.toggle import project_environment
+from projects.flags.environments.toggle import find_project_environment
 from projects.history.queries import readable_events
 from projects.projects.environments import (
     DEFAULT_STRATEGY_PERMISSIONS,
     set_default_strategy,
     validate_default_strategy,
 )
-from projects.strategies.editor import StrategyEditor, strategy_sentences, type_choices
+from projects.strategies.editor import StrategyEditor, describe_whole_strategy, list_type_choices
 from projects.strategies.rules import (
     StrategyDefaults,
-    default_strategy_document,
-    strategy_document,
+    make_default_strategy,
+    make_strategy,
 )
 from projects.strategies.sentences import Summary
 
@@ -41,7 +41,7 @@ class DefaultStrategyPage(EditConflictMixin, StrategyEditor):
         self.project = access_project(self.caller, self.kwargs["project_id"])
         self.project_id, self.environment = self.project.pk, self.kwargs["environment"]
         self.home = project_url(self.project_id, "project-settings")
-        self.configured = project_environment(self.project_id, self.environment).default_strategy
+        self.configured = find_project_environment(self.project_id, self.environment).default_strategy
         self.may_delete = self.configured is not None and not self.locked
         self.stored = self.stored_document()
         self.note_version()
@@ -54,8 +54,8 @@ class DefaultStrategyPage(EditConflictMixin, StrategyEditor):
         return self.configured
 
     def sentences_now(self) -> list[Summary | str]:
-        self.configured = project_environment(self.project_id, self.environment).default_strategy
-        return strategy_sentences(default_strategy_document(self.configured, self.defaults))
+        self.configured = find_project_environment(self.project_id, self.environment).default_strategy
+        return describe_whole_strategy(make_default_strategy(self.configured, self.defaults))
 
     @property
     def locked(self) -> bool:
@@ -68,7 +68,7 @@ class DefaultStrategyPage(EditConflictMixin, StrategyEditor):
     @property
     def kept(self) -> StrategyDefinition:
         """The configured strategy, or else one that is on for everyone."""
-        return strategy_document(self.configured or {"name": FLEXIBLE_ROLLOUT}, self.defaults)
+        return make_strategy(self.configured or {"name": FLEXIBLE_ROLLOUT}, self.defaults)
 
     @property
     def defaults(self) -> StrategyDefaults:
@@ -77,7 +77,7 @@ class DefaultStrategyPage(EditConflictMixin, StrategyEditor):
     def stored_document(self) -> StrategyDefinition:
         """The configured strategy, or an empty one of the type just chosen."""
         name = self.request.POST.get("name") or self.kept["name"]
-        return self.kept if name == self.kept["name"] else strategy_document({"name": name}, self.defaults)
+        return self.kept if name == self.kept["name"] else make_strategy({"name": name}, self.defaults)
 
     def check(self, document: StrategyDefinition) -> StrategyDefinition:
         return validate_default_strategy(self.project, document)
@@ -87,18 +87,18 @@ class DefaultStrategyPage(EditConflictMixin, StrategyEditor):
 
     def edits(self) -> list[NewFlagEdit]:
         self.find()
-        after = default_strategy_document(None, self.defaults) if self.is_deleting else self.entered()
+        after = make_default_strategy(None, self.defaults) if self.is_deleting else self.entered()
         flags = self.new_flag(self.configured_or_built_in), self.new_flag(after)
         return [NewFlagEdit(self.project_id, self.environment, *flags)]
 
     @property
     def configured_or_built_in(self) -> StrategyDefinition:
-        return default_strategy_document(self.configured, self.defaults)
+        return make_default_strategy(self.configured, self.defaults)
 
     def new_flag(self, strategy: StrategyDefinition) -> FlagDefinition:
         """The document of a flag that has just been turned on."""
         defaults = StrategyDefaults("new-flag", self.project.default_stickiness)
-        document = default_strategy_document(strategy, defaults) | {"id": "", "disabled": False}
+        document = make_default_strategy(strategy, defaults) | {"id": "", "disabled": False}
         return {
             "name": defaults.flag,
             "project": self.project_id,
@@ -132,7 +132,7 @@ class DefaultStrategyPage(EditConflictMixin, StrategyEditor):
         return above if self.locked else (*above, ("Settings", self.home))
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        types = dict(type_choices())
+        types = dict(list_type_choices())
         types.setdefault(self.document["name"], self.document["name"])
         return super().get_context_data(
             lead=f"Added when a flag without strategies is turned on in {self.environment}",

@@ -10,11 +10,11 @@ from flagadmin.core.lists.pages import Column, Filter, Listing, curl_for
 from projects.access import access_project
 from projects.console import PROJECTS, api_path, project_url
 from projects.flags.insights.evaluations import read_last_evaluations
-from projects.flags.lists.queries import FlagScope, project_scope
+from projects.flags.lists.queries import FlagScope, make_project_scope
 from projects.flags.lists.rows import may_toggle
 from projects.history.queries import archived_by
 from projects.projects.flag_list_page import CSV_FLAGS, FlagListPage
-from projects.projects.head import project_head
+from projects.projects.head import make_project_head
 
 ARCHIVED_COLUMNS = (
     Column("name", "Flag", by=("name",)),
@@ -27,7 +27,7 @@ ARCHIVED_FILTERS = ("q", "type", "tag")  # the filters that archived flags have 
 BULK = {"toggle": "flags-toggle", "tags": "flags-tags", "stale": "flags-stale", "archive": "flags-archive"}
 
 
-def archived_lines(rows: Any) -> Iterator[Sequence[Any]]:
+def list_archived_lines(rows: Any) -> Iterator[Sequence[Any]]:
     flags = streamed(rows, CSV_FLAGS)
     while part := list(islice(flags, CSV_FLAGS)):
         by, seen = archived_by([flag.name for flag in part]), read_last_evaluations(flag.pk for flag in part)
@@ -47,7 +47,7 @@ class ProjectPage(FlagListPage):
     def find_scope(self) -> FlagScope:
         self.project = access_project(self.caller, self.kwargs["project_id"])
         self.csv_name = f"{self.project.pk}-flags"
-        return project_scope(self.project, archived=self.archived)
+        return make_project_scope(self.project, archived=self.archived)
 
     def get_title(self) -> str:
         return self.project.name
@@ -61,12 +61,12 @@ class ProjectPage(FlagListPage):
 
     def csv_lines(self, rows: Any) -> Iterable[Sequence[Any]]:
         if self.archived:
-            return archived_lines(rows)
+            return list_archived_lines(rows)
         return super().csv_lines(rows)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         listing = kwargs["listing"]
-        head = project_head(self.project, "project", caller=self.caller)
+        head = make_project_head(self.project, "project", caller=self.caller)
         toggled = [name for name in self.scope.environments if may_toggle(self.caller, self.project.pk, name)]
         may = head["may"]
         context = self.list_context(listing)

@@ -19,10 +19,10 @@ from playground.engine.definitions import StrategyDefinition
 from projects.access import access_environment, access_project_for_update, check_environment
 from projects.limits import Limits
 from projects.models import FlagEnvironment, Project, ProjectEnvironment
-from projects.project_scope import first_permission_of, hold_segments, name_is_free
-from projects.projects.approval_rules import MAX_APPROVALS, Rule, rule_document, rules_problems
+from projects.project_scope import find_first_permission, hold_segments, name_is_free
+from projects.projects.approval_rules import MAX_APPROVALS, Rule, make_rule_document, rules_problems
 from projects.strategies.known_names import load_known_names
-from projects.strategies.rules import StrategyDefaults, strategy_document, strategy_problems
+from projects.strategies.rules import StrategyDefaults, make_strategy, strategy_problems
 
 Document = dict[str, Any]
 SETTINGS_PERMISSIONS = (Permission.UPDATE_PROJECT, Permission.PROJECT_SETTINGS_WRITE)
@@ -85,7 +85,7 @@ def set_default_strategy(
     None restores the built-in strategy, which is on for everyone. Raises NotFound, NoAccess, EditConflict,
     ValidationError.
     """
-    permission = first_permission_of(caller, project_id, *DEFAULT_STRATEGY_PERMISSIONS)
+    permission = find_first_permission(caller, project_id, *DEFAULT_STRATEGY_PERMISSIONS)
     project = access_project_for_update(caller, project_id, permission)
     link = access_link_for_update(project, name)
     before = link.default_strategy
@@ -103,7 +103,7 @@ def require_comment(project_id: str, name: str, required: bool, *, caller: Calle
 
     Raises NotFound, NoAccess, CommentRefused.
     """
-    permission = first_permission_of(caller, project_id, *SETTINGS_PERMISSIONS)
+    permission = find_first_permission(caller, project_id, *SETTINGS_PERMISSIONS)
     project = access_project_for_update(caller, project_id, permission)
     link = access_link_for_update(project, name)
     if link.comment_required == required:
@@ -133,7 +133,7 @@ def set_policy(
     project = access_project_for_update(caller, project_id, None)
     caller.check_any(POLICY_PERMISSIONS, project=project_id)
     link = access_link_for_update(project, environment)
-    before = policy_document(link)
+    before = make_policy_document(link)
     check_expected(expected, before)
     problems = [*rules_problems(rules or (), "approvalRules"), *_group_problems(groups or (), link)]
     if approvals is not None and not 0 <= approvals <= MAX_APPROVALS:
@@ -141,10 +141,10 @@ def set_policy(
     check_problems(problems)
     link.required_approvals = approvals
     if rules is not None:
-        link.approval_rules = [rule_document(rule) for rule in rules]
+        link.approval_rules = [make_rule_document(rule) for rule in rules]
     if groups is not None:
         link.approver_groups = sorted(set(groups))
-    if (after := policy_document(link)) == before:
+    if (after := make_policy_document(link)) == before:
         return
     link.save(update_fields=["required_approvals", "approval_rules", "approver_groups"])
     event = Event(
@@ -157,7 +157,7 @@ def set_policy(
     record(event, actor=caller)
 
 
-def policy_document(link: ProjectEnvironment) -> Document:
+def make_policy_document(link: ProjectEnvironment) -> Document:
     return {
         "changeRequestsEnabled": link.required_approvals is not None,
         "requiredApprovals": link.required_approvals,
@@ -192,7 +192,7 @@ def validate_default_strategy(project: Project, values: Mapping[str, Any]) -> St
     Raises ValidationError.
     """
     defaults = StrategyDefaults(flag="", stickiness=project.default_stickiness)
-    document = strategy_document(values, defaults)
+    document = make_strategy(values, defaults)
     hold_segments(document["segments"])
     known = load_known_names(project.pk)
     check_values(strategy_problems(document, "", known_names=known, limits=Limits.from_settings()))

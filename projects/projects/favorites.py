@@ -17,7 +17,7 @@ def set_flag_favorite(project_id: str, name: str, favorite: bool, *, caller: Cal
     Raises NotFound, and InvalidOperation for a token that belongs to no user.
     """
     flag = access_flag(caller, project_id, name, archived=False)
-    user = _person(caller)
+    user = _find_person(caller)
     rows = FavoriteFlag.objects.filter(user=user, flag=flag)
     if favorite == rows.exists():
         return
@@ -36,7 +36,7 @@ def set_project_favorite(project_id: str, favorite: bool, *, caller: Caller) -> 
     Raises NotFound, and InvalidOperation for a token that belongs to no user.
     """
     project = access_project(caller, project_id)
-    user = _person(caller)
+    user = _find_person(caller)
     rows = FavoriteProject.objects.filter(user=user, project=project)
     if favorite == rows.exists():
         return
@@ -50,7 +50,7 @@ def set_project_favorite(project_id: str, favorite: bool, *, caller: Caller) -> 
     record(Event(type=kind, project=project_id), actor=caller)
 
 
-def _person(caller: Caller) -> User:
+def _find_person(caller: Caller) -> User:
     if caller.user is None:
         raise InvalidOperation("This token belongs to no user, so it has no favorites.")
     return caller.user

@@ -10,17 +10,17 @@ from flagadmin.core.db.transactions import streamed
 from flagadmin.core.lists.filter_chips import FreeChip, free_chips, joint_chip, set_chips
 from flagadmin.core.lists.pages import Filter, Listing
 from groups.console import ListPage
-from projects.flags.lists.cells import flag_cells
+from projects.flags.lists.cells import read_flag_cells
 from projects.flags.lists.queries import (
     MAX_MATCHING,
     FlagScope,
+    annotate_for_sort,
     filter_flags,
-    in_environment,
     list_columns,
     list_filters,
-    sortable,
+    make_environment_key,
 )
-from projects.flags.lists.rows import flag_rows
+from projects.flags.lists.rows import make_flag_rows
 from projects.models import FavoriteFlag
 
 MAX_CELLS = 150  # on one page: under 300 kB with the longest names
@@ -29,7 +29,7 @@ SHORT_NAME = 30
 CSV_FLAGS = 1000  # flags read together for a CSV file
 
 
-def flags_on_a_page(environments: Sequence[str]) -> int:
+def count_flags_of_page(environments: Sequence[str]) -> int:
     """Up to 50; fewer with many environments, but 8 as long as the page stays small."""
     number = max(1, len(environments))
     is_short = sum(map(len, environments)) <= SHORT_NAME * number
@@ -48,7 +48,7 @@ class FlagListPage(ListPage):
 
     def listing(self) -> Listing:
         self.scope = self.find_scope()
-        self.per_page = flags_on_a_page(self.scope.environments)
+        self.per_page = count_flags_of_page(self.scope.environments)
         self.columns = list_columns(self.scope.environments, with_project=bool(self.scope.projects))
         return super().listing()
 
@@ -59,7 +59,7 @@ class FlagListPage(ListPage):
         flags = filter_flags(self.scope, values)
         sort = self.request.GET.get("sort", "")
         if sort.removeprefix("-") in {column.key for column in self.columns}:
-            return sortable(flags, self.scope.environments, sort)
+            return annotate_for_sort(flags, self.scope.environments, sort)
         mine = FavoriteFlag.objects.filter(user=self.caller.id)
         if not mine.exists():  # the first flags by name are found without sorting all
             return flags.order_by("name")
@@ -68,8 +68,8 @@ class FlagListPage(ListPage):
     def csv_lines(self, rows: Any) -> Iterable[Sequence[Any]]:
         flags = streamed(rows, CSV_FLAGS)
         while part := list(islice(flags, CSV_FLAGS)):
-            for row in flag_cells(part):
-                flag, owner = row.flag, row.flag.owner_document() if self.scope.projects else None
+            for row in read_flag_cells(part):
+                flag, owner = row.flag, row.flag.make_owner_document() if self.scope.projects else None
                 texts = {cell.environment: cell.text for cell in row.cells}
                 yield (
                     flag.name,
@@ -84,7 +84,7 @@ class FlagListPage(ListPage):
     def list_context(self, listing: Listing) -> dict[str, Any]:
         """What templates/flags/list_filters.html and list_table.html need."""
         return {
-            "rows": flag_rows(list(listing.rows), self.scope.environments, caller=self.caller),
+            "rows": make_flag_rows(list(listing.rows), self.scope.environments, caller=self.caller),
             "places": self.scope.environments,
             "kept": [
                 *listing.kept,
@@ -99,7 +99,7 @@ class FlagListPage(ListPage):
 
     def free_chips(self, listing: Listing) -> Iterable[FreeChip]:
         chips = free_chips(listing, self.chips)
-        state = joint_chip("State", listing, ["state", *map(in_environment, self.scope.environments)])
+        state = joint_chip("State", listing, ["state", *map(make_environment_key, self.scope.environments)])
         return [*chips, state] if state.groups else chips
 
     def matching(self, listing: Listing) -> str:

@@ -6,17 +6,17 @@ from typing import Any
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.console import check_permissions, project_url
-from projects.flags.lists.queries import environment_names
-from projects.members.counts import member_counts
+from projects.flags.lists.queries import list_environment_names
+from projects.members.counts import count_members
 from projects.models import FavoriteProject, Project, ProjectApplication
 from projects.projects.actions import SETTINGS_PERMISSIONS
-from projects.projects.queries import flag_counts
+from projects.projects.queries import count_flags
 
 Tab = tuple[str, str, int | None, bool]
 """Label, URL, count, and whether it is the current one."""
 
 
-def project_head(project: Project, tab: str, *, caller: Caller) -> dict[str, Any]:
+def make_project_head(project: Project, tab: str, *, caller: Caller) -> dict[str, Any]:
     """The template variables of the head. ``tab`` is the URL name of the current tab. Six queries."""
     may = {
         **check_permissions(
@@ -29,19 +29,19 @@ def project_head(project: Project, tab: str, *, caller: Caller) -> dict[str, Any
         ),
         "settings": any(caller.can(p, project=project.pk) for p in SETTINGS_PERMISSIONS),
     }
-    counts = flag_counts([project.pk])[project.pk]
+    counts = count_flags([project.pk])[project.pk]
     return {
         "project": project,
         "url": project_url(project.pk),
         "counts": counts,
-        "environments": environment_names(project),
+        "environments": list_environment_names(project),
         "favorite": FavoriteProject.objects.filter(user=caller.id, project=project).exists(),
         "may": may,
-        "tabs": _tabs(project, tab, counts["featureCount"], may),
+        "tabs": _make_tabs(project, tab, counts["featureCount"], may),
     }
 
 
-def _tabs(project: Project, current: str, flags: int, may: dict[str, bool]) -> Sequence[Tab]:
+def _make_tabs(project: Project, current: str, flags: int, may: dict[str, bool]) -> Sequence[Tab]:
     tabs: list[tuple[str, str, int | None]] = [
         ("Flags", "project", flags),
         ("Environments", "environments-compare", None),
@@ -50,7 +50,7 @@ def _tabs(project: Project, current: str, flags: int, may: dict[str, bool]) -> S
             "project-applications",
             ProjectApplication.objects.filter(project_id=project.pk).count(),
         ),
-        ("Access", "project-access", member_counts([project.pk]).get(project.pk, 0)),
+        ("Access", "project-access", count_members([project.pk]).get(project.pk, 0)),
         ("Activity", "project-activity", None),
     ]
     if project.environment_links.exclude(required_approvals=None).exists():

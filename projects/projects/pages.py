@@ -16,7 +16,7 @@ from projects.console import PROJECTS, ActionPage, project_url
 from projects.models import Environment, FavoriteProject, Project, ProjectEnvironment
 from projects.projects.actions import create_project
 from projects.projects.favorites import set_project_favorite
-from projects.projects.project_rows import project_states
+from projects.projects.project_rows import read_project_states
 from projects.projects.queries import annotate_flag_counts
 
 
@@ -60,7 +60,7 @@ class ProjectsPage(ListPage):
 
     def csv_lines(self, rows: Any) -> Iterator[Sequence[Any]]:
         projects = list(rows)
-        states = project_states([row.pk for row in projects])
+        states = read_project_states([row.pk for row in projects])
         for row in projects:
             state = states[row.pk]
             yield (
@@ -77,7 +77,7 @@ class ProjectsPage(ListPage):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         projects = list(kwargs["listing"].rows)
-        states = project_states([project.pk for project in projects])
+        states = read_project_states([project.pk for project in projects])
         return super().get_context_data(
             rows=[(project, project_url(project.pk), states[project.pk]) for project in projects],
             archived=self.archived,

@@ -10,13 +10,13 @@ from groups.models import Grant, Role, User
 from groups.permissions import BuiltIn
 from projects.history.queries import readable_events
 from projects.history.serializers import event_record
-from projects.members.counts import member_counts
+from projects.members.counts import count_members
 from projects.models import FavoriteFlag, Flag, Project
-from projects.projects.activity import latest_documents
+from projects.projects.activity import read_latest_activity
 from projects.projects.queries import (
-    flag_counts,
-    health_document,
-    owners_of,
+    count_flags,
+    make_health_document,
+    read_owners,
 )
 
 Document = dict[str, Any]
@@ -24,29 +24,29 @@ MAX_FLAGS = 100
 EVENTS_SHOWN = 10
 
 
-def dashboard_document(caller: Caller) -> Document:
+def make_dashboard_document(caller: Caller) -> Document:
     """Administrators, owners of projects, and the projects and flags of the caller. Seven queries."""
     return {
-        "admins": _administrators(),
-        "projectOwners": _project_owners(caller),
-        "projects": _own_projects(caller),
-        "flags": _own_flags(caller),
+        "admins": _list_administrators(),
+        "projectOwners": _list_project_owners(caller),
+        "projects": _list_own_projects(caller),
+        "flags": _list_own_flags(caller),
     }
 
 
-def project_dashboard_document(project: Project, *, caller: Caller) -> Document:
+def make_project_dashboard_document(project: Project, *, caller: Caller) -> Document:
     """Health, onboarding, latest events and owners of a project, and the roles of the caller in it. Six queries."""
-    counts = flag_counts([project.pk])[project.pk]
+    counts = count_flags([project.pk])[project.pk]
     return {
-        "insights": _insights(counts),
-        "onboardingStatus": latest_documents([project.pk])[project.pk]["onboardingStatus"],
-        "latestEvents": _latest_events(project, caller),
-        "owners": owners_of([project.pk]).get(project.pk, [{"ownerType": "system"}]),
-        "roles": list(_roles(project, caller)),
+        "insights": _make_insights(counts),
+        "onboardingStatus": read_latest_activity([project.pk])[project.pk]["onboardingStatus"],
+        "latestEvents": _list_latest_events(project, caller),
+        "owners": read_owners([project.pk]).get(project.pk, [{"ownerType": "system"}]),
+        "roles": list(_list_roles(project, caller)),
     }
 
 
-def _administrators() -> list[Document]:
+def _list_administrators() -> list[Document]:
     """People whose own root role, or that of one of their groups, is Admin."""
     people = User.objects.people().active().admins().distinct().order_by("username")
     return [
@@ -55,7 +55,7 @@ def _administrators() -> list[Document]:
     ]
 
 
-def _project_owners(caller: Caller) -> list[Document]:
+def _list_project_owners(caller: Caller) -> list[Document]:
     """People who own a project that the caller can read."""
     owned = Grant.objects.filter(
         user=OuterRef("pk"),
@@ -66,11 +66,11 @@ def _project_owners(caller: Caller) -> list[Document]:
     return [{"ownerType": "user", "name": person.display_name, "email": person.email} for person in people]
 
 
-def _own_projects(caller: Caller) -> list[Document]:
+def _list_own_projects(caller: Caller) -> list[Document]:
     """Active projects in which the caller has a role, directly or through a group."""
-    projects = Project.objects.active().filter(pk__in=_grants(caller).values("project"))
+    projects = Project.objects.active().filter(pk__in=_find_grants(caller).values("project"))
     names = dict(projects.order_by("name", "id").values_list("id", "name"))
-    counts, members = flag_counts(list(names)), member_counts(list(names))
+    counts, members = count_flags(list(names)), count_members(list(names))
     return [
         {
             "id": project,
@@ -78,12 +78,12 @@ def _own_projects(caller: Caller) -> list[Document]:
             "memberCount": members.get(project, 0),
             "featureCount": counts[project]["featureCount"],
         }
-        | health_document(counts[project])
+        | make_health_document(counts[project])
         for project, name in names.items()
     ]
 
 
-def _own_flags(caller: Caller) -> list[Document]:
+def _list_own_flags(caller: Caller) -> list[Document]:
     """Active flags that the caller has marked as favorites or created: favorites first, then the newest."""
     if caller.user is None:
         return []
@@ -96,7 +96,7 @@ def _own_flags(caller: Caller) -> list[Document]:
     ]
 
 
-def _insights(counts: dict[str, int]) -> Document:
+def _make_insights(counts: dict[str, int]) -> Document:
     """Health of the past is not kept, so the averages are null."""
     total, stale = counts["featureCount"], counts["staleFeatureCount"]
     potentially_stale = counts["potentiallyStaleFeatureCount"]
@@ -107,21 +107,21 @@ def _insights(counts: dict[str, int]) -> Document:
         "activeFlags": total - stale - potentially_stale,
         "staleFlags": stale,
         "potentiallyStaleFlags": potentially_stale,
-    } | health_document(counts)
+    } | make_health_document(counts)
 
 
-def _latest_events(project: Project, caller: Caller) -> list[Document]:
+def _list_latest_events(project: Project, caller: Caller) -> list[Document]:
     events = readable_events(caller).filter(project=project.pk).newest_first()[:EVENTS_SHOWN]
     records = map(event_record, events)
     return [{key: record[key] for key in ("id", "summary", "createdBy", "createdAt")} for record in records]
 
 
-def _roles(project: Project, caller: Caller) -> Any:
-    held = _grants(caller).filter(project=project).values("role")
+def _list_roles(project: Project, caller: Caller) -> Any:
+    held = _find_grants(caller).filter(project=project).values("role")
     return Role.objects.filter(pk__in=held).order_by("id").values("id", "name", "type")
 
 
-def _grants(caller: Caller) -> Any:
+def _find_grants(caller: Caller) -> Any:
     """The roles of the caller in projects; none for an API token."""
     if caller.user is None:
         return Grant.objects.none()

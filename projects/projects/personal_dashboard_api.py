@@ -10,8 +10,8 @@ from projects.access import access_project
 from projects.projects.personal_dashboard import (
     EVENTS_SHOWN,
     MAX_FLAGS,
-    dashboard_document,
-    project_dashboard_document,
+    make_dashboard_document,
+    make_project_dashboard_document,
 )
 from projects.projects.serializers import OnboardingStatus
 
@@ -95,10 +95,10 @@ class PersonalDashboardViewSet(ViewSet):
 
         An API token that is not personal has neither projects nor flags.
         """
-        return Response(dashboard_document(self.caller))
+        return Response(make_dashboard_document(self.caller))
 
     @extend_schema(operation_id="getPersonalDashboardProjectDetails", responses=PersonalProjectDetails)
     def retrieve(self, request: ApiRequest, project_id: str) -> Response:
         """Get the latest of a project, and the caller's roles in it."""
         project = access_project(self.caller, project_id)
-        return Response(project_dashboard_document(project, caller=self.caller))
+        return Response(make_project_dashboard_document(project, caller=self.caller))

@@ -8,7 +8,7 @@ from django.db import connection
 from django.utils import timezone
 
 from projects.history.queries import ACCESS_TYPES
-from projects.projects.queries import flag_counts, health
+from projects.projects.queries import compute_health, count_flags
 
 _STATE = """
 SELECT p.id,
@@ -38,13 +38,13 @@ class ProjectState:
     health: int
 
 
-def project_states(ids: Sequence[str]) -> dict[str, ProjectState]:
+def read_project_states(ids: Sequence[str]) -> dict[str, ProjectState]:
     """By project, in two queries."""
-    counts = flag_counts(ids)
+    counts = count_flags(ids)
     since = timezone.now() - timedelta(hours=24)
     with connection.cursor() as cursor:
         cursor.execute(_STATE, {"projects": list(ids), "since": since, "hidden": ACCESS_TYPES})
         return {
-            project: ProjectState(on, evaluations, changed_at, health(counts[project]))
+            project: ProjectState(on, evaluations, changed_at, compute_health(counts[project]))
             for project, on, evaluations, changed_at in cursor.fetchall()
         }

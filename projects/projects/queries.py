@@ -13,9 +13,9 @@ from flagadmin.core.db.matching import best_matches
 from flagadmin.core.http.timestamps import iso
 from groups.access import Caller
 from groups.permissions import BuiltIn, Permission
-from projects.access import projects_with
+from projects.access import list_projects_with
 from projects.flags.lists.conditions import OVERDUE
-from projects.members.counts import member_counts
+from projects.members.counts import count_members
 from projects.models import (
     Environment,
     FavoriteProject,
@@ -23,7 +23,7 @@ from projects.models import (
     Project,
     ProjectEnvironment,
 )
-from projects.projects.activity import latest_documents, stats_document
+from projects.projects.activity import read_latest_activity, read_stats
 
 Document = dict[str, Any]
 FLAG_COUNTS = (
@@ -50,7 +50,7 @@ SELECT o.project_id, g.name, coalesce(nullif(u.name, ''), u.username), u.email
 OPEN = "open"  # the only mode: roles alone decide who may read a project
 
 
-def settings_document(project: Project) -> Document:
+def make_settings_document(project: Project) -> Document:
     """The project's own fields, as in its audit events and in the response to its creation."""
     return {
         "id": project.pk,
@@ -59,7 +59,7 @@ def settings_document(project: Project) -> Document:
         "mode": OPEN,
         "defaultStickiness": project.default_stickiness,
         "featureLimit": project.flag_limit,
-        "featureNaming": naming_document(project),
+        "featureNaming": make_naming_document(project),
         "refuseBrokenExpectations": project.refuse_broken_expectations,
         "commentLinks": project.comment_links,
         "createdAt": iso(project.created_at),
@@ -67,7 +67,7 @@ def settings_document(project: Project) -> Document:
     }
 
 
-def naming_document(project: Project) -> Document:
+def make_naming_document(project: Project) -> Document:
     return {
         "pattern": project.naming_pattern or None,
         "example": project.naming_example or None,
@@ -75,11 +75,11 @@ def naming_document(project: Project) -> Document:
     }
 
 
-def project_summaries(projects: Sequence[Project], *, caller: Caller) -> list[Document]:
+def list_project_summaries(projects: Sequence[Project], *, caller: Caller) -> list[Document]:
     """Projects as shown in lists, with their counts. Five queries."""
     ids = [project.pk for project in projects]
-    counts, members, latest = flag_counts(ids), member_counts(ids), latest_documents(ids)
-    owners, favorites = owners_of(ids), _favorites(caller)
+    counts, members, latest = count_flags(ids), count_members(ids), read_latest_activity(ids)
+    owners, favorites = read_owners(ids), _read_favorites(caller)
     return [
         {
             "id": project.pk,
@@ -93,38 +93,38 @@ def project_summaries(projects: Sequence[Project], *, caller: Caller) -> list[Do
             "createdAt": iso(project.created_at),
             "archivedAt": iso(project.archived_at),
         }
-        | health_document(counts[project.pk])
+        | make_health_document(counts[project.pk])
         | counts[project.pk]
         | latest[project.pk]
         for project in projects
     ]
 
 
-def project_overview(project: Project, *, caller: Caller) -> Document:
+def read_project_overview(project: Project, *, caller: Caller) -> Document:
     """One project with its settings, environments and counts. Twelve queries."""
-    counts = flag_counts([project.pk])[project.pk]
-    latest = latest_documents([project.pk])[project.pk]
+    counts = count_flags([project.pk])[project.pk]
+    latest = read_latest_activity([project.pk])[project.pk]
     types = Flag.objects.active().filter(project=project).order_by("type").values_list("type")
     return (
         {"version": 1}
-        | settings_document(project)
+        | make_settings_document(project)
         | {
-            "members": member_counts([project.pk]).get(project.pk, 0),
-            "favorite": project.pk in _favorites(caller),
-            "stats": stats_document(project),
+            "members": count_members([project.pk]).get(project.pk, 0),
+            "favorite": project.pk in _read_favorites(caller),
+            "stats": read_stats(project),
             "updatedAt": latest["lastUpdatedAt"] or iso(project.created_at),
-            "environments": project_environment_documents(project),
+            "environments": list_project_environment_documents(project),
             "featureTypeCounts": [{"type": kind, "count": n} for kind, n in types.annotate(Count("id"))],
-            "owners": owners_of([project.pk]).get(project.pk, [{"ownerType": "system"}]),
+            "owners": read_owners([project.pk]).get(project.pk, [{"ownerType": "system"}]),
             "linkTemplates": [],
         }
-        | health_document(counts)
+        | make_health_document(counts)
         | counts
         | latest
     )
 
 
-def project_environment_documents(project: Project) -> list[Document]:
+def list_project_environment_documents(project: Project) -> list[Document]:
     links = ProjectEnvironment.objects.filter(project=project)
     rows = links.order_by("environment__sort_order", "environment_id")
     return [
@@ -133,7 +133,7 @@ def project_environment_documents(project: Project) -> list[Document]:
     ]
 
 
-def flag_counts(ids: Sequence[str]) -> dict[str, dict[str, int]]:
+def count_flags(ids: Sequence[str]) -> dict[str, dict[str, int]]:
     """The number of active, archived, stale and potentially stale flags by project. Every id has an entry.
 
     Stale and potentially stale flags are active; no flag is both. One query.
@@ -146,20 +146,20 @@ def flag_counts(ids: Sequence[str]) -> dict[str, dict[str, int]]:
     return {project: rows.get(project) or dict.fromkeys(FLAG_COUNTS, 0) for project in ids}
 
 
-def health(counts: Mapping[str, int]) -> int:
+def compute_health(counts: Mapping[str, int]) -> int:
     """The percentage of active flags that are neither stale nor potentially stale; 100 if there are none."""
     active = counts["featureCount"]
     overdue_or_stale = counts["staleFeatureCount"] + counts["potentiallyStaleFeatureCount"]
     return round(100 * (active - overdue_or_stale) / active) if active else 100
 
 
-def health_document(counts: Mapping[str, int]) -> dict[str, int]:
+def make_health_document(counts: Mapping[str, int]) -> dict[str, int]:
     """Percentages that add up to 100. Current clients show the unhealthy part as technical debt."""
-    healthy = health(counts)
+    healthy = compute_health(counts)
     return {"health": healthy, "technicalDebt": 100 - healthy}
 
 
-def owners_of(ids: Sequence[str]) -> dict[str, list[Document]]:
+def read_owners(ids: Sequence[str]) -> dict[str, list[Document]]:
     """The users and groups that own each project, in the order in which they became owners. One query."""
     owners: dict[str, list[Document]] = defaultdict(list)
     with connection.cursor() as cursor:
@@ -173,7 +173,7 @@ def owners_of(ids: Sequence[str]) -> dict[str, list[Document]]:
     return owners
 
 
-def _favorites(caller: Caller) -> set[str]:
+def _read_favorites(caller: Caller) -> set[str]:
     if caller.user is None:
         return set()
     return set(FavoriteProject.objects.filter(user=caller.user).values_list("project_id", flat=True))
@@ -197,7 +197,7 @@ SELECT e.name, e.type, e.sort_order, e.enabled, coalesce(l.count, 0), coalesce(t
 """  # noqa: S608 - constants
 
 
-def environment_document(environment: Environment) -> Document:
+def make_environment_document(environment: Environment) -> Document:
     return {
         "name": environment.name,
         "type": environment.type,
@@ -207,20 +207,20 @@ def environment_document(environment: Environment) -> Document:
     }
 
 
-def environment_summaries(*, projects: Sequence[str] | None) -> list[Document]:
+def list_environment_summaries(*, projects: Sequence[str] | None) -> list[Document]:
     """All environments with their counts in these projects (None: in all projects). One query."""
     where = {"projects": None if projects is None else list(projects)}
     with connection.cursor() as cursor:
         cursor.execute(_ENVIRONMENTS, where)
         rows = cursor.fetchall()
     return [
-        environment_document(Environment(name=name, type=kind, sort_order=sort_order, enabled=enabled))
+        make_environment_document(Environment(name=name, type=kind, sort_order=sort_order, enabled=enabled))
         | {"projectCount": project_count, "apiTokenCount": token_count, "enabledToggleCount": enabled_count}
         for name, kind, sort_order, enabled, project_count, token_count, enabled_count in rows
     ]
 
 
-def project_environment_summaries(project: Project) -> list[Document]:
+def list_project_environment_summaries(project: Project) -> list[Document]:
     """All environments with their settings and counts in this project. Two queries."""
     links = {link.environment_id: link for link in ProjectEnvironment.objects.filter(project=project)}
     return [
@@ -236,7 +236,7 @@ def project_environment_summaries(project: Project) -> list[Document]:
             "defaultStrategy": link.default_strategy if link else None,
             "commentRequired": bool(link and link.comment_required),
         }
-        for summary in environment_summaries(projects=[project.pk])
+        for summary in list_environment_summaries(projects=[project.pk])
         for link in [links.get(summary["name"])]
     ]
 
@@ -262,6 +262,6 @@ def search_new_flag_projects(caller: Caller, words: Sequence[str]) -> QuerySet[A
     """Projects in which the caller may create flags, searched by the ``label`` of that action."""
     projects = Project.objects.active().readable_by(caller)
     if not caller.is_admin:
-        projects = projects.filter(id__in=projects_with(caller, Permission.CREATE_FEATURE))
+        projects = projects.filter(id__in=list_projects_with(caller, Permission.CREATE_FEATURE))
     labeled = projects.annotate(label=Concat(Value("New flag in "), "name"))
     return best_matches(labeled, words, "label", "id")

@@ -24,11 +24,11 @@ _NO_CHANGES = frozenset({E.API_TOKEN_CREATED, E.API_TOKEN_UPDATED, E.API_TOKEN_D
 def check_required_comment(events: Iterable[Event]) -> None:
     """Raises CommentRefused. One query if an event is about an environment, and one more for segments."""
     touched: dict[str, set[str]] = defaultdict(set)
-    for project, environment in _touched_places(events):
+    for project, environment in _list_touched(events):
         touched[project].add(environment)
     places = [
         f"{name} ({environment})"
-        for project, name, environment in _requiring(touched)
+        for project, name, environment in _find_requiring(touched)
         if touched[project] & {environment, EVERYWHERE}
     ]
     if places:
@@ -37,11 +37,11 @@ def check_required_comment(events: Iterable[Event]) -> None:
 
 def requires_comment(projects: Collection[str], environments: Collection[str] | None = None) -> bool:
     """Whether a change in one of these environments, or in all, needs a comment in one of the projects."""
-    requiring = {environment for _, _, environment in _requiring(projects)}
+    requiring = {environment for _, _, environment in _find_requiring(projects)}
     return bool(requiring if environments is None else requiring.intersection(environments))
 
 
-def _requiring(projects: Collection[str]) -> list[tuple[str, str, str]]:
+def _find_requiring(projects: Collection[str]) -> list[tuple[str, str, str]]:
     """The id and name of the project, and the environment."""
     if not projects:
         return []
@@ -49,7 +49,7 @@ def _requiring(projects: Collection[str]) -> list[tuple[str, str, str]]:
     return list(links.order_by("pk").values_list("project_id", "project__name", "environment_id"))
 
 
-def _touched_places(events: Iterable[Event]) -> Iterator[tuple[str, str]]:
+def _list_touched(events: Iterable[Event]) -> Iterator[tuple[str, str]]:
     """The projects and environments whose flags the events are about."""
     segments = set()
     for event in events:
@@ -60,7 +60,7 @@ def _touched_places(events: Iterable[Event]) -> Iterator[tuple[str, str]]:
         elif event.project is None:
             continue
         elif event.type == E.FEATURE_REVERTED:
-            yield from _reverted_places(event.project, event)
+            yield from _list_reverted(event.project, event)
         elif event.type in _IN_ALL_ENVIRONMENTS:
             yield event.project, EVERYWHERE
             if event.type == E.FEATURE_PROJECT_CHANGE:
@@ -72,7 +72,7 @@ def _touched_places(events: Iterable[Event]) -> Iterator[tuple[str, str]]:
         yield from uses.values_list("flag__project_id", "environment_id").distinct()
 
 
-def _reverted_places(project: str, event: Event) -> Iterator[tuple[str, str]]:
+def _list_reverted(project: str, event: Event) -> Iterator[tuple[str, str]]:
     for part in differing_parts(event.before, event.after):
         if part.kind == ENVIRONMENT:
             yield project, part.environment

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator
 
 from flagadmin.core.errors import Problem, choices
 from playground.engine import patterns
-from projects.flags.name_rules import pattern_problem
+from projects.flags.name_rules import find_pattern_problem
 from projects.models import Project
 from projects.projects.comment_links import comment_link_problems
 from projects.rules import name_problems
@@ -41,7 +41,7 @@ def naming_problems(project: Project) -> Iterator[Problem]:
     pattern, example = project.naming_pattern, project.naming_example
     if pattern and (fault := patterns.fault(pattern)):
         yield Problem("featureNaming.pattern", f"{shorten(pattern)} {fault}")
-    elif pattern and example and pattern_problem(example, project):
+    elif pattern and example and find_pattern_problem(example, project):
         yield Problem("featureNaming.example", f"{example} does not match the pattern {pattern}")
     elif not pattern and example:
         yield Problem("featureNaming.example", "an example requires a pattern")

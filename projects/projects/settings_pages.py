@@ -25,11 +25,11 @@ from projects.projects.environments import (
     require_comment,
     set_policy,
 )
-from projects.projects.head import project_head
-from projects.projects.queries import project_environment_summaries, settings_document
-from projects.strategies.forms import stickiness_choices
-from projects.strategies.rules import StrategyDefaults, default_strategy_document
-from projects.strategies.sentences import strategy_summary
+from projects.projects.head import make_project_head
+from projects.projects.queries import list_project_environment_summaries, make_settings_document
+from projects.strategies.forms import list_stickiness_choices
+from projects.strategies.rules import StrategyDefaults, make_default_strategy
+from projects.strategies.sentences import summarize_strategy
 
 POLICIES = {
     "": "No change request",
@@ -98,7 +98,7 @@ class SettingsForm(forms.Form):
 
     def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        options = dict.fromkeys([*stickiness_choices(project.pk), project.default_stickiness])
+        options = dict.fromkeys([*list_stickiness_choices(project.pk), project.default_stickiness])
         self.fields["default_stickiness"].choices = [(name, name) for name in options]  # type: ignore[attr-defined]
 
 
@@ -133,7 +133,7 @@ class SettingsPage(EditPage):
         return events.filter(project=self.project.pk, type=EventType.PROJECT_UPDATED)
 
     def current_document(self) -> dict[str, Any]:
-        return settings_document(self.project)
+        return make_settings_document(self.project)
 
     def get_initial(self) -> dict[str, Any]:
         return {name: getattr(self.project, name) for name in SettingsForm.base_fields}
@@ -153,11 +153,11 @@ class SettingsPage(EditPage):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         project, may = self.project, self.caller.can
         return super().get_context_data(
-            **project_head(project, "project-settings", caller=self.caller),
+            **make_project_head(project, "project-settings", caller=self.caller),
             field_groups=[
                 (heading, [kwargs["form"][name] for name in names]) for heading, names in self.field_groups
             ],
-            places=environment_rows(project),
+            places=list_environment_rows(project),
             policies=POLICIES.items(),
             may_environments=may(Permission.UPDATE_PROJECT, project=project.pk),
             may_archive=may(Permission.DELETE_PROJECT, project=project.pk),
@@ -167,11 +167,11 @@ class SettingsPage(EditPage):
 
     def api_body(self) -> dict[str, Any]:
         names = ("name", "description", "defaultStickiness", "featureLimit", "refuseBrokenExpectations")
-        document = settings_document(self.project)
+        document = make_settings_document(self.project)
         return {name: document[name] for name in names}
 
 
-def environment_rows(project: Project) -> list[dict[str, Any]]:
+def list_environment_rows(project: Project) -> list[dict[str, Any]]:
     """All environments with their settings in the project and a description of their default strategy."""
     segments = dict(Segment.objects.values_list("id", "name"))
     links = ProjectEnvironment.objects.filter(project=project).exclude(required_approvals=None)
@@ -180,14 +180,14 @@ def environment_rows(project: Project) -> list[dict[str, Any]]:
     return [
         row
         | {
-            "summary": strategy_summary(
-                default_strategy_document(row["defaultStrategy"], defaults), segments=segments
+            "summary": summarize_strategy(
+                make_default_strategy(row["defaultStrategy"], defaults), segments=segments
             ),
             "expected": fingerprint(row["defaultStrategy"]),
             "policy": str(link.required_approvals) if (link := policies.get(row["name"])) else "",
             "rules": len(link.approval_rules) if link else 0,
         }
-        for row in project_environment_summaries(project)
+        for row in list_project_environment_summaries(project)
     ]
 
 

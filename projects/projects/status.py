@@ -11,10 +11,10 @@ from django.utils import timezone
 from flagadmin.core.audit.models import AuditEvent
 from groups.models import ApiToken
 from projects.flags.lifecycle.queries import STAGE_MEMBERS, count_stages
-from projects.members.counts import member_counts
+from projects.members.counts import count_members
 from projects.models import Flag, Project, Segment
 from projects.projects.activity import WINDOW
-from projects.projects.queries import flag_counts, health_document
+from projects.projects.queries import count_flags, make_health_document
 
 Document = dict[str, Any]
 ACTIVITY_KEPT = timedelta(days=365)
@@ -30,34 +30,34 @@ SELECT stage, round(avg(extract(epoch FROM left_at - entered_at)) / 86400)::int
 """
 
 
-def status_document(project: Project) -> Document:
+def make_status_document(project: Project) -> Document:
     """Ten queries."""
-    counts = flag_counts([project.pk])[project.pk]
-    health = health_document(counts)
+    counts = count_flags([project.pk])[project.pk]
+    health = make_health_document(counts)
     return {
         "resources": {
-            "members": member_counts([project.pk]).get(project.pk, 0),
+            "members": count_members([project.pk]).get(project.pk, 0),
             "apiTokens": ApiToken.objects.filter(scopes__project=project).count(),
             "segments": Segment.objects.filter(project=project).count(),
         },
-        "activityCountByDate": _activity(project),
+        "activityCountByDate": _count_events_by_day(project),
         "health": {"current": health["health"]},
         "technicalDebt": {"current": health["technicalDebt"]},
-        "lifecycleSummary": _lifecycle_summary(project),
+        "lifecycleSummary": _summarize_lifecycle(project),
         "staleFlags": {"total": counts["staleFeatureCount"] + counts["potentiallyStaleFeatureCount"]},
     }
 
 
-def _activity(project: Project) -> list[Document]:
+def _count_events_by_day(project: Project) -> list[Document]:
     """The number of events on each day (UTC) of the last year that has any, earliest first."""
     events = AuditEvent.objects.filter(project=project.pk, created_at__gte=timezone.now() - ACTIVITY_KEPT)
     days = events.order_by().values(date=TruncDate("created_at")).annotate(count=Count("id")).order_by("date")
     return [{"date": day["date"].isoformat(), "count": day["count"]} for day in days]
 
 
-def _lifecycle_summary(project: Project) -> Document:
+def _summarize_lifecycle(project: Project) -> Document:
     flags = Flag.objects.filter(project=project)
-    counts, days = count_stages(flags), _days_in_stage(project)
+    counts, days = count_stages(flags), _average_days_in_stage(project)
     summary: Document = {
         member: {"averageDays": days.get(stage), "currentFlags": counts[member]}
         for stage, member in STAGE_MEMBERS.items()
@@ -67,7 +67,7 @@ def _lifecycle_summary(project: Project) -> Document:
     return summary | {"archived": {"currentFlags": counts["archived"], "last30Days": recent}}
 
 
-def _days_in_stage(project: Project) -> dict[str, int]:
+def _average_days_in_stage(project: Project) -> dict[str, int]:
     """Average days that flags of the project spent in each stage, of those that have left it."""
     with connection.cursor() as cursor:
         cursor.execute(_DAYS_IN_STAGE, {"project": project.pk, "stages": list(STAGE_MEMBERS)})

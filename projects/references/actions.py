@@ -27,7 +27,7 @@ def report_references(
     check_may_report(caller)
     if problems := list(report_problems(values)):
         raise ValidationError.of(problems)
-    mine = reportable_flags(caller)
+    mine = find_reportable_flags(caller)
     report = _access_report_for_update(repository)
     report.revision, report.link = values.get("revision") or "", values.get("link") or ""
     report.reported_at, report.reported_by = transaction_moment(), caller.name
@@ -50,18 +50,18 @@ def report_references(
     return counts
 
 
-def reportable_flags(caller: Caller) -> FlagQuerySet:
+def find_reportable_flags(caller: Caller) -> FlagQuerySet:
     """The active flags that the caller may update."""
-    return Flag.objects.active().filter(project__in=_projects(caller))
+    return Flag.objects.active().filter(project__in=_list_projects(caller))
 
 
 def check_may_report(caller: Caller) -> None:
     """Raises NoAccess for a caller who may update flags in no project."""
-    if not _projects(caller):
+    if not _list_projects(caller):
         raise NoAccess.missing([Permission.UPDATE_FEATURE], "You cannot update flags in any project.")
 
 
-def _projects(caller: Caller) -> list[str]:
+def _list_projects(caller: Caller) -> list[str]:
     readable = Project.objects.readable_by(caller).values_list("pk", flat=True)
     return [pk for pk in readable if caller.can(Permission.UPDATE_FEATURE, project=pk)]
 

@@ -12,8 +12,8 @@ from groups.authentication import ApiRequest
 from groups.viewsets import ViewSet
 from projects.access import access_flag
 from projects.models import CodeReport, Flag
-from projects.references.actions import check_may_report, report_references, reportable_flags
-from projects.references.queries import read_references, reference_documents
+from projects.references.actions import check_may_report, find_reportable_flags, report_references
+from projects.references.queries import make_reference_documents, read_references
 from projects.references.rules import MAX_PATH
 from projects.viewsets import OnFlagViewSet
 
@@ -85,7 +85,7 @@ class CodeReferenceViewSet(ViewSet):
     @extend_schema(operation_id="getCodeReports", responses={200: ReportsRecord})
     def list(self, request: ApiRequest) -> Response:
         """List the flags to look for in code, and the repositories that were reported."""
-        names = reportable_flags(self.caller).order_by("name").values_list("name", flat=True)
+        names = find_reportable_flags(self.caller).order_by("name").values_list("name", flat=True)
         repositories = [
             {"repository": row.repository, "revision": row.revision, "reportedAt": iso(row.reported_at)}
             for row in CodeReport.objects.filter(
@@ -130,4 +130,4 @@ class FlagReferenceViewSet(OnFlagViewSet):
     @extend_schema(operation_id="getFeatureReferences", responses={200: ReferenceRecord(many=True)})
     def list(self, request: ApiRequest, project_id: str, name: str) -> Response:
         """List where the flag is in code. The flag may be archived."""
-        return Response(reference_documents(read_references([self.flag.pk])[self.flag.pk]))
+        return Response(make_reference_documents(read_references([self.flag.pk])[self.flag.pk]))

@@ -36,12 +36,12 @@ def read_references(flag_ids: Sequence[int]) -> dict[int, list[InRepository]]:
     references: dict[int, list[InRepository]] = defaultdict(list)
     rows = CodeReference.objects.filter(flag__in=flag_ids).select_related("report")
     for row in rows.order_by("report__repository"):
-        places = [Place(path, line, _url(row.report, path, line)) for path, line in row.places]
+        places = [Place(path, line, _make_url(row.report, path, line)) for path, line in row.places]
         references[row.flag_id].append(InRepository(row.report, places, row.count))
     return references
 
 
-def _url(report: CodeReport, path: str, line: int) -> str:
+def _make_url(report: CodeReport, path: str, line: int) -> str:
     """Paths and revisions are data: quoted, so that they stay a part of the address."""
     if not report.link:
         return ""
@@ -52,7 +52,7 @@ def _url(report: CodeReport, path: str, line: int) -> str:
     return url
 
 
-def reference_documents(references: Sequence[InRepository]) -> list[Document]:
+def make_reference_documents(references: Sequence[InRepository]) -> list[Document]:
     return [
         {
             "repository": each.report.repository,

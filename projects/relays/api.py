@@ -9,7 +9,7 @@ from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from groups.viewsets import ViewSet
 from projects.models import Relay
-from projects.relays.documents import relay_document
+from projects.relays.documents import make_relay_document
 from projects.relays.states import State
 
 
@@ -45,4 +45,4 @@ class RelayViewSet(ViewSet):
         Each reports once in its interval; one that has missed three is silent.
         """
         now = timezone.now()
-        return Response({"relays": [relay_document(relay, now) for relay in Relay.objects.all()]})
+        return Response({"relays": [make_relay_document(relay, now) for relay in Relay.objects.all()]})

@@ -8,7 +8,7 @@ from projects.models import Relay
 from projects.relays.states import describe_state, find_state
 
 
-def relay_document(relay: Relay, now: datetime) -> dict[str, Any]:
+def make_relay_document(relay: Relay, now: datetime) -> dict[str, Any]:
     return {
         "id": relay.identifier,
         "region": relay.region,

@@ -11,7 +11,7 @@ from projects.history.changes import GroupedChange
 from projects.reverts.plan import find_offered
 
 
-def with_reverts(
+def add_reverts(
     changes: Sequence[GroupedChange], *, back: str, flag: str = "", caller: Caller
 ) -> list[GroupedChange]:
     """``back`` is the page to return to; ``flag`` restricts reverts to one flag. One query."""

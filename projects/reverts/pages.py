@@ -29,7 +29,7 @@ from projects.reverts.plan import (
     problem_texts,
 )
 from projects.reverts.undo import tell_done
-from projects.segments.actions import enabled_users
+from projects.segments.actions import list_enabled_users
 
 LABELS = {DEPENDENCIES: "Dependencies", DETAILS: "Description and settings"}
 
@@ -92,7 +92,7 @@ class RevertChange(DraftingPage):
         if any(row.archival == "revive" for row in plan.flags):
             self.unchanged = "Applications get the flag again, as shown above."
         order = Environment.objects.names()
-        edits = [edit for row in plan.flags for edit in _flag_edits(row)]
+        edits = [edit for row in plan.flags for edit in _make_flag_edits(row)]
         edits += [edit for subject in plan.subjects for edit in self.segment_edits(subject)]
         return sorted(edits, key=lambda edit: order.index(edit.environment))
 
@@ -101,7 +101,7 @@ class RevertChange(DraftingPage):
         segment = row.now and "constraints" in row.now and Segment.objects.filter(pk=row.now["id"]).first()
         if segment:
             draft = Draft(segments={segment.pk: before["constraints"]})
-            yield from (FlagEdit(*place, draft) for place in enabled_users(segment, self.caller))
+            yield from (FlagEdit(*place, draft) for place in list_enabled_users(segment, self.caller))
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         self.find()
@@ -114,7 +114,7 @@ class RevertChange(DraftingPage):
         return super().get_context_data(
             change=self.change(),
             flag_name=self.flag,
-            rows=list(shown_rows(plan)),
+            rows=list(make_rows(plan)),
             reasons=reasons,
             possible=not reasons and plan.changes_anything,
             versions=[
@@ -144,7 +144,7 @@ class RevertChange(DraftingPage):
         return curl_for(self.request, "POST", f"/api/admin/events/{self.kwargs['event_id']}/revert", body)
 
 
-def shown_rows(plan: ChangePlan) -> Iterator[ShownRow]:
+def make_rows(plan: ChangePlan) -> Iterator[ShownRow]:
     used = {
         segment for row in plan.flags for planned in row.parts for segment in planned.part.used_segments()
     }
@@ -171,7 +171,7 @@ def shown_rows(plan: ChangePlan) -> Iterator[ShownRow]:
             yield ShownRow(subject.name, "", "", [("", changes, [])])
 
 
-def _flag_edits(row: FlagRevert) -> Iterator[FlagEdit]:
+def _make_flag_edits(row: FlagRevert) -> Iterator[FlagEdit]:
     flag = row.flag
     if flag is None:
         return

@@ -14,15 +14,15 @@ from flagadmin.core.audit.sentences import sentence
 from flagadmin.core.errors import NotFound, Problem
 from groups.access import Caller, missing
 from groups.permissions import Permission
-from projects.flags.revert.plan import PlannedPart, RevertPlan, Target, moment_text, plan_parts
+from projects.flags.revert.plan import PlannedPart, RevertPlan, Target, format_moment, plan_parts
 from projects.history.changes import change_of
 from projects.history.flag_parts import differing_parts
 from projects.history.past import just_before
 from projects.history.queries import readable_events
 from projects.history.taken_back import TakenBack, versions_around
 from projects.models import Flag, Segment, StrategyType
-from projects.segments.documents import segment_document
-from projects.strategies.strategy_type_documents import strategy_type_document
+from projects.segments.documents import make_segment_document
+from projects.strategies.strategy_type_documents import make_strategy_type_document
 
 Document = dict[str, Any]
 MAX_FLAGS = 100
@@ -127,7 +127,7 @@ def find_change(caller: Caller, event_id: int, flag: str = "") -> list[AuditEven
 def plan_change(events: Sequence[AuditEvent], *, lock: bool = False, caller: Caller) -> ChangePlan:
     """``events`` are those of one change, or of one flag in it, the newest first. A dozen queries for each flag."""
     newest = events[0]
-    if refusal := _refusal(events):
+    if refusal := _find_refusal(events):
         return ChangePlan(newest, refusal=refusal)
     by_flag: dict[str, list[AuditEvent]] = {}
     for event in events:
@@ -142,7 +142,7 @@ def plan_change(events: Sequence[AuditEvent], *, lock: bool = False, caller: Cal
     )
 
 
-def _refusal(events: Sequence[AuditEvent]) -> str:
+def _find_refusal(events: Sequence[AuditEvent]) -> str:
     others = [event for event in events if event.type not in REVERTIBLE | _BESIDE]
     if any(event.type in (E.FEATURES_IMPORTED, E.FEATURES_PROMOTED) for event in others):
         return "An import or a promotion is undone on its own page."
@@ -180,7 +180,7 @@ def _plan_tags(row: FlagRevert, events: Sequence[AuditEvent], caller: Caller) ->
             tag = (document["type"], document["value"])
             (row.remove_tags if event.type == E.FEATURE_TAGGED else row.add_tags).append(tag)
     if row.add_tags or row.remove_tags:
-        _need(row, caller, Permission.UPDATE_FEATURE)
+        _check_permission(row, caller, Permission.UPDATE_FEATURE)
 
 
 def _plan_versions(
@@ -197,11 +197,13 @@ def _plan_versions(
     if now["archived"] != version["archived"]:
         row.archival = "archive" if version["archived"] else "revive"
         conflicts = conflicts or ([row.name] if now != after else [])
-        _need(row, caller, Permission.DELETE_FEATURE if version["archived"] else Permission.UPDATE_FEATURE)
+        _check_permission(
+            row, caller, Permission.DELETE_FEATURE if version["archived"] else Permission.UPDATE_FEATURE
+        )
     elif now["archived"] and now != version:
         row.problems.append(Problem(row.name, f"{row.name} is archived"))
         return
-    row.problems += [_changed_since(row.name, words, last) for words in conflicts]
+    row.problems += [_make_changed_since_problem(row.name, words, last) for words in conflicts]
     if row.archival == "revive":  # which turns it off everywhere
         now = {
             **now,
@@ -218,13 +220,13 @@ def _plan_versions(
     ]
 
 
-def _changed_since(name: str, words: str, last: AuditEvent) -> Problem:
+def _make_changed_since_problem(name: str, words: str, last: AuditEvent) -> Problem:
     later = AuditEvent.objects.filter(feature=name, pk__gt=last.pk).newest_first().first()
-    by = f", by {later.actor_name} on {moment_text(later.created_at)}" if later else ""
+    by = f", by {later.actor_name} on {format_moment(later.created_at)}" if later else ""
     return Problem(name, f"{words} has been changed since{by}")
 
 
-def _need(row: FlagRevert, caller: Caller, permission: Permission) -> None:
+def _check_permission(row: FlagRevert, caller: Caller, permission: Permission) -> None:
     assert row.flag is not None
     project = row.flag.project_id
     if not caller.can(permission, project=project):
@@ -240,7 +242,7 @@ def _plan_subject(event: AuditEvent, caller: Caller) -> SubjectRevert:
     if row.now is None:
         row.problems.append(Problem(row.name, f"{row.name} has been deleted"))
     elif row.now not in (event.after, event.before):
-        later = moment_text(event.created_at)
+        later = format_moment(event.created_at)
         row.problems.append(Problem(row.name, f"{row.name} has been changed since {later}"))
     if not _may_change(event, caller):
         row.missing.append(missing([_PERMISSIONS[event.type]], project=event.project).message)
@@ -258,9 +260,9 @@ def _read_stored(event: AuditEvent, caller: Caller) -> Document | None:
     after: Mapping[str, Any] = event.after or {}
     if event.type == E.SEGMENT_UPDATED:
         segment = Segment.objects.readable_by(caller).filter(pk=after["id"]).first()
-        return segment_document(segment) if segment else None
+        return make_segment_document(segment) if segment else None
     kind = StrategyType.objects.filter(pk=event.subject).first()
-    return strategy_type_document(kind) if kind else None
+    return make_strategy_type_document(kind) if kind else None
 
 
 def _may_change(event: AuditEvent, caller: Caller) -> bool:

@@ -60,7 +60,7 @@ class ChangeRevert(serializers.Serializer):
     )
 
 
-def part_record(planned: PlannedPart, segments: dict[int, str]) -> dict[str, Any]:
+def make_part_record(planned: PlannedPart, segments: dict[int, str]) -> dict[str, Any]:
     return {
         "part": planned.part.kind,
         "environment": planned.part.environment or None,
@@ -83,7 +83,7 @@ def change_record(plan: ChangePlan) -> dict[str, Any]:
                 "feature": row.name,
                 "project": row.flag and row.flag.project_id,
                 "archival": row.archival or None,
-                "parts": [part_record(part, segments) for part in row.parts],
+                "parts": [make_part_record(part, segments) for part in row.parts],
                 "addedTags": [":".join(tag) for tag in row.add_tags],
                 "removedTags": [":".join(tag) for tag in row.remove_tags],
             }

@@ -17,11 +17,11 @@ UNDO = "undo-"
 
 def tell_done(request: HttpRequest, done: str, *, caller: Caller) -> None:
     """Adds a message, with an Undo button if what the request has changed can be reverted. Three queries."""
-    event = _undoable(caller)
+    event = _find_undoable(caller)
     messages.success(request, done, extra_tags=f"{UNDO}{event.pk}" if event else "")
 
 
-def _undoable(caller: Caller) -> AuditEvent | None:
+def _find_undoable(caller: Caller) -> AuditEvent | None:
     """The newest event of this request, if its change can be reverted."""
     sent = request_id.get()
     recorded = AuditEvent.objects.filter(request_id=sent, actor_name=caller.name) if sent else None
@@ -36,5 +36,5 @@ class UndoableAction(ActionPage):
     """A button whose message has an Undo button, also when htmx replaces only a part of the page."""
 
     def tell(self, done: str) -> None:
-        if done and ("HX-Request" not in self.request.headers or _undoable(self.caller)):
+        if done and ("HX-Request" not in self.request.headers or _find_undoable(self.caller)):
             tell_done(self.request, done, caller=self.caller)

@@ -21,11 +21,11 @@ from projects.access import check_project, lock_refusing_projects
 from projects.limits import Limits
 from projects.models import Flag, FlagEnvironment, Segment, Strategy
 from projects.project_scope import check_scope, lock_scope, name_is_free
-from projects.segments.documents import segment_document
+from projects.segments.documents import make_segment_document
 from projects.segments.rules import segment_problems
-from projects.strategies.constraint_rules import constraint_document
-from projects.strategies.known_names import legal_values
-from projects.used_by.queries import default_strategies_with, describe_uses
+from projects.strategies.constraint_rules import make_constraint
+from projects.strategies.known_names import read_legal_values
+from projects.used_by.queries import describe_uses, find_default_strategies
 
 OWN_PROJECT = Permission.UPDATE_PROJECT_SEGMENT
 
@@ -39,9 +39,11 @@ def create_segment(values: Mapping[str, Any], *, caller: Caller) -> Segment:
         check_project(caller, segment.project_id)
     lock_scope(segment.project_id)
     check_segment(segment)
-    with name_is_free(_exists(segment)):
+    with name_is_free(_describe_name_exists(segment)):
         segment.save(force_insert=True)
-    record(_event(EventType.SEGMENT_CREATED, segment, after=segment_document(segment)), actor=caller)
+    record(
+        _make_event(EventType.SEGMENT_CREATED, segment, after=make_segment_document(segment)), actor=caller
+    )
     return segment
 
 
@@ -58,15 +60,15 @@ def update_segment(
         check_scope(caller, Permission.UPDATE_SEGMENT, OWN_PROJECT, target)
         check_project(caller, target)
     segment = access_segment_for_update(caller, segment_id, Permission.UPDATE_SEGMENT, target=target)
-    before, old_project = segment_document(segment), segment.project_id
+    before, old_project = make_segment_document(segment), segment.project_id
     check_expected(expected, before)
     for key, value in changes.items():
         setattr(segment, key, value)
     check_update(segment, old_project, caller=caller)
-    with name_is_free(_exists(segment)):
+    with name_is_free(_describe_name_exists(segment)):
         segment.save()
-    after = segment_document(segment)
-    record_change(_event(EventType.SEGMENT_UPDATED, segment, before=before, after=after), actor=caller)
+    after = make_segment_document(segment)
+    record_change(_make_event(EventType.SEGMENT_UPDATED, segment, before=before, after=after), actor=caller)
     return segment
 
 
@@ -76,10 +78,10 @@ def check_update(segment: Segment, old_project: str | None, *, caller: Caller) -
         _check_move(segment, caller)
     check_segment(segment)
     if Segment.objects.filter(name=segment.name).exclude(pk=segment.pk).exists():
-        raise NameExists(_exists(segment))
+        raise NameExists(_describe_name_exists(segment))
 
 
-def _exists(segment: Segment) -> str:
+def _describe_name_exists(segment: Segment) -> str:
     return f"A segment named {segment.name} already exists."
 
 
@@ -92,7 +94,7 @@ def _check_move(segment: Segment, caller: Caller) -> None:
     if segment.project_id is None:
         return
     flags = Flag.objects.filter(strategies__segments=segment).exclude(project_id=segment.project_id)
-    defaults = default_strategies_with(segment.pk).exclude(project_id=segment.project_id)
+    defaults = find_default_strategies(segment.pk).exclude(project_id=segment.project_id)
     if projects := {row for rows in (flags, defaults) for row in rows.values_list("project_id", flat=True)}:
         raise ValidationError.at(
             "project", f"the segment is used by strategies in other projects: {choices(projects)}"
@@ -103,20 +105,20 @@ def _check_move(segment: Segment, caller: Caller) -> None:
 def delete_segment(segment_id: int, *, expected: Expected = None, caller: Caller) -> None:
     """Deletes a segment. Raises NotFound, NoAccess, EditConflict, and Conflict if strategies use it."""
     segment = access_segment_for_update(caller, segment_id, Permission.DELETE_SEGMENT)
-    before = segment_document(segment)
+    before = make_segment_document(segment)
     check_expected(expected, before)
     check_segment_is_unused(segment)
-    record(_event(EventType.SEGMENT_DELETED, segment, before=before), actor=caller)
+    record(_make_event(EventType.SEGMENT_DELETED, segment, before=before), actor=caller)
     segment.delete()
 
 
 def check_segment_is_unused(segment: Segment) -> None:
     """Raises Conflict with the flags and default strategies that use the segment."""
-    if uses := describe_uses(Strategy.objects.filter(segments=segment), default_strategies_with(segment.pk)):
+    if uses := describe_uses(Strategy.objects.filter(segments=segment), find_default_strategies(segment.pk)):
         raise Conflict(f"Segment {segment.name} is in use {uses}. Remove it there first.")
 
 
-def enabled_users(segment: Segment, caller: Caller) -> list[tuple[str, str, str]]:
+def list_enabled_users(segment: Segment, caller: Caller) -> list[tuple[str, str, str]]:
     """(project, flag, environment) where strategies of flags that are on use the segment and the caller may read it."""
     rows = FlagEnvironment.objects.filter(
         flag__in=Flag.objects.active().readable_by(caller).filter(strategies__segments=segment), enabled=True
@@ -175,8 +177,8 @@ def check_segment(segment: Segment) -> None:
     Strategies of every project can use a global segment, so only legal values of global context fields apply
     to it.
     """
-    segment.constraints = [constraint_document(constraint) for constraint in segment.constraints]
-    legal = legal_values(segment.project_id)
+    segment.constraints = [make_constraint(constraint) for constraint in segment.constraints]
+    legal = read_legal_values(segment.project_id)
     check_values(segment_problems(segment, legal_values=legal, limits=Limits.from_settings()))
 
 
@@ -184,5 +186,5 @@ def _no_segment(segment_id: int) -> NotFound:
     return NotFound(f"Segment with id {segment_id} not found.")
 
 
-def _event(kind: EventType, segment: Segment, *, before: Any = None, after: Any = None) -> Event:
+def _make_event(kind: EventType, segment: Segment, *, before: Any = None, after: Any = None) -> Event:
     return Event(type=kind, project=segment.project_id, subject=segment.name, before=before, after=after)

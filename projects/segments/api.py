@@ -17,11 +17,11 @@ from groups.permissions import Permission
 from projects.access import access_project
 from projects.models import Flag, Segment, Strategy
 from projects.segments import actions
-from projects.segments.documents import segment_document
+from projects.segments.documents import make_segment_document
 from projects.strategies.actions import update_strategy
 from projects.strategies.constraint_serializers import ConstraintBody
-from projects.used_by.counts import UNUSED, segment_usage
-from projects.used_by.queries import segment_uses
+from projects.used_by.counts import UNUSED, count_segment_usage
+from projects.used_by.queries import list_segment_uses
 from projects.used_by.serializers import SegmentUses
 from projects.viewsets import ScopedViewSet
 
@@ -94,21 +94,21 @@ class SegmentViewSet(ETagMixin, ScopedViewSet):
             self.check_permission(project=self.named_project if self.action == "create" else None)
 
     def current_document(self) -> dict[str, Any]:
-        return segment_document(self.segment)
+        return make_segment_document(self.segment)
 
     @extend_schema(operation_id="getSegments", responses={200: SegmentList})
     def list(self, request: ApiRequest) -> Response:
         """List the segments that the caller may read, by name."""
-        usage = segment_usage(self.caller)
+        usage = count_segment_usage(self.caller)
         segments = Segment.objects.readable_by(self.caller)
-        return Response({"segments": [segment_document(s) | usage.get(s.pk, UNUSED) for s in segments]})
+        return Response({"segments": [make_segment_document(s) | usage.get(s.pk, UNUSED) for s in segments]})
 
     @extend_schema(operation_id="createSegment", request=SegmentBody, responses={201: SegmentRecord})
     def create(self, request: ApiRequest) -> Response:
         """Create a segment, global or of one project."""
         segment = actions.create_segment(self.validated(SegmentBody), caller=self.caller)
         headers = {"Location": f"segments/{segment.pk}"}
-        return Response(segment_document(segment), status=201, headers=headers)
+        return Response(make_segment_document(segment), status=201, headers=headers)
 
     @extend_schema(operation_id="validateSegment", request=NameBody, responses={204: None})
     @action(detail=False, methods=["post"])
@@ -122,8 +122,8 @@ class SegmentViewSet(ETagMixin, ScopedViewSet):
     @extend_schema(operation_id="getSegment", responses={200: SegmentRecord})
     def retrieve(self, request: ApiRequest, segment_id: str) -> Response:
         """Get a segment, and how often it is used."""
-        usage = segment_usage(self.caller).get(self.segment.pk, UNUSED)
-        return Response(segment_document(self.segment) | usage)
+        usage = count_segment_usage(self.caller).get(self.segment.pk, UNUSED)
+        return Response(make_segment_document(self.segment) | usage)
 
     @extend_schema(operation_id="updateSegment", request=SegmentChanges, responses={204: None})
     def update(self, request: ApiRequest, segment_id: str) -> Response:
@@ -151,7 +151,7 @@ class SegmentViewSet(ETagMixin, ScopedViewSet):
     @action(detail=True)
     def strategies(self, request: ApiRequest, segment_id: str) -> Response:
         """List the strategies of active flags, and the default strategies, that use this segment."""
-        return Response(segment_uses(self.segment.pk, self.caller) | {"changeRequestStrategies": []})
+        return Response(list_segment_uses(self.segment.pk, self.caller) | {"changeRequestStrategies": []})
 
     @extend_schema(
         operation_id="updateFeatureStrategySegments",
@@ -165,7 +165,7 @@ class SegmentViewSet(ETagMixin, ScopedViewSet):
         project, environment = body["projectId"], body["environmentId"]
         access_project(self.caller, project)
         self.caller.check(Permission.UPDATE_FEATURE_STRATEGY, project=project, environment=environment)
-        strategy = Strategy.objects.filter(pk=_uuid(body["strategyId"]), flag__project=project)
+        strategy = Strategy.objects.filter(pk=_read_uuid(body["strategyId"]), flag__project=project)
         flag = strategy.values_list("flag__name", flat=True).first()
         if flag is None:
             raise NotFound(f"Strategy with id {body['strategyId']} not found in project {project}.")
@@ -178,14 +178,14 @@ class SegmentViewSet(ETagMixin, ScopedViewSet):
     def of_strategy(self, request: ApiRequest, strategy_id: str) -> Response:
         """List the segments of one strategy."""
         flags = Flag.objects.readable_by(self.caller)
-        strategy = Strategy.objects.filter(pk=_uuid(strategy_id), flag__in=flags).first()
+        strategy = Strategy.objects.filter(pk=_read_uuid(strategy_id), flag__in=flags).first()
         if strategy is None:
             raise NotFound(f"Strategy with id {strategy_id} not found.")
         segments = strategy.segments.order_by("strategy_links__id")
-        return Response({"segments": [segment_document(segment) for segment in segments]})
+        return Response({"segments": [make_segment_document(segment) for segment in segments]})
 
 
-def _uuid(text: str) -> Any:
+def _read_uuid(text: str) -> Any:
     field = serializers.UUIDField()
     try:
         return field.to_internal_value(text)

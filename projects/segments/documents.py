@@ -8,7 +8,7 @@ from projects.models import Segment
 Document = dict[str, Any]
 
 
-def segment_document(segment: Segment) -> Document:
+def make_segment_document(segment: Segment) -> Document:
     document = {
         "id": segment.pk,
         "name": segment.name,

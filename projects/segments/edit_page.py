@@ -17,12 +17,12 @@ from projects.history.field_changes import FieldChange
 from projects.history.queries import readable_events
 from projects.models import Environment, Segment
 from projects.segments import actions
-from projects.segments.documents import segment_document
-from projects.segments.pages import SegmentForm, conditions_summary
+from projects.segments.documents import make_segment_document
+from projects.segments.pages import SegmentForm, summarize_conditions
 from projects.strategies.constraint_forms import clean_constraints
 from projects.strategies.sentences import Summary
-from projects.used_by.lines import page_uses
-from projects.used_by.queries import segment_uses
+from projects.used_by.lines import paginate_uses
+from projects.used_by.queries import list_segment_uses
 
 
 class EditSegment(DraftingPage, EditConflictMixin, SegmentForm):
@@ -34,7 +34,7 @@ class EditSegment(DraftingPage, EditConflictMixin, SegmentForm):
     def find(self) -> None:
         """Loads the segment that the URL names. Raises NotFound, NoAccess."""
         self.segment = actions.access_segment(self.caller, path_id(self.kwargs["segment_id"]))
-        self.stored = segment_document(self.segment)
+        self.stored = make_segment_document(self.segment)
         self.may_edit = self.may(Permission.UPDATE_SEGMENT)
         if self.request.method == "POST":
             actions.access_segment_with(self.caller, self.segment.pk, Permission.UPDATE_SEGMENT)
@@ -51,7 +51,7 @@ class EditSegment(DraftingPage, EditConflictMixin, SegmentForm):
         segment = actions.access_segment(self.caller, self.segment.pk)
         texts = (segment.name, segment.description, segment.project_id or "for all projects")
         facts = ", ".join(text for text in texts if text)
-        return [conditions_summary(segment.constraints), f"({facts})"]
+        return [summarize_conditions(segment.constraints), f"({facts})"]
 
     def may(self, permission: Permission) -> bool:
         project = self.segment.project_id
@@ -68,7 +68,7 @@ class EditSegment(DraftingPage, EditConflictMixin, SegmentForm):
         actions.check_update(self.segment, self.stored.get("project"), caller=self.caller)
         draft = Draft(segments={self.segment.pk: self.segment.constraints})
         names = Environment.objects.names()
-        places = actions.enabled_users(self.segment, self.caller)
+        places = actions.list_enabled_users(self.segment, self.caller)
         ordered = sorted(places, key=lambda place: (names.index(place[2]), place))
         return [FlagEdit(*place, draft) for place in ordered]
 
@@ -83,13 +83,13 @@ class EditSegment(DraftingPage, EditConflictMixin, SegmentForm):
         return True
 
     def production_uses(self) -> int:
-        used = actions.enabled_users(self.segment, self.caller)
+        used = actions.list_enabled_users(self.segment, self.caller)
         production = set(Environment.objects.production().values_list("name", flat=True))
         return sum(environment in production for _, _, environment in used)
 
     def describe_change(self) -> dict[str, Any]:
         before, after = self.stored["constraints"], clean_constraints(self.segment.constraints)
-        texts = [str(conditions_summary(constraints)) for constraints in (before, after)]
+        texts = [str(summarize_conditions(constraints)) for constraints in (before, after)]
         return {
             "asking": True,
             "uses_in_production": self.production_uses(),
@@ -109,7 +109,7 @@ class EditSegment(DraftingPage, EditConflictMixin, SegmentForm):
         return f"Segment {self.stored['name']}"
 
     def get_context_data(self, problems: Sequence[Problem] = (), **kwargs: Any) -> dict[str, Any]:
-        uses = page_uses(self.request, segment_uses(self.segment.pk, self.caller))
+        uses = paginate_uses(self.request, list_segment_uses(self.segment.pk, self.caller))
         return super().get_context_data(
             problems=problems,
             uses=uses,

@@ -22,15 +22,15 @@ from projects.strategies.constraint_forms import (
     ConstraintFields,
     change_rows,
     clean_constraints,
-    constraint_rows,
-    operator_choices,
+    list_operator_choices,
+    make_constraint_rows,
     read_constraints,
 )
 from projects.strategies.forms import sort_problems
-from projects.strategies.sentences import Summary, constraint_sentence, shorten_conditions
-from projects.used_by.counts import UNUSED, segment_usage
-from projects.used_by.lines import page_uses
-from projects.used_by.queries import segment_uses
+from projects.strategies.sentences import Summary, describe_constraint, shorten_conditions
+from projects.used_by.counts import UNUSED, count_segment_usage
+from projects.used_by.lines import paginate_uses
+from projects.used_by.queries import list_segment_uses
 
 SEGMENTS = ("Segments", reverse_lazy("segments"))
 
@@ -45,11 +45,11 @@ class SegmentRow:
     flags: int
 
 
-def conditions_summary(constraints: Sequence[Any]) -> Summary:
+def summarize_conditions(constraints: Sequence[Any]) -> Summary:
     """The description of a segment, which consists of its conditions."""
     if not constraints:
         return Summary("Includes every request")
-    return Summary("", shorten_conditions([constraint_sentence(item) for item in constraints]))
+    return Summary("", shorten_conditions([describe_constraint(item) for item in constraints]))
 
 
 class SegmentsPage(ListPage):
@@ -67,7 +67,7 @@ class SegmentsPage(ListPage):
     api_call = "GET /api/admin/segments"
 
     def rows(self, values: dict[str, str]) -> list[SegmentRow]:
-        usage = segment_usage(self.caller)
+        usage = count_segment_usage(self.caller)
         text = values["q"]
         segments = Segment.objects.readable_by(self.caller)
         segments = segments.filter(Q(name__icontains=text) | Q(description__icontains=text))
@@ -76,7 +76,7 @@ class SegmentsPage(ListPage):
                 id=segment.pk,
                 name=segment.name,
                 description=segment.description or "",
-                sentence=str(conditions_summary(segment.constraints)).removesuffix("."),
+                sentence=str(summarize_conditions(segment.constraints)).removesuffix("."),
                 project=segment.project_id or "",
                 flags=usage.get(segment.pk, UNUSED)["usedInFeatures"],
             )
@@ -179,12 +179,12 @@ class SegmentForm(ConsolePage):
         constraint_fields = ConstraintFields.of(self.segment.project_id or "")
         return super().get_context_data(
             segment=self.segment,
-            rows=constraint_rows(self.segment.constraints, constraint_fields, by_place["constraints"]),
+            rows=make_constraint_rows(self.segment.constraints, constraint_fields, by_place["constraints"]),
             fields=constraint_fields.names[:MAX_OFFERED],
-            operators=operator_choices(),
+            operators=list_operator_choices(),
             added=self.request.POST.get("do", ""),
             projects=list(dict.fromkeys([*self.projects(), *filter(None, [self.segment.project_id])])),
-            summary=conditions_summary(clean_constraints(self.segment.constraints)),
+            summary=summarize_conditions(clean_constraints(self.segment.constraints)),
             own_problems=own_problems,
             errors=others,
             button=self.button,
@@ -209,7 +209,7 @@ class DeleteSegment(ConfirmPage):
             "title": f"Delete segment {segment.name}",
             "removed_items": [f"segment {segment.name} with its {counted(count, 'condition')}"],
             "blocked": " ".join(error.message for error in blockers),
-            "uses": page_uses(self.request, segment_uses(segment.pk, self.caller)),
+            "uses": paginate_uses(self.request, list_segment_uses(segment.pk, self.caller)),
             "button": f"Delete segment {segment.name}",
             "cancel": reverse("segment", args=[segment.pk]),
         }

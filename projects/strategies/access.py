@@ -7,7 +7,7 @@ from flagadmin.core.errors import NotFound
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.access import access_active_flags_for_update
-from projects.flags.environments.toggle import project_environment
+from projects.flags.environments.toggle import find_project_environment
 from projects.models import Flag, ProjectEnvironment, Strategy
 
 
@@ -19,7 +19,7 @@ def access_strategy(flag: Flag, environment: str, strategy_id: str) -> Strategy:
 
 def access_strategies(places: Sequence[tuple[Flag, str]], environment: str) -> list[Strategy]:
     """Strategies of flags in the environment, by their ids. One query. Raises NotFound for the first that is none."""
-    keys = [_uuid(strategy_id) for _, strategy_id in places]
+    keys = [_read_uuid(strategy_id) for _, strategy_id in places]
     rows = Strategy.objects.filter(pk__in=filter(None, keys), environment_id=environment)
     stored: dict[tuple[int, uuid.UUID | None], Strategy] = {(row.flag_id, row.pk): row for row in rows}
     strategies = []
@@ -45,13 +45,13 @@ def access_flags_in(
 ) -> tuple[list[Flag], ProjectEnvironment]:
     """As `access_flag_in`, of each of the names."""
     flags = access_active_flags_for_update(caller, project_id, names, permission, environment=environment)
-    place = project_environment(project_id, environment)
+    place = find_project_environment(project_id, environment)
     for flag in flags:
         flag.project = place.project
     return flags, place
 
 
-def _uuid(text: str) -> uuid.UUID | None:
+def _read_uuid(text: str) -> uuid.UUID | None:
     try:
         return uuid.UUID(text)
     except ValueError:

@@ -14,11 +14,11 @@ from groups.access import Caller
 from groups.permissions import Permission
 from playground.engine.definitions import StrategyDefinition
 from projects.flags.environments.toggle import keep_off_without_strategies
-from projects.flags.queries import strategy_documents
+from projects.flags.queries import read_strategy_documents
 from projects.models import Flag, Strategy, StrategySegment
 from projects.strategies.access import access_flag_in, access_flags_in, access_strategies, access_strategy
 from projects.strategies.check import check_room_for_strategy, check_strategies, check_strategy
-from projects.strategies.fields import assign, of_object
+from projects.strategies.fields import assign, make_strategy_document
 from projects.strategies.rules import merge_strategy
 
 
@@ -35,8 +35,8 @@ def add_strategy(
     document = check_strategy(flag, values)
     check_room_for_strategy(flag, environment)
     strategy = insert_strategy(flag, environment, document)
-    [after] = strategy_documents([strategy])
-    record(_event(EventType.FEATURE_STRATEGY_ADD, strategy, None, after), actor=caller)
+    [after] = read_strategy_documents([strategy])
+    record(_make_event(EventType.FEATURE_STRATEGY_ADD, strategy, None, after), actor=caller)
     return after
 
 
@@ -108,7 +108,7 @@ def update_for_some(
     Raises the same errors as ``edit_strategies`` and ``add_strategy``.
     """
     flag, _ = access_flag_in(project_id, name, environment, Permission.UPDATE_FEATURE_STRATEGY, caller=caller)
-    [before] = strategy_documents([access_strategy(flag, environment, strategy_id)])
+    [before] = read_strategy_documents([access_strategy(flag, environment, strategy_id)])
     update_strategy(project_id, name, environment, strategy_id, values, expected=expected, caller=caller)
     add_strategy(project_id, name, environment, {**before, "id": ""}, caller=caller)
 
@@ -145,7 +145,7 @@ def edit_strategies(
     flags, place = access_flags_in(project_id, names, environment, permission, caller=caller)
     keys = [edit.strategy for edit in edits]
     strategies = access_strategies(list(zip(flags, keys, strict=True)), environment)
-    before = strategy_documents(strategies)
+    before = read_strategy_documents(strategies)
     after = _assign_edits(project_id, edits, strategies, before)
     changes = [change for change in zip(strategies, before, after, strict=True) if change[1] != change[2]]
     for strategy, old, new in changes:
@@ -153,7 +153,9 @@ def edit_strategies(
         if old["segments"] != new["segments"]:
             set_segments(strategy, new["segments"])
     if changes:
-        record_all([_event(EventType.FEATURE_STRATEGY_UPDATE, *change) for change in changes], actor=caller)
+        record_all(
+            [_make_event(EventType.FEATURE_STRATEGY_UPDATE, *change) for change in changes], actor=caller
+        )
     keep_off_without_strategies(flags, place, caller=caller)
     return after
 
@@ -166,7 +168,7 @@ def _assign_edits(
 ) -> list[StrategyDefinition]:
     """Gives the objects their new values. Returns the new documents. Raises EditConflict, ValidationError."""
     for edit, document in zip(edits, before, strict=True):
-        check_expected(edit.expected, without_place(document))
+        check_expected(edit.expected, drop_sort_order(document))
     wanted = [
         (strategy.flag, edit.edit(document), strategy.variants)
         for edit, strategy, document in zip(edits, strategies, before, strict=True)
@@ -176,7 +178,7 @@ def _assign_edits(
         if document["sortOrder"] is None:
             document["sortOrder"] = strategy.sort_order
         assign(strategy, document)
-        after.append(of_object(strategy, id=str(strategy.pk), segments=document["segments"]))
+        after.append(make_strategy_document(strategy, id=str(strategy.pk), segments=document["segments"]))
     return after
 
 
@@ -197,10 +199,10 @@ def remove_strategy(
     permission = Permission.DELETE_FEATURE_STRATEGY
     flag, place = access_flag_in(project_id, name, environment, permission, caller=caller)
     strategy = access_strategy(flag, environment, strategy_id)
-    [before] = strategy_documents([strategy])
-    check_expected(expected, without_place(before))
+    [before] = read_strategy_documents([strategy])
+    check_expected(expected, drop_sort_order(before))
     strategy.delete()
-    record(_event(EventType.FEATURE_STRATEGY_REMOVE, strategy, before, None), actor=caller)
+    record(_make_event(EventType.FEATURE_STRATEGY_REMOVE, strategy, before, None), actor=caller)
     keep_off_without_strategies([flag], place, caller=caller)
 
 
@@ -216,12 +218,12 @@ def order_strategies(
     flag, _ = access_flag_in(project_id, name, environment, permission, caller=caller)
     strategies = {str(s.pk): s for s in Strategy.objects.filter(flag=flag, environment_id=environment)}
     check_problems(order_problems(flag, environment, (key for key, _ in orders), strategies))
-    before = _ids_in_order(strategies)
+    before = _list_ids_in_order(strategies)
     places = {identifier: strategy.sort_order for identifier, strategy in strategies.items()}
     for strategy_id, place in orders:
         strategies[strategy_id].sort_order = place
     Strategy.objects.bulk_update(strategies.values(), ["sort_order"])
-    after = _ids_in_order(strategies)
+    after = _list_ids_in_order(strategies)
     if any(places[identifier] != strategy.sort_order for identifier, strategy in strategies.items()):
         record(
             Event(
@@ -247,12 +249,12 @@ def order_problems(
             yield Problem(f"[{index}].id", message)
 
 
-def without_place(document: StrategyDefinition) -> dict[str, Any]:
+def drop_sort_order(document: StrategyDefinition) -> dict[str, Any]:
     """The part of the document that ``expected`` is compared with: all members except ``sortOrder``."""
     return {key: value for key, value in document.items() if key != "sortOrder"}
 
 
-def _ids_in_order(strategies: Mapping[str, Strategy]) -> list[str]:
+def _list_ids_in_order(strategies: Mapping[str, Strategy]) -> list[str]:
     return [str(s.pk) for s in sorted(strategies.values(), key=lambda s: (s.sort_order, s.pk))]
 
 
@@ -266,7 +268,7 @@ def set_segments(strategy: Strategy, segments: Sequence[int]) -> None:
     )
 
 
-def _event(
+def _make_event(
     kind: EventType, strategy: Strategy, before: StrategyDefinition | None, after: StrategyDefinition | None
 ) -> Event:
     return Event(

@@ -16,15 +16,15 @@ from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from groups.viewsets import ViewSet
 from playground.engine.definitions import StrategyDefinition
-from projects.flags.queries import strategy_documents
+from projects.flags.queries import read_strategy_documents
 from projects.flags.serializers import StrategyPlace, StrategyRecord
 from projects.limits import Limits
 from projects.models import Strategy
 from projects.strategies import actions
 from projects.strategies.access import access_strategy
-from projects.strategies.constraint_rules import constraint_document, constraint_problems
+from projects.strategies.constraint_rules import constraint_problems, make_constraint
 from projects.strategies.constraint_serializers import ConstraintBody
-from projects.strategies.known_names import legal_values
+from projects.strategies.known_names import read_legal_values
 from projects.strategies.serializers import StrategyBody, StrategyChanges
 from projects.viewsets import OnFlagViewSet
 
@@ -58,17 +58,17 @@ class StrategyViewSet(ETagMixin, OnFlagViewSet):
 
     @cached_property
     def document(self) -> StrategyDefinition:
-        [document] = strategy_documents([self.strategy])
+        [document] = read_strategy_documents([self.strategy])
         return document
 
     def current_document(self) -> dict[str, Any]:
-        return actions.without_place(self.document)
+        return actions.drop_sort_order(self.document)
 
     @extend_schema(operation_id="getFeatureStrategies", responses={200: StrategyRecord(many=True)})
     def list(self, request: ApiRequest, **where: Any) -> Response:
         """List the strategies in the order in which they are evaluated."""
         strategies = Strategy.objects.filter(flag=self.flag, environment_id=where["environment"])
-        return Response(strategy_documents(strategies))
+        return Response(read_strategy_documents(strategies))
 
     @extend_schema(
         operation_id="addFeatureStrategy",
@@ -153,9 +153,9 @@ class ConstraintViewSet(ViewSet):
     @action(detail=False, methods=["post"])
     def validate(self, request: ApiRequest) -> Response:
         """Check whether a constraint could be put on a strategy or a segment of any project."""
-        constraint = constraint_document(self.validated(ConstraintBody))
+        constraint = make_constraint(self.validated(ConstraintBody))
         problems = constraint_problems(
-            constraint, "", legal_values=legal_values(None), limits=Limits.from_settings()
+            constraint, "", legal_values=read_legal_values(None), limits=Limits.from_settings()
         )
         check_values(replace(problem, path=problem.path.removeprefix(".")) for problem in problems)
         return Response(status=204)

@@ -22,7 +22,7 @@ from projects.models import ContextField
 from projects.strategies.constraint_rules import PARTIAL, shorten
 from projects.strategies.kept_values import LOST, KeptValues, is_long, reference
 from projects.strategies.operator_help import HELP
-from projects.strategies.value_list import read_values, values_text
+from projects.strategies.value_list import format_values, read_values
 
 LOCAL_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?")
 _BUTTON = re.compile(r"(remove-constraint|show-values)-(\d{1,4})")
@@ -108,7 +108,7 @@ LABELS = {
 }
 
 
-def operator_choices() -> list[tuple[str, list[tuple[str, str]]]]:
+def list_operator_choices() -> list[tuple[str, list[tuple[str, str]]]]:
     """Operators and their labels, by what they compare: ("Version", [("SEMVER_GT", "Version: >"), …])."""
     groups: dict[str, list[tuple[str, str]]] = {name: [] for name in GROUPS.values()}
     for name, operator in OPERATORS.items():
@@ -142,7 +142,7 @@ def _read_inputs(form: QueryDict, prefix: str) -> dict[str, Any]:
         "contextName": form.get(f"{prefix}field", "").strip(),
         "operator": form.get(f"{prefix}operator", ""),
         "values": [*ticked, *read_values(form.get(f"{prefix}values", ""))],
-        "value": _value(form.get(f"{prefix}value", ""), shown[0] if shown else ""),
+        "value": _read_value(form.get(f"{prefix}value", ""), shown[0] if shown else ""),
         "inverted": f"{prefix}inverted" in form,
         "caseInsensitive": f"{prefix}case" in form,
         "kept": False,
@@ -185,7 +185,7 @@ def _read_shown(text: str) -> list[str]:
         return []
 
 
-def _value(text: str, shown: str) -> str:
+def _read_value(text: str, shown: str) -> str:
     """The entered value, stripped, with times in UTC; ``shown`` if the input was not edited."""
     if text == re.sub(r"[\r\n]", "", shown):  # browsers remove line breaks from input values
         return shown
@@ -193,7 +193,7 @@ def _value(text: str, shown: str) -> str:
     if not LOCAL_TIME.fullmatch(text):
         return text
     seconds = text if text.count(":") == 2 else f"{text}:00"
-    return shown if local_time(shown) == seconds else f"{seconds}.000Z"
+    return shown if format_local_time(shown) == seconds else f"{seconds}.000Z"
 
 
 def clean_constraints(rows: Iterable[Mapping[str, Any]]) -> list[ConstraintDefinition]:
@@ -221,17 +221,17 @@ def _folds(family: str) -> bool:
     return family in ("text", "regex")
 
 
-def constraint_rows(
+def make_constraint_rows(
     documents: Any, available: ConstraintFields, errors: Mapping[int, Sequence[str]] | None = None
 ) -> list[ConstraintRow]:
     """Rows for the template. ``errors`` are keyed by row index."""
     return [
-        _row(number, document, available, (errors or {}).get(number, ()))
+        _make_row(number, document, available, (errors or {}).get(number, ()))
         for number, document in enumerate(objects_of(documents))
     ]
 
 
-def _row(
+def _make_row(
     number: int, document: Mapping[str, Any], available: ConstraintFields, errors: Sequence[str]
 ) -> ConstraintRow:
     field, name = text_of(document.get("contextName")), text_of(document.get("operator"))
@@ -243,14 +243,14 @@ def _row(
     if kept := is_long(selected) and document.get("kept", True):
         kind = "kept"
     else:
-        kind = _kind(operator.takes, operator.family, value, _can_choose(options))
+        kind = _choose_kind(operator.takes, operator.family, value, _can_choose(options))
     return ConstraintRow(
         number=number,
         field=field,
         operator=name,
         kind=kind,
-        values=values_text(selected) if kind == "list" else "",
-        value=(local_time(value) or "") if kind == "time" else value,
+        values=format_values(selected) if kind == "list" else "",
+        value=(format_local_time(value) or "") if kind == "time" else value,
         was="" if kept or (kind == "list" and is_long(selected)) else json.dumps(selected),
         options=[(text, text in selected) for text in options] if kind in ("checks", "select") else [],
         hint=HINTS.get(operator.family, ""),
@@ -278,19 +278,19 @@ HINTS = {
 }
 
 
-def _kind(takes: str, family: str, value: str, may_choose: bool) -> str:
+def _choose_kind(takes: str, family: str, value: str, may_choose: bool) -> str:
     if takes == "values":
         return "checks" if may_choose else "list"
     if may_choose:
         return "select"
     if family == "number" and (not value or constraint_number(value) is not None):
         return "number"
-    if family == "date" and (not value or local_time(value)):
+    if family == "date" and (not value or format_local_time(value)):
         return "time"
     return "text"
 
 
-def local_time(text: str) -> str | None:
+def format_local_time(text: str) -> str | None:
     """A stored time in the format of a datetime-local input (UTC, whole seconds); None if not possible."""
     try:
         moment = datetime.fromisoformat(text)

@@ -10,21 +10,21 @@ from playground.engine.operators import OPERATORS, problem
 from playground.engine.patterns import MAX_LENGTH as MAX_VALUE_LENGTH
 from playground.engine.suggestions import suggest_value
 from projects.limits import Limits
-from projects.text_values import text_of
+from projects.text_values import format_scalar
 
 # Families of operators that match parts or ranges of values. Legal values are whole values and do not apply.
 PARTIAL = frozenset({"text", "regex", "network"})
 
 
-def constraint_document(values: Mapping[str, Any]) -> ConstraintDefinition:
+def make_constraint(values: Mapping[str, Any]) -> ConstraintDefinition:
     """A constraint as stored: values are strings, and ``values`` is the only optional member that is added."""
     document: ConstraintDefinition = {
         "contextName": values["contextName"],
         "operator": values["operator"],
-        "values": [text_of(value) for value in values.get("values") or []],
+        "values": [format_scalar(value) for value in values.get("values") or []],
     }
     if values.get("value") is not None:
-        document["value"] = text_of(values["value"])
+        document["value"] = format_scalar(values["value"])
     if values.get("inverted") is not None:
         document["inverted"] = bool(values["inverted"])
     if values.get("caseInsensitive") is not None:
@@ -69,12 +69,12 @@ def constraint_problems(
     if operator == "REGEX" and constraint.get("inverted"):
         yield Problem(f"{path}.inverted", "REGEX cannot be inverted")
     legal = None if OPERATORS[operator].family in PARTIAL else legal_values.get(constraint["contextName"])
-    for value, place in _operands(constraint, path):
+    for value, place in _list_operands(constraint, path):
         yield from _value_problems(operator, value, place, legal, constraint["contextName"])
-    yield from _missing(constraint, path)
+    yield from _find_missing(constraint, path)
 
 
-def _operands(constraint: ConstraintDefinition, path: str) -> Iterator[tuple[str, str]]:
+def _list_operands(constraint: ConstraintDefinition, path: str) -> Iterator[tuple[str, str]]:
     """(value, path) pairs of what the operator reads.
 
     A ``value`` beside ``values`` is kept but ignored.
@@ -85,7 +85,7 @@ def _operands(constraint: ConstraintDefinition, path: str) -> Iterator[tuple[str
         yield constraint["value"], f"{path}.value"
 
 
-def _missing(constraint: ConstraintDefinition, path: str) -> Iterator[Problem]:
+def _find_missing(constraint: ConstraintDefinition, path: str) -> Iterator[Problem]:
     operator = constraint["operator"]
     if OPERATORS[operator].takes == "values":
         if not constraint["values"]:

@@ -28,19 +28,19 @@ from projects.strategies.constraint_forms import (
     ConstraintFields,
     change_rows,
     clean_constraints,
-    operator_choices,
+    list_operator_choices,
 )
 from projects.strategies.forms import (
     carry_parameters,
     keeps_everyone,
+    make_strategy_inputs,
     read_strategy,
-    strategy_inputs,
     was_left,
 )
-from projects.strategies.rules import strategy_warnings
-from projects.strategies.sentences import Summary, strategy_summary, variants_sentence
-from projects.strategies.variant_forms import change_variants, in_percent
-from projects.strategies.variant_rules import PAYLOAD_TYPES, variants_document
+from projects.strategies.rules import list_strategy_warnings
+from projects.strategies.sentences import Summary, describe_variants, summarize_strategy
+from projects.strategies.variant_forms import change_variants, convert_to_percent
+from projects.strategies.variant_rules import PAYLOAD_TYPES, make_variants
 
 
 class StrategyEditor(DraftingPage):
@@ -131,11 +131,13 @@ class StrategyEditor(DraftingPage):
 
     def all_problems(self, document: StrategyDefinition) -> list[Problem]:
         """Everything that prevents saving: an error in one input hides none in another."""
-        problems = [*self.problems, *strategy_warnings(document, "")]
+        problems = [*self.problems, *list_strategy_warnings(document, "")]
         try:
             self.check(document)
         except ValidationError as error:
-            problems += in_percent(error.details or [Problem("", error.message)], self.document["variants"])
+            problems += convert_to_percent(
+                error.details or [Problem("", error.message)], self.document["variants"]
+            )
         return problems
 
     def try_to_save(self) -> HttpResponseBase:
@@ -176,12 +178,12 @@ class StrategyEditor(DraftingPage):
     def changes(self, document: StrategyDefinition) -> list[FieldChange]:
         """The differences of the form to the stored strategy."""
         stored = self.stored | {"constraints": clean_constraints(self.stored["constraints"])}
-        variants = variants_document(document["variants"], self.stored["variants"])
+        variants = make_variants(document["variants"], self.stored["variants"])
         return strategy_changes(stored, document | {"variants": variants})
 
     def refused(self, error: AppError) -> None:
         """Called when the action raises an error. The form shows the error."""
-        self.problems, self.refusal = in_percent(error.details, self.document["variants"]), error
+        self.problems, self.refusal = convert_to_percent(error.details, self.document["variants"]), error
 
     def new_document(self) -> StrategyDefinition:
         """The document that saving the form would store."""
@@ -219,7 +221,7 @@ class StrategyEditor(DraftingPage):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         document = self.new_document()
-        inputs = strategy_inputs(
+        inputs = make_strategy_inputs(
             self.project_id,
             self.document,
             stored=self.stored,
@@ -231,10 +233,8 @@ class StrategyEditor(DraftingPage):
         names = {segment.pk: segment.name for segment in inputs.segments}
         return super().get_context_data(
             inputs=inputs,
-            summary=strategy_summary(document, segments=names),
-            variants_sentence=variants_sentence(
-                variants_document(document["variants"], self.stored["variants"])
-            ),
+            summary=summarize_strategy(document, segments=names),
+            variants_sentence=describe_variants(make_variants(document["variants"], self.stored["variants"])),
             is_new=self.is_new,
             is_evaluated=self.is_evaluated,
             keeps_everyone=not self.is_new and keeps_everyone(self.stored, document),
@@ -242,7 +242,7 @@ class StrategyEditor(DraftingPage):
             added=self.request.POST.get("do", ""),
             carried=json.dumps(carry_parameters(self.request.POST)),
             refusal=self.refusal if self.refusal and not self.refusal.details else None,
-            operators=operator_choices(),
+            operators=list_operator_choices(),
             fields=ConstraintFields.of(self.project_id).names[:MAX_OFFERED],
             changes=self.changes(document),
             asking=self.asking,
@@ -263,17 +263,17 @@ class StrategyEditor(DraftingPage):
         return missing(self.permissions[-1:], **place).message
 
 
-def strategy_sentences(document: StrategyDefinition) -> list[Summary | str]:
+def describe_whole_strategy(document: StrategyDefinition) -> list[Summary | str]:
     """The full description of a stored strategy: its sentence, then title, state and variants."""
     names = dict(Segment.objects.filter(pk__in=document["segments"]).values_list("pk", "name"))
     disabled = "disabled" if document["disabled"] else ""
-    texts = (document["title"], disabled, variants_sentence(document["variants"]))
+    texts = (document["title"], disabled, describe_variants(document["variants"]))
     facts = ", ".join(text for text in texts if text)
-    summary = strategy_summary(document, segments=names)
+    summary = summarize_strategy(document, segments=names)
     return [summary, f"({facts})"] if facts else [summary]
 
 
-def type_choices() -> list[tuple[str, str]]:
+def list_type_choices() -> list[tuple[str, str]]:
     """(name, title) of the strategy types that are not deprecated."""
     kinds = StrategyType.objects.filter(deprecated=False)
     return [(kind.name, kind.title or kind.name) for kind in kinds]

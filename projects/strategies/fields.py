@@ -88,7 +88,7 @@ def to_row(document: Mapping[str, Any]) -> list[Any]:
     ]
 
 
-def of_object(strategy: Any, **others: Any) -> StrategyDefinition:
+def make_strategy_document(strategy: Any, **others: Any) -> StrategyDefinition:
     document: Any = {field.member: getattr(strategy, field.column) for field in FIELDS}
     return document | others
 

@@ -18,14 +18,14 @@ from projects.strategies.constraint_forms import (
     MAX_OFFERED,
     ConstraintFields,
     ConstraintRow,
-    constraint_rows,
+    make_constraint_rows,
     read_constraints,
 )
 from projects.strategies.constraint_rules import shorten
 from projects.strategies.fields import FIELDS
 from projects.strategies.kept_values import LOST, KeptValues, is_long, reference
-from projects.strategies.variant_forms import VariantRows, read_variant_rows, variant_rows
-from projects.strategies.variant_rules import variants_document
+from projects.strategies.variant_forms import VariantRows, make_variant_rows, read_variant_rows
+from projects.strategies.variant_rules import make_variants
 
 SHOWN = 100  # characters of a long value
 ROOM = 26  # per cent of the width of a slider on a phone that a label takes
@@ -54,13 +54,13 @@ class Parameter:
     @property
     def marks(self) -> list[tuple[float, str, str]]:
         """The labels below the slider of a percentage: (position, text, anchor); the saved one comes first."""
-        saved = _number(self.saved)
-        marks = [] if saved is None else [(saved, f"{saved:g} % saved", _anchor(saved))]
+        saved = _read_number(self.saved)
+        marks = [] if saved is None else [(saved, f"{saved:g} % saved", _choose_anchor(saved))]
         ends = (number for number in (0, 25, 50, 75, 100) if saved is None or abs(number - saved) > ROOM)
-        return marks + [(number, f"{number} %", _anchor(number)) for number in ends]
+        return marks + [(number, f"{number} %", _choose_anchor(number)) for number in ends]
 
 
-def _number(text: str) -> float | None:
+def _read_number(text: str) -> float | None:
     try:
         number = float(text)
     except ValueError:
@@ -68,7 +68,7 @@ def _number(text: str) -> float | None:
     return number if 0 <= number <= 100 else None
 
 
-def _anchor(position: float) -> str:
+def _choose_anchor(position: float) -> str:
     return "start" if position < ROOM / 2 else "end" if position > 100 - ROOM / 2 else "middle"
 
 
@@ -139,7 +139,7 @@ def _read_parameters(
     if is_new_type:
         typed = _add_same_meaning(typed)
     parameters = dict(stored)
-    for parameter, kind in parameter_kinds(name):
+    for parameter, kind in list_parameter_kinds(name):
         if kind == "boolean" and not is_new_type:
             parameters[parameter] = "true" if parameter in typed else "false"
         else:
@@ -191,15 +191,15 @@ def _add_same_meaning(typed: Mapping[str, str]) -> dict[str, str]:
 
 def _list(text: str, stored: object) -> str:
     """The entered list as stored, separated by commas. Returns ``stored`` if the items are the same."""
-    items = _items(text)
-    return str(stored) if stored is not None and _items(str(stored)) == items else ",".join(items)
+    items = _split_items(text)
+    return str(stored) if stored is not None and _split_items(str(stored)) == items else ",".join(items)
 
 
-def _items(text: str) -> list[str]:
+def _split_items(text: str) -> list[str]:
     return [item.strip() for item in re.split(r"[\n,]", text) if item.strip()]
 
 
-def parameter_kinds(name: str) -> list[tuple[str, str]]:
+def list_parameter_kinds(name: str) -> list[tuple[str, str]]:
     """(name, kind) of a strategy type's parameters, from its definition or else from the engine."""
     defined = StrategyType.objects.filter(pk=name).values_list("parameters", flat=True).first() or []
     kinds = [(item["name"], item["type"]) for item in defined]
@@ -209,7 +209,7 @@ def parameter_kinds(name: str) -> list[tuple[str, str]]:
     return [(parameter, inputs.get(parameter) or kind) for parameter, kind in kinds]
 
 
-def strategy_inputs(
+def make_strategy_inputs(
     project_id: str,
     document: StrategyDefinition,
     *,
@@ -225,7 +225,7 @@ def strategy_inputs(
     parameter whose long value the user wants to edit.
     """
     by_place, by_parameter, others = sort_problems(problems)
-    sticky = stickiness_choices(project_id)
+    sticky = list_stickiness_choices(project_id)
     kind = StrategyType.objects.filter(pk=document["name"]).first()
     selected = Segment.objects.in_bulk(document["segments"])
     others_segments = Segment.objects.usable_in(project_id).exclude(pk__in=selected).order_by("name")
@@ -233,15 +233,15 @@ def strategy_inputs(
     return StrategyInputs(
         document=document,
         type_title=(kind.title if kind else "") or document["name"],
-        parameters=_parameter_inputs(
+        parameters=_make_parameter_inputs(
             document, kept["parameters"], sticky, by_parameter, opened, is_new=is_new
         ),
-        constraints=constraint_rows(
+        constraints=make_constraint_rows(
             document["constraints"], ConstraintFields.of(project_id), by_place["constraints"]
         ),
         segments=[selected[pk] for pk in dict.fromkeys(document["segments"]) if pk in selected],
         other_segments=list(others_segments.values_list("name", flat=True)[:MAX_OFFERED]),
-        variants=variant_rows(
+        variants=make_variant_rows(
             share_out_weights(variants, stored["variants"]), kept["variants"], by_place["variants"]
         ),
         variants_stickiness=variants[0].get("stickiness", "default") if variants else "default",
@@ -257,7 +257,7 @@ def share_out_weights(
     named = [
         variant | {"name": variant["name"] or f"\uffff{number:05}"} for number, variant in enumerate(variants)
     ]
-    weights = {item["name"]: item["weight"] for item in variants_document(named, stored)}
+    weights = {item["name"]: item["weight"] for item in make_variants(named, stored)}
     return [
         variant | {"weight": weights.get(known["name"], variant["weight"])}
         for variant, known in zip(variants, named, strict=True)
@@ -268,7 +268,9 @@ def keeps_everyone(stored: StrategyDefinition, edited: StrategyDefinition) -> bo
     """Whether an edit raises the percentage, at most, so that all who are included stay."""
     changed = {key for key in edited if key not in ("title", "variants") and edited[key] != stored.get(key)}  # type: ignore[literal-required]
     before, after = stored["parameters"], edited["parameters"]
-    percentages = [(_number(str(before.get(name))), _number(str(after.get(name)))) for name in PERCENTAGES]
+    percentages = [
+        (_read_number(str(before.get(name))), _read_number(str(after.get(name)))) for name in PERCENTAGES
+    ]
     [(low, high)] = [pair for pair in percentages if pair != (None, None)] or [(None, None)]
     others = [{k: v for k, v in each.items() if k not in PERCENTAGES} for each in (before, after)]
     return (
@@ -281,7 +283,7 @@ def keeps_everyone(stored: StrategyDefinition, edited: StrategyDefinition) -> bo
     )
 
 
-def _parameter_inputs(
+def _make_parameter_inputs(
     document: StrategyDefinition,
     stored: Mapping[str, Any],
     sticky: Sequence[str],
@@ -291,11 +293,11 @@ def _parameter_inputs(
     is_new: bool,
 ) -> list[Parameter]:
     parameters = []
-    for name, kind in parameter_kinds(document["name"]):
+    for name, kind in list_parameter_kinds(document["name"]):
         value, saved = str(document["parameters"].get(name, "")), str(stored.get(name, ""))
         known = PARAMETERS.get(name)
         kept = reference(value) if value == saved and is_long([value]) and name != opened else ""
-        shown = "\n".join(_items(value)) if kind == "list" else value
+        shown = "\n".join(_split_items(value)) if kind == "list" else value
         parameters.append(
             Parameter(
                 name=name,
@@ -312,7 +314,7 @@ def _parameter_inputs(
     return parameters
 
 
-def stickiness_choices(project_id: str) -> list[str]:
+def list_stickiness_choices(project_id: str) -> list[str]:
     """The built-in stickiness options, and the context fields that are enabled for stickiness."""
     fields = ContextField.objects.usable_in(project_id).filter(stickiness=True)
     return list(dict.fromkeys([*STICKINESS, *fields.order_by("name").values_list("name", flat=True)]))
@@ -337,11 +339,11 @@ def sort_problems(
 
 def was_left(problem: Problem, left: Collection[str]) -> bool:
     """Whether a problem is about one of ``left``, the names of the inputs that the user has filled in."""
-    prefixes = _inputs(problem.path)
+    prefixes = _list_input_prefixes(problem.path)
     return any(name.startswith(prefixes) for name in left)
 
 
-def _inputs(path: str) -> tuple[str, ...]:
+def _list_input_prefixes(path: str) -> tuple[str, ...]:
     """Prefixes of the input names for a path: ("c-2-val", "c-2-choice") for constraints[2].values."""
     if place := _PLACE.match(path):
         kind, number = place[1][0], place[2]

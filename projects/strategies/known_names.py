@@ -60,7 +60,7 @@ def load_known_names(project_id: str) -> KnownNames:
     )
 
 
-def legal_values(project_id: str | None) -> dict[str, frozenset[str]]:
+def read_legal_values(project_id: str | None) -> dict[str, frozenset[str]]:
     """Legal values by context field, of the fields that the project (None: every project) can use."""
     if not _are_limited.get():
         return {}

@@ -17,24 +17,24 @@ from playground.engine.definitions import StrategyDefinition
 from projects.access import access_flag
 from projects.console import api_path, flag_crumbs, flag_url
 from projects.drafts import Draft, FlagEdit, keep_place, read_strategies
-from projects.flags.environments.toggle import project_environment
+from projects.flags.environments.toggle import find_project_environment
 from projects.flags.insights.usage import describe_usage
-from projects.flags.queries import strategy_documents
+from projects.flags.queries import read_strategy_documents
 from projects.history.field_changes import FieldChange
 from projects.history.queries import readable_events
 from projects.models import FlagEnvironment, ProjectEnvironment, Strategy
 from projects.strategies.access import access_strategy
 from projects.strategies.actions import (
     add_strategy,
+    drop_sort_order,
     remove_strategy,
     update_for_some,
     update_strategy,
-    without_place,
 )
 from projects.strategies.check import check_number_of_strategies, check_strategy
 from projects.strategies.constraint_forms import clean_constraints
-from projects.strategies.editor import StrategyEditor, strategy_sentences, type_choices
-from projects.strategies.rules import StrategyDefaults, default_strategy_document, strategy_document
+from projects.strategies.editor import StrategyEditor, describe_whole_strategy, list_type_choices
+from projects.strategies.rules import StrategyDefaults, make_default_strategy, make_strategy
 from projects.strategies.sentences import Summary
 
 MAX_COPIES = 30  # environments to copy a strategy to
@@ -50,7 +50,7 @@ class StrategyPage(StrategyEditor):
         self.environment = self.request.GET.get("environmentId", "")
         self.home = flag_url(self.project_id, self.flag.name)
         self.place = (self.project_id, self.flag.name, self.environment)
-        project_environment(self.project_id, self.environment)
+        find_project_environment(self.project_id, self.environment)
         self.stored = self.stored_document()
 
     def stored_document(self) -> StrategyDefinition:
@@ -97,16 +97,16 @@ class EditStrategyPage(EditConflictMixin, StrategyPage):
         return events.filter(project=self.project_id, feature=self.flag.name, environment=self.environment)
 
     def current_document(self) -> dict[str, Any]:
-        return without_place(self.stored)
+        return drop_sort_order(self.stored)
 
     def sentences_now(self) -> list[Summary | str]:
-        return strategy_sentences(self.stored_document())
+        return describe_whole_strategy(self.stored_document())
 
     def stored_document(self) -> StrategyDefinition:
         self.strategy = access_strategy(self.flag, self.environment, self.request.GET.get("strategyId", ""))
         place = {"project": self.project_id, "environment": self.environment}
         self.may_delete = self.caller.can(Permission.DELETE_FEATURE_STRATEGY, **place)
-        [document] = strategy_documents([self.strategy])
+        [document] = read_strategy_documents([self.strategy])
         return document
 
     def save(self, document: StrategyDefinition) -> str:
@@ -149,7 +149,7 @@ class EditStrategyPage(EditConflictMixin, StrategyPage):
     def changes(self, document: StrategyDefinition) -> list[FieldChange]:
         changes = super().changes(document)
         if self.keeps_rest:
-            changes.append(FieldChange("Added strategy", None, str(strategy_sentences(self.stored)[0])))
+            changes.append(FieldChange("Added strategy", None, str(describe_whole_strategy(self.stored)[0])))
         return changes
 
     def refused(self, error: AppError) -> None:
@@ -179,7 +179,7 @@ class EditStrategyPage(EditConflictMixin, StrategyPage):
         return super().get_context_data(
             button=f"Save to {self.environment}",
             copies=self.copies(),
-            rest=strategy_sentences(self.stored)[0] if self.may_keep_rest else "",
+            rest=describe_whole_strategy(self.stored)[0] if self.may_keep_rest else "",
             keeps_rest=self.keeps_rest,
             delete_button="Delete strategy",
             deletion=self.what_goes() if self.may_delete else "",
@@ -225,9 +225,9 @@ class NewStrategyPage(StrategyPage):
         """The strategy to copy, or else the default strategy of the project environment."""
         if copied := self.request.GET.get("copy"):
             strategy = access_strategy(self.flag, self.request.GET.get("from", ""), copied)
-            return strategy_documents([strategy])[0]
-        place = project_environment(self.project_id, self.environment)
-        return default_strategy_document(place.default_strategy, self.defaults)
+            return read_strategy_documents([strategy])[0]
+        place = find_project_environment(self.project_id, self.environment)
+        return make_default_strategy(place.default_strategy, self.defaults)
 
     @property
     def defaults(self) -> StrategyDefaults:
@@ -241,7 +241,7 @@ class NewStrategyPage(StrategyPage):
         """What the form begins with, or an empty strategy of the chosen type."""
         name = self.request.POST.get("name") or self.request.GET.get("name")
         if name and name != self.kept["name"]:
-            return strategy_document({"name": name}, self.defaults)
+            return make_strategy({"name": name}, self.defaults)
         return self.kept
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
@@ -258,7 +258,7 @@ class NewStrategyPage(StrategyPage):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         button = f"Add to {self.environment}"
-        return super().get_context_data(button=button, types=type_choices(), **kwargs)
+        return super().get_context_data(button=button, types=list_type_choices(), **kwargs)
 
     def curl(self) -> str:
         body = {key: self.stored[key] for key in ("name", "parameters", "constraints", "segments")}

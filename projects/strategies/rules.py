@@ -8,11 +8,11 @@ from flagadmin.core.errors import Problem, choices
 from playground.engine.definitions import StrategyDefinition
 from playground.engine.strategy_types import FLEXIBLE_ROLLOUT, PERCENTAGES
 from projects.limits import Limits
-from projects.strategies.constraint_rules import constraint_document, constraints_problems
+from projects.strategies.constraint_rules import constraints_problems, make_constraint
 from projects.strategies.fields import CONVERTED
 from projects.strategies.known_names import KnownNames
-from projects.strategies.variant_rules import variants_document, variants_problems
-from projects.text_values import is_scalar, text_of
+from projects.strategies.variant_rules import make_variants, variants_problems
+from projects.text_values import format_scalar, is_scalar
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class StrategyDefaults:
     stickiness: str = "default"
 
 
-def strategy_document(
+def make_strategy(
     values: Mapping[str, Any],
     defaults: StrategyDefaults,
     *,
@@ -33,14 +33,14 @@ def strategy_document(
 
     ``sortOrder`` is None if it was not given; the caller sets it. Parameters that are not strings, numbers,
     booleans or null are kept, and :func:`strategy_problems` reports them. ``stored_variants`` are the current
-    variants: see :func:`variants_document`.
+    variants: see :func:`make_variants`.
     """
     document: Any = {
         **{member: stored(values.get(member)) for member, stored in CONVERTED},
         "name": values["name"],
-        "parameters": parameters_document(values["name"], values.get("parameters") or {}, defaults),
-        "constraints": [constraint_document(constraint) for constraint in values.get("constraints") or []],
-        "variants": variants_document(values.get("variants") or [], stored_variants),
+        "parameters": make_parameters(values["name"], values.get("parameters") or {}, defaults),
+        "constraints": [make_constraint(constraint) for constraint in values.get("constraints") or []],
+        "variants": make_variants(values.get("variants") or [], stored_variants),
         "segments": list(values.get("segments") or []),
     }
     return document
@@ -61,7 +61,7 @@ def plan_strategy(
     stored_variants: Sequence[Mapping[str, Any]] = (),
 ) -> tuple[StrategyDefinition, list[Problem]]:
     """The strategy as it would be stored, and what prevents that."""
-    document = strategy_document(values, defaults, stored_variants=stored_variants)
+    document = make_strategy(values, defaults, stored_variants=stored_variants)
     problems = strategy_problems(
         document,
         path,
@@ -72,8 +72,8 @@ def plan_strategy(
     return document, list(problems)
 
 
-def parameters_document(name: str, values: Mapping[str, Any], defaults: StrategyDefaults) -> dict[str, Any]:
-    parameters = {key: text_of(value) if is_scalar(value) else value for key, value in values.items()}
+def make_parameters(name: str, values: Mapping[str, Any], defaults: StrategyDefaults) -> dict[str, Any]:
+    parameters = {key: format_scalar(value) if is_scalar(value) else value for key, value in values.items()}
     if name == FLEXIBLE_ROLLOUT:
         parameters["rollout"] = parameters.get("rollout") or "100"
         parameters["stickiness"] = parameters.get("stickiness") or defaults.stickiness
@@ -81,14 +81,14 @@ def parameters_document(name: str, values: Mapping[str, Any], defaults: Strategy
     return parameters
 
 
-def default_strategy_document(
+def make_default_strategy(
     configured: Mapping[str, Any] | None, defaults: StrategyDefaults
 ) -> StrategyDefinition:
     """The strategy added to a flag that is turned on without an enabled strategy.
 
     This is the default strategy of the project environment or, without one, a rollout to everyone.
     """
-    return strategy_document(configured or {"name": FLEXIBLE_ROLLOUT}, defaults)
+    return make_strategy(configured or {"name": FLEXIBLE_ROLLOUT}, defaults)
 
 
 def strategy_problems(
@@ -105,20 +105,22 @@ def strategy_problems(
     """
     if strategy["name"] not in known_names.strategy_types:
         known = choices(known_names.strategy_types)
-        yield Problem(_at(path, "name"), f"strategy type {strategy['name']} not found. Available: {known}")
+        yield Problem(
+            _join_path(path, "name"), f"strategy type {strategy['name']} not found. Available: {known}"
+        )
     for key, value in strategy["parameters"].items():
         if not isinstance(value, str):
-            yield Problem(_at(path, f"parameters.{key}"), "must be a string, a number or a boolean")
+            yield Problem(_join_path(path, f"parameters.{key}"), "must be a string, a number or a boolean")
     yield from constraints_problems(
         strategy["constraints"],
-        _at(path, "constraints"),
+        _join_path(path, "constraints"),
         legal_values=known_names.legal_values,
         limits=limits,
     )
     variants = strategy["variants"] if given_variants is None else given_variants
-    yield from variants_problems(variants, _at(path, "variants"))
+    yield from variants_problems(variants, _join_path(path, "variants"))
     yield from segments_problems(
-        strategy["segments"], _at(path, "segments"), segments=known_names.segments, limits=limits
+        strategy["segments"], _join_path(path, "segments"), segments=known_names.segments, limits=limits
     )
 
 
@@ -139,12 +141,12 @@ def segments_problems(
         seen.add(identifier)
 
 
-def strategy_warnings(strategy: StrategyDefinition, path: str) -> Iterator[Problem]:
+def list_strategy_warnings(strategy: StrategyDefinition, path: str) -> Iterator[Problem]:
     """Problems that the reference accepts but that are probably mistakes: rollouts out of range."""
     for key in PERCENTAGES:
         value = strategy["parameters"].get(key)
         if isinstance(value, str) and not _is_percentage(value):
-            yield Problem(_at(path, f"parameters.{key}"), "Enter a number from 0 to 100")
+            yield Problem(_join_path(path, f"parameters.{key}"), "Enter a number from 0 to 100")
 
 
 def _is_percentage(text: str) -> bool:
@@ -154,5 +156,5 @@ def _is_percentage(text: str) -> bool:
         return False
 
 
-def _at(path: str, member: str) -> str:
+def _join_path(path: str, member: str) -> str:
     return f"{path}.{member}" if path else member

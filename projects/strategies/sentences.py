@@ -35,11 +35,13 @@ class Summary:
         return len(self.conditions) > MAX_IN_A_SENTENCE
 
 
-def strategy_summary(strategy: Document, *, segments: Mapping[int, str], limit: int = MAX_LISTED) -> Summary:
+def summarize_strategy(
+    strategy: Document, *, segments: Mapping[int, str], limit: int = MAX_LISTED
+) -> Summary:
     """The description of a strategy. ``segments`` are names by id; ``limit`` conditions are listed."""
-    conditions = [constraint_sentence(item) for item in objects_of(strategy.get("constraints"))]
+    conditions = [describe_constraint(item) for item in objects_of(strategy.get("constraints"))]
     conditions += [f"in segment {segments.get(number, number)}" for number in strategy.get("segments") or []]
-    whom = _whom(text_of(strategy.get("name")), parameters_of(strategy.get("parameters")))
+    whom = _describe_whom(text_of(strategy.get("name")), parameters_of(strategy.get("parameters")))
     return Summary(whom, shorten_conditions(conditions, limit))
 
 
@@ -52,7 +54,7 @@ def shorten_conditions(conditions: Sequence[str], limit: int = MAX_LISTED) -> li
     return [*conditions[:limit], f"{more:,} more conditions"] if more > 1 else list(conditions)
 
 
-def constraint_sentence(constraint: Document) -> str:
+def describe_constraint(constraint: Document) -> str:
     """``country is one of US, DE``, ``appVersion is a version above 5.0.0``."""
     field, operator = text_of(constraint.get("contextName")), text_of(constraint.get("operator"))
     if not field:
@@ -68,30 +70,30 @@ def constraint_sentence(constraint: Document) -> str:
     return f"{shorten_value(field)} is {need.removeprefix(', needs ')}{case}"
 
 
-def variants_sentence(variants: Iterable[Document]) -> str:
+def describe_variants(variants: Iterable[Document]) -> str:
     """``Variants: blue 50 %, green 50 %``; empty without variants."""
-    shares = [f"{text_of(v.get('name'))} {percent(v.get('weight'))} %" for v in variants]
+    shares = [f"{text_of(v.get('name'))} {format_percent(v.get('weight'))} %" for v in variants]
     if (more := len(shares) - MAX_LISTED) > 1:
         shares[MAX_LISTED:] = [f"and {more:,} more"]
     return f"Variants: {', '.join(shares)}" if shares else ""
 
 
-def percent(weight: Any) -> str:
+def format_percent(weight: Any) -> str:
     """A weight out of 1000 in percent: 333 is "33.3", 500 is "50"."""
     return f"{weight / 10:g}" if isinstance(weight, int | float) else "0"
 
 
-def _whom(name: str, parameters: Mapping[str, str]) -> str:
+def _describe_whom(name: str, parameters: Mapping[str, str]) -> str:
     kind = STRATEGY_TYPES.get(name)
     if kind is None:
         return custom_strategy(name)
     if kind.percentage:
         stickiness = kind.stickiness or parameters.get("stickiness", "default")
-        return _share(parameters.get(kind.percentage, ""), stickiness)
+        return _describe_share(parameters.get(kind.percentage, ""), stickiness)
     return kind.whom.format(_list_items(parameters.get(kind.lists, "")))
 
 
-def _share(rollout: str, stickiness: str) -> str:
+def _describe_share(rollout: str, stickiness: str) -> str:
     if rollout == "100":
         return "On for everyone"
     if stickiness == "random":

@@ -7,7 +7,7 @@ from projects.models import StrategyType
 Document = dict[str, Any]
 
 
-def strategy_type_document(strategy_type: StrategyType) -> Document:
+def make_strategy_type_document(strategy_type: StrategyType) -> Document:
     """``title`` is set by users on custom types. Built-in types have only a display name."""
     return {
         "name": strategy_type.name,

@@ -29,7 +29,7 @@ def parameter_problems(parameters: Any, path: str = "parameters") -> Iterator[Pr
         if not isinstance(item, dict):
             yield Problem(place, "must be an object")
             continue
-        yield from _parameter(item, place)
+        yield from _find_parameter_problems(item, place)
         name = item.get("name")
         if isinstance(name, str) and name in seen:
             yield Problem(f"{place}.name", f'"{name}" is listed more than once')
@@ -37,7 +37,7 @@ def parameter_problems(parameters: Any, path: str = "parameters") -> Iterator[Pr
             seen.add(name)
 
 
-def _parameter(item: dict[str, Any], place: str) -> Iterator[Problem]:
+def _find_parameter_problems(item: dict[str, Any], place: str) -> Iterator[Problem]:
     if not isinstance(item.get("name"), str) or not item["name"]:
         yield Problem(f"{place}.name", "is required and must be a string")
     kind = item.get("type")

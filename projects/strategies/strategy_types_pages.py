@@ -20,7 +20,7 @@ from projects.history.queries import readable_events
 from projects.models import Strategy, StrategyType
 from projects.reverts.undo import UndoableAction
 from projects.strategies import strategy_types as actions
-from projects.strategies.strategy_type_documents import strategy_type_document
+from projects.strategies.strategy_type_documents import make_strategy_type_document
 from projects.strategies.strategy_type_rules import PARAMETER_TYPES
 
 LEGACY = "For existing flags. New flags should use a gradual rollout or a condition."
@@ -53,7 +53,7 @@ class StrategyTypesPage(ListPage):
         return StrategyType.objects.filter(matches)
 
     def csv_cells(self, row: Any) -> Sequence[Any]:
-        return (row.name, row.description, takes(row), self.used.get(row.name, 0))
+        return (row.name, row.description, join_parameter_names(row), self.used.get(row.name, 0))
 
     @cached_property
     def used(self) -> dict[str, int]:
@@ -63,7 +63,10 @@ class StrategyTypesPage(ListPage):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         used = self.used
         return super().get_context_data(
-            rows=[(row, takes(row), used.get(row.name, 0), mark(row)) for row in kwargs["listing"].rows],
+            rows=[
+                (row, join_parameter_names(row), used.get(row.name, 0), mark(row))
+                for row in kwargs["listing"].rows
+            ],
             may_create=self.caller.can(Permission.CREATE_STRATEGY),
             may_edit=self.caller.can(Permission.UPDATE_STRATEGY),
             may_delete=self.caller.can(Permission.DELETE_STRATEGY),
@@ -71,7 +74,7 @@ class StrategyTypesPage(ListPage):
         )
 
 
-def takes(row: StrategyType) -> str:
+def join_parameter_names(row: StrategyType) -> str:
     """The names of the type's parameters."""
     return ", ".join(item["name"] for item in row.parameters)
 
@@ -90,10 +93,12 @@ class StrategyTypeForm(forms.Form):
     )
 
     def clean_parameters(self) -> list[dict[str, Any]]:
-        return [_parameter(line) for line in self.cleaned_data["parameters"].splitlines() if line.strip()]
+        return [
+            _read_parameter(line) for line in self.cleaned_data["parameters"].splitlines() if line.strip()
+        ]
 
 
-def _parameter(line: str) -> dict[str, Any]:
+def _read_parameter(line: str) -> dict[str, Any]:
     parts = [part.strip() for part in line.split(" :: ", 2)]
     name, kind, description = (*parts, *("", "string", "")[len(parts) :])
     return {
@@ -104,7 +109,7 @@ def _parameter(line: str) -> dict[str, Any]:
     }
 
 
-def parameter_lines(parameters: Sequence[dict[str, Any]]) -> str:
+def format_parameters(parameters: Sequence[dict[str, Any]]) -> str:
     """The parameters as text for the form, one per line: ``hosts :: list* :: the hosts it is on for``."""
     return "\n".join(
         " :: ".join(
@@ -165,11 +170,11 @@ class EditStrategyType(EditPage, NewStrategyType):
         return readable_events(self.caller).filter(type__in=kinds, subject=self.strategy_type.pk)
 
     def current_document(self) -> dict[str, Any]:
-        return strategy_type_document(self.strategy_type)
+        return make_strategy_type_document(self.strategy_type)
 
     def get_initial(self) -> dict[str, Any]:
         row = self.strategy_type
-        lines = parameter_lines(row.parameters)
+        lines = format_parameters(row.parameters)
         return {"title": row.title, "description": row.description, "parameters": lines}
 
     def submit(self, form: Any) -> str:

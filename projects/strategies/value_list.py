@@ -25,10 +25,10 @@ def read_values(text: str) -> list[str]:
     return values
 
 
-def values_text(values: Iterable[str]) -> str:
+def format_values(values: Iterable[str]) -> str:
     """One value per line, in a form that :func:`read_values` reads back unchanged."""
-    return "\n".join(_line(value) for value in values)
+    return "\n".join(_format_value(value) for value in values)
 
 
-def _line(value: str) -> str:
+def _format_value(value: str) -> str:
     return value if read_values(value) == [value] else json.dumps(value, ensure_ascii=False)

@@ -15,7 +15,7 @@ from flagadmin.core.errors import Problem
 from playground.engine.coercion import mapping_of, objects_of, text_of, weight_of
 from projects.strategies.constraint_rules import shorten
 from projects.strategies.kept_values import LOST, KeptValues, is_long, reference
-from projects.strategies.sentences import percent
+from projects.strategies.sentences import format_percent
 from projects.strategies.variant_rules import variants_problems
 
 NEW = {"name": "", "weight": 0, "weightType": "variable", "stickiness": "default", "was": "", "rest": False}
@@ -65,18 +65,22 @@ def read_variant_rows(form: QueryDict, stored: Any) -> tuple[list[Any], list[Pro
     for index, number in enumerate(form.getlist("v")):
         prefix = f"v-{number}-"
         fixed = f"{prefix}fixed" in form or _is_typed(form, prefix)
-        weight = _weight(form.get(f"{prefix}percent", "")) if fixed else _stored_weight(form, prefix, before)
+        weight = (
+            _read_weight(form.get(f"{prefix}percent", ""))
+            if fixed
+            else _read_stored_weight(form, prefix, before)
+        )
         if weight is None:
             problems.append(Problem(f"variants[{index}].weight", "Enter a percentage from 0 to 100."))
-        variant, is_lost = _variant(form, prefix, weight or 0, fixed, before)
+        variant, is_lost = _read_variant(form, prefix, weight or 0, fixed, before)
         problems += [Problem(f"variants[{index}].payload", LOST)] if is_lost else []
         variants.append(variant)
-    rest, is_lost = _rest(form, objects_of(stored))
+    rest, is_lost = _find_rest(form, objects_of(stored))
     problems += [Problem("variants", LOST)] if is_lost else []
     return variants + rest, problems
 
 
-def _rest(form: QueryDict, stored: Sequence[Mapping[str, Any]]) -> tuple[list[Any], bool]:
+def _find_rest(form: QueryDict, stored: Sequence[Mapping[str, Any]]) -> tuple[list[Any], bool]:
     """The stored variants without a row, and whether they have changed."""
     number, _, kept_reference = form.get("v-rest", "").partition(".")
     if not kept_reference:
@@ -103,7 +107,7 @@ def change_variants(variants: list[Any], do: str) -> None:
             variants[int(button[2])]["open"] = True
 
 
-def _variant(
+def _read_variant(
     form: QueryDict, prefix: str, weight: int, fixed: bool, before: Mapping[str, Mapping[str, Any]]
 ) -> tuple[dict[str, Any], bool]:
     """The variant, and whether its payload is no longer stored."""
@@ -135,12 +139,12 @@ def _is_typed(form: QueryDict, prefix: str) -> bool:
     return typed != form.get(f"{prefix}shown", typed)
 
 
-def _stored_weight(form: QueryDict, prefix: str, before: Mapping[str, Mapping[str, Any]]) -> int:
+def _read_stored_weight(form: QueryDict, prefix: str, before: Mapping[str, Mapping[str, Any]]) -> int:
     """The stored weight of a variable variant, so that unchanged variants are recognized as such."""
     return weight_of(before.get(form.get(f"{prefix}was", ""), {}).get("weight"))
 
 
-def _weight(text: str) -> int | None:
+def _read_weight(text: str) -> int | None:
     """A percentage as a weight out of 1000, or None if it is not valid."""
     try:
         share = float(text.replace(",", "."))
@@ -149,13 +153,13 @@ def _weight(text: str) -> int | None:
     return round(share * 10) if 0 <= share <= 100 else None
 
 
-def in_percent(problems: Iterable[Problem], variants: Sequence[Mapping[str, Any]]) -> list[Problem]:
+def convert_to_percent(problems: Iterable[Problem], variants: Sequence[Mapping[str, Any]]) -> list[Problem]:
     """The problems of an action, with weights of variants replaced by percentages as in the form."""
     others = [problem for problem in problems if not problem.path.startswith("variants")]
     return [*others, *variants_problems(variants, "variants", in_percent=True)]
 
 
-def variant_rows(
+def make_variant_rows(
     variants: Any, stored: Any, errors: Mapping[int, Sequence[str]] | None = None
 ) -> VariantRows:
     """Rows for the template, from stored or submitted variants. ``errors`` are keyed by row index."""
@@ -165,7 +169,7 @@ def variant_rows(
         if variant.get("rest", number >= MAX_ROWS):
             rest.append(number)
         else:
-            rows.append(_row(number, variant, row_errors.get(number, ())))
+            rows.append(_make_row(number, variant, row_errors.get(number, ())))
     weights: dict[str, float] = {}
     for place, row in enumerate(rows, 1):
         name = row.name if row.name and row.name not in weights else f"variant {place}"
@@ -180,14 +184,14 @@ def variant_rows(
     )
 
 
-def _row(number: int, variant: Mapping[str, Any], errors: Sequence[str]) -> VariantRow:
+def _make_row(number: int, variant: Mapping[str, Any], errors: Sequence[str]) -> VariantRow:
     payload = mapping_of(variant.get("payload"))
     name, text = text_of(variant.get("name")), text_of(payload.get("value"))
     kept = is_long([text]) and not variant.get("open")
     return VariantRow(
         number=number,
         name=name,
-        percent=percent(weight_of(variant.get("weight"))),
+        percent=format_percent(weight_of(variant.get("weight"))),
         fixed=variant.get("weightType") == "fix",
         payload_type=text_of(payload.get("type")),
         payload=f"{text[:SHOWN]}…" if kept else text,

@@ -6,7 +6,7 @@ _BEFORE_LETTERS = " _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$0123456789"
 _RANKS = {ord(character): rank for rank, character in enumerate(_BEFORE_LETTERS)}
 
 
-def variant_order(name: str) -> tuple[str, str, str, str]:
+def make_variant_sort_key(name: str) -> tuple[str, str, str, str]:
     """A key that sorts names alphabetically: punctuation, digits, letters; ``alpha`` before ``Beta``.
 
     Names are compared without case and accents first. Among equal names, those without accents come first,

@@ -10,14 +10,14 @@ from flagadmin.core.unreadable_values import UnreadableValue
 from playground.engine.coercion import objects_of
 from playground.engine.definitions import VariantDefinition
 from projects.strategies.constraint_rules import shorten
-from projects.strategies.variant_order import variant_order
+from projects.strategies.variant_order import make_variant_sort_key
 
 TOTAL_WEIGHT = 1000
 WEIGHT_TYPES = ("variable", "fix")
 PAYLOAD_TYPES = ("json", "csv", "string", "number")
 
 
-def variants_document(
+def make_variants(
     values: Sequence[Mapping[str, Any]], stored: Sequence[Mapping[str, Any]] = ()
 ) -> list[VariantDefinition]:
     """Variants as stored: sorted by name (see ``variant_order``), with weights that add up to 1000.
@@ -27,16 +27,16 @@ def variants_document(
     weights, so that no user's variant changes: one that equals ``stored``, however that was computed, or one
     that is already normalized. Invalid lists keep their weights, so that problems name the given values.
     """
-    variants = [_variant_document(variant) for variant in values]
-    if _shares(variants) == _shares(objects_of(stored)):
+    variants = [_make_variant(variant) for variant in values]
+    if _list_shares(variants) == _list_shares(objects_of(stored)):
         return variants
-    in_order = sorted(variants, key=lambda variant: variant_order(variant["name"]))
+    in_order = sorted(variants, key=lambda variant: make_variant_sort_key(variant["name"]))
     if in_order != variants or not _is_shared_out(variants):
-        _share_out(variants)
+        _spread_weights(variants)
     return in_order
 
 
-def _shares(variants: Sequence[Mapping[str, Any]]) -> list[tuple[Any, ...]]:
+def _list_shares(variants: Sequence[Mapping[str, Any]]) -> list[tuple[Any, ...]]:
     return [(variant.get("name"), variant.get("weightType"), variant.get("weight")) for variant in variants]
 
 
@@ -46,7 +46,7 @@ def _is_shared_out(variants: Sequence[Mapping[str, Any]]) -> bool:
     return total == TOTAL_WEIGHT and bool(shares) and max(shares) - min(shares) <= 1
 
 
-def _share_out(variants: Sequence[VariantDefinition]) -> None:
+def _spread_weights(variants: Sequence[VariantDefinition]) -> None:
     variable = [variant for variant in variants if variant.get("weightType") == "variable"]
     rest = TOTAL_WEIGHT - sum(v["weight"] for v in variants if v.get("weightType") != "variable")
     if not variable or rest < 0:
@@ -56,7 +56,7 @@ def _share_out(variants: Sequence[VariantDefinition]) -> None:
         variant["weight"] = share + (index < left_over)
 
 
-def _variant_document(values: Mapping[str, Any]) -> VariantDefinition:
+def _make_variant(values: Mapping[str, Any]) -> VariantDefinition:
     document: Any = {
         key: values[key]
         for key in ("name", "weight", "weightType", "stickiness")
@@ -109,7 +109,7 @@ def _weight_problems(variant: Mapping[str, Any], path: str) -> Iterator[Problem]
 
 
 def _total_problems(variants: Sequence[Mapping[str, Any]], path: str) -> Iterator[Problem]:
-    fixed = _fixed_weights(variants)
+    fixed = _list_fixed_weights(variants)
     if variants and len(fixed) == len(variants):
         yield Problem(path, 'at least one variant needs weightType "variable": it gets the rest')
     if sum(fixed) > TOTAL_WEIGHT:
@@ -117,14 +117,14 @@ def _total_problems(variants: Sequence[Mapping[str, Any]], path: str) -> Iterato
 
 
 def _percent_problems(variants: Sequence[Mapping[str, Any]], path: str) -> Iterator[Problem]:
-    fixed = _fixed_weights(variants)
+    fixed = _list_fixed_weights(variants)
     if variants and len(fixed) == len(variants):
         yield Problem(path, "Leave at least one variant without a fixed percentage. It gets the rest.")
     if sum(fixed) > TOTAL_WEIGHT:
         yield Problem(path, f"The fixed percentages add up to {sum(fixed) / 10:g} %. The maximum is 100 %.")
 
 
-def _fixed_weights(variants: Sequence[Mapping[str, Any]]) -> list[float]:
+def _list_fixed_weights(variants: Sequence[Mapping[str, Any]]) -> list[float]:
     """The weights that are not variable.
 
     As in the reference, a variant without a weight type counts as fixed.
@@ -138,14 +138,14 @@ def payload_problems(payload: Mapping[str, Any] | None, path: str) -> Iterator[P
     kind, value = payload["type"], payload["value"]
     if kind not in PAYLOAD_TYPES:
         yield Problem(f"{path}.type", f"{kind} is not a payload type. Available: {choices(PAYLOAD_TYPES)}")
-    elif kind == "json" and (fault := json_fault(value)):
+    elif kind == "json" and (fault := find_json_fault(value)):
         yield Problem(f"{path}.value", fault)
     elif kind == "number" and not _is_number(value):
         message = f"SDKs cannot read {shorten(value)} as a number, which the payload type announces"
         yield UnreadableValue(f"{path}.value", message)
 
 
-def json_fault(text: str) -> str:
+def find_json_fault(text: str) -> str:
     """What is wrong with a JSON text, "" if nothing is."""
     try:
         orjson.loads(text)

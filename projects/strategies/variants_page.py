@@ -19,17 +19,22 @@ from projects.console import api_path, flag_crumbs, flag_url
 from projects.drafting import DraftingPage
 from projects.drafts import Draft, FlagEdit
 from projects.flags.environments.actions import read_variants, set_variants
-from projects.flags.environments.toggle import project_environment
+from projects.flags.environments.toggle import find_project_environment
 from projects.flags.insights.usage import describe_usage
 from projects.history.field_changes import FieldChange
 from projects.history.queries import readable_events
 from projects.models import Strategy
 from projects.projects.required_comments import requires_comment
 from projects.reverts.undo import tell_done
-from projects.strategies.forms import share_out_weights, sort_problems, stickiness_choices
-from projects.strategies.sentences import variants_sentence
-from projects.strategies.variant_forms import change_variants, in_percent, read_variant_rows, variant_rows
-from projects.strategies.variant_rules import PAYLOAD_TYPES, variants_document, variants_problems
+from projects.strategies.forms import list_stickiness_choices, share_out_weights, sort_problems
+from projects.strategies.sentences import describe_variants
+from projects.strategies.variant_forms import (
+    change_variants,
+    convert_to_percent,
+    make_variant_rows,
+    read_variant_rows,
+)
+from projects.strategies.variant_rules import PAYLOAD_TYPES, make_variants, variants_problems
 
 
 class VariantsPage(EditConflictMixin, DraftingPage):
@@ -41,7 +46,7 @@ class VariantsPage(EditConflictMixin, DraftingPage):
         """Raises NotFound, NoAccess."""
         self.flag = access_flag(self.caller, self.kwargs["project_id"], self.kwargs["name"], archived=False)
         self.environment = self.request.GET.get("environmentId", "")
-        place = project_environment(self.flag.project_id, self.environment)
+        place = find_project_environment(self.flag.project_id, self.environment)
         self.is_production = place.environment.is_production
         self.needs_request = place.required_approvals is not None
         permission = Permission.UPDATE_FEATURE_ENVIRONMENT_VARIANTS
@@ -61,7 +66,7 @@ class VariantsPage(EditConflictMixin, DraftingPage):
         return self.stored
 
     def sentences_now(self) -> list[str]:
-        return [variants_summary(read_variants(self.flag, self.environment))]
+        return [summarize_variants(read_variants(self.flag, self.environment))]
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         self.find()
@@ -81,7 +86,7 @@ class VariantsPage(EditConflictMixin, DraftingPage):
         self.find()
         self.variants, self.problems = read_variant_rows(self.request.POST, self.stored)
         check_values([*self.problems, *variants_problems(self.variants, "")])
-        name, variants = self.flag.name, variants_document(self.variants, self.stored)
+        name, variants = self.flag.name, make_variants(self.variants, self.stored)
         return [FlagEdit(self.flag.project_id, name, self.environment, Draft(name, {"variants": variants}))]
 
     def save(self) -> HttpResponseBase:
@@ -99,7 +104,7 @@ class VariantsPage(EditConflictMixin, DraftingPage):
             self.show_conflict(error)
             return self.render_to_response(self.get_context_data(refusal=error), status=error.status)
         except AppError as error:
-            self.problems = in_percent([], self.variants) or [Problem("", error.message)]
+            self.problems = convert_to_percent([], self.variants) or [Problem("", error.message)]
             return self.render_to_response(self.get_context_data(), status=error.status)
         done = f"Changed the variants of {self.flag.name} in {self.environment}."
         tell_done(self.request, done, caller=self.caller)
@@ -107,15 +112,15 @@ class VariantsPage(EditConflictMixin, DraftingPage):
 
     def needs_confirmation(self) -> bool:
         """Whether to show what changes first: in production, and where changes need a request."""
-        changed = variants_document(self.variants, self.stored) != self.stored
+        changed = make_variants(self.variants, self.stored) != self.stored
         asks = self.is_production or self.needs_request
         return asks and changed and "confirmed" not in self.request.POST
 
     def describe_change(self) -> dict[str, Any]:
         """What the question before saving says."""
-        after = variants_document(self.variants, self.stored)
+        after = make_variants(self.variants, self.stored)
         texts = [
-            variants_sentence(variants).removeprefix("Variants: ") or None
+            describe_variants(variants).removeprefix("Variants: ") or None
             for variants in (self.stored, after)
         ]
         return {
@@ -139,23 +144,23 @@ class VariantsPage(EditConflictMixin, DraftingPage):
         by_place, _, others = sort_problems(self.problems)
         first = self.variants[0] if self.variants else {}
         inputs = {
-            "stickiness": stickiness_choices(self.flag.project_id),
+            "stickiness": list_stickiness_choices(self.flag.project_id),
             "variants_stickiness": first.get("stickiness", "default"),
         }
         strategies = Strategy.objects.filter(flag=self.flag, environment=self.environment)
         own = strategies.order_by("sort_order", "created_at", "pk").values_list("variants", flat=True)
         return super().get_context_data(
             own=[
-                (number, variants_sentence(variants).removeprefix("Variants: "))
+                (number, describe_variants(variants).removeprefix("Variants: "))
                 for number, variants in enumerate(own, 1)
                 if variants
             ],
-            rows=variant_rows(
+            rows=make_variant_rows(
                 share_out_weights(self.variants, self.stored), self.stored, by_place["variants"]
             ),
             inputs=inputs,
             payload_types=PAYLOAD_TYPES,
-            sentence=variants_summary(variants_document(self.variants, self.stored)),
+            sentence=summarize_variants(make_variants(self.variants, self.stored)),
             errors=others,
             back=self.back,
             is_production=self.is_production,
@@ -171,5 +176,5 @@ class VariantsPage(EditConflictMixin, DraftingPage):
         return curl_for(self.request, "PUT", address, self.stored)
 
 
-def variants_summary(variants: Sequence[VariantDefinition]) -> str:
-    return variants_sentence(variants) or "No variants."
+def summarize_variants(variants: Sequence[VariantDefinition]) -> str:
+    return describe_variants(variants) or "No variants."

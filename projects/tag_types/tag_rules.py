@@ -19,13 +19,13 @@ def tag_problems(
     """Problems of a tag. ``names`` are the names of its members in the body. Spaces count and are kept."""
     if tag_type not in known_names.tag_types:
         known = choices(known_names.tag_types)
-        yield Problem(_at(path, names[0]), f"tag type {tag_type} not found. Available: {known}")
+        yield Problem(_join_path(path, names[0]), f"tag type {tag_type} not found. Available: {known}")
     if not MIN_LENGTH <= len(value) <= MAX_LENGTH:
         yield Problem(
-            _at(path, names[1]),
+            _join_path(path, names[1]),
             f'Tag "{value[:MAX_LENGTH]}": use {MIN_LENGTH} to {MAX_LENGTH} characters',
         )
 
 
-def _at(path: str, member: str) -> str:
+def _join_path(path: str, member: str) -> str:
     return f"{path}.{member}" if path else member

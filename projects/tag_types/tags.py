@@ -14,7 +14,7 @@ from projects.models import Flag, FlagTag, Tag
 from projects.project_scope import name_is_free
 
 
-def known_tags(caller: Caller) -> list[tuple[str, str]]:
+def list_known_tags(caller: Caller) -> list[tuple[str, str]]:
     """Sorted (type, value) pairs of the created tags and of those on flags that the caller may read."""
     used = FlagTag.objects.filter(flag__in=Flag.objects.readable_by(caller)).order_by()
     created = Tag.objects.order_by()
@@ -28,7 +28,7 @@ def create_tag(kind: str, value: str, *, caller: Caller) -> None:
     check_may_change_tags(caller)
     check_tags([(kind, value)])
     message = f"Tag {kind}:{value} already exists."
-    if (kind, value) in known_tags(caller):
+    if (kind, value) in list_known_tags(caller):
         raise NameExists(message)
     with name_is_free(message):
         Tag.objects.create(tag_type_id=kind, value=value)
@@ -43,7 +43,7 @@ def delete_tag(kind: str, value: str, *, caller: Caller) -> None:
     Raises NotFound, and NoAccess unless the caller may change all of these flags.
     """
     check_may_change_tags(caller)
-    flags = _tagged_flags_for_update(caller, kind, value)
+    flags = _lock_tagged_flags(caller, kind, value)
     deleted, _ = Tag.objects.filter(tag_type_id=kind, value=value).delete()
     if not deleted and not flags:
         raise NotFound(f"Tag {kind}:{value} not found.")
@@ -57,7 +57,7 @@ def check_may_change_tags(caller: Caller) -> None:
     caller.check_anywhere([Permission.UPDATE_FEATURE])
 
 
-def _tagged_flags_for_update(caller: Caller, kind: str, value: str) -> list[Flag]:
+def _lock_tagged_flags(caller: Caller, kind: str, value: str) -> list[Flag]:
     tagged = Exists(FlagTag.objects.filter(flag=OuterRef("pk"), tag_type_id=kind, value=value))
     project_ids = Flag.objects.readable_by(caller).filter(tagged).values_list("project_id", flat=True)
     projects = lock_projects(caller, project_ids)

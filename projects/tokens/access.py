@@ -9,7 +9,7 @@ from groups.access import Caller
 from groups.models import ApiToken, ApiTokenProject, User
 from groups.permissions import Permission
 from groups.tokens import hash_secret
-from projects.access import projects_with
+from projects.access import list_projects_with
 
 Verb = Literal["CREATE", "READ", "UPDATE", "DELETE"]
 Kind = ApiToken.Kind
@@ -19,7 +19,7 @@ _KINDS = (Kind.ADMIN, Kind.BACKEND, Kind.FRONTEND)
 _NAMES = {Kind.BACKEND: "CLIENT", Kind.FRONTEND: "FRONTEND"}
 
 
-def permission_for(verb: Verb, kind: str) -> Permission:
+def find_permission(verb: Verb, kind: str) -> Permission:
     """For example ``CREATE_CLIENT_API_TOKEN`` for a backend token; always ADMIN for an admin token."""
     name = _NAMES.get(Kind(kind))
     return Permission[f"{verb}_{name}_API_TOKEN"] if name else Permission.ADMIN
@@ -27,12 +27,12 @@ def permission_for(verb: Verb, kind: str) -> Permission:
 
 def find_allowed_kinds(caller: Caller, verb: Verb) -> list[str]:
     """The kinds of token for which the caller has the permission."""
-    return [kind for kind in _KINDS if caller.can(permission_for(verb, kind))]
+    return [kind for kind in _KINDS if caller.can(find_permission(verb, kind))]
 
 
-def any_kind(verb: Verb) -> tuple[Permission, ...]:
+def list_permissions(verb: Verb) -> tuple[Permission, ...]:
     """The permissions for each kind of token; any one of them allows ``verb`` for some kind."""
-    return tuple(permission_for(verb, kind) for kind in _KINDS)
+    return tuple(find_permission(verb, kind) for kind in _KINDS)
 
 
 def check_any_kind(caller: Caller, verb: Verb) -> list[str]:
@@ -40,16 +40,16 @@ def check_any_kind(caller: Caller, verb: Verb) -> list[str]:
 
     Raises NoAccess naming the permissions of which one is needed.
     """
-    caller.check_any(any_kind(verb))
+    caller.check_any(list_permissions(verb))
     return find_allowed_kinds(caller, verb)
 
 
-def readable_tokens(caller: Caller) -> QuerySet[ApiToken]:
+def find_readable_tokens(caller: Caller) -> QuerySet[ApiToken]:
     """The tokens that the caller may list, never personal ones. Raises NoAccess if it may list none."""
     return ApiToken.objects.filter(kind__in=check_any_kind(caller, "READ"))
 
 
-def with_key(tokens: QuerySet[ApiToken], key: str) -> QuerySet[ApiToken]:
+def filter_by_key(tokens: QuerySet[ApiToken], key: str) -> QuerySet[ApiToken]:
     """Finds the token named in a path, by its id, its full secret, or the visible prefix shown in lists."""
     if key.isascii() and key.isdigit() and len(key) < 19:
         return tokens.filter(id=int(key))
@@ -61,10 +61,10 @@ def access_token_for_update(caller: Caller, key: str, verb: Literal["UPDATE", "D
     """The token, locked. Raises NoAccess, NotFound."""
     check_any_kind(caller, verb)
     tokens = ApiToken.objects.select_for_update(no_key=verb == "UPDATE").exclude(kind=Kind.PERSONAL)
-    matching = list(with_key(tokens, key).order_by("id")[:2])
+    matching = list(filter_by_key(tokens, key).order_by("id")[:2])
     if len(matching) != 1 or not _visible(caller, matching[0]):
         raise NotFound("API token not found.")
-    caller.check(permission_for(verb, matching[0].kind))
+    caller.check(find_permission(verb, matching[0].kind))
     return matching[0]
 
 
@@ -72,13 +72,13 @@ def _visible(caller: Caller, token: ApiToken) -> bool:
     return any(token.kind in find_allowed_kinds(caller, verb) for verb in ("READ", "UPDATE", "DELETE"))
 
 
-def visible_tokens(caller: Caller) -> QuerySet[ApiToken]:
+def find_visible_tokens(caller: Caller) -> QuerySet[ApiToken]:
     """The tokens that the caller may see.
 
     These are all tokens of the kinds that its root permissions allow, and the tokens of projects whose tokens
     it may read. Raises NoAccess.
     """
-    projects = projects_with(caller, Permission.READ_PROJECT_API_TOKEN)
+    projects = list_projects_with(caller, Permission.READ_PROJECT_API_TOKEN)
     kinds = find_allowed_kinds(caller, "READ") if projects else check_any_kind(caller, "READ")
     in_projects = ApiTokenProject.objects.filter(project_id__in=projects).values("token")
     tokens = ApiToken.objects.exclude(kind=Kind.PERSONAL)
@@ -87,7 +87,7 @@ def visible_tokens(caller: Caller) -> QuerySet[ApiToken]:
 
 def read_listed_tokens(caller: Caller) -> QuerySet[ApiToken]:
     """The tokens that the caller may see and, for admins, those of service accounts. Raises NoAccess."""
-    tokens = visible_tokens(caller)
+    tokens = find_visible_tokens(caller)
     if caller.is_admin:
         tokens |= ApiToken.objects.filter(kind=Kind.PERSONAL, user__is_service=True)
     return tokens.select_related("user__root_role").prefetch_related(
@@ -95,7 +95,7 @@ def read_listed_tokens(caller: Caller) -> QuerySet[ApiToken]:
     )
 
 
-def automation_words(user: User) -> str:
+def describe_automation(user: User) -> str:
     """What a service account's own roles give it: ``checkout · production``, ``Editor``."""
     words = [user.root_role.name] if user.root_role else []
     grants = list(user.grants.all())
@@ -113,7 +113,7 @@ def list_scope_projects(token: ApiToken) -> list[str]:
     return [scope.project_id for scope in token.scopes.all()]
 
 
-def scope_words(token: ApiToken, caller: Caller) -> str:
+def describe_scope(token: ApiToken, caller: Caller) -> str:
     """For example ``all projects · production``. Projects that the caller may not read are only counted."""
     project_ids = list_scope_projects(token)
     readable = sorted(project for project in project_ids if caller.can_read(project))

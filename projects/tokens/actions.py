@@ -21,12 +21,12 @@ from groups.tokens import check_expiry, hash_secret, make_secret, make_visible_p
 from projects.access import (
     access_project,
     access_project_for_update,
+    describe_unknown_environment,
+    describe_unknown_project,
     lock_projects,
-    unknown_environment,
-    unknown_project,
 )
 from projects.models import Environment, Project
-from projects.tokens.access import access_token_for_update, check_any_kind, permission_for, with_key
+from projects.tokens.access import access_token_for_update, check_any_kind, filter_by_key, find_permission
 
 Kind = ApiToken.Kind
 
@@ -74,14 +74,14 @@ def create_token(new: NewToken, *, caller: Caller, credential: str | None = None
     Raises NoAccess, ValidationError.
     """
     check_any_kind(caller, "CREATE")
-    caller.check(permission_for("CREATE", new.kind))
+    caller.check(find_permission("CREATE", new.kind))
     if new.kind == Kind.ADMIN:
         check_expiry(caller, new.expires_at)
     locked = lock_projects(caller, new.projects or ())
-    problems = [*_problems_of_kind(new), *_problems_of_projects(new, caller, locked)]
+    problems = [*_find_kind_problems(new), *_find_project_problems(new, caller, locked)]
     if problems:
         raise ValidationError.of(problems)
-    return store_token(new, caller=caller, secret=_secret_for(new, credential))
+    return store_token(new, caller=caller, secret=_make_secret(new, credential))
 
 
 @transactional
@@ -93,14 +93,14 @@ def create_project_token(
     Raises NotFound, NoAccess, ValidationError.
     """
     access_project_for_update(caller, project_id, Permission.CREATE_PROJECT_API_TOKEN)
-    problems = list(_problems_of_kind(new))
+    problems = list(_find_kind_problems(new))
     if new.kind == Kind.ADMIN:
         problems.append(Problem("type", "a project's token is of type backend or frontend"))
     if new.projects != (project_id,):
         problems.append(Problem("projects", f"a token created here is for project {project_id} only"))
     if problems:
         raise ValidationError.of(problems)
-    return store_token(new, caller=caller, secret=_secret_for(new, credential))
+    return store_token(new, caller=caller, secret=_make_secret(new, credential))
 
 
 @transactional
@@ -109,7 +109,7 @@ def update_token(key: str, *, expires_at: datetime | None, caller: Caller) -> Ap
     token = access_token_for_update(caller, key, "UPDATE")
     if token.kind == Kind.ADMIN:
         check_expiry(caller, expires_at)
-    projects = scope_of(token)
+    projects = read_scope(token)
     before = document(token, projects)
     token.expires_at = expires_at
     token.save(update_fields=["expires_at"])
@@ -132,7 +132,7 @@ def delete_project_token(project_id: str, key: str, *, caller: Caller) -> None:
     access_project(caller, project_id)
     caller.check(Permission.DELETE_PROJECT_API_TOKEN, project=project_id)
     token = access_project_token_for_update(project_id, key)
-    for project in scope_of(token):
+    for project in read_scope(token):
         if not caller.can(Permission.DELETE_PROJECT_API_TOKEN, project=project):
             raise NoAccess(
                 "This token also gives access to other projects, so it cannot be revoked in this one."
@@ -140,12 +140,12 @@ def delete_project_token(project_id: str, key: str, *, caller: Caller) -> None:
     _delete(token, caller=caller)
 
 
-def scope_of(token: ApiToken) -> list[str]:
+def read_scope(token: ApiToken) -> list[str]:
     """The ids of the projects in the token's scope; empty for a token for all projects."""
     return sorted(token.scopes.values_list("project_id", flat=True))
 
 
-def _secret_for(new: NewToken, credential: str | None) -> str:
+def _make_secret(new: NewToken, credential: str | None) -> str:
     projects = None if new.projects is None else sorted(set(new.projects))
     return make_secret(new.kind, projects=projects, environment=new.environment, credential=credential)
 
@@ -170,16 +170,16 @@ def store_token(
         expires_at=new.expires_at,
     )
     if pending:
-        token.pending_scope = scope_document(new)
+        token.pending_scope = make_scope_document(new)
         token.save()
     else:
-        give_scope(token, scope_document(new))
+        give_scope(token, make_scope_document(new))
     usable_in = [] if pending else projects
     record_token(EventType.API_TOKEN_CREATED, usable_in, None, document(token, projects), caller=caller)
     return token, secret
 
 
-def scope_document(new: NewToken) -> dict[str, Any]:
+def make_scope_document(new: NewToken) -> dict[str, Any]:
     """The scope as ``pending_scope`` stores it; ``*`` means all."""
     projects = ["*"] if new.projects is None else sorted(set(new.projects))
     return {"environment": new.environment or "*", "projects": projects}
@@ -198,7 +198,7 @@ def give_scope(token: ApiToken, scope: dict[str, Any]) -> None:
 
 
 def _delete(token: ApiToken, *, caller: Caller) -> None:
-    projects = scope_of(token)
+    projects = read_scope(token)
     record_token(EventType.API_TOKEN_DELETED, projects, document(token, projects), None, caller=caller)
     token.delete()
 
@@ -218,7 +218,7 @@ def record_token(type_: EventType, projects: list[str], before: Any, after: Any,
     )
 
 
-def _problems_of_kind(new: NewToken) -> Iterable[Problem]:
+def _find_kind_problems(new: NewToken) -> Iterable[Problem]:
     if new.kind == Kind.ADMIN:
         if new.environment is not None:
             yield Problem(
@@ -227,10 +227,10 @@ def _problems_of_kind(new: NewToken) -> Iterable[Problem]:
     elif new.environment is None:
         yield Problem("environment", f"a {new.kind} token is for one environment")
     elif not Environment.objects.filter(name=new.environment).exists():
-        yield Problem("environment", unknown_environment(new.environment))
+        yield Problem("environment", describe_unknown_environment(new.environment))
 
 
-def _problems_of_projects(new: NewToken, caller: Caller, locked: dict[str, Project]) -> Iterable[Problem]:
+def _find_project_problems(new: NewToken, caller: Caller, locked: dict[str, Project]) -> Iterable[Problem]:
     if new.projects is None:
         return
     if new.kind == Kind.ADMIN:
@@ -241,7 +241,7 @@ def _problems_of_projects(new: NewToken, caller: Caller, locked: dict[str, Proje
     for index, project_id in enumerate(new.projects):
         path = f"projects[{index}]"
         if project_id not in locked:
-            yield Problem(path, unknown_project(caller, project_id))
+            yield Problem(path, describe_unknown_project(caller, project_id))
         elif locked[project_id].archived_at is not None:
             yield Problem(path, f"project {project_id} is archived")
 
@@ -249,7 +249,7 @@ def _problems_of_projects(new: NewToken, caller: Caller, locked: dict[str, Proje
 def access_project_token_for_update(project_id: str, key: str) -> ApiToken:
     """A token with the project in its scope, locked. Raises NotFound."""
     tokens = ApiToken.objects.select_for_update(of=("self",)).filter(scopes__project_id=project_id)
-    matching = list(with_key(tokens, key).order_by("id")[:2])
+    matching = list(filter_by_key(tokens, key).order_by("id")[:2])
     if len(matching) != 1:
         raise NotFound(f"API token not found in project {project_id}.")
     return matching[0]

@@ -9,15 +9,15 @@ from groups.models import ApiToken
 from groups.permissions import Permission
 from groups.viewsets import ViewSet
 from projects.tokens import actions
-from projects.tokens.access import any_kind, readable_tokens, with_key
+from projects.tokens.access import filter_by_key, find_readable_tokens, list_permissions
 from projects.tokens.serializers import (
     TokenCreateBody,
     TokenList,
     TokenRecord,
     TokenUpdateBody,
-    new_token,
-    token_record,
-    token_records,
+    make_new_token,
+    make_token_record,
+    make_token_records,
 )
 from projects.viewsets import InProjectViewSet
 
@@ -42,11 +42,11 @@ class TokenViewSet(ViewSet):
     tags = ("API tokens",)
     lookup_url_kwarg = "token"
     permissions = {
-        "list": any_kind("READ"),
-        "create": any_kind("CREATE"),
-        "retrieve": any_kind("READ"),
-        "update": any_kind("UPDATE"),
-        "destroy": any_kind("DELETE"),
+        "list": list_permissions("READ"),
+        "create": list_permissions("CREATE"),
+        "retrieve": list_permissions("READ"),
+        "update": list_permissions("UPDATE"),
+        "destroy": list_permissions("DELETE"),
     }
 
     @extend_schema(operation_id="getAllApiTokens", responses=TokenList)
@@ -56,8 +56,8 @@ class TokenViewSet(ViewSet):
         Secrets are shortened, except to the credential that created the token: a client that compares secrets
         recognizes its own tokens.
         """
-        tokens = readable_tokens(self.caller).prefetch_related("scopes")
-        return Response({"tokens": token_records(tokens, self.caller, credential_of(request))})
+        tokens = find_readable_tokens(self.caller).prefetch_related("scopes")
+        return Response({"tokens": make_token_records(tokens, self.caller, credential_of(request))})
 
     @extend_schema(
         operation_id="createApiToken",
@@ -71,7 +71,7 @@ class TokenViewSet(ViewSet):
         Without `projects`, or with `["*"]`, the token is for all projects, present and future. Without
         `environment`, it is for development.
         """
-        new = new_token(self.validated(TokenCreateBody))
+        new = make_new_token(self.validated(TokenCreateBody))
         return _respond_created(
             *actions.create_token(new, caller=self.caller, credential=credential_of(request))
         )
@@ -79,8 +79,8 @@ class TokenViewSet(ViewSet):
     @extend_schema(operation_id="getApiTokensByName", responses=TokenList)
     def retrieve(self, request: ApiRequest, token: str) -> Response:
         """List the tokens with this name that the caller can read."""
-        tokens = readable_tokens(self.caller).filter(name=token).prefetch_related("scopes")
-        return Response({"tokens": token_records(tokens, self.caller, credential_of(request))})
+        tokens = find_readable_tokens(self.caller).filter(name=token).prefetch_related("scopes")
+        return Response({"tokens": make_token_records(tokens, self.caller, credential_of(request))})
 
     @extend_schema(operation_id="updateApiToken", request=TokenUpdateBody, responses={200: None})
     def update(self, request: ApiRequest, token: str) -> Response:
@@ -99,7 +99,7 @@ class TokenViewSet(ViewSet):
             actions.delete_token(token, caller=self.caller)
         except NotFound:
             # Others might take a token for revoked that they only cannot see.
-            if not self.caller.is_admin or with_key(ApiToken.objects.all(), token).exists():
+            if not self.caller.is_admin or filter_by_key(ApiToken.objects.all(), token).exists():
                 raise
         return Response()
 
@@ -117,7 +117,7 @@ class ProjectTokenViewSet(InProjectViewSet):
     def list(self, request: ApiRequest, project_id: str) -> Response:
         """List the tokens whose scope includes this project."""
         tokens = ApiToken.objects.filter(projects=project_id).prefetch_related("scopes")
-        return Response({"tokens": token_records(tokens, self.caller, credential_of(request))})
+        return Response({"tokens": make_token_records(tokens, self.caller, credential_of(request))})
 
     @extend_schema(
         operation_id="createProjectApiToken",
@@ -127,7 +127,7 @@ class ProjectTokenViewSet(InProjectViewSet):
     )
     def create(self, request: ApiRequest, project_id: str) -> Response:
         """Create a token for this project only."""
-        new = new_token(self.validated(TokenCreateBody), default_projects=[project_id])
+        new = make_new_token(self.validated(TokenCreateBody), default_projects=[project_id])
         return _respond_created(
             *actions.create_project_token(
                 project_id, new, caller=self.caller, credential=credential_of(request)
@@ -142,5 +142,5 @@ class ProjectTokenViewSet(InProjectViewSet):
 
 
 def _respond_created(token: ApiToken, secret: str) -> Response:
-    record = token_record(token, actions.scope_of(token), secret=secret)
+    record = make_token_record(token, actions.read_scope(token), secret=secret)
     return Response(record, status=201, headers={"Location": f"api-tokens/{token.pk}"})

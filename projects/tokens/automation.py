@@ -18,7 +18,7 @@ from groups.people.actions import NewAccount, create_account
 from groups.people.personal_tokens import create_personal_token
 from groups.permissions import Permission
 from groups.roles.actions import create_role
-from projects.access import unknown_environment
+from projects.access import describe_unknown_environment
 from projects.members.actions import Holders, add_roles
 from projects.models import Environment
 
@@ -56,16 +56,16 @@ def create_automation(new: NewAutomation, *, caller: Caller) -> tuple[ApiToken, 
     A role with exactly these permissions is used again. Raises NoAccess, ValidationError, NameExists, NotFound.
     """
     caller.check(Permission.ADMIN)
-    if problems := list(_problems(new)):
+    if problems := list(_list_problems(new)):
         raise ValidationError.of(problems)
     account = create_account(NewAccount(username=new.name, is_service=True), caller=caller)
-    role = _role(new, caller)
+    role = _find_or_create_role(new, caller)
     for project in sorted(set(new.projects)):
         add_roles(project, [Holders("user", (account.pk,))], [role.pk], caller=caller)
     return create_personal_token(account, name=new.name, expires_at=new.expires_at, caller=caller)
 
 
-def scope_sentence(new: NewAutomation) -> str:
+def describe_new_scope(new: NewAutomation) -> str:
     """``ci may turn flags on and off in production of checkout.``"""
     where = f"in {new.environment}" if new.environment else "in all environments"
     return f"{new.name} may {_join_words(CHANGES[each][0] for each in new.may)} {where} of {_join_words(new.projects)}."
@@ -76,18 +76,18 @@ def _join_words(words: Iterable[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def _problems(new: NewAutomation) -> Iterable[Problem]:
+def _list_problems(new: NewAutomation) -> Iterable[Problem]:
     if not new.projects:
         yield Problem("projects", "Choose the projects in which it may change flags.")
     if not new.may or not set(new.may) <= CHANGES.keys():
         yield Problem("may", "Choose what it may change.")
     if new.environment is not None and not Environment.objects.filter(name=new.environment).exists():
-        yield Problem("environment", unknown_environment(new.environment))
+        yield Problem("environment", describe_unknown_environment(new.environment))
 
 
-def _role(new: NewAutomation, caller: Caller) -> Role:
+def _find_or_create_role(new: NewAutomation, caller: Caller) -> Role:
     held = [HeldPermission(each.value, new.environment) for change in new.may for each in CHANGES[change][1]]
-    return _same_role(set(held)) or create_role(
+    return _find_same_role(set(held)) or create_role(
         _free_name(new),
         description=f"For service accounts. {_join_words(SHORT[each] for each in new.may)}, nothing else.",
         type=Role.Type.CUSTOM.value,
@@ -96,7 +96,7 @@ def _role(new: NewAutomation, caller: Caller) -> Role:
     )
 
 
-def _same_role(held: set[HeldPermission]) -> Role | None:
+def _find_same_role(held: set[HeldPermission]) -> Role | None:
     permission = held.copy().pop()
     roles = Role.objects.filter(
         type=Role.Type.CUSTOM,

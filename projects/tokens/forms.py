@@ -12,7 +12,7 @@ from flagadmin.core.lists.pages import MAX_OPTIONS
 from groups.access import Caller
 from groups.models import ApiToken
 from groups.permissions import Permission
-from projects.access import projects_with
+from projects.access import list_projects_with
 from projects.models import Environment, Project
 from projects.tokens.access import find_allowed_kinds
 from projects.tokens.actions import NewToken
@@ -85,7 +85,7 @@ class TokenForm(forms.Form):
     def _offer_projects(self, field: Any, caller: Caller, *, anywhere: bool) -> None:
         projects = Project.objects.active().readable_by(caller).order_by("name", "id")
         if not anywhere:
-            projects = projects.filter(id__in=projects_with(caller, Permission.CREATE_PROJECT_API_TOKEN))
+            projects = projects.filter(id__in=list_projects_with(caller, Permission.CREATE_PROJECT_API_TOKEN))
             field.help_text = "Choose one: your roles let you create tokens for one project at a time."
         project_choices = [(p.pk, p.name if p.name == p.pk else f"{p.name} ({p.pk})") for p in projects]
         if len(project_choices) > MAX_OPTIONS:
@@ -128,7 +128,7 @@ class TokenForm(forms.Form):
             name=data["tokenName"],
             kind=data["type"],
             projects=None if projects == ["*"] else tuple(projects),
-            environment=_environment(data),
+            environment=_read_environment(data),
             expires_at=self.expires_at(),
         )
 
@@ -138,11 +138,11 @@ class TokenForm(forms.Form):
         return NewAutomation(
             name=data["tokenName"].strip(),
             projects=tuple(data["projects"]),
-            environment=_environment(data),
+            environment=_read_environment(data),
             may=tuple(data["may"]),
             expires_at=self.expires_at(),
         )
 
 
-def _environment(data: Mapping[str, Any]) -> str | None:
+def _read_environment(data: Mapping[str, Any]) -> str | None:
     return None if data["environment"] == "*" else data["environment"]

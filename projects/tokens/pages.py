@@ -20,29 +20,29 @@ from groups.console import ConfirmPage, FormPage, ListPage
 from groups.models import ApiToken
 from groups.one_time_secrets import ShowsSecretOnce
 from groups.permissions import Permission
-from projects.access import projects_with
+from projects.access import list_projects_with
 from projects.connect.snippets import openfeature_snippets, render
 from projects.console import api_path, project_url
 from projects.models import Environment
 from projects.tokens.access import (
-    automation_words,
     check_any_kind,
+    describe_automation,
+    describe_scope,
     find_allowed_kinds,
-    permission_for,
+    find_permission,
+    find_visible_tokens,
     read_listed_tokens,
-    scope_words,
-    visible_tokens,
 )
 from projects.tokens.actions import (
     create_project_token,
     create_token,
     delete_project_token,
     delete_token,
-    scope_of,
+    read_scope,
 )
-from projects.tokens.automation import NewAutomation, create_automation, scope_sentence
+from projects.tokens.automation import NewAutomation, create_automation, describe_new_scope
 from projects.tokens.forms import AUTOMATION, PURPOSE, TokenForm
-from projects.tokens.pending import missing_for
+from projects.tokens.pending import describe_missing
 
 Kind = ApiToken.Kind
 CONNECTED = {Kind.BACKEND: "node", Kind.FRONTEND: "browser"}  # where the page of a token leads to
@@ -60,7 +60,7 @@ USES: tuple[tuple[str, str, Callable[[datetime], Q]], ...] = (
 def may_revoke(caller: Caller, token: ApiToken) -> bool:
     """Whether the caller may revoke the token, whose ``scopes`` must be prefetched."""
     projects = [scope.project_id for scope in token.scopes.all()]
-    return caller.can(permission_for("DELETE", token.kind)) or (
+    return caller.can(find_permission("DELETE", token.kind)) or (
         bool(projects) and all(caller.can(Permission.DELETE_PROJECT_API_TOKEN, project=p) for p in projects)
     )
 
@@ -105,16 +105,16 @@ class TokensPage(ListPage):
 
     def csv_cells(self, row: ApiToken) -> Sequence[Any]:
         kind = AUTOMATION if row.user else row.kind
-        return (row.name, kind, self._scope(row), row.prefix, row.seen_at, row.expires_at)
+        return (row.name, kind, self._describe_scope(row), row.prefix, row.seen_at, row.expires_at)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         tokens = list(kwargs["listing"].rows)
-        missing = missing_for(tokens)
+        missing = describe_missing(tokens)
         return super().get_context_data(
             rows=[
                 (
                     token,
-                    self._scope(token),
+                    self._describe_scope(token),
                     missing.get(token.pk),
                     self._revoke_url(token),
                 )
@@ -122,13 +122,13 @@ class TokensPage(ListPage):
             ],
             may_create=bool(
                 find_allowed_kinds(self.caller, "CREATE")
-                or projects_with(self.caller, Permission.CREATE_PROJECT_API_TOKEN)
+                or list_projects_with(self.caller, Permission.CREATE_PROJECT_API_TOKEN)
             ),
             **kwargs,
         )
 
-    def _scope(self, token: ApiToken) -> str:
-        return automation_words(token.user) if token.user else scope_words(token, self.caller)
+    def _describe_scope(self, token: ApiToken) -> str:
+        return describe_automation(token.user) if token.user else describe_scope(token, self.caller)
 
     def _revoke_url(self, token: ApiToken) -> str:
         """The page that revokes the token, "" if the caller may not."""
@@ -151,7 +151,7 @@ class NewTokenPage(ShowsSecretOnce, FormPage):
     }
 
     def find(self) -> None:
-        if not projects_with(self.caller, Permission.CREATE_PROJECT_API_TOKEN):
+        if not list_projects_with(self.caller, Permission.CREATE_PROJECT_API_TOKEN):
             check_any_kind(self.caller, "CREATE")
 
     def get_form_kwargs(self) -> dict[str, Any]:
@@ -190,7 +190,7 @@ class NewTokenPage(ShowsSecretOnce, FormPage):
             "kind": token.kind,
             "url": self.request.build_absolute_uri("/").rstrip("/"),
             "command": curl_with_token(self.request, first_call, secret),
-            "scope": f"It has access to {short(scope_words(token, self.caller))}.",
+            "scope": f"It has access to {shorten(describe_scope(token, self.caller))}.",
             "title": f"New API token {token.name}",
             "connect_url": _connect_url(token),
             "back": reverse("tokens"),
@@ -202,7 +202,7 @@ class NewTokenPage(ShowsSecretOnce, FormPage):
         self.created = {
             "secret": secret,
             "command": curl_with_token(self.request, f"{api_path(new.projects[0])}/features", secret),
-            "scope": f"{short(scope_sentence(new))} It changes nothing else.",
+            "scope": f"{shorten(describe_new_scope(new))} It changes nothing else.",
             "title": f"New automation token {token.name}",
             "back": reverse("service-account", args=[token.user_id]),
         }
@@ -214,13 +214,13 @@ def _connect_url(token: ApiToken) -> str:
     language = CONNECTED.get(Kind(token.kind))
     if language is None:
         return ""
-    project_ids = scope_of(token)
+    project_ids = read_scope(token)
     page = project_url(project_ids[0], "connect") if project_ids else reverse("connect-anywhere")
     query = {"language": language, "environment": str(token.environment_id), "token": str(token.pk)}
     return f"{page}?{urlencode(query)}"
 
 
-def short(text: str) -> str:
+def shorten(text: str) -> str:
     """The text as it fits into the cookie with the secret."""
     return Truncator(text).chars(600)
 
@@ -230,11 +230,11 @@ class RevokeTokenPage(ConfirmPage):
     api_call = "DELETE /api/admin/api-tokens/{token_id}"
 
     def token(self) -> ApiToken:
-        token = visible_tokens(self.caller).filter(pk=self.kwargs["token_id"]).first()
+        token = find_visible_tokens(self.caller).filter(pk=self.kwargs["token_id"]).first()
         if token is None:
             raise NotFound("API token not found.")
         if not may_revoke(self.caller, token):
-            self.caller.check(permission_for("DELETE", token.kind))
+            self.caller.check(find_permission("DELETE", token.kind))
         return token
 
     def plan(self) -> dict[str, Any]:
@@ -245,7 +245,7 @@ class RevokeTokenPage(ConfirmPage):
             "title": f"Revoke token {token.name}",
             "lead": f"{token.name} {when}. Clients still using it get 401 immediately.",
             "removed_items": [
-                f"the {token.kind} token {token.name} ({token.prefix}…): {scope_words(token, self.caller)}"
+                f"the {token.kind} token {token.name} ({token.prefix}…): {describe_scope(token, self.caller)}"
             ],
             "button": f"Revoke token {token.name}",
             "cancel": TOKENS[1],
@@ -253,8 +253,8 @@ class RevokeTokenPage(ConfirmPage):
 
     def act(self) -> tuple[str, str]:
         token = self.token()
-        if self.caller.can(permission_for("DELETE", token.kind)):
+        if self.caller.can(find_permission("DELETE", token.kind)):
             delete_token(str(token.pk), caller=self.caller)
         else:
-            delete_project_token(scope_of(token)[0], str(token.pk), caller=self.caller)
+            delete_project_token(read_scope(token)[0], str(token.pk), caller=self.caller)
         return f"Revoked token {token.name}. It no longer works.", reverse("tokens")

@@ -35,7 +35,7 @@ class Places:
         projects = Project.objects.active().values_list("id", flat=True)
         return cls(frozenset(Environment.objects.values_list("name", flat=True)), frozenset(projects))
 
-    def missing(self, scope: dict[str, Any]) -> str:
+    def describe_missing(self, scope: dict[str, Any]) -> str:
         """What a token with this scope waits for, for example ``environment qa and project pay``, or nothing."""
         parts = []
         if scope["environment"] not in self.environments | {EVERY}:
@@ -47,13 +47,13 @@ class Places:
         return " and ".join(parts)
 
 
-def missing_for(tokens: Iterable[ApiToken]) -> dict[int, str]:
+def describe_missing(tokens: Iterable[ApiToken]) -> dict[int, str]:
     """What each pending token waits for, by its id. No query if none is pending, otherwise two."""
     scopes = {token.pk: token.pending_scope for token in tokens if token.pending_scope is not None}
     if not scopes:
         return {}
     places = Places.read()
-    return {pk: places.missing(scope) or "the next start" for pk, scope in scopes.items()}
+    return {pk: places.describe_missing(scope) or "the next start" for pk, scope in scopes.items()}
 
 
 def lock_pending_tokens() -> None:
@@ -71,7 +71,7 @@ def activate_tokens(*, caller: Caller) -> None:
     places = Places.read()
     for token in pending:
         scope = token.pending_scope
-        if scope is None or places.missing(scope):
+        if scope is None or places.describe_missing(scope):
             continue
         before = document(token, ())
         give_scope(token, scope)

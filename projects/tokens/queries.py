@@ -8,12 +8,12 @@ from flagadmin.core.db.matching import best_matches
 from flagadmin.core.errors import NoAccess
 from groups.access import Caller
 from groups.models import ApiToken
-from projects.tokens.access import visible_tokens
+from projects.tokens.access import find_visible_tokens
 
 
 def search_tokens(caller: Caller, words: Sequence[str]) -> QuerySet[ApiToken]:
     """API tokens by name, never by their secret."""
     try:
-        return best_matches(visible_tokens(caller), words, "name", first=["-created_at"])
+        return best_matches(find_visible_tokens(caller), words, "name", first=["-created_at"])
     except NoAccess:
         return ApiToken.objects.none()

@@ -12,7 +12,7 @@ from groups.models import ApiToken
 from groups.tokens import find_identifier, recover_secret
 from projects.tokens.access import ELLIPSIS, list_scope_projects
 from projects.tokens.actions import NewToken
-from projects.tokens.pending import missing_for
+from projects.tokens.pending import describe_missing
 
 EVERY = "*"
 KINDS = {"admin": "admin", "backend": "backend", "client": "backend", "frontend": "frontend"}
@@ -114,7 +114,7 @@ class TokenList(serializers.Serializer):
     tokens = TokenRecord(many=True)
 
 
-def new_token(data: dict[str, Any], *, default_projects: Sequence[str] = (EVERY,)) -> NewToken:
+def make_new_token(data: dict[str, Any], *, default_projects: Sequence[str] = (EVERY,)) -> NewToken:
     """The token described by a validated ``TokenCreateBody``, with defaults filled in."""
     kind = KINDS[data["type"]]
     projects = data.get("projects")
@@ -136,7 +136,9 @@ def new_token(data: dict[str, Any], *, default_projects: Sequence[str] = (EVERY,
     )
 
 
-def token_record(token: ApiToken, projects: Iterable[str], *, secret: str | None = None) -> dict[str, Any]:
+def make_token_record(
+    token: ApiToken, projects: Iterable[str], *, secret: str | None = None
+) -> dict[str, Any]:
     """``projects`` are those of the token's scope, or those that a pending token names."""
     project_ids = [EVERY] if token.all_projects else sorted(projects)
     environment = token.pending_scope["environment"] if token.pending_scope else token.environment_id
@@ -159,21 +161,23 @@ def token_record(token: ApiToken, projects: Iterable[str], *, secret: str | None
     return record if identifier is None else record | {"identifier": identifier}
 
 
-def token_records(tokens: Iterable[ApiToken], caller: Caller, credential: str | None) -> list[dict[str, Any]]:
+def make_token_records(
+    tokens: Iterable[ApiToken], caller: Caller, credential: str | None
+) -> list[dict[str, Any]]:
     """Token records without the projects that the caller may not read.
 
     Those of tokens created with this credential have their secrets. The caller must prefetch the tokens'
     ``scopes``.
     """
     tokens = list(tokens)
-    missing = missing_for(tokens)
+    missing = describe_missing(tokens)
     records = []
     for token in tokens:
         readable = [
             project for project in list_scope_projects(token) if project == EVERY or caller.can_read(project)
         ]
         secret = recover_secret(credential, token) if credential else None
-        records.append(token_record(token, readable, secret=secret))
+        records.append(make_token_record(token, readable, secret=secret))
         if token.pk in missing:
             records[-1]["pendingFor"] = missing[token.pk]
     return records

@@ -10,7 +10,7 @@ from flagadmin.core.installation.maintenance import exempt_from_maintenance
 from groups.access import Caller
 from groups.models import ApiToken, StartUpKey
 from groups.tokens import hash_secret
-from projects.tokens.actions import NewToken, scope_document, store_token
+from projects.tokens.actions import NewToken, make_scope_document, store_token
 from projects.tokens.pending import Places, activate_tokens, lock_pending_tokens
 from projects.tokens.start_up_values import Malformed, read_tokens
 
@@ -54,7 +54,7 @@ def _take(where: str, secret: str, new: NewToken, places: Places) -> bool:
     if present is None and StartUpKey.objects.filter(secret_hash=digest).exists():
         log.warning("%s was revoked. It is not created again; remove it from the environment.", where)
         return False
-    missing = places.missing(scope_document(new))
+    missing = places.describe_missing(make_scope_document(new))
     if missing:
         log.warning("%s is pending: it waits for %s.", where, missing)
     if present is not None:
@@ -69,7 +69,7 @@ def _compare(where: str, present: ApiToken, new: NewToken) -> None:
     if present.kind != new.kind:
         log.warning("%s is not taken: this secret already belongs to a %s token.", where, present.kind)
     elif present.is_pending:
-        present.pending_scope, present.expires_at = scope_document(new), new.expires_at
+        present.pending_scope, present.expires_at = make_scope_document(new), new.expires_at
         present.save(update_fields=["pending_scope", "expires_at"])
     elif new.expires_at is not None and new.expires_at != present.expires_at:
         expiry = f"expires at {iso(present.expires_at)}" if present.expires_at else "does not expire"

@@ -53,20 +53,20 @@ class NamedToken:
 def read_tokens(variable: str, value: str, kind: str) -> Iterator[NamedToken]:
     """The tokens of a variable, in its order."""
     try:
-        entries = _entries(value)
+        entries = _read_entries(value)
     except ValueError as error:
         yield NamedToken(variable, "", Malformed(str(error)))
         return
     for number, raw in enumerate(entries, start=1):
         where = f"{variable}, token {number}"
         try:
-            entry = _entry(raw)
-            yield NamedToken(where, entry.secret, _new_token(entry, kind, variable))
+            entry = _read_entry(raw)
+            yield NamedToken(where, entry.secret, _make_new_token(entry, kind, variable))
         except Malformed as problem:
             yield NamedToken(where, "", problem)
 
 
-def _entries(value: str) -> list[Any]:
+def _read_entries(value: str) -> list[Any]:
     if not _JSON.match(value):
         return [{"secret": key} for part in value.split(",") if (key := part.strip())]
     try:
@@ -79,7 +79,7 @@ def _entries(value: str) -> list[Any]:
     return entries
 
 
-def _entry(raw: Any) -> Entry:
+def _read_entry(raw: Any) -> Entry:
     try:
         return Entry.model_validate(raw)
     except ValidationError as error:
@@ -88,11 +88,11 @@ def _entry(raw: Any) -> Entry:
         raise Malformed(f"{path}: {problem['msg']}." if path else f"{problem['msg']}.") from None
 
 
-def _new_token(entry: Entry, kind: str, variable: str) -> NewToken:
+def _make_new_token(entry: Entry, kind: str, variable: str) -> NewToken:
     """Raises Malformed. The scope is never wider than the one that the secret begins with."""
     _check_type(entry, kind)
     form = "*:*.SECRET" if kind == ApiToken.Kind.ADMIN else "PROJECT:ENVIRONMENT.SECRET (project * for all)"
-    project, environment, random_part = _parts(entry, form)
+    project, environment, random_part = _split_secret(entry, form)
     is_admin = kind == ApiToken.Kind.ADMIN
     if is_admin != (environment == EVERY) or (is_admin and project != EVERY):
         raise Malformed(f"a token of this kind has the form {form}.")
@@ -101,7 +101,7 @@ def _new_token(entry: Entry, kind: str, variable: str) -> NewToken:
     return NewToken(
         name=entry.tokenName or f"from {variable}",
         kind=kind,
-        projects=_projects(entry, project),
+        projects=_read_projects(entry, project),
         environment=None if is_admin else environment,
         expires_at=entry.expiresAt,
         alias=entry.alias or None,
@@ -116,7 +116,7 @@ def _check_type(entry: Entry, kind: str) -> None:
         raise Malformed(f"its type is {named_kind}; name it in INIT_{named_kind.upper()}_API_TOKENS.")
 
 
-def _parts(entry: Entry, form: str) -> tuple[str, str, str]:
+def _split_secret(entry: Entry, form: str) -> tuple[str, str, str]:
     """The project, the environment and the random part of the secret."""
     try:
         project, environment = parse_scope(entry.secret)
@@ -134,7 +134,7 @@ def _parts(entry: Entry, form: str) -> tuple[str, str, str]:
     return project, environment, entry.secret.removeprefix(f"{project}:{environment}.")
 
 
-def _projects(entry: Entry, project: str) -> tuple[str, ...] | None:
+def _read_projects(entry: Entry, project: str) -> tuple[str, ...] | None:
     """The projects that the entry names, else the one in the secret; None for all, empty if nothing names them."""
     named = entry.projects
     if project == EVERY:

@@ -13,7 +13,7 @@ from flagadmin.core.byte_cache import ByteCache
 from flagadmin.core.db.transactions import consistent_reads
 from groups.access import Caller
 from playground.engine.strategy_types import STRATEGY_TYPES
-from projects.revision import revisions
+from projects.revision import read_revisions
 
 # The context fields that built-in strategies read without naming them.
 BUILT_IN_FIELDS = {
@@ -107,7 +107,7 @@ CACHE_BYTES = 16_000_000
 _counting = Lock()
 
 
-def context_field_usage(caller: Caller) -> Usage:
+def count_context_field_usage(caller: Caller) -> Usage:
     """Counts by field name, of active flags and projects that the caller may read.
 
     Flags of projects that are as they were are not counted again. At most three SQL statements.
@@ -116,12 +116,12 @@ def context_field_usage(caller: Caller) -> Usage:
     projects: dict[str, set[str]] = defaultdict(set)
     allowed = caller.readable_projects
     with _counting, consistent_reads():
-        current = revisions(allowed)
-        for project, counts in _field_counts(current).items():
+        current = read_revisions(allowed)
+        for project, counts in _count_fields(current).items():
             flags.update(counts.flags)
             for name in counts.flags:
                 projects[name].add(project)
-        for name, project in _rows(_FIELDS_OF_PROJECTS, current):
+        for name, project in _read_rows(_FIELDS_OF_PROJECTS, current):
             projects[name].add(project)
     return {
         name: {"usedInFeatures": flags[name], "usedInProjects": len(using)}
@@ -132,10 +132,10 @@ def context_field_usage(caller: Caller) -> Usage:
 def count_ahead() -> None:
     """Counts the uses of context fields in all projects before anybody asks. Two SQL statements."""
     with _counting, consistent_reads():
-        _field_counts(revisions())
+        _count_fields(read_revisions())
 
 
-def _field_counts(current: Mapping[str, int]) -> dict[str, FieldCounts]:
+def _count_fields(current: Mapping[str, int]) -> dict[str, FieldCounts]:
     known = {project: cache.get(project) for project in current}
     counts_by_project = {
         project: counts
@@ -146,7 +146,7 @@ def _field_counts(current: Mapping[str, int]) -> dict[str, FieldCounts]:
         project: {} for project in current if project not in counts_by_project
     }
     if by_project:
-        for project, name, count in _rows(_COUNT_FIELDS, by_project):
+        for project, name, count in _read_rows(_COUNT_FIELDS, by_project):
             by_project[project][name] = count
     for project, flags in by_project.items():
         counts_by_project[project] = FieldCounts(current[project], flags)
@@ -154,13 +154,13 @@ def _field_counts(current: Mapping[str, int]) -> dict[str, FieldCounts]:
     return counts_by_project
 
 
-def segment_usage(caller: Caller) -> Usage:
+def count_segment_usage(caller: Caller) -> Usage:
     """Counts by segment id, of active flags and projects that the caller may read. One SQL statement."""
-    rows = _rows(_COUNT_SEGMENTS, caller.readable_projects)
+    rows = _read_rows(_COUNT_SEGMENTS, caller.readable_projects)
     return {key: {"usedInFeatures": flags, "usedInProjects": projects} for key, flags, projects in rows}
 
 
-def _rows(statement: str, projects: Iterable[str] | None) -> list[tuple[Any, ...]]:
+def _read_rows(statement: str, projects: Iterable[str] | None) -> list[tuple[Any, ...]]:
     parameters = {
         "projects": None if projects is None else sorted(projects),
         "built_in": orjson.dumps(BUILT_IN_FIELDS).decode(),

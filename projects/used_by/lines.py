@@ -28,13 +28,13 @@ class UseLine(NamedTuple):
 
 def use_lines(uses: Uses) -> list[UseLine]:
     return [
-        *_of_strategies(uses["strategies"]),
-        *(_of_flag(use, f"variants in {use['environment']}") for use in uses.get("variants", ())),
+        *_make_strategies_line(uses["strategies"]),
+        *(_make_flag_line(use, f"variants in {use['environment']}") for use in uses.get("variants", ())),
         *(
-            _of_project(use["projectId"], f"default strategy in {use['environment']}")
+            _make_project_line(use["projectId"], f"default strategy in {use['environment']}")
             for use in uses["defaultStrategies"]
         ),
-        *(_of_project(use["id"], "default stickiness") for use in uses.get("projects", ())),
+        *(_make_project_line(use["id"], "default stickiness") for use in uses.get("projects", ())),
         *(
             UseLine(f"Segment {use['name']}", "", _segment_url, (use["id"],))
             for use in uses.get("segments", ())
@@ -42,7 +42,7 @@ def use_lines(uses: Uses) -> list[UseLine]:
     ]
 
 
-def _of_strategies(uses: Iterable[dict[str, Any]]) -> Iterator[UseLine]:
+def _make_strategies_line(uses: Iterable[dict[str, Any]]) -> Iterator[UseLine]:
     """One line for all strategies of a flag in an environment."""
     places = Counter((use["projectId"], use["featureName"], use["environment"]) for use in uses)
     for (project, flag, environment), number in places.items():
@@ -51,12 +51,12 @@ def _of_strategies(uses: Iterable[dict[str, Any]]) -> Iterator[UseLine]:
         yield UseLine(flag, where, flag_url, (project, flag))
 
 
-def _of_flag(use: dict[str, Any], where: str) -> UseLine:
+def _make_flag_line(use: dict[str, Any], where: str) -> UseLine:
     project, flag = use["projectId"], use["featureName"]
     return UseLine(flag, f"{where}, project {project}", flag_url, (project, flag))
 
 
-def _of_project(project: str, where: str) -> UseLine:
+def _make_project_line(project: str, where: str) -> UseLine:
     return UseLine(project, where, project_url, (project, "project-settings"))
 
 
@@ -64,5 +64,5 @@ def _segment_url(segment_id: int) -> str:
     return reverse("segment", args=[segment_id])
 
 
-def page_uses(request: HttpRequest, uses: Uses) -> Listing[UseLine]:
+def paginate_uses(request: HttpRequest, uses: Uses) -> Listing[UseLine]:
     return Listing(request.GET, use_lines(uses), columns=())

@@ -25,20 +25,20 @@ def describe_uses(strategies: QuerySet[Strategy], defaults: QuerySet[ProjectEnvi
     return ", and ".join(parts)
 
 
-def default_strategies_with(segment_id: int) -> QuerySet[ProjectEnvironment]:
+def find_default_strategies(segment_id: int) -> QuerySet[ProjectEnvironment]:
     return ProjectEnvironment.objects.filter(default_strategy__segments__contains=[segment_id])
 
 
-def segment_uses(segment_id: int, caller: Caller) -> Uses:
+def list_segment_uses(segment_id: int, caller: Caller) -> Uses:
     """What uses the segment, as far as the caller may read it: ``strategies`` of active flags and
     ``defaultStrategies``."""
     return {
-        "strategies": _strategies(Strategy.objects.filter(segments=segment_id), caller),
-        "defaultStrategies": _default_strategies(default_strategies_with(segment_id), caller),
+        "strategies": _list_strategies(Strategy.objects.filter(segments=segment_id), caller),
+        "defaultStrategies": _list_default_strategies(find_default_strategies(segment_id), caller),
     }
 
 
-def context_field_uses(name: str, caller: Caller) -> Uses:
+def list_context_field_uses(name: str, caller: Caller) -> Uses:
     """What uses the field, as far as the caller may read it: ``strategies`` and ``variants`` of active flags,
     ``defaultStrategies``, ``segments``, and ``projects`` that have it as default stickiness."""
     segments = Segment.objects.filter(constraints__contains=[{"contextName": name}]).order_by("name")
@@ -47,22 +47,24 @@ def context_field_uses(name: str, caller: Caller) -> Uses:
     for pk in ids:
         through |= Q(default_strategy__segments__contains=[pk])
     return {
-        "strategies": _strategies(
-            Strategy.objects.filter(_reads(name) | Q(segments__in=ids)).distinct(), caller
+        "strategies": _list_strategies(
+            Strategy.objects.filter(_match_readers(name) | Q(segments__in=ids)).distinct(), caller
         ),
-        "variants": _variants(name, caller),
-        "defaultStrategies": _default_strategies(
-            ProjectEnvironment.objects.filter(_reads(name, "default_strategy__") | through), caller
+        "variants": _list_variants(name, caller),
+        "defaultStrategies": _list_default_strategies(
+            ProjectEnvironment.objects.filter(_match_readers(name, "default_strategy__") | through), caller
         ),
         "segments": [{"id": segment.pk, "name": segment.name} for segment in segments.readable_by(caller)],
         "projects": [
             {"id": project.pk}
-            for project in _of_readable(Project.objects.filter(default_stickiness=name), caller, field="pk")
+            for project in _filter_readable(
+                Project.objects.filter(default_stickiness=name), caller, field="pk"
+            )
         ],
     }
 
 
-def _reads(name: str, of: str = "") -> Q:
+def _match_readers(name: str, of: str = "") -> Q:
     """Matches strategies that name the field or whose type reads it.
 
     ``of`` is the strategy's lookup prefix.
@@ -76,9 +78,9 @@ def _reads(name: str, of: str = "") -> Q:
     )
 
 
-def _strategies(strategies: QuerySet[Strategy], caller: Caller) -> list[Document]:
+def _list_strategies(strategies: QuerySet[Strategy], caller: Caller) -> list[Document]:
     """Strategies of active flags in projects the caller may read, sorted by project, flag and environment."""
-    rows = _of_readable(strategies, caller, field="flag__project_id").filter(flag__archived_at=None)
+    rows = _filter_readable(strategies, caller, field="flag__project_id").filter(flag__archived_at=None)
     rows = rows.order_by("flag__project_id", "flag__name", "environment_id", "sort_order", "id")
     columns = ("id", "projectId", "featureName", "strategyName", "environment")
     # As text from the database: a hundred thousand UUIDs take longer than everything else.
@@ -86,9 +88,9 @@ def _strategies(strategies: QuerySet[Strategy], caller: Caller) -> list[Document
     return [dict(zip(columns, row, strict=True)) for row in rows.values_list(*fields)]
 
 
-def _variants(name: str, caller: Caller) -> list[Document]:
+def _list_variants(name: str, caller: Caller) -> list[Document]:
     rows = FlagEnvironment.objects.filter(variants__contains=[{"stickiness": name}], flag__archived_at=None)
-    rows = _of_readable(rows, caller, field="flag__project_id")
+    rows = _filter_readable(rows, caller, field="flag__project_id")
     rows = rows.order_by("flag__project_id", "flag__name", "environment_id")
     return [
         {"projectId": project, "featureName": flag, "environment": environment}
@@ -96,15 +98,15 @@ def _variants(name: str, caller: Caller) -> list[Document]:
     ]
 
 
-def _default_strategies(links: QuerySet[ProjectEnvironment], caller: Caller) -> list[Document]:
-    rows = _of_readable(links, caller).order_by("project_id", "environment_id")
+def _list_default_strategies(links: QuerySet[ProjectEnvironment], caller: Caller) -> list[Document]:
+    rows = _filter_readable(links, caller).order_by("project_id", "environment_id")
     return [
         {"projectId": project, "environment": environment}
         for project, environment in rows.values_list("project_id", "environment_id")
     ]
 
 
-def _of_readable(rows: QuerySet[Any], caller: Caller, *, field: str = "project_id") -> QuerySet[Any]:
+def _filter_readable(rows: QuerySet[Any], caller: Caller, *, field: str = "project_id") -> QuerySet[Any]:
     """Rows of projects that the caller may read. ``field`` is the lookup of the project id."""
     allowed = caller.readable_projects
     return rows if allowed is None else rows.filter(**{f"{field}__in": allowed})

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.access import access_flag_for_update
-from projects.flags.environments.toggle import project_environment
+from projects.flags.environments.toggle import find_project_environment
 from projects.models import Flag
 from releases.models import ReleasePlan
 from releases.plans.queries import find_plan
@@ -36,5 +36,5 @@ def access_flag_in(place: Place, permission: Permission, caller: Caller) -> Flag
     flag = access_flag_for_update(
         caller, place.project, place.feature, permission, environment=place.environment
     )
-    project_environment(place.project, place.environment)
+    find_project_environment(place.project, place.environment)
     return flag

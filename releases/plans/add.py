@@ -9,7 +9,7 @@ from flagadmin.core.errors import Conflict, ValidationError, check_problems
 from groups.access import Caller
 from groups.permissions import Permission
 from playground.engine.strategy_types import FLEXIBLE_ROLLOUT
-from projects.flags.queries import strategy_documents
+from projects.flags.queries import read_strategy_documents
 from projects.models import Flag
 from projects.strategies.access import access_strategy
 from releases.models import ReleasePlan
@@ -68,7 +68,7 @@ def add_steps(place: Place, strategy_id: str, steps: Steps, *, caller: Caller) -
     check_rollouts(steps.rollouts, "rollouts")
     stored: Mapping[str, Any] = {}
     if strategy_id:
-        [stored] = strategy_documents([access_strategy(flag, place.environment, strategy_id)])
+        [stored] = read_strategy_documents([access_strategy(flag, place.environment, strategy_id)])
     values: Document = {**stored, **steps.strategy, "id": "", "disabled": False}
     parameters = {**(stored.get("parameters") or {}), **(steps.strategy.get("parameters") or {})}
     if values.get("name") != FLEXIBLE_ROLLOUT:

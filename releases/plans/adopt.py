@@ -12,7 +12,7 @@ from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import Conflict, ValidationError, check_problems
 from groups.access import Caller
 from groups.permissions import Permission
-from projects.flags.queries import strategy_documents
+from projects.flags.queries import read_strategy_documents
 from projects.models import Flag, Strategy
 from releases.models import Milestone, ReleasePlan
 from releases.plans.access import Place, access_flag_in
@@ -77,7 +77,7 @@ def adopt_plan(place: Place, begun: BegunPlan, *, caller: Caller) -> ReleasePlan
 def _find_own(flag: Flag, place: Place, strategies: list[Document]) -> list[str]:
     """The ids of the flag's strategies that are these, which get the words of the flag's."""
     rows = Strategy.objects.filter(flag=flag, environment=place.environment)
-    free = strategy_documents(rows.order_by("sort_order", "created_at", "pk"))
+    free = read_strategy_documents(rows.order_by("sort_order", "created_at", "pk"))
     ids = []
     for number, strategy in enumerate(strategies):
         own = next((each for each in free if _what_it_does(each) == _what_it_does(strategy)), None)

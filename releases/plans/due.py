@@ -19,7 +19,7 @@ from flagadmin.core.db.transactions import transactional
 from flagadmin.core.installation.maintenance import check_writable
 from groups.access import EVERYTHING, Caller
 from projects.flags.environments.actions import disable_flag
-from projects.flags.queries import strategy_documents
+from projects.flags.queries import read_strategy_documents
 from projects.models import Project, Strategy
 from releases.applying import applying
 from releases.attempts import attempt, wait_briefly_for_locks, waiting_for_database
@@ -193,7 +193,7 @@ def has_own_strategies(plan: ReleasePlan) -> bool:
     """Whether the flag's strategies that are the plan's are still those of the active milestone."""
     active, _ = standing_of(plan)
     rows = Strategy.objects.filter(pk__in=plan.strategy_ids, flag=plan.flag, environment=plan.environment_id)
-    stored = {document["id"]: without_identity(document) for document in strategy_documents(rows)}
+    stored = {document["id"]: without_identity(document) for document in read_strategy_documents(rows)}
     wanted = [without_identity(strategy) for strategy in active.strategies]
     return [stored.get(key) for key in plan.strategy_ids] == wanted
 

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from flagadmin.core.db.transactions import consistent_reads
 from projects.definitions import Definitions, read_definitions
-from projects.flags.environments.toggle import project_environment
+from projects.flags.environments.toggle import find_project_environment
 from releases.models import Milestone, ReleasePlan
 from releases.plans.predicted import draft_milestone, edit_in_memory, find_any_plan
 from releases.plans.queries import find_milestone
@@ -29,7 +29,7 @@ def predict_start(plan: ReleasePlan, milestone: Milestone) -> tuple[Definitions,
     segments: set[Any] = {key for strategy in milestone.strategies for key in strategy["segments"]}
     names = with_near({plan.flag.name})
     stored = read_definitions([project_id], environment, flags=names, segments=segments)
-    state = Predicted(project_environment(project_id, environment), stored)
+    state = Predicted(find_project_environment(project_id, environment), stored)
     draft_milestone(state, plan, milestone)
     return stored, state.definitions()
 

@@ -13,7 +13,7 @@ from groups.console import ConfirmPage, ConsolePage, Crumbs, ListPage
 from playground.engine.strategy_types import FLEXIBLE_ROLLOUT
 from projects.access import access_flag
 from projects.console import ActionPage, api_path, flag_crumbs, flag_url
-from projects.flags.environments.toggle import project_environment
+from projects.flags.environments.toggle import find_project_environment
 from projects.projects.required_comments import requires_comment
 from releases.models import Milestone, ReleasePlan
 from releases.plans import actions
@@ -207,7 +207,7 @@ class NewPlanPage(ConsolePage):
     def dispatch_to(self) -> None:
         place = self.place
         self.flag = access_flag(self.caller, place.project, place.feature, archived=False)
-        project_environment(place.project, place.environment)
+        find_project_environment(place.project, place.environment)
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         self.dispatch_to()

@@ -10,7 +10,7 @@ from django.utils.functional import cached_property
 
 from groups.access import Caller
 from projects.models import Segment
-from projects.strategies.sentences import Summary, strategy_summary
+from projects.strategies.sentences import Summary, summarize_strategy
 from releases.models import Milestone, ReleasePlan
 from releases.plans.access import place_of
 from releases.plans.progress import UPDATE, Step, find_step, say_transition
@@ -101,7 +101,7 @@ class PlanView:
             if is_active:
                 opens = self.plan.since
             opens = find_opening(milestone.transition, opens) if opens and milestone.transition else None
-            summaries = [strategy_summary(strategy, segments=names) for strategy in milestone.strategies]
+            summaries = [summarize_strategy(strategy, segments=names) for strategy in milestone.strategies]
             yield Station(milestone, at, is_past, is_active, summaries)
 
     def _segments(self) -> set[int]:

@@ -9,7 +9,7 @@ from rest_framework.response import Response
 from flagadmin.core.http.path_ids import path_id
 from groups.authentication import ApiRequest
 from groups.models import User
-from projects.flags.environments.toggle import project_environment
+from projects.flags.environments.toggle import find_project_environment
 from projects.models import ProjectEnvironment
 from projects.viewsets import InProjectViewSet
 from releases.derive import ProposedChange
@@ -154,7 +154,7 @@ class ChangeRequestViewSet(InProjectViewSet):
     @action(detail=False, url_path="available-reviewers/<str:environment>")
     def available_reviewers(self, request: ApiRequest, project_id: str, environment: str) -> Response:
         """List the people who may approve changes of the environment."""
-        project_environment(project_id, environment)
+        find_project_environment(project_id, environment)
         return _reviewers(details.available_reviewers(project_id, environment))
 
     @extend_schema(operation_id="getChangeRequest", responses={200: ChangeRequestRecord})

@@ -15,7 +15,7 @@ from projects.projects.approval_rules import (
     CHANGES_USERS,
     ONLY_TURNS_OFF,
     TOUCHES_TAG,
-    rule_words,
+    describe_rule,
 )
 from releases.models import ChangeRequest
 from releases.requests.impact import list_touched_flags
@@ -106,7 +106,7 @@ def _verdicts(link: ProjectEnvironment, facts: _Facts) -> Iterator[Verdict]:
     for number, rule in enumerate(link.approval_rules, 1):
         holds, why = (False, "Not reached.") if found else _CHECKS[rule["condition"]](facts, rule)
         found = found or holds
-        yield Verdict(number, rule_words(rule), rule["requiredApprovals"], holds, why)
+        yield Verdict(number, describe_rule(rule), rule["requiredApprovals"], holds, why)
     words = "everything else" if link.approval_rules else "everything"
     needed = link.required_approvals or 0
     yield Verdict(len(link.approval_rules) + 1, words, needed, not found, "Not reached." if found else "")

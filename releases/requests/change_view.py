@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from flagadmin.core.errors import NotFound
-from projects.strategies.sentences import strategy_summary
+from projects.strategies.sentences import summarize_strategy
 from releases.models import Change, ChangeRequest
 from releases.requests.conflicts import (
     describe_conflict,
@@ -66,9 +66,9 @@ def _sides(change: Change, now: Any, segments: dict[int, str]) -> tuple[Any, Any
     if "Strategy" not in change.action or change.action == "reorderStrategy":
         return None, None
     stored = now if isinstance(now, dict) else None
-    before = strategy_summary(stored, segments=segments) if stored else None
+    before = summarize_strategy(stored, segments=segments) if stored else None
     if change.action == "deleteStrategy":
         return before, None
     payload = narrow_payload(change, change.made_from)
     wanted = (stored or {}) | {key: value for key, value in payload.items() if value is not None}
-    return before, strategy_summary(wanted, segments=segments)
+    return before, summarize_strategy(wanted, segments=segments)

@@ -5,7 +5,7 @@ from rest_framework.decorators import action
 from rest_framework.response import Response
 
 from groups.authentication import ApiRequest
-from projects.flags.environments.toggle import project_environment
+from projects.flags.environments.toggle import find_project_environment
 from projects.projects.environments import POLICY_PERMISSIONS, set_policy
 from projects.viewsets import InProjectViewSet
 from releases.derive import ProposedChange
@@ -32,7 +32,7 @@ class EnvironmentChangeRequestViewSet(InProjectViewSet):
 
     def authorize(self, project_id: str, environment: str) -> None:
         super().authorize(project_id)
-        project_environment(project_id, environment)
+        find_project_environment(project_id, environment)
 
     @extend_schema(
         operation_id="createChangeRequest",

@@ -22,7 +22,7 @@ from playground.comparison.who_changes import (
 from playground.models import SavedContext
 from playground.saved_contexts.effects import UNLIMITED, SavedEffects, find_effects, list_saved
 from projects.definitions import Definitions, read_definitions
-from projects.flags.environments.toggle import project_environment
+from projects.flags.environments.toggle import find_project_environment
 from projects.models import Dependency, Strategy
 from releases.changes import KINDS
 from releases.models import Change, ChangeRequest
@@ -133,7 +133,7 @@ def predict_changes(
 ) -> tuple[Definitions, Definitions]:
     """As `predict_request`, for these changes of the request. ``to_review``: with what they lead to by themselves."""
     stored = read_near(request, changes)
-    state = Predicted(project_environment(request.project_id, request.environment_id), stored)
+    state = Predicted(find_project_environment(request.project_id, request.environment_id), stored)
     for number, change in enumerate(changes, 1):
         make_change(state, change, number, to_review=to_review)
     return stored, state.definitions()

@@ -12,7 +12,7 @@ from flagadmin.core.lists.pages import Column, Filter, curl_for
 from groups.console import Crumbs, ListPage
 from projects.access import access_project
 from projects.console import ActionPage, api_path, project_crumbs, project_url
-from projects.projects.head import project_head
+from projects.projects.head import make_project_head
 from releases.models import ChangeRequest
 from releases.requests import details, propose
 from releases.requests.queries import requests_of
@@ -62,7 +62,7 @@ class RequestsPage(ListPage):
         return (
             data
             | {"parent": "projects/base.html"}
-            | project_head(self.project, "change-requests", caller=self.caller)
+            | make_project_head(self.project, "change-requests", caller=self.caller)
         )
 
     def curl(self) -> str:

@@ -12,7 +12,7 @@ from groups.console import ConsolePage, Crumbs
 from groups.permissions import Permission
 from projects.access import access_flag
 from projects.console import api_path, flag_crumbs
-from projects.flags.environments.toggle import project_environment
+from projects.flags.environments.toggle import find_project_environment
 from projects.models import Flag
 from releases.plans.access import Place
 from releases.plans.forms import read_chart, read_flag_safeguard
@@ -70,7 +70,7 @@ class FlagSafeguardsPage(_ListPage):
     def find(self) -> None:
         self.place = Place(*(self.kwargs[part] for part in ("project_id", "name", "environment")))
         self.flag = access_flag(self.caller, self.place.project, self.place.feature, archived=False)
-        project_environment(self.place.project, self.place.environment)
+        find_project_environment(self.place.project, self.place.environment)
 
     def crumbs(self) -> Crumbs:
         return flag_crumbs(self.flag)

@@ -11,9 +11,9 @@ from flagadmin.core.errors import AppError, NoAccess, NotFound
 from flagadmin.core.lists.pages import Column, Filter, curl_for
 from groups.console import ActionPage, ConsolePage, Crumbs, ListPage
 from groups.permissions import Permission
-from projects.access import projects_with
+from projects.access import list_projects_with
 from projects.models import Project, Segment
-from projects.strategies.sentences import Summary, strategy_summary, variants_sentence
+from projects.strategies.sentences import Summary, describe_variants, summarize_strategy
 from releases.models import ReleaseTemplate
 from releases.plans.forms import INTERVALS, ROLLOUTS, WINDOWS, read_rollouts, read_transition
 from releases.plans.progress import say_transition
@@ -50,7 +50,7 @@ class TemplatesPage(ListPage):
         return [row.name, row.project_id or "", names, row.created_at]
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        may_create = self.caller.can(CREATE) or bool(projects_with(self.caller, OWN))
+        may_create = self.caller.can(CREATE) or bool(list_projects_with(self.caller, OWN))
         return super().get_context_data(may_create=may_create, **kwargs)
 
     def curl(self) -> str:
@@ -100,10 +100,10 @@ class TemplatePage(ConsolePage):
 
 def describe_strategy(strategy: Any, segments: dict[int, str]) -> tuple[str, Summary, str]:
     """Its id, its sentence, and its title and variants."""
-    facts = (strategy["title"], variants_sentence(strategy["variants"]))
+    facts = (strategy["title"], describe_variants(strategy["variants"]))
     return (
         strategy["id"],
-        strategy_summary(without_defaults(strategy), segments=segments),
+        summarize_strategy(without_defaults(strategy), segments=segments),
         ", ".join(filter(None, facts)),
     )
 
@@ -123,7 +123,7 @@ class NewTemplatePage(ConsolePage):
 
     def check(self) -> None:
         """Raises NoAccess."""
-        if not projects_with(self.caller, OWN):
+        if not list_projects_with(self.caller, OWN):
             self.caller.check(CREATE)
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:

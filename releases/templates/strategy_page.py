@@ -17,8 +17,8 @@ from groups.console import Crumbs
 from playground.engine.definitions import StrategyDefinition
 from playground.engine.strategy_types import FLEXIBLE_ROLLOUT
 from projects.history.queries import readable_events
-from projects.strategies.editor import StrategyEditor, strategy_sentences, type_choices
-from projects.strategies.rules import StrategyDefaults, strategy_document
+from projects.strategies.editor import StrategyEditor, describe_whole_strategy, list_type_choices
+from projects.strategies.rules import StrategyDefaults, make_strategy
 from projects.strategies.sentences import Summary
 from releases.models import Milestone
 from releases.templates.actions import set_strategy
@@ -55,7 +55,7 @@ class MilestoneStrategyPage(EditConflictMixin, StrategyEditor):
         """The strategy of the milestone, or a gradual rollout for everybody."""
         if not self.key:
             everybody = {"name": FLEXIBLE_ROLLOUT, "parameters": {"rollout": "100"}}
-            return self.open(strategy_document(everybody, StrategyDefaults("", "")))
+            return self.open(make_strategy(everybody, StrategyDefaults("", "")))
         for strategy in self.milestone.strategies:
             if strategy["id"] == self.key:
                 return self.open(strategy)
@@ -70,7 +70,7 @@ class MilestoneStrategyPage(EditConflictMixin, StrategyEditor):
         name = self.request.POST.get("name") or self.kept["name"]
         if name == self.kept["name"]:
             return self.kept
-        return strategy_document({"name": name}, StrategyDefaults("", ""))
+        return make_strategy({"name": name}, StrategyDefaults("", ""))
 
     def events(self) -> QuerySet[AuditEvent]:
         events = readable_events(self.caller).filter(subject=self.template.name)
@@ -80,7 +80,7 @@ class MilestoneStrategyPage(EditConflictMixin, StrategyEditor):
         return next((each for each in self.find_milestone().strategies if each["id"] == self.key), None)
 
     def sentences_now(self) -> list[Summary | str]:
-        return strategy_sentences(self.current_document())
+        return describe_whole_strategy(self.current_document())
 
     def check(self, document: StrategyDefinition) -> StrategyDefinition:
         project_id = self.project_id or None
@@ -108,7 +108,7 @@ class MilestoneStrategyPage(EditConflictMixin, StrategyEditor):
         return (TEMPLATES, (self.template.name, self.home))
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        types = dict(type_choices())
+        types = dict(list_type_choices())
         types.setdefault(self.document["name"], self.document["name"])
         data = super().get_context_data(
             lead=f"Part of release template {self.template.name}. Plans that were made from it stay as they are.",

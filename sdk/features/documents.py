@@ -69,7 +69,7 @@ def _flag(
     flag_id, name, kind, project, stale, description, impression_data = row
     strategies = parts.strategies.get(flag_id, [])
     active = [_strategy(strategy, inlined) for strategy in strategies if not strategy["disabled"]]
-    enabled, variants = parts.state(flag_id)
+    enabled, variants = parts.read_state(flag_id)
     flag = {
         "name": name,
         "type": kind,

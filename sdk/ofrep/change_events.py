@@ -19,7 +19,7 @@ from flagadmin.core.server.loop_routes import StreamRequest
 from playground.engine.context import Context
 from playground.engine.snapshot import Snapshot
 from playground.snapshot_cache import snapshot_at
-from projects.revision import revisions
+from projects.revision import read_revisions
 from sdk.delta.scope import Scope
 from sdk.evaluation.dates_reached import find_dates_reached
 from sdk.watcher.token_streams import Listener, TokenStreams
@@ -88,7 +88,7 @@ class ChangeEvents:
 def _read(scope: Scope) -> State:
     """Runs in a thread, because it queries the database."""
     try:
-        current = revisions(scope.projects)
+        current = read_revisions(scope.projects)
         snapshot = snapshot_at(current, scope.environment).snapshot
         return State(current, snapshot, reached(scope, snapshot))
     finally:

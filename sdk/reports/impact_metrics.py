@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from projects.applications.impact_metrics import HISTOGRAM, Sample, Samples, series_of
+from projects.applications.impact_metrics import HISTOGRAM, Sample, Samples, make_series
 from sdk import schemas as wire
 
 MAX_LABEL_LENGTH = 100
@@ -52,8 +52,8 @@ def samples_of(metrics: list[Any], environment: str, application: str = "") -> t
                 invalid += 1
                 continue
             labels = ({"appName": application} if application else {}) | reported.labels
-            series = series_of(metric.name, labels, environment=environment)
-            samples[series] = samples[series].then(sample) if series in samples else sample
+            series = make_series(metric.name, labels, environment=environment)
+            samples[series] = samples[series].add(sample) if series in samples else sample
     return samples, invalid
 
 

@@ -6,7 +6,7 @@ from rest_framework.views import APIView
 
 from flagadmin.core.errors import NoAccess
 from groups.authentication import ApiRequest
-from projects.applications.impact_metrics_text import CONTENT_TYPE, impact_metrics_text
+from projects.applications.impact_metrics_text import CONTENT_TYPE, format_impact_metrics
 
 
 class ImpactMetricsView(APIView):
@@ -23,4 +23,4 @@ class ImpactMetricsView(APIView):
         """
         if request.user.readable_projects is not None:
             raise NoAccess("Impact metrics are of all projects; you need a root role to read them.")
-        return HttpResponse(impact_metrics_text(), content_type=CONTENT_TYPE)
+        return HttpResponse(format_impact_metrics(), content_type=CONTENT_TYPE)

@@ -103,7 +103,7 @@ def main(flags: int = 5000, events: int = 10_000) -> None:
     from playground.comparison import past
     from playground.snapshot_cache import cache, snapshot_at
     from projects.history.past import read_changed_since
-    from projects.revision import revisions
+    from projects.revision import read_revisions
 
     load("shop", flags)
     run(OTHERS.format(when="now() - interval '2 days' + n * interval '1 second'"), "shop")
@@ -111,7 +111,7 @@ def main(flags: int = 5000, events: int = 10_000) -> None:
     record_changes(events)
     run(OTHERS.format(when="clock_timestamp()"), "other")
     run("ANALYZE")
-    current = revisions(["shop"])
+    current = read_revisions(["shop"])
 
     def first_answer(*, present: bool, at: Any = None) -> None:
         past.cache.clear()

@@ -45,12 +45,12 @@ def bare() -> None:
 
 def main(projects: int, grants: int) -> None:
     with data_directory():
-        from projects.members.role_usage import role_usage
+        from projects.members.role_usage import read_role_usage
         from tests.support.cast import make_token
 
         load(projects, grants)
         secret = make_token("admin")
-        action = median_ms(lambda: role_usage(MEMBER))
+        action = median_ms(lambda: read_role_usage(MEMBER))
         floor = median_ms(bare)
         with running(workers=1) as port:
             client = Client(port, secret)

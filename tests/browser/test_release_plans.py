@@ -9,7 +9,7 @@ from django.utils import timezone
 from playwright.sync_api import expect
 
 from groups.access import Caller
-from projects.applications.impact_metrics import Sample, series_of, write_samples
+from projects.applications.impact_metrics import Sample, make_series, write_samples
 from projects.models import Flag, Strategy
 from releases.models import ReleasePlan, Safeguard
 from releases.plans.access import Place
@@ -57,7 +57,7 @@ def paused_at_half() -> ReleasePlan:
     ReleasePlan.objects.filter(pk=plan.pk).update(since=begun, numbers_from=begun, look_at=begun)
     with connection.cursor() as cursor:
         for minutes in range(0, 120, 10):
-            sample = {series_of("failures", {}): Sample("gauge", "", minutes / 40)}
+            sample = {make_series("failures", {}): Sample("gauge", "", minutes / 40)}
             write_samples(cursor, sample, now=begun + timedelta(minutes=minutes + 5))
     look_at_due()
     return ReleasePlan.objects.get(pk=plan.pk)

@@ -16,7 +16,11 @@ from importer.body.schemas import read_body
 from importer.plan.build import plan_import
 from integrations.models import Integration, SignalSource
 from playground.engine.operators import OPERATORS
-from projects.flags.insights.evaluations import evaluations_by_day, evaluations_by_hour, installation_usage
+from projects.flags.insights.evaluations import (
+    read_evaluations_by_day,
+    read_evaluations_by_hour,
+    read_installation_usage,
+)
 from projects.models import Environment, FavoriteFlag, Flag, Segment, Strategy
 from tests.support.cast import client
 from tests.support.demo import loaded_demo
@@ -59,13 +63,15 @@ def test_every_page_has_something_to_show(admin):
     caller, now = Caller(user=admin), timezone.now()
     kinds = {item.kind for item in needs_attention(caller)}
     assert kinds == {"expectation", "import", "token", "stale", "overdue", "sdk"}
-    assert installation_usage(caller).evaluations > 100_000
+    assert read_installation_usage(caller).evaluations > 100_000
     flag = Flag.objects.get(name="search-v2")
-    by_day = evaluations_by_day(flag.pk, ["production"])["production"]
+    by_day = read_evaluations_by_day(flag.pk, ["production"])["production"]
     assert all(count.yes for count in by_day.counts[:-1])
     assert set(by_day.variants) == {"ranker-a", "ranker-b"}
     assert (
-        sum(1 for count in evaluations_by_hour(flag.pk, ["production"])["production"].counts if count.yes)
+        sum(
+            1 for count in read_evaluations_by_hour(flag.pk, ["production"])["production"].counts if count.yes
+        )
         > 22
     )
     assert FavoriteFlag.objects.filter(user=admin).count() == 4

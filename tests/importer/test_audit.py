@@ -8,7 +8,7 @@ import pytest
 from flagadmin.core.audit.models import AuditEvent
 from importer.models import ImportRun
 from projects import models as m
-from projects.revision import revisions
+from projects.revision import read_revisions
 from tests.support.import_bodies import body, strategy, switch
 
 pytestmark = pytest.mark.django_db
@@ -83,8 +83,8 @@ def test_answers_the_result_when_asked(query: str, headers: Any, api: Any) -> No
 
 def test_raises_the_revision_only_when_something_changes(api: Any) -> None:
     send(api, body("one"))
-    first = revisions(["shop"])
+    first = read_revisions(["shop"])
     send(api, body("one"))
-    assert revisions(["shop"]) == first
+    assert read_revisions(["shop"]) == first
     send(api, body("one", featureStrategies=[strategy("one")]))
-    assert revisions(["shop"])["shop"] > first["shop"]
+    assert read_revisions(["shop"])["shop"] > first["shop"]

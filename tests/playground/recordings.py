@@ -10,7 +10,7 @@ from playground.engine.context import Context
 from playground.engine.evaluator import evaluate
 from playground.response.snapshot import ResponseSnapshot, compile_playground
 from playground.response.writer import render_features
-from projects.strategies.variant_order import variant_order
+from projects.strategies.variant_order import make_variant_sort_key
 from tests.support.engine import NOW
 from tests.support.vectors import FOLDER, load
 from tests.vectors.condense import RESULTS
@@ -94,7 +94,7 @@ def definition(feature: Mapping[str, Any], document: Mapping[str, Any]) -> dict[
         for holder in (found, *strategies):
             if holder.get("variants"):
                 holder["variants"] = sorted(
-                    holder["variants"], key=lambda variant: variant_order(variant["name"])
+                    holder["variants"], key=lambda variant: make_variant_sort_key(variant["name"])
                 )
         for strategy in strategies:
             if strategy["name"] == "flexibleRollout":

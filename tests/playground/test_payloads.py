@@ -21,7 +21,7 @@ from playground.models import SavedContext
 from playground.snapshot_cache import snapshot_at
 from projects.flags.environments.actions import set_variants
 from projects.models import Flag, Project
-from projects.revision import revisions
+from projects.revision import read_revisions
 from sdk.delta.scope import Scope
 from sdk.ofrep.change_events import State as Events
 from tests.support.cast import client, make_token
@@ -306,7 +306,7 @@ def test_pipelines(capsys: Any, pinned: SavedContext) -> None:
 
 def version_of(scope: Scope) -> int:
     """By which streams know whether to tell providers."""
-    current = revisions(scope.projects)
+    current = read_revisions(scope.projects)
     return Events(current, snapshot_at(current, scope.environment).snapshot, []).version
 
 

@@ -12,7 +12,7 @@ import projects.definitions
 from playground.compile_ahead import pause_between, prepare
 from playground.snapshot_cache import cache, compile_ahead
 from projects.models import Flag, FlagEnvironment, Segment, Strategy, StrategySegment
-from projects.revision import revisions
+from projects.revision import read_revisions
 from projects.used_by import counts
 from tests.support.cast import make_project
 from tests.support.playground import ask, live_flag
@@ -108,7 +108,7 @@ def test_of_two_as_good_the_smaller_is_taken(api, filled):
     ask(api, projects=["shop"])
     switch("one")
     [(environment, _), *_] = [key for key, _ in cache.entries()]
-    best, unchanged = cache.nearest((environment, tuple(revisions(["shop"]).items())))
+    best, unchanged = cache.nearest((environment, tuple(read_revisions(["shop"]).items())))
     assert {flag.name for flag in best.snapshot.flags} == {"one", "two"}
     assert unchanged == set()
 

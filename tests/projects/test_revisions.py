@@ -14,7 +14,7 @@ from projects.models import (
     Strategy,
     StrategySegment,
 )
-from projects.revision import revisions
+from projects.revision import read_revisions
 from tests.support.cast import make_project
 from tests.support.flags import make_flag
 
@@ -25,10 +25,10 @@ class Watch:
     """Which projects' revisions have grown since the last look?"""
 
     def __init__(self):
-        self.seen = revisions()
+        self.seen = read_revisions()
 
     def touched(self):
-        before, self.seen = self.seen, revisions()
+        before, self.seen = self.seen, read_revisions()
         return {project for project, number in self.seen.items() if number > before.get(project, 0)}
 
 
@@ -138,17 +138,17 @@ def test_what_no_evaluation_reads(watch):
 
 
 def test_a_deleted_project_leaves_no_revision_and_comes_back_newer(watch):
-    before = revisions(["docs"])["docs"]
+    before = read_revisions(["docs"])["docs"]
     Flag.objects.filter(project_id="docs").delete()
     Project.objects.filter(id="docs").delete()
-    assert "docs" not in revisions()
+    assert "docs" not in read_revisions()
     make_project("docs")
-    assert revisions(["docs"])["docs"] > before
+    assert read_revisions(["docs"])["docs"] > before
 
 
 @pytest.mark.django_db(transaction=True)
 def test_nobody_sees_the_revision_before_the_commit(shop):
-    before = revisions(["shop"])
+    before = read_revisions(["shop"])
     with transaction.atomic():
         make_flag("a")
         other = connections.create_connection("default")
@@ -158,4 +158,4 @@ def test_nobody_sees_the_revision_before_the_commit(shop):
                 assert cursor.fetchone()[0] == before["shop"]
         finally:
             other.close()
-    assert revisions(["shop"])["shop"] > before["shop"]
+    assert read_revisions(["shop"])["shop"] > before["shop"]

@@ -9,7 +9,7 @@ from django.db import connections
 from groups.models import ApiToken
 from projects.definition_parts import Document, read_segments
 from projects.models import Dependency, Strategy, StrategySegment
-from projects.strategies.fields import of_object
+from projects.strategies.fields import make_strategy_document
 from sdk.features.cache import FeaturesQuery, make_key_and_etag
 from sdk.token_scope import read_token_scope
 
@@ -48,7 +48,7 @@ def _strategies(flags: list[int], environment: str) -> dict[int, list[Document]]
     ):
         links = StrategySegment.objects.filter(strategy=strategy).order_by("id")
         segments = list(links.values_list("segment_id", flat=True))
-        strategies[strategy.flag_id].append(of_object(strategy) | {"segments": segments})
+        strategies[strategy.flag_id].append(make_strategy_document(strategy) | {"segments": segments})
     return strategies
 
 

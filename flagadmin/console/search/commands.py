@@ -14,10 +14,10 @@ from flagadmin.core.db.matching import rank_of
 from flagadmin.core.db.similar import difference, similar_rows
 from groups.access import Caller
 from groups.permissions import Permission
-from projects.access import projects_with
+from projects.access import list_projects_with
 from projects.console import flag_url, project_url
 from projects.flags.lists.conditions import DIFFERS, FULL, OFF
-from projects.flags.queries import production_toggles, search_flags
+from projects.flags.queries import list_production_toggles, search_flags
 from projects.models import Flag
 from projects.projects.queries import search_new_flag_projects
 from projects.tokens.access import find_allowed_kinds
@@ -179,7 +179,7 @@ def _pages(caller: Caller) -> Iterator[Command]:
 def _actions(caller: Caller) -> Iterator[Command]:
     """Those that need no row, as far as the caller may perform them."""
     admin = caller.is_admin
-    may_create_token = find_allowed_kinds(caller, "CREATE") or projects_with(
+    may_create_token = find_allowed_kinds(caller, "CREATE") or list_projects_with(
         caller, Permission.CREATE_PROJECT_API_TOKEN
     )
     yield Command(
@@ -235,7 +235,7 @@ def _flag_actions(caller: Caller, flags: Iterable[Flag], user: str = "") -> Iter
 
 
 def _toggles(caller: Caller, flag: Flag) -> Iterator[Command]:
-    for environment, enabled in production_toggles(flag):
+    for environment, enabled in list_production_toggles(flag):
         if caller.can(
             Permission.UPDATE_FEATURE_ENVIRONMENT, project=flag.project_id, environment=environment
         ):

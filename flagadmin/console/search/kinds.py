@@ -19,10 +19,10 @@ from playground.saved_contexts.queries import search_saved_contexts
 from projects.applications.details import search_applications
 from projects.console import application_url, flag_url, project_url
 from projects.context_fields.queries import search_context_fields
-from projects.flags.lists.cells import flag_cells
+from projects.flags.lists.cells import read_flag_cells
 from projects.flags.queries import MAX_RANKED, search_flags
 from projects.models import Flag
-from projects.projects.queries import flag_counts, search_projects
+from projects.projects.queries import count_flags, search_projects
 from projects.segments.queries import search_segments
 from projects.strategies.queries import search_strategy_types
 from projects.tokens.queries import search_tokens
@@ -78,7 +78,7 @@ def _flag(flag: Any, _: Caller) -> tuple[str, str, list[str | None]]:
 def _flag_states(flags: Sequence[Flag]) -> list[State]:
     """In production: the share, or of several such environments the smallest."""
     states = []
-    for row in flag_cells(flags):
+    for row in read_flag_cells(flags):
         production = [cell for cell in row.cells if cell.production]
         if row.flag.is_archived or not production:
             states.append(NO_STATE)
@@ -89,7 +89,7 @@ def _flag_states(flags: Sequence[Flag]) -> list[State]:
 
 
 def _project_states(projects: Sequence[Any]) -> list[State]:
-    counts = flag_counts([project.pk for project in projects])
+    counts = count_flags([project.pk for project in projects])
     return [(counted(counts[project.pk]["featureCount"], "flag"), None) for project in projects]
 
 

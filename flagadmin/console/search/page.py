@@ -14,7 +14,7 @@ from flagadmin.console.search.similar import similar_groups
 from flagadmin.core.db.matching import words_of
 from flagadmin.core.lists.pages import Listing
 from groups.console import ConsolePage, read_current_page
-from projects.flags.lists.recent import MAX_RECENT, recent_names
+from projects.flags.lists.recent import MAX_RECENT, list_recent_names
 from projects.models import FavoriteFlag, Flag
 
 ONLY_ACTIONS = ">"
@@ -68,7 +68,7 @@ class SearchPage(ConsolePage):
 
     def known_flags(self) -> list[Flag]:
         """The flags that the caller looked at last, then their favorites. One query."""
-        recent = recent_names(self.request.session)
+        recent = list_recent_names(self.request.session)
         mine = FavoriteFlag.objects.filter(user=self.caller.id).values("flag")
         flags = Flag.objects.active().readable_by(self.caller).filter(Q(name__in=recent) | Q(pk__in=mine))
         known = list(flags.select_related("project").order_by("name")[: MAX_RECENT + MAX_FAVORITES])
@@ -77,7 +77,7 @@ class SearchPage(ConsolePage):
 
     def known_groups(self, flags: Sequence[Flag]) -> list[Group]:
         """The groups "Recent" and "Favorites" of ``known_flags``, each flag once."""
-        recent = set(recent_names(self.request.session))
+        recent = set(list_recent_names(self.request.session))
         parts = [
             ("recent", "Recent", [flag for flag in flags if flag.name in recent]),
             ("favorites", "Favorites", [flag for flag in flags if flag.name not in recent][:MAX_HITS]),

@@ -16,7 +16,7 @@ from groups.permissions import Permission
 from projects.access import access_flags_for_update, access_project, lock_projects
 from projects.flags.archive.delete import check_no_children, find_children_outside, remove_flags
 from projects.flags.limits import check_room
-from projects.flags.queries import metadata_document
+from projects.flags.queries import make_metadata_document
 from projects.models import Dependency, Flag, FlagEnvironment, LifecycleStage
 
 ARCHIVED = LifecycleStage.Stage.ARCHIVED
@@ -54,7 +54,7 @@ def archive_flags_of_projects(names: Mapping[str, Sequence[str]], *, caller: Cal
 def _archive(flags: Iterable[Flag], *, expected: Expected = None, caller: Caller) -> list[Flag]:
     active = [flag for flag in flags if not flag.is_archived]
     for flag in active:
-        check_expected(expected, metadata_document(flag))
+        check_expected(expected, make_metadata_document(flag))
     check_no_children(active, "archived")
     now = transaction_moment()
     for flag in active:
@@ -66,7 +66,7 @@ def _archive(flags: Iterable[Flag], *, expected: Expected = None, caller: Caller
         unique_fields=["flag", "stage"],
         update_fields=["entered_at"],
     )
-    record_all(_events(EventType.FEATURE_ARCHIVED, active), actor=caller)
+    record_all(_make_events(EventType.FEATURE_ARCHIVED, active), actor=caller)
     return active
 
 
@@ -91,7 +91,7 @@ def revive_flags(project_id: str, names: Iterable[str], *, caller: Caller) -> li
         on.update(enabled=False)
     LifecycleStage.objects.filter(flag_id__in=ids, stage=ARCHIVED).delete()
     Flag.objects.filter(pk__in=ids).update(archived_at=None)
-    record_all(_events(EventType.FEATURE_REVIVED, archived, were_on), actor=caller)
+    record_all(_make_events(EventType.FEATURE_REVIVED, archived, were_on), actor=caller)
     return archived
 
 
@@ -136,7 +136,7 @@ def _access(project_id: str, names: Iterable[str], permission: Permission, *, ca
     return flags
 
 
-def _events(
+def _make_events(
     kind: EventType, flags: Sequence[Flag], were_on: Mapping[int, list[str]] | None = None
 ) -> Iterable[Event]:
     """``were_on`` are environments in which the flags were on."""

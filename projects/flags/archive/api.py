@@ -10,7 +10,7 @@ from groups.permissions import Permission
 from groups.viewsets import ViewSet
 from projects.access import access_project
 from projects.flags.archive import actions
-from projects.flags.queries import metadata_answer
+from projects.flags.queries import make_metadata_answer
 from projects.flags.serializers import FlagMetadata
 from projects.flags.tags.actions import access_named_flag
 from projects.models import Flag, FlagQuerySet
@@ -35,7 +35,7 @@ class ArchiveViewSet(ViewSet):
     @action(detail=False, url_path="features")
     def everywhere(self, request: ApiRequest) -> Response:
         """List all archived flags that the caller can read, sorted by name."""
-        return _archived(Flag.objects.readable_by(self.caller))
+        return _answer(Flag.objects.readable_by(self.caller))
 
     @extend_schema(
         operation_id="getArchivedFeaturesByProjectId", tags=["Archive"], responses={200: ArchivedFlags}
@@ -43,7 +43,7 @@ class ArchiveViewSet(ViewSet):
     @action(detail=False, url_path="features/<str:project_id>")
     def in_project(self, request: ApiRequest, project_id: str) -> Response:
         """List the archived flags of a project, sorted by name."""
-        return _archived(Flag.objects.filter(project=access_project(self.caller, project_id)))
+        return _answer(Flag.objects.filter(project=access_project(self.caller, project_id)))
 
     @extend_schema(operation_id="reviveFeature", tags=["Features"], request=None, responses={200: None})
     @action(detail=False, methods=["post"], url_path="revive/<str:name>")
@@ -59,6 +59,6 @@ class ArchiveViewSet(ViewSet):
         return Response()
 
 
-def _archived(flags: FlagQuerySet) -> Response:
+def _answer(flags: FlagQuerySet) -> Response:
     archived_flags = flags.archived().order_by("name").select_related("owner_user", "owner_group")
-    return Response({"version": 2, "features": [metadata_answer(flag) for flag in archived_flags]})
+    return Response({"version": 2, "features": [make_metadata_answer(flag) for flag in archived_flags]})

@@ -36,10 +36,10 @@ def remove_flag_rows(flags: QuerySet[Flag], *, caller: Caller) -> None:
 def check_no_children(flags: Sequence[Flag] | QuerySet[Flag], what: str) -> None:
     """Raises InvalidOperation naming every active flag, other than these, that depends on one of them."""
     if pairs := find_children_outside(flags):
-        raise orphans_error(pairs, what)
+        raise make_orphans_error(pairs, what)
 
 
-def orphans_error(pairs: Sequence[tuple[str, str]], what: str) -> InvalidOperation:
+def make_orphans_error(pairs: Sequence[tuple[str, str]], what: str) -> InvalidOperation:
     """The error for (parent, child) names."""
     parents = choices({parent for parent, _ in pairs})
     children = choices({child for _, child in pairs})

@@ -23,10 +23,10 @@ from projects.drafting import DraftingPage
 from projects.drafts import Draft, FlagEdit, find_enabled_places
 from projects.flags.archive.actions import archive_flags_of_projects, delete_flags, revive_flags
 from projects.flags.archive.delete import check_no_children
-from projects.flags.bulk.selected_flags_page import SelectedFlags, count_flags, names_by_project, select_flags
+from projects.flags.bulk.selected_flags_page import SelectedFlags, count_flags, group_by_project, select_flags
 from projects.flags.insights.evaluations import find_last_evaluation
-from projects.flags.insights.usage import FlagUser, users_of
-from projects.flags.lists.queries import project_scope
+from projects.flags.insights.usage import FlagUser, read_users
+from projects.flags.lists.queries import make_project_scope
 from projects.models import Dependency, Flag, FlagEnvironment
 from projects.projects.required_comments import requires_comment
 from projects.reverts.undo import UndoableAction, tell_done
@@ -59,11 +59,11 @@ class UsedFlag:
 def find_used_flags(flags: Iterable[Flag]) -> list[UsedFlag]:
     """The flags among these that applications evaluate, most recent first."""
     names = {flag.pk: flag.name for flag in flags}
-    used = [UsedFlag(names[pk], users) for pk, users in users_of(names).items()]
+    used = [UsedFlag(names[pk], users) for pk, users in read_users(names).items()]
     return sorted(used, key=lambda flag: flag.last.last_used_at, reverse=True)
 
 
-def enabled_in(flags: Sequence[Flag]) -> list[tuple[str, int]]:
+def count_enabled(flags: Sequence[Flag]) -> list[tuple[str, int]]:
     """The environments of their projects in which some of the flags are on, with the number of those."""
     rows = FlagEnvironment.objects.filter(flag__in=flags, enabled=True)
     rows = rows.filter(environment__projects=F("flag__project")).order_by("environment")
@@ -103,14 +103,14 @@ class ArchivePage(DraftingPage, SelectedFlags):
             button=self.title,
             used=used[:MAX_LISTED],
             last_evaluation=None if used else find_last_evaluation([flag.pk for flag in flags]),
-            enabled=enabled_in(flags),
+            enabled=count_enabled(flags),
             more_used=max(len(used) - MAX_LISTED, 0),
             children=dependencies[:MAX_LISTED],
             needed_by=len(dependencies),
             dependants=list(dict.fromkeys(names)),
             elsewhere=len(dependencies) > len(names),
             all=self.all,
-            expected=digest(flags),
+            expected=hash_names(flags),
             listed=choices(self.names),
             comment_required=requires_comment({flag.project_id for flag in flags}),
             **more,
@@ -141,14 +141,14 @@ class ArchivePage(DraftingPage, SelectedFlags):
         ]
 
     def archive(self, flags: Sequence[Flag]) -> HttpResponseBase:
-        if self.all and self.request.POST.get("expected") != digest(flags):
+        if self.all and self.request.POST.get("expected") != hash_names(flags):
             raise Conflict(
                 "The flags of this project changed since you opened this page. Nothing was archived."
             )
         selected = list(flags)
         if "dependants" in self.request.POST:
             selected += [row.flag for row in self.dependants(flags) if self.may_archive(row.flag)]
-        done = archive_flags_of_projects(names_by_project(selected), caller=self.caller)
+        done = archive_flags_of_projects(group_by_project(selected), caller=self.caller)
         tell_done(self.request, f"Archived {count_flags([flag.name for flag in done])}.", caller=self.caller)
         return HttpResponseRedirect(self.back())
 
@@ -159,7 +159,7 @@ class ArchivePage(DraftingPage, SelectedFlags):
         return curl_for(self.request, "POST", address, {"features": self.names})
 
 
-def digest(flags: Iterable[Flag]) -> str:
+def hash_names(flags: Iterable[Flag]) -> str:
     """A hash of the set of flag names, used to detect that the set has changed."""
     return sha256("\n".join(sorted(flag.name for flag in flags)).encode()).hexdigest()
 
@@ -204,7 +204,7 @@ class DeletePage(SelectedFlags, ConfirmPage):
 class ReviveFlags(UndoableAction):
     def act(self) -> str:
         project = access_project(self.caller, self.kwargs["project_id"])
-        scope = project_scope(project, archived=True)
+        scope = make_project_scope(project, archived=True)
         names = [flag.name for flag in select_flags(scope, self.request.POST, archived=True)]
         revived = revive_flags(project.pk, names, caller=self.caller)
         return f"Revived {count_flags([flag.name for flag in revived])}, switched off in every environment."

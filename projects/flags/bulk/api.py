@@ -11,7 +11,7 @@ from projects.access import access_project
 from projects.flags import actions as flags
 from projects.flags.archive import actions as archiving
 from projects.flags.environments import actions as flag_environments
-from projects.flags.environments.toggle import project_environment
+from projects.flags.environments.toggle import find_project_environment
 from projects.flags.serializers import NamesBody, StaleBody
 from projects.viewsets import InProjectViewSet
 
@@ -51,7 +51,7 @@ class BulkFlagViewSet(InProjectViewSet):
     def authorize(self, project_id: str, environment: str | None = None) -> None:
         self.project = access_project(self.caller, project_id)
         if environment is not None:
-            project_environment(project_id, environment)
+            find_project_environment(project_id, environment)
         self.check_permission(project=project_id, environment=environment)
 
     @property

@@ -19,12 +19,12 @@ from projects.flags.archive.pages import MAX_LISTED
 from projects.flags.bulk.selected_flags_page import (
     SelectedFlags,
     count_flags,
-    names_by_project,
+    group_by_project,
 )
-from projects.flags.environments.actions import check_enabling, disable_flags, draft_of_switch, enable_flags
-from projects.flags.environments.toggle import project_environment
-from projects.flags.insights.usage import users_of
-from projects.flags.lists.cells import flag_cells, texts_when_on
+from projects.flags.environments.actions import check_enabling, disable_flags, enable_flags, make_switch_draft
+from projects.flags.environments.toggle import find_project_environment
+from projects.flags.insights.usage import read_users
+from projects.flags.lists.cells import read_flag_cells, read_texts_when_on
 from projects.flags.tags.actions import change_tags_of_many
 from projects.models import Environment, Flag, FlagTag, TagType
 from projects.projects.required_comments import requires_comment
@@ -46,7 +46,7 @@ class TogglePage(DraftingPage, SelectedFlags):
         self.environment = request.POST.get("environment", request.GET.get("environment", ""))
 
     def check_permission(self, project_id: str) -> None:
-        project_environment(project_id, self.environment)
+        find_project_environment(project_id, self.environment)
         permission = Permission.UPDATE_FEATURE_ENVIRONMENT
         self.caller.check(permission, project=project_id, environment=self.environment)
 
@@ -67,13 +67,16 @@ class TogglePage(DraftingPage, SelectedFlags):
         changing = [flag for flag, _, _ in self.changes(self.flags(self.request.POST))]
         edits = []
         for project_id in sorted({flag.project_id for flag in changing}):
-            place = project_environment(project_id, self.environment)
+            place = find_project_environment(project_id, self.environment)
             flags = [flag for flag in changing if flag.project_id == project_id]
             if self.turned == "on":
                 check_enabling(flags, place, caller=self.caller)
             edits += [
                 FlagEdit(
-                    project_id, flag.name, self.environment, draft_of_switch(flag, place, self.turned == "on")
+                    project_id,
+                    flag.name,
+                    self.environment,
+                    make_switch_draft(flag, place, self.turned == "on"),
                 )
                 for flag in flags
             ]
@@ -85,16 +88,18 @@ class TogglePage(DraftingPage, SelectedFlags):
         def turn(project_id: str, names: Sequence[str]) -> list[Flag]:
             return change(project_id, names, self.environment, caller=self.caller)
 
-        done = change_in_each_project(names_by_project(flags), turn, caller=self.caller)
+        done = change_in_each_project(group_by_project(flags), turn, caller=self.caller)
         changed = [flag.name for flag in done]
         if not changed:
             names = [flag.name for flag in flags]
-            messages.info(self.request, f"{self.these(names)} already {self.turned} in {self.environment}.")
+            messages.info(
+                self.request, f"{self.name_flags(names)} already {self.turned} in {self.environment}."
+            )
             return
         sentence = f"Turned {self.turned} {count_flags(changed)} in {self.environment}."
         tell_done(self.request, sentence, caller=self.caller)
 
-    def these(self, names: Sequence[str]) -> str:
+    def name_flags(self, names: Sequence[str]) -> str:
         return f"{names[0]} is" if len(names) == 1 else f"These {len(names):,} flags are"
 
     def show(self, flags: Sequence[Flag], *, status: int = 200, **more: Any) -> HttpResponseBase:
@@ -122,21 +127,21 @@ class TogglePage(DraftingPage, SelectedFlags):
         """The flags that are not in that state yet, with what they say before and after."""
         cells = [
             (row.flag, cell)
-            for row in flag_cells(flags)
+            for row in read_flag_cells(flags)
             for cell in row.cells
             if cell.environment == self.environment
         ]
         changing = [(flag, cell) for flag, cell in cells if cell.enabled != (self.turned == "on")]
         if self.turned == "off":
             return [(flag, cell.text, "Off") for flag, cell in changing]
-        texts = texts_when_on([flag.pk for flag, _ in changing], self.environment)
+        texts = read_texts_when_on([flag.pk for flag, _ in changing], self.environment)
         return [(flag, "Off", texts[flag.pk] or DEFAULT_ADDED) for flag, _ in changing]
 
     def users(self, flags: Sequence[Flag]) -> list[tuple[str, Any]]:
         """The flags that applications evaluate in this environment, each with its most recent user."""
         names = {flag.pk: flag.name for flag in flags}
         evaluated = []
-        for pk, users in users_of(names).items():
+        for pk, users in read_users(names).items():
             in_environment = [user for user in users if user.environment == self.environment]
             if in_environment:
                 evaluated.append((names[pk], in_environment[0]))
@@ -177,7 +182,7 @@ class TagsPage(SelectedFlags):
         def change_tags(project_id: str, names: Sequence[str]) -> list[Flag]:
             return change_tags_of_many(project_id, names, add, remove, caller=self.caller)
 
-        done = change_in_each_project(names_by_project(flags), change_tags, caller=self.caller)
+        done = change_in_each_project(group_by_project(flags), change_tags, caller=self.caller)
         verb, joint = ("Removed", "from") if removes else ("Added", "to")
         count = count_flags([flag.name for flag in done])
         tell_done(self.request, f"{verb} the tag {':'.join(tag)} {joint} {count}.", caller=self.caller)
@@ -224,7 +229,7 @@ class Stale(SelectedFlags, UndoableAction):
             return self.render_to_response(
                 self.get_context_data(names=names, stale=self.stale, back=self.back())
             )
-        self.selected = names_by_project(flags)
+        self.selected = group_by_project(flags)
         return super().post(request, *args, **kwargs)
 
     @property

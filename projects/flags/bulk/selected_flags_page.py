@@ -15,9 +15,9 @@ from projects.console import ALL_FLAGS, project_crumbs, project_url
 from projects.flags.lists.queries import (
     MAX_MATCHING,
     FlagScope,
-    matching_flags,
-    project_scope,
-    readable_scope,
+    filter_by_query,
+    make_project_scope,
+    make_readable_scope,
 )
 from projects.models import Flag
 
@@ -51,10 +51,10 @@ class SelectedFlags(ConsolePage):
         """The selected flags by name. Raises NotFound, NoAccess, NothingSelected."""
         self.all = "all" in form and self.project_id is not None
         if self.project_id is None:
-            return self.allowed(select_flags(readable_scope(self.caller), form))
+            return self.allowed(select_flags(make_readable_scope(self.caller), form))
         project = access_project(self.caller, self.project_id)
         self.check_permission(project.pk)
-        scope = project_scope(project, archived=self.archived)
+        scope = make_project_scope(project, archived=self.archived)
         return select_flags(scope, form, archived=self.archived)
 
     def allowed(self, flags: Sequence[Flag]) -> list[Flag]:
@@ -110,7 +110,7 @@ def list_url(project_id: str | None) -> str:
     return str(ALL_FLAGS[1]) if project_id is None else project_url(project_id)
 
 
-def names_by_project(flags: Iterable[Flag]) -> dict[str, list[str]]:
+def group_by_project(flags: Iterable[Flag]) -> dict[str, list[str]]:
     """The names of the flags by project, in the order in which projects are locked."""
     names: dict[str, list[str]] = {}
     for flag in sorted(flags, key=attrgetter("project_id", "name")):
@@ -126,7 +126,7 @@ def select_flags(scope: FlagScope, form: QueryDict, *, archived: bool = False) -
     """The flags that a form selects, by name. Raises NothingSelected, and ValidationError for too many."""
     flags = scope.flags
     if "matching" in form:
-        flags = matching_flags(scope, QueryDict(str(form["matching"])))
+        flags = filter_by_query(scope, QueryDict(str(form["matching"])))
         if flags.count() > MAX_MATCHING:
             raise ValidationError(f"Select at most {MAX_MATCHING} flags at once.")
     elif "all" not in form:

@@ -9,9 +9,9 @@ from groups.permissions import Permission
 from projects.access import access_flag, access_project_for_update
 from projects.flags.actions import NewFlag, insert_flag, new_name_problems
 from projects.flags.limits import check_room
-from projects.flags.queries import dependency_documents, metadata_document, strategy_documents
+from projects.flags.queries import make_metadata_document, read_dependency_documents, read_strategy_documents
 from projects.models import Dependency, Flag, FlagEnvironment, Strategy, StrategySegment
-from projects.strategies.fields import assign, of_object
+from projects.strategies.fields import assign, make_strategy_document
 
 
 @transactional
@@ -46,17 +46,20 @@ def clone_flag(
     )
     record(
         Event(
-            type=EventType.FEATURE_CREATED, project=project_id, feature=new_name, after=_document(flag, name)
+            type=EventType.FEATURE_CREATED,
+            project=project_id,
+            feature=new_name,
+            after=_make_document(flag, name),
         ),
         actor=caller,
     )
     return flag
 
 
-def _document(flag: Flag, source: str) -> dict[str, object]:
-    strategies = strategy_documents(Strategy.objects.filter(flag=flag))
-    parents = dependency_documents([flag.pk])[flag.pk]
-    return metadata_document(flag) | {
+def _make_document(flag: Flag, source: str) -> dict[str, object]:
+    strategies = read_strategy_documents(Strategy.objects.filter(flag=flag))
+    parents = read_dependency_documents([flag.pk])[flag.pk]
+    return make_metadata_document(flag) | {
         "clonedFrom": source,
         "strategies": strategies,
         "dependencies": parents,
@@ -74,7 +77,7 @@ def _copy_variants(source: Flag, flag: Flag) -> None:
 def _copy_strategies(source: Flag, flag: Flag, replace_group_id: bool) -> None:
     copies = {}
     for strategy in Strategy.objects.filter(flag=source):
-        document = of_object(strategy)
+        document = make_strategy_document(strategy)
         if replace_group_id and "groupId" in strategy.parameters:
             document["parameters"] = strategy.parameters | {"groupId": flag.name}
         copies[strategy.pk] = copy = Strategy(flag=flag, environment_id=strategy.environment_id)

@@ -58,13 +58,13 @@ def move_flag(project_id: str, name: str, new_project_id: str, *, caller: Caller
 
 
 def _check_move(flag: Flag, target: Project) -> None:
-    problems = list(_obstacles(flag, target))
+    problems = list(_list_obstacles(flag, target))
     if problems:
         reasons = "; ".join(problem.message for problem in problems)
         raise InvalidOperation(f"{flag.name} cannot be moved to {target.pk}: {reasons}.", details=problems)
 
 
-def _obstacles(flag: Flag, target: Project) -> Iterable[Problem]:
+def _list_obstacles(flag: Flag, target: Project) -> Iterable[Problem]:
     for child, parent in Dependency.objects.filter(Q(flag=flag) | Q(parent=flag)).values_list(
         "flag__name", "parent__name"
     ):

@@ -12,7 +12,7 @@ from projects.access import access_flag
 from projects.console import flag_crumbs, flag_url
 from projects.flags.copies.clone import clone_flag
 from projects.flags.copies.move import move_flag
-from projects.flags.form_pages import naming_help
+from projects.flags.form_pages import describe_naming
 from projects.models import Project
 
 COPIED = "Strategies, variants, tags and dependencies are copied. The copy is off in every environment."
@@ -53,7 +53,7 @@ class ClonePage(FlagFormPage):
 
     def get_form(self, form_class: Any = None) -> Any:
         form = super().get_form(form_class)
-        form.fields["new_name"].help_text = naming_help(self.flag.project)
+        form.fields["new_name"].help_text = describe_naming(self.flag.project)
         return form
 
     def submit(self, form: CloneForm) -> str:

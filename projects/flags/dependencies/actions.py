@@ -16,8 +16,8 @@ from projects.access import access_flag_for_update
 from projects.flags.dependencies.rules import (
     FlagState,
     ProposedDependency,
-    dependency_document,
     dependency_problems,
+    make_dependency,
 )
 from projects.models import Dependency, Flag, FlagEnvironment, Project, Strategy
 
@@ -29,12 +29,12 @@ def add_dependency(project_id: str, name: str, values: Mapping[str, Any], *, cal
     Raises NotFound, NoAccess, ValidationError.
     """
     flag = access_flag_for_update(caller, project_id, name, Permission.UPDATE_FEATURE_DEPENDENCY)
-    document = dependency_document(values)
+    document = make_dependency(values)
     # Every change to a flag takes the project lock, which keeps the parent unchanged until commit.
     parent = Flag.objects.readable_by(caller).filter(name=document["feature"]).first()
     _check(flag, parent, document["feature"])
     assert parent is not None
-    rows = _rows(flag)
+    rows = _read_rows(flag)
     before = next((row for row in rows if row.parent_id == parent.pk), None)
     Dependency.objects.update_or_create(
         flag=flag,
@@ -46,9 +46,9 @@ def add_dependency(project_id: str, name: str, values: Mapping[str, Any], *, cal
             type=EventType.FEATURE_DEPENDENCY_ADDED,
             project=project_id,
             feature=name,
-            before=_document(before) if before else None,
+            before=_make_document(before) if before else None,
             after=document,
-            earlier={"dependencies": [_document(row) for row in rows]},
+            earlier={"dependencies": [_make_document(row) for row in rows]},
         ),
         actor=caller,
     )
@@ -56,7 +56,7 @@ def add_dependency(project_id: str, name: str, values: Mapping[str, Any], *, cal
 
 def check_parent(flag: Flag, values: Mapping[str, Any], *, caller: Caller) -> DependencyDefinition:
     """The dependency as it would be stored. Raises ValidationError."""
-    document = dependency_document(values)
+    document = make_dependency(values)
     parent = Flag.objects.readable_by(caller).filter(name=document["feature"]).first()
     _check(flag, parent, document["feature"])
     return document
@@ -93,7 +93,7 @@ def _check(flag: Flag, parent: Flag | None, parent_name: str) -> None:
 def remove_dependency(project_id: str, name: str, parent: str, *, caller: Caller) -> None:
     """Removes one parent. Raises NoAccess, and NotFound also if the flag does not depend on ``parent``."""
     flag = access_flag_for_update(caller, project_id, name, Permission.UPDATE_FEATURE_DEPENDENCY)
-    rows = _rows(flag)
+    rows = _read_rows(flag)
     removed = [row for row in rows if row.parent.name == parent]
     if not removed:
         raise no_parent(flag, parent)
@@ -108,11 +108,11 @@ def no_parent(flag: Flag, parent: str) -> NotFound:
 def clear_dependencies(project_id: str, name: str, *, caller: Caller) -> None:
     """Removes all parents of the flag. Raises NotFound, NoAccess."""
     flag = access_flag_for_update(caller, project_id, name, Permission.UPDATE_FEATURE_DEPENDENCY)
-    rows = _rows(flag)
+    rows = _read_rows(flag)
     _remove(flag, rows, rows, caller=caller)
 
 
-def possible_parents(flag: Flag, *, limit: int | None = None) -> list[str]:
+def list_possible_parents(flag: Flag, *, limit: int | None = None) -> list[str]:
     """Names of the active flags in the same project that the flag could depend on; the first ``limit``."""
     if Dependency.objects.filter(parent=flag).exists():
         return []
@@ -125,7 +125,7 @@ def uses_dependencies(project: Project) -> bool:
     return Dependency.objects.filter(flag__project=project).exists()
 
 
-def parent_variant_names(project: Project, name: str) -> list[str]:
+def list_parent_variants(project: Project, name: str) -> list[str]:
     """Sorted names of the variants that a dependency on this flag can require, in any environment.
 
     They are those of the flag and of its strategies; none if there is no such active flag.
@@ -138,18 +138,18 @@ def parent_variant_names(project: Project, name: str) -> list[str]:
     return sorted({variant["name"] for variants in lists for variant in variants})
 
 
-def _rows(flag: Flag) -> list[Dependency]:
+def _read_rows(flag: Flag) -> list[Dependency]:
     return list(Dependency.objects.filter(flag=flag).select_related("parent").order_by("id"))
 
 
 def _remove(flag: Flag, rows: list[Dependency], all_rows: list[Dependency], *, caller: Caller) -> None:
-    earlier = {"dependencies": [_document(row) for row in all_rows]}
+    earlier = {"dependencies": [_make_document(row) for row in all_rows]}
     events = [
         Event(
             type=EventType.FEATURE_DEPENDENCY_REMOVED,
             project=flag.project_id,
             feature=flag.name,
-            before=_document(row),
+            before=_make_document(row),
             earlier=earlier,
         )
         for row in rows
@@ -158,5 +158,5 @@ def _remove(flag: Flag, rows: list[Dependency], all_rows: list[Dependency], *, c
     record_all(events, actor=caller)
 
 
-def _document(row: Dependency) -> dict[str, Any]:
+def _make_document(row: Dependency) -> dict[str, Any]:
     return {"feature": row.parent.name, "enabled": row.enabled, "variants": row.variants}

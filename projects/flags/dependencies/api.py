@@ -54,7 +54,7 @@ class ParentOptionViewSet(OnFlagViewSet):
     @action(detail=True)
     def parents(self, request: ApiRequest, project_id: str, name: str) -> Response:
         """List the names of the flags that this flag can depend on."""
-        return Response(actions.possible_parents(self.flag))
+        return Response(actions.list_possible_parents(self.flag))
 
 
 class ParentVariantViewSet(InProjectViewSet):
@@ -66,7 +66,7 @@ class ParentVariantViewSet(InProjectViewSet):
 
         There are none if there is no such flag: clients ask before one is chosen.
         """
-        return Response(actions.parent_variant_names(self.project, name))
+        return Response(actions.list_parent_variants(self.project, name))
 
 
 class ProjectDependencyViewSet(InProjectViewSet):

@@ -29,7 +29,7 @@ class ProposedDependency:
     path: str
 
 
-def dependency_document(values: Mapping[str, Any]) -> DependencyDefinition:
+def make_dependency(values: Mapping[str, Any]) -> DependencyDefinition:
     """``feature enabled variants`` as stored: enabled by default; variants only if the parent must be on."""
     enabled = values.get("enabled") is not False
     return {
@@ -64,14 +64,16 @@ def dependency_problems(
         parents[dependency.child].add(dependency.parent)
         children[dependency.parent].add(dependency.child)
     for dependency in proposed:
-        message = _parent_problem(dependency, project, flags) or _chain_problem(dependency, parents, children)
+        message = _find_parent_problem(dependency, project, flags) or _find_chain_problem(
+            dependency, parents, children
+        )
         if message is None and id(dependency) in repeated:
             message = f"{dependency.child} already depends on {dependency.parent}"
         if message:
             yield Problem(dependency.path, message)
 
 
-def _parent_problem(
+def _find_parent_problem(
     dependency: ProposedDependency, project: str, flags: Mapping[str, FlagState]
 ) -> str | None:
     if dependency.child == dependency.parent:
@@ -86,7 +88,7 @@ def _parent_problem(
     return None
 
 
-def _chain_problem(
+def _find_chain_problem(
     dependency: ProposedDependency, parents: Mapping[str, set[str]], children: Mapping[str, set[str]]
 ) -> str | None:
     if grandparents := parents.get(dependency.parent):

@@ -15,13 +15,13 @@ from groups.permissions import Permission
 from playground.engine.definitions import StrategyDefinition, VariantDefinition
 from projects.access import access_flag_for_update, access_flags_for_update, environment_problems
 from projects.drafts import Draft
-from projects.flags.environments.toggle import has_enabled_strategy, project_environment, set_switch
-from projects.flags.queries import strategy_documents
+from projects.flags.environments.toggle import find_project_environment, has_enabled_strategy, set_switch
+from projects.flags.queries import read_strategy_documents
 from projects.models import Flag, FlagEnvironment, ProjectEnvironment, Strategy
 from projects.strategies.actions import insert_strategy
 from projects.strategies.check import check_number_of_strategies, check_room_for_strategy, check_strategy
-from projects.strategies.rules import StrategyDefaults, default_strategy_document
-from projects.strategies.variant_rules import variants_document, variants_problems
+from projects.strategies.rules import StrategyDefaults, make_default_strategy
+from projects.strategies.variant_rules import make_variants, variants_problems
 
 Variants = Sequence[Mapping[str, Any]]
 
@@ -75,7 +75,7 @@ def disable_flags(project_id: str, names: Iterable[str], environment: str, *, ca
     return [flag for flag in flags if set_switch(flag, place, False, caller=caller)]
 
 
-def draft_of_switch(flag: Flag, place: ProjectEnvironment, enabled: bool) -> Draft:
+def make_switch_draft(flag: Flag, place: ProjectEnvironment, enabled: bool) -> Draft:
     """What turning the flag on or off would change, with the strategy that it may get."""
     return Draft(flag.name, {"enabled": enabled}, plan_added_strategy(flag, place))
 
@@ -83,7 +83,7 @@ def draft_of_switch(flag: Flag, place: ProjectEnvironment, enabled: bool) -> Dra
 def plan_added_strategy(flag: Flag, place: ProjectEnvironment) -> StrategyDefinition:
     """What a flag without an enabled strategy gets when it is turned on."""
     defaults = StrategyDefaults(flag.name, place.project.default_stickiness)
-    document = default_strategy_document(place.default_strategy, defaults)
+    document = make_default_strategy(place.default_strategy, defaults)
     return document | {"sortOrder": None, "disabled": False}
 
 
@@ -141,7 +141,7 @@ def edit_variants(
     check_expected(expected, row.variants)
     variants = edit(row.variants)
     check_values(variants_problems(variants, ""))
-    before, row.variants = row.variants, variants_document(variants, row.variants)
+    before, row.variants = row.variants, make_variants(variants, row.variants)
     if row.variants != before:
         row.save()
         record(
@@ -194,7 +194,7 @@ def _access(
     project_id: str, name: str, environment: str, permission: Permission, *, caller: Caller
 ) -> tuple[Flag, ProjectEnvironment]:
     flag = access_flag_for_update(caller, project_id, name, permission, environment=environment)
-    return flag, project_environment(project_id, environment)
+    return flag, find_project_environment(project_id, environment)
 
 
 def _access_many(
@@ -203,7 +203,7 @@ def _access_many(
     permission = Permission.UPDATE_FEATURE_ENVIRONMENT
     flags = access_flags_for_update(caller, project_id, names, permission, environment=environment)
     active = [flag for flag in flags if not flag.is_archived]
-    return active, project_environment(project_id, environment)
+    return active, find_project_environment(project_id, environment)
 
 
 def _enable(flag: Flag, place: ProjectEnvironment, *, activate_disabled: bool, caller: Caller) -> bool:
@@ -221,7 +221,7 @@ def _add_default_strategy(flag: Flag, place: ProjectEnvironment, *, caller: Call
     document = check_strategy(flag, plan_added_strategy(flag, place))
     check_room_for_strategy(flag, environment)
     strategy = insert_strategy(flag, environment, document)
-    [after] = strategy_documents([strategy])
+    [after] = read_strategy_documents([strategy])
     record(
         Event(
             type=EventType.FEATURE_STRATEGY_ADD,
@@ -240,7 +240,7 @@ def _activate_strategies(flag: Flag, environment: str, *, caller: Caller) -> boo
     if not strategies:
         return False
     caller.check(Permission.UPDATE_FEATURE_STRATEGY, project=flag.project_id, environment=environment)
-    before = strategy_documents(strategies)
+    before = read_strategy_documents(strategies)
     Strategy.objects.filter(flag=flag, environment_id=environment).update(disabled=False)
     for document in before:
         record(

@@ -15,7 +15,7 @@ from groups.permissions import Permission
 from playground.engine.definitions import VariantDefinition
 from projects.flags.bulk.api import ACTIVATE, activate_disabled
 from projects.flags.environments import actions
-from projects.flags.flag_document import flag_environment_document
+from projects.flags.flag_document import read_flag_environment_document
 from projects.flags.serializers import (
     FlagEnvironmentRecord,
     VariantBody,
@@ -54,7 +54,7 @@ class FlagEnvironmentViewSet(OnFlagViewSet):
     @extend_schema(operation_id="getFeatureEnvironment", responses={200: FlagEnvironmentRecord})
     def retrieve(self, request: ApiRequest, project_id: str, name: str, environment: str) -> Response:
         """Get the flag in this environment, with its strategies and variants."""
-        return Response(flag_environment_document(self.flag, environment))
+        return Response(read_flag_environment_document(self.flag, environment))
 
     @extend_schema(
         operation_id="toggleFeatureEnvironmentOn",
@@ -110,7 +110,7 @@ class FlagVariantsViewSet(ETagMixin, OnFlagViewSet):
     )
     def replace(self, request: ApiRequest, project_id: str, name: str, environment: str) -> Response:
         """Replace the variants. An empty list removes all of them."""
-        return self._edited(lambda before: request.data)
+        return self._edit(lambda before: request.data)
 
     @extend_schema(
         operation_id="patchEnvironmentsFeatureVariants",
@@ -120,17 +120,19 @@ class FlagVariantsViewSet(ETagMixin, OnFlagViewSet):
     )
     def edit(self, request: ApiRequest, project_id: str, name: str, environment: str) -> Response:
         """Change the list of variants with a JSON Patch."""
-        return self._edited(lambda before: apply_patch(before, request.data))
+        return self._edit(lambda before: apply_patch(before, request.data))
 
-    def _edited(self, edit: Callable[[Any], Any]) -> Response:
-        def checked(before: Variants) -> Variants:
+    def _edit(self, edit: Callable[[Any], Any]) -> Response:
+        def validate_variants(before: Variants) -> Variants:
             body = VariantBody(data=edit(before), many=True)
             body.is_valid(raise_exception=True)
             return body.validated_data
 
         expected = self.expected
         return _answer(
-            actions.edit_variants(**self.kwargs, edit=checked, expected=expected, caller=self.caller)
+            actions.edit_variants(
+                **self.kwargs, edit=validate_variants, expected=expected, caller=self.caller
+            )
         )
 
 

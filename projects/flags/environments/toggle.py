@@ -13,7 +13,7 @@ from groups.access import Caller
 from projects.models import Flag, FlagEnvironment, ProjectEnvironment, Strategy
 
 
-def project_environment(project_id: str, environment: str) -> ProjectEnvironment:
+def find_project_environment(project_id: str, environment: str) -> ProjectEnvironment:
     """The project's link to an environment that it uses. Raises NotFound, ValidationError without a name."""
     if not environment:
         known = ProjectEnvironment.objects.filter(project_id=project_id).order_by("environment")

@@ -16,19 +16,19 @@ from projects.drafts import Draft, FlagEdit
 from projects.flags.environments.actions import (
     check_enabling,
     disable_flag,
-    draft_of_switch,
     enable_flag,
+    make_switch_draft,
     plan_added_strategy,
 )
-from projects.flags.environments.toggle import project_environment
+from projects.flags.environments.toggle import find_project_environment
 from projects.flags.insights.evaluations import find_last_evaluation
-from projects.flags.insights.usage import FlagUser, users_of
-from projects.flags.queries import strategy_documents
+from projects.flags.insights.usage import FlagUser, read_users
+from projects.flags.queries import read_strategy_documents
 from projects.models import Dependency, Environment, Segment, Strategy
 from projects.projects.policies import needs_request
 from projects.projects.required_comments import requires_comment
 from projects.reverts.undo import UndoableAction
-from projects.strategies.sentences import Summary, strategy_summary
+from projects.strategies.sentences import Summary, summarize_strategy
 
 MAX_USERS = 5
 MAX_SUMMARIES = 10  # strategies listed individually
@@ -99,7 +99,7 @@ class ToggleFlag(DraftingPage, UndoableAction):
         """Raises NotFound, NoAccess."""
         project_id = self.kwargs["project_id"]
         self.flag = access_flag(self.caller, project_id, self.kwargs["name"], archived=False)
-        self.place = project_environment(project_id, self.environment)
+        self.place = find_project_environment(project_id, self.environment)
         place = {"project": project_id, "environment": self.environment}
         self.caller.check(Permission.UPDATE_FEATURE_ENVIRONMENT, **place)
 
@@ -110,13 +110,13 @@ class ToggleFlag(DraftingPage, UndoableAction):
         return [FlagEdit(self.flag.project_id, self.flag.name, self.environment, self.draft())]
 
     def draft(self) -> Draft:
-        return draft_of_switch(self.flag, self.place, self.turned == "on")
+        return make_switch_draft(self.flag, self.place, self.turned == "on")
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         """The context of the confirmation page."""
         self.find()
         summaries = self.summaries()
-        users = [user for user in users_of([self.flag.pk]).get(self.flag.pk, []) if self.uses(user)]
+        users = [user for user in read_users([self.flag.pk]).get(self.flag.pk, []) if self.uses(user)]
         return super().get_context_data(
             flag=self.flag,
             environment=self.environment,
@@ -138,12 +138,12 @@ class ToggleFlag(DraftingPage, UndoableAction):
     def summaries(self) -> list[Summary]:
         """Describes the enabled strategies or, without any, the one that turning the flag on would add."""
         rows = Strategy.objects.filter(flag=self.flag, environment=self.environment, disabled=False)
-        documents = strategy_documents(list(rows.order_by("sort_order", "created_at", "pk")))
+        documents = read_strategy_documents(list(rows.order_by("sort_order", "created_at", "pk")))
         if not documents and self.turned == "on":
             documents = [plan_added_strategy(self.flag, self.place)]
         ids = {segment for document in documents for segment in document["segments"]}
         names = dict(Segment.objects.filter(pk__in=ids).values_list("pk", "name"))
-        return [strategy_summary(document, segments=names) for document in documents]
+        return [summarize_strategy(document, segments=names) for document in documents]
 
     def children(self) -> list[str]:
         dependencies = Dependency.objects.filter(parent=self.flag, flag__archived_at=None)

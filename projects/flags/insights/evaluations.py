@@ -77,24 +77,24 @@ class Evaluations:
         return self.yes / self.total * 100 if self.total else None
 
 
-def evaluations_by_hour(
+def read_evaluations_by_hour(
     flag_id: int, environments: Sequence[str], *, now: datetime | None = None
 ) -> dict[str, Evaluations]:
     """The last 24 hours, the current one included, of a flag in each of these environments. One query."""
     last = (now or timezone.now()).astimezone(UTC).replace(minute=0, second=0, microsecond=0)
     hours = [last - timedelta(hours=back) for back in reversed(range(HOURS))]
-    rows = _rows(_BY_HOUR, flag_id, list(environments), hours[0])
+    rows = _read_rows(_BY_HOUR, flag_id, list(environments), hours[0])
     return _fill(environments, hours, rows)
 
 
-def evaluations_by_day(
+def read_evaluations_by_day(
     flag_id: int, environments: Sequence[str], *, days: int = DAYS, now: datetime | None = None
 ) -> dict[str, Evaluations]:
     """The last days (UTC), today included, of a flag in each of these environments. One query."""
     today = datetime.combine((now or timezone.now()).astimezone(UTC).date(), time(), UTC)
     times = [today - timedelta(days=back) for back in reversed(range(days))]
     names = list(environments)
-    rows = _rows(_BY_DAY, flag_id, names, times[0], flag_id, names, times[0].date())
+    rows = _read_rows(_BY_DAY, flag_id, names, times[0], flag_id, names, times[0].date())
     return _fill(environments, times, rows)
 
 
@@ -110,7 +110,7 @@ def _fill(
     for environment, at, yes, no, variant in rows:
         if variant is not None:
             evaluations[environment].variants[variant] = yes
-        elif count := places.get((environment, _moment(at))):
+        elif count := places.get((environment, _make_moment(at))):
             count.yes, count.no = yes, no
     for in_environment in evaluations.values():
         in_environment.variants = dict(
@@ -119,11 +119,11 @@ def _fill(
     return evaluations
 
 
-def _moment(at: datetime | date) -> datetime:
+def _make_moment(at: datetime | date) -> datetime:
     return at.astimezone(UTC) if isinstance(at, datetime) else datetime.combine(at, time(), UTC)
 
 
-def _rows(statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
+def _read_rows(statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
         cursor.execute(statement, parameters)
         return cursor.fetchall()
@@ -170,7 +170,7 @@ class InstallationUsage:
     last_seen: datetime | None
 
 
-def installation_usage(caller: Caller, *, now: datetime | None = None) -> InstallationUsage:
+def read_installation_usage(caller: Caller, *, now: datetime | None = None) -> InstallationUsage:
     """Usage of the projects that the caller may read. Two queries, or three."""
     now = now or timezone.now()
     totals = UsageTotal.objects.filter(hour__gt=now - timedelta(hours=HOURS))

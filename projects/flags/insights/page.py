@@ -7,7 +7,7 @@ from groups.console import ConsolePage, Crumbs
 from projects.access import access_flag
 from projects.console import flag_crumbs, flag_url
 from projects.flags.insights.queries import PERIODS, read_insights
-from projects.flags.lists.queries import environment_names
+from projects.flags.lists.queries import list_environment_names
 
 
 class InsightsPage(ConsolePage):
@@ -24,7 +24,7 @@ class InsightsPage(ConsolePage):
         self.flag = access_flag(self.caller, self.kwargs["project_id"], self.kwargs["name"])
         chosen = self.request.GET.get("period", "")
         period = chosen if chosen in PERIODS else "24h"
-        names = environment_names(self.flag.project)
+        names = list_environment_names(self.flag.project)
         return super().get_context_data(
             flag=self.flag,
             insights=read_insights(self.flag, names, period, caller=self.caller),

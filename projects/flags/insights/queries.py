@@ -12,7 +12,7 @@ from django.utils import timezone
 from flagadmin.core.audit.sentences import sentence
 from flagadmin.core.lists.charts import Slice, Timeline, slices, timeline
 from groups.access import Caller
-from projects.flags.insights.evaluations import Evaluations, evaluations_by_day, evaluations_by_hour
+from projects.flags.insights.evaluations import Evaluations, read_evaluations_by_day, read_evaluations_by_hour
 from projects.history.back import TYPES
 from projects.history.queries import readable_events
 from projects.models import Flag
@@ -48,38 +48,38 @@ def read_insights(flag: Flag, environments: Sequence[str], period: str, *, calle
     now, (_, number) = timezone.now(), PERIODS[period]
     evaluations: Mapping[str, Evaluations]
     if period == "24h":
-        evaluations, length = evaluations_by_hour(flag.pk, environments, now=now), timedelta(hours=1)
+        evaluations, length = read_evaluations_by_hour(flag.pk, environments, now=now), timedelta(hours=1)
     else:
-        evaluations = evaluations_by_day(flag.pk, environments, days=number, now=now)
+        evaluations = read_evaluations_by_day(flag.pk, environments, days=number, now=now)
         length = timedelta(days=1)
-    applications = _applications(flag, environments, now)
+    applications = _count_applications(flag, environments, now)
     return [
         Insight(
             name,
             counted,
-            _chart(flag, name, counted, length, caller=caller) if counted.total else None,
-            slices(_largest(counted.variants)),
-            slices(_largest(applications.get(name, {}))),
+            _make_chart(flag, name, counted, length, caller=caller) if counted.total else None,
+            slices(_keep_largest(counted.variants)),
+            slices(_keep_largest(applications.get(name, {}))),
         )
         for name, counted in evaluations.items()
     ]
 
 
-def _chart(
+def _make_chart(
     flag: Flag, environment: str, evaluations: Evaluations, length: timedelta, *, caller: Caller
 ) -> Timeline:
     start, end = evaluations.counts[0].at, evaluations.counts[-1].at + length
     events = readable_events(caller).filter(project=flag.project_id, feature=flag.name, type__in=TYPES)
     in_period = events.filter(Q(environment=environment) | Q(environment=None), created_at__gte=start)
-    changes = [(event.created_at, _text(event)) for event in in_period.order_by("-pk")[:MAX_MARKS]]
+    changes = [(event.created_at, _describe_event(event)) for event in in_period.order_by("-pk")[:MAX_MARKS]]
     return timeline(evaluations.counts, end, changes)
 
 
-def _text(event: Any) -> str:
+def _describe_event(event: Any) -> str:
     return f"{event.created_at:%Y-%m-%d %H:%M} UTC, {event.actor_name}: {sentence(event)}"
 
 
-def _applications(flag: Flag, environments: Sequence[str], now: datetime) -> dict[str, dict[str, int]]:
+def _count_applications(flag: Flag, environments: Sequence[str], now: datetime) -> dict[str, dict[str, int]]:
     with connection.cursor() as cursor:
         cursor.execute(_APPLICATIONS, [flag.pk, list(environments), now - timedelta(hours=24)])
         counts: dict[str, dict[str, int]] = {}
@@ -88,7 +88,7 @@ def _applications(flag: Flag, environments: Sequence[str], now: datetime) -> dic
     return counts
 
 
-def _largest(numbers: Mapping[str, int]) -> dict[str, int]:
+def _keep_largest(numbers: Mapping[str, int]) -> dict[str, int]:
     """The MAX_PARTS largest; ``numbers`` begin with them."""
     first = dict(list(numbers.items())[:MAX_PARTS])
     rest = sum(numbers.values()) - sum(first.values())

@@ -40,38 +40,38 @@ class FlagUser:
     last_used_at: datetime
 
 
-def users_of(flag_ids: Iterable[int]) -> dict[int, list[FlagUser]]:
+def read_users(flag_ids: Iterable[int]) -> dict[int, list[FlagUser]]:
     """The users of each flag that has any, most recent first. One query."""
     users: dict[int, list[FlagUser]] = {}
-    for flag_id, *user in _rows(_USERS, list(flag_ids)):
+    for flag_id, *user in _read_rows(_USERS, list(flag_ids)):
         users.setdefault(flag_id, []).append(FlagUser(*user))
     return users
 
 
-def flag_usage_document(flag: Flag) -> Document:
+def read_usage(flag: Flag) -> Document:
     """Counts for the last hour, and all applications that ever used the flag."""
-    users = users_of([flag.pk]).get(flag.pk, [])
+    users = read_users([flag.pk]).get(flag.pk, [])
     return {
         "version": 1,
         "maturity": "stable",
         "featureName": flag.name,
         "lastHourUsage": [
             {"environment": environment, "timestamp": iso(hour), "yes": yes, "no": no}
-            for environment, hour, yes, no in _rows(_HOURS, flag.pk, timezone.now() - timedelta(hours=1))
+            for environment, hour, yes, no in _read_rows(_HOURS, flag.pk, timezone.now() - timedelta(hours=1))
         ],
         "seenApplications": sorted({user.application for user in users}),
-        "usage": user_documents(users),
+        "usage": make_user_documents(users),
     }
 
 
-def user_documents(users: Sequence[FlagUser]) -> list[Document]:
+def make_user_documents(users: Sequence[FlagUser]) -> list[Document]:
     return [
         {"appName": user.application, "environment": user.environment, "lastSeenAt": iso(user.last_used_at)}
         for user in users
     ]
 
 
-def raw_usage_document(flag: Flag, *, hours_back: int) -> Document:
+def read_raw_usage(flag: Flag, *, hours_back: int) -> Document:
     """Counts by application, environment and hour."""
     since = timezone.now() - timedelta(hours=hours_back)
     return {
@@ -88,12 +88,12 @@ def raw_usage_document(flag: Flag, *, hours_back: int) -> Document:
                 "no": no,
                 "variants": orjson.loads(variants),
             }
-            for application, environment, hour, yes, no, variants in _rows(_RAW, flag.pk, since)
+            for application, environment, hour, yes, no, variants in _read_rows(_RAW, flag.pk, since)
         ],
     }
 
 
-def _rows(statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
+def _read_rows(statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
         cursor.execute(statement, parameters)
         return cursor.fetchall()
@@ -103,6 +103,6 @@ def describe_usage(flag: int, environment: str) -> dict[str, Any]:
     """For the question before saving: ``users``, the names of the applications that evaluate the flag there, and
     ``last_evaluation`` if none is known.
     """
-    users = users_of([flag]).get(flag, [])
+    users = read_users([flag]).get(flag, [])
     names = sorted({user.application for user in users if user.environment == environment})
     return {"users": names, "last_evaluation": None if names else find_last_evaluation([flag], environment)}

@@ -11,7 +11,7 @@ from groups.permissions import Permission
 from groups.viewsets import ViewSet
 from projects.access import access_flag
 from projects.flags.lifecycle import actions
-from projects.flags.lifecycle.queries import count_stages, lifecycle_document
+from projects.flags.lifecycle.queries import count_stages, read_lifecycle
 from projects.flags.serializers import StageRecord
 from projects.models import Flag
 from projects.viewsets import OnFlagViewSet
@@ -60,7 +60,7 @@ class LifecycleViewSet(OnFlagViewSet):
     @extend_schema(operation_id="getFeatureLifecycle", responses={200: StageRecord(many=True)})
     def list(self, request: ApiRequest, project_id: str, name: str) -> Response:
         """List the lifecycle stages that the flag has entered. The flag may be archived."""
-        return Response(lifecycle_document(self.flag))
+        return Response(read_lifecycle(self.flag))
 
     @extend_schema(
         operation_id="completeFeature",

@@ -15,19 +15,19 @@ STAGE_MEMBERS = {stage: "preLive" if stage == Stage.PRE_LIVE else str(stage) for
 """The stages as members of objects."""
 
 
-def lifecycle_document(flag: Flag) -> list[Document]:
+def read_lifecycle(flag: Flag) -> list[Document]:
     """All stages that the flag has entered, in lifecycle order."""
-    return [stage_document(row) for row in _in_order([flag.pk])]
+    return [make_stage_document(row) for row in _read_in_order([flag.pk])]
 
 
-def current_stage(flag: Flag) -> LifecycleStage | None:
+def read_current_stage(flag: Flag) -> LifecycleStage | None:
     """The last stage that the flag has entered."""
-    return next(reversed(_in_order([flag.pk])), None)
+    return next(reversed(_read_in_order([flag.pk])), None)
 
 
-def current_stages(ids: Sequence[int]) -> dict[int, Document]:
+def read_current_stages(ids: Sequence[int]) -> dict[int, Document]:
     """The current stage of each of these flags: the last one it entered. One query."""
-    return {row.flag_id: stage_document(row) for row in _in_order(ids)}
+    return {row.flag_id: make_stage_document(row) for row in _read_in_order(ids)}
 
 
 def count_stages(flags: FlagQuerySet) -> dict[str, int]:
@@ -41,10 +41,10 @@ def count_stages(flags: FlagQuerySet) -> dict[str, int]:
     return counts | {"archived": flags.archived().count()}
 
 
-def _in_order(ids: Sequence[int]) -> list[LifecycleStage]:
+def _read_in_order(ids: Sequence[int]) -> list[LifecycleStage]:
     return sorted(LifecycleStage.objects.filter(flag_id__in=ids), key=lambda row: ORDER.index(row.stage))
 
 
-def stage_document(row: LifecycleStage) -> Document:
+def make_stage_document(row: LifecycleStage) -> Document:
     stage = {"stage": row.stage, "enteredStageAt": iso(row.entered_at)}
     return stage | ({"status": row.status} if row.status else {})

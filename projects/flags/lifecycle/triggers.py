@@ -29,18 +29,18 @@ _ENTER_BY_USAGE = """
 """
 
 
-def lifecycle_triggers() -> list[pgtrigger.Trigger]:
+def make_lifecycle_triggers() -> list[pgtrigger.Trigger]:
     """Triggers on last-seen rows.
 
     They fire on updates too, so that a flag goes live again after it is revived or no longer completed.
     """
     return [
-        _trigger("lifecycle_stage", pgtrigger.Insert),
-        _trigger("lifecycle_stage_again", pgtrigger.Update),
+        _make_trigger("lifecycle_stage", pgtrigger.Insert),
+        _make_trigger("lifecycle_stage_again", pgtrigger.Update),
     ]
 
 
-def _trigger(name: str, operation: pgtrigger.Operation) -> pgtrigger.Trigger:
+def _make_trigger(name: str, operation: pgtrigger.Operation) -> pgtrigger.Trigger:
     return pgtrigger.Trigger(
         name=name,
         level=pgtrigger.Statement,

@@ -11,7 +11,7 @@ from groups.access import Caller
 from groups.permissions import Permission
 from projects.access import access_flag_for_update
 from projects.flags.links.rules import normalize_url
-from projects.flags.queries import link_document
+from projects.flags.queries import make_link_document
 from projects.limits import Limits
 from projects.models import Flag, FlagLink
 
@@ -42,7 +42,7 @@ def update_link(
     """Changes the URL and the title of a link. Raises NotFound, NoAccess, EditConflict, ValidationError."""
     flag = access_flag_for_update(caller, project_id, name, Permission.UPDATE_FEATURE)
     link = access_link(flag, link_id)
-    check_expected(expected, link_document(link))
+    check_expected(expected, make_link_document(link))
     before = FlagLink(pk=link.pk, flag=flag, url=link.url, title=link.title)
     link.url, link.title = check_url(url), title or None
     link.save(update_fields=["url", "title"])
@@ -91,8 +91,8 @@ def _record(
             type=kind,
             project=flag.project_id,
             feature=flag.name,
-            before=link_document(before) if before else None,
-            after=link_document(after) if after else None,
+            before=make_link_document(before) if before else None,
+            after=make_link_document(after) if after else None,
         ),
         actor=caller,
     )

@@ -53,19 +53,19 @@ class FlagCells:
     last_evaluated: datetime | None
 
 
-def flag_cells(flags: Sequence[Flag]) -> list[FlagCells]:
+def read_flag_cells(flags: Sequence[Flag]) -> list[FlagCells]:
     """One entry per flag, in order. Five queries for any number of flags."""
     ids = [flag.pk for flag in flags]
-    seen, parents, strategies = read_last_evaluations(ids), _parents(ids), _strategies(ids)
+    seen, parents, strategies = read_last_evaluations(ids), _read_parents(ids), _read_strategies(ids)
     enabled = set(
         FlagEnvironment.objects.filter(flag_id__in=ids, enabled=True).values_list("flag_id", "environment_id")
     )
-    environments = _environments({flag.project_id for flag in flags})
+    environments = _read_environments({flag.project_id for flag in flags})
     return [
         FlagCells(
             flag=flag,
             cells=[
-                _cell(
+                _make_cell(
                     name,
                     kind == Environment.PRODUCTION,
                     (flag.pk, name) in enabled,
@@ -81,18 +81,18 @@ def flag_cells(flags: Sequence[Flag]) -> list[FlagCells]:
     ]
 
 
-def texts_when_on(ids: Sequence[int], environment: str) -> dict[int, str | None]:
+def read_texts_when_on(ids: Sequence[int], environment: str) -> dict[int, str | None]:
     """What the cells of these flags would say if they were on; None without an enabled strategy. One query."""
-    strategies = _strategies(ids)
+    strategies = _read_strategies(ids)
     texts: dict[int, str | None] = {}
     for flag_id in ids:
         count, share, conditional = strategies.get((flag_id, environment), _NONE)
-        cell = _cell(environment, False, True, count, share, conditional, None)
+        cell = _make_cell(environment, False, True, count, share, conditional, None)
         texts[flag_id] = cell.text if count else None
     return texts
 
 
-def _cell(
+def _make_cell(
     name: str,
     production: bool,
     enabled: bool,
@@ -112,7 +112,7 @@ def _cell(
     return Cell(name, production, enabled, count or 0, share, text, enabled and conditional, seen)
 
 
-def _strategies(ids: Sequence[int]) -> dict[tuple[int, str], tuple[int | None, float | None, bool]]:
+def _read_strategies(ids: Sequence[int]) -> dict[tuple[int, str], tuple[int | None, float | None, bool]]:
     """The number of enabled strategies, the largest share and whether there are conditions."""
     with connection.cursor() as cursor:
         cursor.execute(_STRATEGIES, [list(ids)])
@@ -122,7 +122,7 @@ def _strategies(ids: Sequence[int]) -> dict[tuple[int, str], tuple[int | None, f
         }
 
 
-def _parents(ids: Sequence[int]) -> dict[int, list[str]]:
+def _read_parents(ids: Sequence[int]) -> dict[int, list[str]]:
     parents: dict[int, list[str]] = defaultdict(list)
     rows = Dependency.objects.filter(flag_id__in=ids).order_by("id")
     for flag_id, name in rows.values_list("flag_id", "parent__name"):
@@ -130,7 +130,7 @@ def _parents(ids: Sequence[int]) -> dict[int, list[str]]:
     return parents
 
 
-def _environments(projects: set[str]) -> dict[str, list[tuple[str, str]]]:
+def _read_environments(projects: set[str]) -> dict[str, list[tuple[str, str]]]:
     environments: dict[str, list[tuple[str, str]]] = defaultdict(list)
     rows = ProjectEnvironment.objects.filter(project_id__in=projects).order_by(
         "environment__sort_order", "environment_id"

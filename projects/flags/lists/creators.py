@@ -9,7 +9,7 @@ from projects.models import Flag
 MAX_CREATORS = 10_000
 
 
-def flag_creators(flags: QuerySet[Flag], *, limit: int = MAX_CREATORS) -> list[User]:
+def list_flag_creators(flags: QuerySet[Flag], *, limit: int = MAX_CREATORS) -> list[User]:
     """The accounts that created any of these flags, by user name. One query.
 
     Flags that a token created, or somebody whose account was deleted, have no creator.

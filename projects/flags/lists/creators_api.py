@@ -7,7 +7,7 @@ from rest_framework.response import Response
 from groups.authentication import ApiRequest
 from groups.people.serializers import AccountName
 from groups.viewsets import ViewSet
-from projects.flags.lists.creators import MAX_CREATORS, flag_creators
+from projects.flags.lists.creators import MAX_CREATORS, list_flag_creators
 from projects.models import Flag
 from projects.viewsets import InProjectViewSet
 
@@ -26,7 +26,7 @@ class FlagCreatorViewSet(ViewSet):
         """List the accounts that created a flag that the caller can read, archived flags included."""
         query = CreatorsQuery(data=request.query_params)
         query.is_valid(raise_exception=True)
-        creators = flag_creators(Flag.objects.readable_by(self.caller), **query.validated_data)
+        creators = list_flag_creators(Flag.objects.readable_by(self.caller), **query.validated_data)
         return Response(AccountName(creators, many=True).data)
 
 
@@ -36,5 +36,5 @@ class ProjectFlagCreatorViewSet(InProjectViewSet):
     @extend_schema(operation_id="getProjectFlagCreators", responses={200: AccountName(many=True)})
     def list(self, request: ApiRequest, project_id: str) -> Response:
         """List the accounts that created a flag of the project, archived flags included."""
-        creators = flag_creators(Flag.objects.filter(project=self.project))
+        creators = list_flag_creators(Flag.objects.filter(project=self.project))
         return Response(AccountName(creators, many=True).data)

@@ -70,7 +70,7 @@ _FOR_EVERYONE = f"""(
                                AND NOT s.disabled AND s.share = 100 AND NOT {CONDITIONAL}))"""  # noqa: S608 - constants
 
 
-def in_environment(environment: str) -> str:
+def make_environment_key(environment: str) -> str:
     """The key of an environment's column, and the name of its filter, in the URL."""
     return f"in-{environment}"
 
@@ -90,13 +90,13 @@ class FlagScope:
     mine: Q = Q()  # noqa: RUF009 - not changed
 
 
-def project_scope(project: Project, *, archived: bool = False) -> FlagScope:
+def make_project_scope(project: Project, *, archived: bool = False) -> FlagScope:
     """The active or the archived flags of a project, by name. One query."""
     flags = Flag.objects.archived(archived).filter(project=project).order_by("name")
-    return FlagScope(flags, FlagTag.objects.filter(flag__project=project), environment_names(project))
+    return FlagScope(flags, FlagTag.objects.filter(flag__project=project), list_environment_names(project))
 
 
-def readable_scope(caller: Caller) -> FlagScope:
+def make_readable_scope(caller: Caller) -> FlagScope:
     """The active flags of all projects in use that the caller may read, by name. Three queries."""
     projects = Project.objects.active().readable_by(caller)
     environments = Environment.objects.filter(projects__in=projects).order_by("sort_order", "name").distinct()
@@ -128,7 +128,7 @@ def list_columns(environments: Sequence[str], *, with_project: bool = False) -> 
         *([Column("owner", "Owner", by=("owner", "name"))] if with_project else []),
         Column("type", "Type", by=("type", "name")),
         *(
-            Column(in_environment(name), name, by=(f"share_{index}", "name"))
+            Column(make_environment_key(name), name, by=(f"share_{index}", "name"))
             for index, name in enumerate(environments)
         ),
         Column("seen", "Last evaluated", by=("last_evaluated", "name")),
@@ -149,17 +149,17 @@ def list_filters(scope: FlagScope) -> tuple[Filter, ...]:
     return (
         Filter("q", "Name, description or tag"),
         *([Filter("project", "Project", scope.projects)] if scope.projects else []),
-        *([Filter("owner", "Owner", owner_choices(scope))] if scope.projects else []),
+        *([Filter("owner", "Owner", list_owner_choices(scope))] if scope.projects else []),
         Filter("type", "Type", sorted(types.items())),
         Filter("tag", "Tag", [(tag, tag) for tag in tags]),
         Filter("state", "Lifetime", STALE),
         Filter("rollout", "Rollout", ROLLOUT),
         Filter("seen", "Last evaluated", SEEN),
-        *(Filter(in_environment(name), name, STATES) for name in scope.environments),
+        *(Filter(make_environment_key(name), name, STATES) for name in scope.environments),
     )
 
 
-def owner_choices(scope: FlagScope) -> list[tuple[str, str]]:
+def list_owner_choices(scope: FlagScope) -> list[tuple[str, str]]:
     """Mine, those without an owner, and each owner of a flag in the list. Two queries."""
     flags = scope.flags.order_by()
     groups = Group.objects.filter(pk__in=flags.exclude(owner_group=None).values("owner_group")).order_by(
@@ -190,23 +190,23 @@ def filter_flags(scope: FlagScope, values: dict[str, str]) -> QuerySet[Flag]:
     if values.get("seen"):
         flags = flags.filter(_seen(values["seen"]))
     for environment in scope.environments:
-        if state := values.get(in_environment(environment)):
+        if state := values.get(make_environment_key(environment)):
             flags = flags.filter(_STATES[state](environment))
     return flags
 
 
-def matching_flags(scope: FlagScope, query: QueryDict) -> QuerySet[Flag]:
+def filter_by_query(scope: FlagScope, query: QueryDict) -> QuerySet[Flag]:
     """The flags of the list with this query string, on all its pages. Raises ValidationError."""
     values = {field.name: field.value(query) for field in list_filters(scope)}
     return filter_flags(scope, values)
 
 
-def environment_names(project: Project) -> list[str]:
+def list_environment_names(project: Project) -> list[str]:
     """The names of the environments that the project uses, in their order."""
     return list(project.environments.order_by("sort_order", "name").values_list("name", flat=True))
 
 
-def sortable(flags: QuerySet[Any], environments: Sequence[str], sort: str) -> QuerySet[Any]:
+def annotate_for_sort(flags: QuerySet[Any], environments: Sequence[str], sort: str) -> QuerySet[Any]:
     """Adds what ``sort`` (a key of ``list_columns``, descending with "-") sorts by, and nothing else.
 
     In an environment that is the largest share of the flag's strategies, or -1 if it is off there.
@@ -218,7 +218,7 @@ def sortable(flags: QuerySet[Any], environments: Sequence[str], sort: str) -> Qu
         last = FlagLastSeen.objects.filter(flag=OuterRef("pk")).order_by("-seen_at")
         return flags.annotate(last_evaluated=Subquery(last.values("seen_at")[:1]))
     for index, name in enumerate(environments):
-        if key == in_environment(name):
+        if key == make_environment_key(name):
             is_place = Q(environments__environment=name)
             share = When(place__enabled=True, then=RawSQL(_SHARE, [name], IntegerField()))  # noqa: S611 - constants
             joined = flags.annotate(place=FilteredRelation("environments", condition=is_place))
@@ -226,7 +226,7 @@ def sortable(flags: QuerySet[Any], environments: Sequence[str], sort: str) -> Qu
     return flags
 
 
-def stale_flag_counts(flags: QuerySet[Flag], *, now: datetime) -> QuerySet[Any, Any]:
+def count_stale_flags(flags: QuerySet[Flag], *, now: datetime) -> QuerySet[Any, Any]:
     """The numbers of ``stale`` and ``overdue`` flags of each project that has any, most stale ones first."""
     rows = flags.order_by().values("project_id", "project__name")
     counted = rows.annotate(

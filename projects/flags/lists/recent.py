@@ -10,11 +10,11 @@ _KEY = "recent-flags"
 
 def note_visit(session: SessionBase, name: str) -> None:
     """Puts the flag first. The session changes only if it was not."""
-    names = recent_names(session)
+    names = list_recent_names(session)
     if names[:1] != [name]:
         session[_KEY] = [name, *(other for other in names if other != name)][:MAX_RECENT]
 
 
-def recent_names(session: SessionBase) -> Sequence[str]:
+def list_recent_names(session: SessionBase) -> Sequence[str]:
     """Names of flags, the last one first. They may have been deleted since."""
     return list(session.get(_KEY, ()))

@@ -11,7 +11,7 @@ from django.utils import timezone
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.console import check_permissions, flag_url
-from projects.flags.lists.cells import Cell, FlagCells, flag_cells
+from projects.flags.lists.cells import Cell, FlagCells, read_flag_cells
 from projects.models import Environment, FavoriteFlag, Flag, FlagTag, FlagType
 
 IDLE, RECENT = timedelta(days=30), timedelta(days=7)
@@ -63,13 +63,13 @@ class FlagRow:
         return any(self.may.values()) or any(not place[1].locked for place in self.cells if place)
 
 
-def flag_rows(flags: Sequence[Flag], environments: Sequence[str], *, caller: Caller) -> list[FlagRow]:
+def make_flag_rows(flags: Sequence[Flag], environments: Sequence[str], *, caller: Caller) -> list[FlagRow]:
     """One row per flag with cells for these environments, in eight queries for any number of flags."""
     ids = [flag.pk for flag in flags]
     favorites = set(
         FavoriteFlag.objects.filter(user=caller.id, flag__in=ids).values_list("flag_id", flat=True)
     )
-    types, tags = dict(FlagType.objects.values_list("id", "name")), _tags(ids)
+    types, tags = dict(FlagType.objects.values_list("id", "name")), _read_tags(ids)
     may = {project_id: _may(caller, project_id) for project_id in {flag.project_id for flag in flags}}
     return [
         FlagRow(
@@ -79,11 +79,11 @@ def flag_rows(flags: Sequence[Flag], environments: Sequence[str], *, caller: Cal
             type_name=types.get(row.flag.type, row.flag.type),
             favorite=row.flag.pk in favorites,
             tags=tags[row.flag.pk],
-            cells=_places(row, environments, caller=caller),
+            cells=_pick_cells(row, environments, caller=caller),
             parents=row.parents,
             last_evaluated=row.last_evaluated,
         )
-        for row in flag_cells(flags)
+        for row in read_flag_cells(flags)
     ]
 
 
@@ -102,7 +102,7 @@ def _may(caller: Caller, project_id: str) -> Mapping[str, bool]:
     )
 
 
-def _places(
+def _pick_cells(
     row: FlagCells, environments: Sequence[str], *, caller: Caller
 ) -> list[tuple[Cell, Toggle] | None]:
     cells = {cell.environment: (cell, _toggle(row.flag, cell, caller=caller)) for cell in row.cells}
@@ -114,7 +114,7 @@ def _toggle(flag: Flag, cell: Cell, *, caller: Caller) -> Toggle:
     return Toggle(cell.environment, cell.enabled, locked, cell.production)
 
 
-def _tags(ids: Sequence[int]) -> dict[int, list[str]]:
+def _read_tags(ids: Sequence[int]) -> dict[int, list[str]]:
     tags: dict[int, list[str]] = defaultdict(list)
     rows = FlagTag.objects.filter(flag__in=ids).order_by("tag_type", "value")
     for flag_id, kind, value in rows.values_list("flag_id", "tag_type", "value"):

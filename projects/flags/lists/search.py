@@ -56,7 +56,7 @@ MAX_VALUES = 50
 DEFAULT_LIMIT = 50
 
 
-def few_values(text: str) -> None:
+def check_number_of_values(text: str) -> None:
     """Limits the number of values. Raises a form ValidationError."""
     if text.count(",") >= MAX_VALUES:
         raise forms.ValidationError(f"must have at most {MAX_VALUES} values")
@@ -78,7 +78,7 @@ class OperatorFilter(django_filters.CharFilter):
         explained: str = "",
     ) -> None:
         help_text = f"{' or '.join(operators)}, a colon, and values separated by commas. {explained}".rstrip()
-        super().__init__(strip=False, validators=[few_values, self.check], help_text=help_text)
+        super().__init__(strip=False, validators=[check_number_of_values, self.check], help_text=help_text)
         self.operators, self.condition, self.reads, self.wants = operators, condition, reads, wants
 
     def filter(self, flags: QuerySet[Flag], text: str) -> QuerySet[Flag]:
@@ -152,7 +152,7 @@ class FlagFilter(ListFilter):
 
     query = django_filters.CharFilter(
         method=lambda flags, name, text: flags.filter(text_query(text)),
-        validators=[few_values],
+        validators=[check_number_of_values],
         help_text="Terms, separated by commas: part of a name, a description or a tag (type:value).",
     )
     status = StatusFilter(help_text="environment:enabled or environment:disabled; flags with one of these.")
@@ -220,7 +220,7 @@ class FlagFilter(ListFilter):
         if favorites := options["favoritesFirst"] and user_id is not None:
             mine = FavoriteFlag.objects.filter(user_id=user_id, flag=OuterRef("pk"))
             flags = flags.annotate(favorite=Exists(mine))
-        ordered = flags.order_by(*self._order(favorites)).select_related(
+        ordered = flags.order_by(*self._list_order(favorites)).select_related(
             "created_by", "owner_user", "owner_group"
         )
         return list(self.cut_page(ordered)), total
@@ -234,7 +234,7 @@ class FlagFilter(ListFilter):
         operator, stages = parts(data["lifecycle"])
         return bool(data["archived"]) or (operator not in NEGATIVE and ARCHIVED in stages)
 
-    def _order(self, favorites: bool) -> Iterator[str | OrderBy]:
+    def _list_order(self, favorites: bool) -> Iterator[str | OrderBy]:
         data = self.form.cleaned_data
         if favorites:
             yield "-favorite"

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 from flagadmin.core.lists.charts import variant_color
 from playground.engine.definitions import StrategyDefinition, VariantDefinition
 from playground.engine.strategy_types import STRATEGY_TYPES
-from projects.strategies.sentences import Summary, percent, strategy_summary
+from projects.strategies.sentences import Summary, format_percent, summarize_strategy
 
 MAX_VARIANTS, FEW_VARIANTS = 8, 3
 
@@ -29,7 +29,11 @@ class Palette:
 
     def shares(self, variants: Iterable[VariantDefinition]) -> list[Share]:
         return [
-            Share(str(variant["name"]), f"{percent(variant.get('weight'))} %", self._color(variant["name"]))
+            Share(
+                str(variant["name"]),
+                f"{format_percent(variant.get('weight'))} %",
+                self._color(variant["name"]),
+            )
             for variant in variants
         ]
 
@@ -58,7 +62,7 @@ class StrategyLine:
     down: bool
 
 
-def strategy_lines(
+def make_strategy_lines(
     strategies: Sequence[StrategyDefinition],
     segments: Mapping[int, str],
     palette: Palette,
@@ -69,7 +73,7 @@ def strategy_lines(
     """``edit``: the URL of the editor, with the environment. ``limit``: the conditions listed of each."""
     listed = MAX_VARIANTS if limit > 1 else FEW_VARIANTS
     for index, strategy in enumerate(strategies):
-        summary = strategy_summary(strategy, segments=segments, limit=limit)
+        summary = summarize_strategy(strategy, segments=segments, limit=limit)
         share, variants = (
             calculate_share(strategy["name"], strategy["parameters"]),
             palette.shares(strategy["variants"]),
@@ -81,7 +85,7 @@ def strategy_lines(
             disabled=strategy["disabled"],
             summary=summary,
             share=share,
-            of=_of(share, strategy, summary),
+            of=_describe_share(share, strategy, summary),
             variants=variants[:listed],
             more_variants=max(len(variants) - listed, 0),
             edit=f"{edit}&{urlencode({'strategyId': strategy['id']})}",
@@ -101,7 +105,7 @@ def calculate_share(name: str, parameters: Mapping[str, str]) -> float | None:
     return min(float(kind.threshold(parameters)), 100.0) if kind.percentage else 100.0
 
 
-def _of(share: float | None, strategy: StrategyDefinition, summary: Summary) -> str:
+def _describe_share(share: float | None, strategy: StrategyDefinition, summary: Summary) -> str:
     if summary.conditions:
         return "of matches"
     if share == 100:

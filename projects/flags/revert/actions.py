@@ -9,14 +9,14 @@ from flagadmin.core.edit_conflicts import Expected, check_expected, fingerprint
 from flagadmin.core.errors import Conflict, NoAccess, Problem
 from groups.access import Caller, missing
 from projects.access import access_flag_for_update
-from projects.flags.owner_rules import remaining_owner
+from projects.flags.owner_rules import find_remaining_owner
 from projects.flags.revert.plan import (
     EVERYTHING,
     Choice,
     Document,
     PlannedPart,
     Target,
-    moment_text,
+    format_moment,
     plan_revert,
     restore_parts,
 )
@@ -49,7 +49,7 @@ def revert_flag(
     plan = plan_revert(flag, target, lock=True, caller=caller)
     _check_unchanged(expected, plan.before)
     chosen = [planned for planned in plan.parts if choice.includes(planned.part)]
-    return restore(flag, plan.before, chosen, subject=moment_text(target.at), caller=caller)
+    return restore(flag, plan.before, chosen, subject=format_moment(target.at), caller=caller)
 
 
 def restore(
@@ -118,7 +118,7 @@ def _write(flag: Flag, part: FlagPart) -> None:
         after = part.after
         flag.description, flag.type, flag.stale = after["description"], after["type"], after["stale"]
         flag.impression_data = after["impressionData"]
-        owner = remaining_owner(after["owner"])
+        owner = find_remaining_owner(after["owner"])
         flag.owner_user_id, flag.owner_group_id = owner["owner_user_id"], owner["owner_group_id"]
         flag.save(update_fields=["description", "type", "stale", "impression_data", *owner])
     elif part.kind == DEPENDENCIES:

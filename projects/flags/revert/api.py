@@ -12,7 +12,7 @@ from flagadmin.core.http.openapi import refusal
 from flagadmin.core.http.timestamps import iso
 from groups.access import missing
 from groups.authentication import ApiRequest
-from projects.flags.flag_document import flag_document
+from projects.flags.flag_document import read_flag_document
 from projects.flags.revert.actions import revert_flag
 from projects.flags.revert.plan import (
     PERMISSIONS,
@@ -27,7 +27,7 @@ from projects.flags.serializers import FlagRecord
 from projects.history.past import is_in_future
 from projects.history.versions import present_version
 from projects.models import Segment
-from projects.reverts.serializers import PartRecord, part_record
+from projects.reverts.serializers import PartRecord, make_part_record
 from projects.serializers import StrictSerializer
 from projects.viewsets import OnFlagViewSet
 
@@ -107,7 +107,7 @@ class RevertViewSet(ETagMixin, OnFlagViewSet):
         plan = plan_revert(self.flag, target, caller=self.caller)
         used = {segment for planned in plan.parts for segment in planned.part.used_segments()}
         segments = dict(Segment.objects.filter(pk__in=used).values_list("pk", "name"))
-        parts = [part_record(planned, segments) for planned in plan.parts]
+        parts = [make_part_record(planned, segments) for planned in plan.parts]
         return Response({"event": target.event, "at": iso(target.at), "parts": parts})
 
     @extend_schema(
@@ -141,7 +141,7 @@ class RevertViewSet(ETagMixin, OnFlagViewSet):
         target = self.target(values)
         revert_flag(project_id, name, target, choice=choice, expected=self.expected, caller=self.caller)
         self.flag.refresh_from_db()
-        return Response(flag_document(self.flag, caller=self.caller))
+        return Response(read_flag_document(self.flag, caller=self.caller))
 
     def target(self, values: dict[str, Any]) -> Target:
         return find_target(self.caller, self.flag, event=values.get("event"), at=values.get("at"))

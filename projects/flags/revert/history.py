@@ -19,7 +19,7 @@ from projects.history.descriptions import Part
 from projects.history.past import just_before
 from projects.history.queries import readable_events
 from projects.models import Flag
-from projects.reverts.offers import with_reverts
+from projects.reverts.offers import add_reverts
 
 SHOWN = 6
 MAX_OWN = 200  # events read to find the flag's own in the changes of a page
@@ -53,7 +53,7 @@ class FlagHistory:
     segments: Sequence[tuple[str, str, None, bool]]
 
 
-def flag_history(
+def read_flag_history(
     flag: Flag, environments: Sequence[str], chosen: str, *, before: int | None = None, caller: Caller
 ) -> FlagHistory:
     """The changes in the ``chosen`` environment, or in all; ``before``: the ``next`` of the page before."""
@@ -63,25 +63,25 @@ def flag_history(
     events = everywhere.filter(environment=chosen) if chosen else everywhere
     page = change_page(events, caller=caller, before=before, size=SHOWN)
     back = flag_url(flag.project_id, flag.name)
-    changes = with_reverts(page.changes, back=back, flag=flag.name, caller=caller)
+    changes = add_reverts(page.changes, back=back, flag=flag.name, caller=caller)
     query = {"project": flag.project_id, "flag": flag.name} | ({"environment": chosen} if chosen else {})
     kept = {"history": chosen} if chosen else {}
-    versions = _versions(flag, changes, everywhere, chosen, environments, caller=caller)
+    versions = _make_versions(flag, changes, everywhere, chosen, environments, caller=caller)
     return FlagHistory(
         changes=[
-            (change, list(without_flag(change.sentence, flag.name)), versions.get(change.event.pk))
+            (change, list(drop_flag(change.sentence, flag.name)), versions.get(change.event.pk))
             for change in changes
         ],
         number=events.count(),
         all_url=f"{reverse('activity')}?{urlencode(query)}",
         older_url=f"?{urlencode({**kept, 'before': page.next})}#history" if page.next else "",
         newest_url=f"?{urlencode(kept)}#history" if before else "",
-        versions_url=_versions_url(flag, versions.values()),
-        segments=list(_segments(environments, chosen)),
+        versions_url=_make_versions_url(flag, versions.values()),
+        segments=list(_make_segments(environments, chosen)),
     )
 
 
-def _versions(
+def _make_versions(
     flag: Flag,
     changes: Sequence[GroupedChange],
     events: AuditEvents,
@@ -99,26 +99,26 @@ def _versions(
     last = events.filter(type__in=TYPES).order_by("-pk").values_list("pk", flat=True).first()
     can_revert = may_revert(caller, flag.project_id)
     versions = {}
-    for change, own_events in zip(changes, _own_events(changes, events), strict=True):
+    for change, own_events in zip(changes, _list_own_events(changes, events), strict=True):
         if not own_events or own_events[0].type == EventType.FEATURE_ARCHIVED:
             continue
         own = own_events[0]
         revert = f"{flag_url(flag.project_id, flag.name, 'flag-revert')}?event={own.pk}"
         versions[change.event.pk] = Version(
             own.pk,
-            *_pages(flag, own_events, chosen, environments),
+            *_link_pages(flag, own_events, chosen, environments),
             revert if can_revert and own.pk != last else "",
         )
     return versions
 
 
-def _versions_url(flag: Flag, versions: Collection[Version]) -> str:
+def _make_versions_url(flag: Flag, versions: Collection[Version]) -> str:
     """The URL of what says whom the versions changed, "" without any."""
     events = urlencode([("event", version.event) for version in versions])
     return f"{flag_url(flag.project_id, flag.name, 'flag-versions')}?{events}" if events else ""
 
 
-def _own_events(changes: Sequence[GroupedChange], events: AuditEvents) -> Iterator[list[AuditEvent]]:
+def _list_own_events(changes: Sequence[GroupedChange], events: AuditEvents) -> Iterator[list[AuditEvent]]:
     """Of each change, newest first, the flag's events that may evaluate to something else: it may be of many flags."""
     requests = {change.event.request_id for change in changes if change.event.request_id}
     of_requests = events.filter(request_id__in=requests, type__in=TYPES)
@@ -137,7 +137,7 @@ def _own_events(changes: Sequence[GroupedChange], events: AuditEvents) -> Iterat
         yield [other for other in of_request if other.created_at >= hour]
 
 
-def _pages(
+def _link_pages(
     flag: Flag, own_events: Sequence[AuditEvent], chosen: str, environments: Sequence[str]
 ) -> tuple[str, str, str]:
     usual = "production" if "production" in environments else next(iter(environments), "")
@@ -155,14 +155,14 @@ def _pages(
     )
 
 
-def _segments(environments: Sequence[str], chosen: str) -> Iterator[tuple[str, str, None, bool]]:
+def _make_segments(environments: Sequence[str], chosen: str) -> Iterator[tuple[str, str, None, bool]]:
     if 1 < len(environments) <= MAX_SEGMENTS:
         yield "All", "?#history", None, not chosen
         for name in environments:
             yield name, f"?{urlencode({'history': name})}#history", None, name == chosen
 
 
-def _first_of_flags(parts: list[Part], name: str) -> list[Part]:
+def _put_first(parts: list[Part], name: str) -> list[Part]:
     """ "archived 2 flags: gift and cart" → "archived cart and gift", if all are named and it is one of them."""
     texts = [part.text for part in parts]
     if ": " not in texts or name not in texts or texts[-1].endswith(" more"):
@@ -175,9 +175,9 @@ def _first_of_flags(parts: list[Part], name: str) -> list[Part]:
     return [*parts[:number], *joined[:-1], *parts[number + 1 : start - 1]]
 
 
-def without_flag(sentence: Sequence[Part], name: str) -> Iterator[Part]:
+def drop_flag(sentence: Sequence[Part], name: str) -> Iterator[Part]:
     """The sentence for a page that is about this flag: "changed strategy 1 of cart" → "changed strategy 1"."""
-    parts = _first_of_flags(list(sentence), name)
+    parts = _put_first(list(sentence), name)
     words = "this flag" if any(part.text in (", ", " and ") for part in parts) else "the flag"
     for index, part in enumerate(parts):
         following = parts[index + 1] if index + 1 < len(parts) else None

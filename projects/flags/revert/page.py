@@ -15,14 +15,14 @@ from projects.console import flag_crumbs, flag_url
 from projects.drafting import DraftingPage
 from projects.drafts import ExactDraft, FlagEdit, find_enabled_places
 from projects.flags.revert.actions import revert_flag
-from projects.flags.revert.history import without_flag
+from projects.flags.revert.history import drop_flag
 from projects.flags.revert.plan import (
     PERMISSIONS,
     Choice,
     PlannedPart,
     find_target,
+    format_moment,
     may_revert,
-    moment_text,
     plan_revert,
 )
 from projects.flags.revert.segments import find_changed_segments
@@ -89,7 +89,7 @@ class RevertPage(DraftingPage):
         except AppError as error:
             self.find()
             return self.render_to_response(self.get_context_data(refusal=error), status=error.status)
-        then = f"{self.flag.name} to its state of {moment_text(self.target.at)}"
+        then = f"{self.flag.name} to its state of {format_moment(self.target.at)}"
         text = f"Reverted {then}." if done else "Nothing was chosen to revert."
         tell_done(request, text, caller=self.caller)
         return HttpResponseRedirect(flag_url(*place))
@@ -154,7 +154,7 @@ class RevertPage(DraftingPage):
             flag=self.flag,
             event=event,
             actor=person.display_name if person else event.actor_name,
-            sentence=list(without_flag(row.sentence, self.flag.name)),
+            sentence=list(drop_flag(row.sentence, self.flag.name)),
             parts=parts,
             possible=any(not part.reasons for part in parts),
             changed_segments=find_changed_segments(self.plan, self.target),
@@ -176,7 +176,7 @@ class RevertPage(DraftingPage):
         self, planned: PlannedPart, segments: Mapping[int, str], production: set[str]
     ) -> ShownPart:
         part = planned.part
-        reasons = [_sentence(problem) for problem in planned.problems]
+        reasons = [_make_sentence(problem) for problem in planned.problems]
         if planned.missing:
             place = {"project": self.flag.project_id, "environment": part.environment or None}
             reasons += [missing([permission], **place).message for permission in planned.missing[:1]]
@@ -191,5 +191,5 @@ class RevertPage(DraftingPage):
         )
 
 
-def _sentence(problem: Problem) -> str:
+def _make_sentence(problem: Problem) -> str:
     return f"{problem.message[:1].upper()}{problem.message[1:]}."

@@ -30,7 +30,7 @@ from projects.history.queries import readable_events
 from projects.history.versions import present_version, version_of
 from projects.limits import Limits
 from projects.models import Environment, Flag, ProjectEnvironment, Segment
-from projects.models.strategies import time_ordered_id
+from projects.models.strategies import make_time_ordered_id
 from projects.project_scope import hold_segments
 from projects.strategies.known_names import KnownNames, load_known_names
 from projects.strategies.rules import strategy_problems
@@ -135,13 +135,13 @@ def plan_revert(flag: Flag, target: Target, *, lock: bool = False, caller: Calle
     """
     before = present_version(flag)
     then = version_of(flag, event=target.event) if target.event else version_of(flag, at=target.at)
-    moment = moment_text(target.at)
+    moment = format_moment(target.at)
     is_older = target.event is None and flag.created_at > target.at
     if then is None or is_older or not caller.can_read(then["project"]):
         raise NotFound(f"There was no flag {flag.name} on {moment}.")
     if then["archived"]:
         raise Conflict(f"{flag.name} was archived on {moment}. Choose a version in which it was active.")
-    unused = _unused_then(flag.project_id, target)
+    unused = _find_unused_then(flag.project_id, target)
     parts = [part for part in differing_parts(before, then) if part.environment not in unused]
     return plan_parts(flag, before, parts, target, lock=lock, caller=caller)
 
@@ -156,14 +156,14 @@ def plan_parts(
     caller: Caller,
 ) -> RevertPlan:
     """What each of these parts needs. ``before`` is the flag's present version."""
-    parts = [_with_ids(part) for part in parts]
+    parts = [_add_ids(part) for part in parts]
     if lock:
         hold_segments({segment for part in parts for segment in part.used_segments()})
     check = _Check(flag, target, caller)
-    return RevertPlan(before, [check.planned(part) for part in parts])
+    return RevertPlan(before, [check.plan(part) for part in parts])
 
 
-def _unused_then(project: str, target: Target) -> set[str]:
+def _find_unused_then(project: str, target: Target) -> set[str]:
     """The environments that the project uses now and did not use then: what flags have there stays."""
     kinds = (E.PROJECT_ENVIRONMENT_ADDED.value, E.PROJECT_ENVIRONMENT_REMOVED.value)
     events = AuditEvent.objects.filter(project=project, type__in=kinds).order_by("id")
@@ -173,13 +173,13 @@ def _unused_then(project: str, target: Target) -> set[str]:
     return {name for name, kind in first.items() if name and kind == E.PROJECT_ENVIRONMENT_ADDED}
 
 
-def moment_text(at: datetime) -> str:
+def format_moment(at: datetime) -> str:
     """``21 Nov 2026, 14:03:05 UTC``"""
     at = at.astimezone(UTC)
     return f"{at.day} {at:%b %Y, %H:%M:%S} UTC"
 
 
-def _with_ids(part: FlagPart) -> FlagPart:
+def _add_ids(part: FlagPart) -> FlagPart:
     """The part with an id for each strategy: its own, if it is known, else that of an equal one, else a new one."""
     if part.kind != ENVIRONMENT:
         return part
@@ -190,7 +190,7 @@ def _with_ids(part: FlagPart) -> FlagPart:
         if not _is_id(strategy["id"]):
             equal = [each for each in free if each | {"id": ""} == strategy | {"id": ""}]
             free = [each for each in free if each not in equal[:1]]
-            after[place] = strategy | {"id": equal[0]["id"] if equal else str(time_ordered_id())}
+            after[place] = strategy | {"id": equal[0]["id"] if equal else str(make_time_ordered_id())}
     return part._replace(after=part.after | {"strategies": after})
 
 
@@ -210,14 +210,14 @@ class _Check:
         self.environments = set(places.values_list("environment_id", flat=True))
         self._known: KnownNames | None = None
 
-    def planned(self, part: FlagPart) -> PlannedPart:
+    def plan(self, part: FlagPart) -> PlannedPart:
         check = {
             ENVIRONMENT: self.environment_problems,
             DEPENDENCIES: self.parent_problems,
             DETAILS: self.detail_problems,
         }[part.kind]
         place = {"project": self.flag.project_id, "environment": part.environment or None}
-        needed = _needed(part)
+        needed = _list_needed_permissions(part)
         missing = [permission for permission in needed if not self.caller.can(permission, **place)]
         problems = list(check(part))
         notes = [problem for problem in problems if isinstance(problem, Note)]
@@ -244,7 +244,7 @@ class _Check:
         missing = [segment for segment in strategy["segments"] if segment not in known.segments]
         for segment in missing:
             place = strategy["segments"].index(segment)
-            yield Problem(f"{path}.segments[{place}]", _gone_segment(segment, self.flag.project_id))
+            yield Problem(f"{path}.segments[{place}]", _describe_gone_segment(segment, self.flag.project_id))
         known = replace(known, segments={**known.segments, **dict.fromkeys(missing, "")})
         limits = Limits.from_settings()
         # Values that have become illegal since stay in force wherever they are in use.
@@ -272,7 +272,7 @@ class _Check:
             yield from type_problems(part.after["type"])
 
 
-def _gone_segment(segment: int, project: str) -> str:
+def _describe_gone_segment(segment: int, project: str) -> str:
     name = Segment.objects.filter(pk=segment).values_list("name", flat=True).first()
     if name is not None:
         return f"segment {name} is not available in project {project}"
@@ -281,7 +281,7 @@ def _gone_segment(segment: int, project: str) -> str:
     return f"segment {names.first() or segment} has been deleted"
 
 
-def _needed(part: FlagPart) -> Iterator[Permission]:
+def _list_needed_permissions(part: FlagPart) -> Iterator[Permission]:
     """The permissions that changing the part needs, in the environment if it has one."""
     if part.kind == DETAILS:
         yield Permission.UPDATE_FEATURE

@@ -77,13 +77,13 @@ def apply_tags(flags: Sequence[Flag], add: Sequence[Tag], remove: Sequence[Tag],
         pk__in=[row.pk for row in rows if (row.flag_id, row.tag_type_id, row.value) in unwanted]
     ).delete()
     record_all(
-        [_event(EventType.FEATURE_TAGGED, flag, after=tag) for flag, tag in added]
-        + [_event(EventType.FEATURE_UNTAGGED, flag, before=tag) for flag, tag in removed],
+        [_make_event(EventType.FEATURE_TAGGED, flag, after=tag) for flag, tag in added]
+        + [_make_event(EventType.FEATURE_UNTAGGED, flag, before=tag) for flag, tag in removed],
         actor=caller,
     )
 
 
-def _event(kind: EventType, flag: Flag, *, before: Tag | None = None, after: Tag | None = None) -> Event:
+def _make_event(kind: EventType, flag: Flag, *, before: Tag | None = None, after: Tag | None = None) -> Event:
     return Event(
         type=kind,
         project=flag.project_id,

@@ -51,19 +51,21 @@ class FlagTagViewSet(ViewSet):
     @extend_schema(operation_id="listTags", responses={200: TagList})
     def list(self, request: ApiRequest, name: str) -> Response:
         """List the tags of a flag, which may be archived."""
-        return _tags_of(self.flag)
+        return _answer_tags(self.flag)
 
     @extend_schema(operation_id="addTag", request=TagBody, responses={201: TagBody}, examples=[EXAMPLE])
     def create(self, request: ApiRequest, name: str) -> Response:
         """Add a tag to the flag. Adding a tag that the flag has is not an error."""
         tag = self.validated(TagBody)
-        actions.change_tags(name, _pairs([tag]), caller=self.caller)
+        actions.change_tags(name, _read_pairs([tag]), caller=self.caller)
         return Response(tag, status=201)
 
     @extend_schema(operation_id="updateTags", request=TagChanges, responses={200: TagList})
     def replace(self, request: ApiRequest, name: str) -> Response:
         """Add and remove several tags at once."""
-        return _tags_of(actions.change_tags(name, *_changes(self.validated(TagChanges)), caller=self.caller))
+        return _answer_tags(
+            actions.change_tags(name, *_read_changes(self.validated(TagChanges)), caller=self.caller)
+        )
 
     @extend_schema(operation_id="removeTag", responses={200: None})
     @action(detail=False, methods=["delete"], url_path="<str:tag_type>/<path:value>")
@@ -87,7 +89,7 @@ class BulkTagViewSet(InProjectViewSet):
         """Add tags to several flags of the project, and remove others. Unknown names are skipped."""
         values = self.validated(ManyTagsBody)
         actions.change_tags_of_many(
-            project_id, values["features"], *_changes(values["tags"]), caller=self.caller
+            project_id, values["features"], *_read_changes(values["tags"]), caller=self.caller
         )
         return Response()
 
@@ -110,29 +112,29 @@ class TagViewSet(ViewSet):
     @extend_schema(operation_id="getTags", responses={200: TagList})
     def list(self, request: ApiRequest) -> Response:
         """List all tags that were created, or that are used by a flag the caller can read."""
-        return _answer(_known(self.caller))
+        return _answer(_list_known_tags(self.caller))
 
     @extend_schema(operation_id="createTag", request=TagBody, responses={201: OneTag}, examples=[EXAMPLE])
     def create(self, request: ApiRequest) -> Response:
         """Create a tag without adding it to a flag. Needs `UPDATE_FEATURE` in at least one project."""
         tag = self.validated(TagBody)
         known.create_tag(tag["type"], tag["value"], caller=self.caller)
-        return _one(tag["type"], tag["value"], status=201)
+        return _answer_tag(tag["type"], tag["value"], status=201)
 
     @extend_schema(operation_id="getTagsByType", responses={200: TagList})
     @action(detail=False, url_path="<str:tag_type>")
     def of_type(self, request: ApiRequest, tag_type: str) -> Response:
         """List the tags of this type."""
         access_tag_type(tag_type)
-        return _answer([tag for tag in _known(self.caller) if tag["type"] == tag_type])
+        return _answer([tag for tag in _list_known_tags(self.caller) if tag["type"] == tag_type])
 
     @extend_schema(operation_id="getTag", responses={200: OneTag})
     @action(detail=False, url_path="<str:tag_type>/<path:value>")
     def one(self, request: ApiRequest, tag_type: str, value: str) -> Response:
         """Get a tag."""
-        if (tag_type, value) not in known.known_tags(self.caller):
+        if (tag_type, value) not in known.list_known_tags(self.caller):
             raise NotFound(f"Tag {tag_type}:{value} not found.")
-        return _one(tag_type, value)
+        return _answer_tag(tag_type, value)
 
     @extend_schema(operation_id="deleteTag", responses={200: None})
     @one.mapping.delete
@@ -145,7 +147,7 @@ class TagViewSet(ViewSet):
         return Response()
 
 
-def _tags_of(flag: Flag) -> Response:
+def _answer_tags(flag: Flag) -> Response:
     tags = FlagTag.objects.filter(flag=flag).select_related("tag_type")
     return _answer([tag_document(tag) | {"color": tag.tag_type.color} for tag in tags])
 
@@ -154,17 +156,17 @@ def _answer(tags: list[dict[str, Any]]) -> Response:
     return Response({"version": 1, "tags": tags})
 
 
-def _one(kind: str, value: str, *, status: int = 200) -> Response:
+def _answer_tag(kind: str, value: str, *, status: int = 200) -> Response:
     return Response({"version": 1, "tag": {"type": kind, "value": value}}, status=status)
 
 
-def _known(caller: Caller) -> list[dict[str, Any]]:
-    return [{"type": kind, "value": value} for kind, value in known.known_tags(caller)]
+def _list_known_tags(caller: Caller) -> list[dict[str, Any]]:
+    return [{"type": kind, "value": value} for kind, value in known.list_known_tags(caller)]
 
 
-def _changes(values: Mapping[str, Any]) -> tuple[list[actions.Tag], list[actions.Tag]]:
-    return _pairs(values.get("addedTags", [])), _pairs(values.get("removedTags", []))
+def _read_changes(values: Mapping[str, Any]) -> tuple[list[actions.Tag], list[actions.Tag]]:
+    return _read_pairs(values.get("addedTags", [])), _read_pairs(values.get("removedTags", []))
 
 
-def _pairs(tags: Iterable[Mapping[str, str]]) -> list[actions.Tag]:
+def _read_pairs(tags: Iterable[Mapping[str, str]]) -> list[actions.Tag]:
     return [(tag["type"], tag["value"]) for tag in tags]

@@ -35,7 +35,7 @@ class LifetimeBody(Body):
     )
 
 
-def flag_type_record(flag_type: FlagType) -> dict[str, Any]:
+def make_flag_type_record(flag_type: FlagType) -> dict[str, Any]:
     return {
         "id": flag_type.pk,
         "name": flag_type.name,
@@ -52,7 +52,7 @@ class FlagTypeViewSet(ViewSet):
     @extend_schema(operation_id="getAllFeatureTypes", responses={200: FlagTypeList})
     def list(self, request: ApiRequest) -> Response:
         """List the types that a flag can have."""
-        types = [flag_type_record(flag_type) for flag_type in FlagType.objects.all()]
+        types = [make_flag_type_record(flag_type) for flag_type in FlagType.objects.all()]
         return Response({"version": 1, "types": types})
 
     @extend_schema(
@@ -65,4 +65,4 @@ class FlagTypeViewSet(ViewSet):
     def lifetime(self, request: ApiRequest, type_id: str) -> Response:
         """Set the expected lifetime of flags of this type. Older flags are not changed."""
         days = self.validated(LifetimeBody)["lifetimeDays"]
-        return Response(flag_type_record(set_lifetime(type_id, days or None, caller=self.caller)))
+        return Response(make_flag_type_record(set_lifetime(type_id, days or None, caller=self.caller)))

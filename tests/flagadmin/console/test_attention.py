@@ -17,10 +17,10 @@ from projects.applications.adoption import (
     MAX_SDKS,
     MAX_VERSIONS,
     OTHERS,
-    application_adoption,
-    sdk_adoption,
+    read_application_adoption,
+    read_sdk_adoption,
 )
-from projects.applications.queries import outdated_applications
+from projects.applications.queries import list_outdated_applications
 from projects.models import Application, Flag, FlagLastSeen
 from tests.support.cast import make_token
 from tests.support.flags import make_flag
@@ -173,11 +173,11 @@ def test_applications_with_the_oldest_sdk_are_shown(callers, shop) -> None:
     assert (item.level, item.title) == ("gray", "old web uses an old SDK")
     assert item.detail == "unleash-node-sdk 3.9.0; others use up to 6.1.2"
     assert item.url == "/applications/old%20web/"
-    assert outdated_applications(["default"]) == []
-    assert sdk_adoption("shop") == {
+    assert list_outdated_applications(["default"]) == []
+    assert read_sdk_adoption("shop") == {
         "unleash-node-sdk": [("6.1.2", 1, False), ("6.0.0", 1, False), ("3.9.0", 1, True)]
     }
-    assert sdk_adoption("default") == {}
+    assert read_sdk_adoption("default") == {}
 
 
 def test_pre_releases_make_no_sdk_old(callers, shop) -> None:
@@ -262,7 +262,7 @@ def test_adoption_shows_the_most_used_versions_the_oldest_and_the_others_as_a_nu
         sdk.register(f"one-{number}", f"i{number}", sdkVersion=f"sdk-{number}:1.0.0")
         sdk.count(f"one-{number}", ["known"], f"i{number}")
 
-    adoption = sdk_adoption("shop")
+    adoption = read_sdk_adoption("shop")
 
     assert [line[0] for line in adoption["node"]] == [
         *(f"1.{number}.0" for number in range(MAX_VERSIONS + 2, 2, -1)), "1.0.0", "2 more"
@@ -282,11 +282,11 @@ def test_of_very_many_instances_the_same_part_of_each_application_is_counted(sho
             sdk.register(name, f"{name}-{number}", sdkVersion=f"node:{version}")
             sdk.count(name, ["known"], f"{name}-{number}")
 
-    adoption = sdk_adoption("shop")
+    adoption = read_sdk_adoption("shop")
     assert (adoption, adoption.sampled) == ({"node": [("6.1.2", 3, False), ("3.9.0", 1, True)]}, 4)
 
-    adoption = application_adoption(Application.objects.get(name="web").pk)
+    adoption = read_application_adoption(Application.objects.get(name="web").pk)
     assert (adoption, adoption.sampled) == ({"node": [("6.1.2", 4, False)]}, 4)
 
     monkeypatch.setattr(adoption_module, "MAX_INSTANCES", 8)
-    assert sdk_adoption("shop").sampled == 0
+    assert read_sdk_adoption("shop").sampled == 0

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from projects.models import Dependency, Flag, FlagEnvironment, FlagLink, FlagTag, Segment, Strategy
-from projects.revision import revisions
+from projects.revision import read_revisions
 from tests.support.admin_forms import errors_of, refusals, saved, send, site
 from tests.support.flags import add_strategy, make_flag
 from tests.support.records import events
@@ -35,11 +35,11 @@ def test_a_flag_is_created_in_all_environments(site, shop):
 
 
 def test_a_change_is_seen_by_the_next_evaluation(site, cart):
-    before = revisions(["default", "shop"])
+    before = read_revisions(["default", "shop"])
     saved(send(site, page(cart), description="baskets", stale="on"))
     cart.refresh_from_db()
     assert (cart.description, cart.stale) == ("baskets", True)
-    after = revisions(["default", "shop"])
+    after = read_revisions(["default", "shop"])
     assert after["shop"] > before["shop"]
     assert after["default"] == before["default"]
     assert [event.type for event in events("feature-metadata-updated", "feature-stale-on")] != []
@@ -49,9 +49,9 @@ def test_a_page_sent_unchanged_changes_nothing(site, cart):
     add_strategy(
         cart, name="flexibleRollout", parameters={"rollout": "50", "stickiness": "default", "groupId": "cart"}
     )
-    before = revisions(["shop"])
+    before = read_revisions(["shop"])
     saved(send(site, page(cart)))
-    assert revisions(["shop"]) == before
+    assert read_revisions(["shop"]) == before
     assert events("feature-metadata-updated", "feature-strategy-update") == []
 
 

@@ -7,7 +7,7 @@ import pytest
 from groups.models import Grant
 from groups.permissions import BuiltIn
 from projects.models import Environment, Flag, Project, ProjectEnvironment
-from projects.revision import revisions
+from projects.revision import read_revisions
 from tests.support.admin_forms import errors_of, refusals, saved, send, site
 from tests.support.cast import make_project
 from tests.support.flags import make_flag
@@ -177,6 +177,6 @@ def test_a_role_is_given_and_taken(site, shop, people):
 
 def test_revisions_are_only_shown(site, shop):
     """What no evaluation reads raises no revision."""
-    before = revisions(["default", "shop"])
+    before = read_revisions(["default", "shop"])
     saved(send(site, f"{PROJECTS}shop/change/", description="new"))
-    assert revisions(["default", "shop"]) == before
+    assert read_revisions(["default", "shop"]) == before

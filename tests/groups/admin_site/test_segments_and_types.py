@@ -6,7 +6,7 @@ import pytest
 from django.contrib import admin
 
 from projects.models import ContextField, FlagTag, Segment, StrategySegment, StrategyType, TagType
-from projects.revision import revisions
+from projects.revision import read_revisions
 from tests.support.admin_forms import errors_of, refusals, saved, send, site
 from tests.support.flags import add_strategy, make_flag
 from tests.support.records import events
@@ -22,10 +22,10 @@ def test_a_segment_is_created_changed_and_deleted(site):
     assert (eu.constraints, eu.created_by) == ([CONSTRAINT], "admin")
     strategy = add_strategy(make_flag("live", "default"))
     StrategySegment.objects.create(strategy=strategy, segment=eu)
-    before = revisions(["default"])["default"]
+    before = read_revisions(["default"])["default"]
     changed = [CONSTRAINT | {"values": ["DE", "FR"]}]
     saved(send(site, f"/admin/projects/segment/{eu.pk}/change/", constraints=json.dumps(changed)))
-    assert revisions(["default"])["default"] > before
+    assert read_revisions(["default"])["default"] > before
     response = site.post(f"/admin/projects/segment/{eu.pk}/delete/", {"post": "yes"})
     assert "in use on 1 flag: live" in response.text
     StrategySegment.objects.all().delete()

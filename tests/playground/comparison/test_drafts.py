@@ -11,7 +11,7 @@ from django.db import transaction
 from playground.comparison.request import StateBody
 from projects.definitions import Definitions, read_definitions
 from projects.models import Flag, ProjectEnvironment, Segment, Strategy
-from projects.revision import revisions
+from projects.revision import read_revisions
 from tests.support.comparison import drafted
 from tests.support.flags import add_strategy, depend, make_flag
 from tests.support.playground import live_flag
@@ -54,7 +54,7 @@ def flag(shop: Any) -> Flag:
 def definitions_of(draft: dict[str, Any]) -> Definitions:
     body = StateBody(data={"environment": "production", "draft": {"flag": "f"} | draft})
     body.is_valid(raise_exception=True)
-    state = drafted(body.validated_data, revisions(["shop"]))
+    state = drafted(body.validated_data, read_revisions(["shop"]))
     return state.draft.apply_to(read_definitions(["shop"], "production", segments=state.used_segments))
 
 

@@ -27,7 +27,7 @@ from projects.flags.environments import actions as environments
 from projects.models import Flag, OutsideChange
 from projects.projects.actions import create_project
 from projects.projects.environments import add_environment, remove_environment
-from projects.revision import revisions
+from projects.revision import read_revisions
 from projects.segments.actions import create_segment, update_segment
 from projects.strategies import actions as strategies
 from tests.support.cast import make_project
@@ -75,7 +75,7 @@ def test_results_of_the_past_are_those_of_then(shop: Any, seed: int, later: int,
     then, moment = snapshot(["shop", "docs"], "production").snapshot, timezone.now()
     for _ in range(later):
         steps.step()
-    current = revisions(["shop", "docs"])
+    current = read_revisions(["shop", "docs"])
     if present:
         snapshot(["shop", "docs"], "production")
     else:
@@ -205,7 +205,7 @@ def test_a_present_of_which_little_is_left_is_not_compiled(shop: Any) -> None:
     cache.clear()
 
     def then() -> Any:
-        current = revisions(["shop"])
+        current = read_revisions(["shop"])
         [past] = compile_states(current, [PastState("production", Moment(moment, frozenset(["shop"])))])
         return past
 

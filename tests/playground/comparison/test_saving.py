@@ -16,7 +16,7 @@ from projects.flags.archive import actions as archive
 from projects.flags.dependencies import actions as dependencies
 from projects.flags.environments import actions as environments
 from projects.models import Dependency, ProjectEnvironment, Segment, Strategy
-from projects.revision import revisions
+from projects.revision import read_revisions
 from projects.segments import actions as segments
 from projects.strategies import actions as strategies
 from tests.support.comparison import drafted
@@ -155,7 +155,7 @@ def results(comparison: Comparison, names: list[str]) -> list[Any]:
 
 def check(names: list[str], draft: dict[str, Any], save: Callable[[], object]) -> None:
     """Compares the prediction of a draft with the difference that saving it makes."""
-    current = revisions(["shop"])
+    current = read_revisions(["shop"])
     given = draft if "segments" in draft else {"flag": "f"} | draft
     states = [Stored("production"), drafted({"environment": "production", "draft": given}, current)]
     read = read_states(current, states, ["f", "parent", "child"])
@@ -188,7 +188,7 @@ def test_turned_on_without_a_strategy(shop: Any, default: Any) -> None:
 
 
 def test_an_edit_that_changes_nothing_changes_nobody(flag: Any) -> None:
-    current = revisions(["shop"])
+    current = read_revisions(["shop"])
     draft = {"environment": "production", "draft": {"flag": "f", "strategies": listed()}}
     states = [Stored("production"), drafted(draft, current)]
     read = read_states(current, states, ["f"])

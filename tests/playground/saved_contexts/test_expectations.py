@@ -14,7 +14,7 @@ from playground.saved_contexts.expectations import check_expectations, list_expe
 from playground.saved_contexts.report import junit, summary, table
 from projects.drafts import Draft
 from projects.models import Environment, Flag
-from projects.revision import revisions
+from projects.revision import read_revisions
 from tests.support.cast import make_project
 from tests.support.flags import depend
 from tests.support.playground import live_flag
@@ -271,7 +271,7 @@ def test_no_reports_without_expectations():
 
 def effects(caller: Caller, flags: Any = None, **changes: Any):
     draft = DraftState("production", Draft("dark-theme", **changes))
-    pair = StatePair(revisions(caller.readable_projects), Stored("production"), draft)
+    pair = StatePair(read_revisions(caller.readable_projects), Stored("production"), draft)
     return find_effects(caller, *pair.snapshots, flags=flags)
 
 

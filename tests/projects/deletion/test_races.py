@@ -15,7 +15,7 @@ from flagadmin.core.audit.models import AuditEvent
 from groups.models import ApiToken, ApiTokenProject, Grant, Group
 from groups.permissions import BuiltIn
 from projects.deletion import execute
-from projects.deletion.execute import removed_project_document
+from projects.deletion.execute import make_removed_project_document
 from projects.models import ContextField, Flag, Project, ProjectEnvironment, ProjectRevision, Segment
 from tests.support.cast import client, make_project, make_token, make_user
 from tests.support.flags import make_flag
@@ -159,9 +159,9 @@ def test_a_flag_revived_after_the_check_keeps_the_project(legacy, monkeypatch):
 
     def revive_and_describe(project):
         [_] = together(lambda: Flag.objects.filter(name="old").update(archived_at=None))
-        return removed_project_document(project)
+        return make_removed_project_document(project)
 
-    monkeypatch.setattr(execute, "removed_project_document", revive_and_describe)
+    monkeypatch.setattr(execute, "make_removed_project_document", revive_and_describe)
     refused = client(legacy).delete(f"{P}/legacy")
     assert refused.status_code == 403
     assert refused.json()["message"].startswith("1 flag is still active in project legacy: old.")

@@ -22,7 +22,7 @@ from projects.models import (
     Strategy,
     StrategySegment,
 )
-from projects.revision import revisions
+from projects.revision import read_revisions
 from tests.support.flags import add_strategy, depend, make_flag
 
 
@@ -115,7 +115,7 @@ def test_the_number_of_statements_does_not_grow(people, callers):
 
 def test_the_revision_rises(people, callers):
     flag = furnished("a", people)
-    before = revisions(["shop"])["shop"]
+    before = read_revisions(["shop"])["shop"]
     with atomic():
         remove_flags([flag], caller=callers("owner"))
-    assert revisions(["shop"])["shop"] > before
+    assert read_revisions(["shop"])["shop"] > before

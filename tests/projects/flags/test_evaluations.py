@@ -10,9 +10,9 @@ from projects.applications.store_report import store_report
 from projects.applications.usage_report import Count as Reported
 from projects.applications.usage_report import FlagUse, UsageReport
 from projects.flags.insights.evaluations import (
-    evaluations_by_day,
-    evaluations_by_hour,
-    installation_usage,
+    read_evaluations_by_day,
+    read_evaluations_by_hour,
+    read_installation_usage,
     read_last_evaluations,
 )
 from projects.models import Environment, Flag, UsageDay, UsageHour, UsageTotal
@@ -45,7 +45,7 @@ def test_the_last_24_hours_have_a_count_each(cart: Flag, django_assert_num_queri
     report("cart", environment="production", no=9)
 
     with django_assert_num_queries(1):
-        evaluations = evaluations_by_hour(cart.pk, ["development", "production"], now=NOW)
+        evaluations = read_evaluations_by_hour(cart.pk, ["development", "production"], now=NOW)
 
     here = evaluations["development"]
     assert [count.at for count in here.counts[::23]] == [
@@ -61,7 +61,7 @@ def test_the_last_24_hours_have_a_count_each(cart: Flag, django_assert_num_queri
 
 
 def test_nothing_reported_is_all_zero(cart: Flag) -> None:
-    evaluations = evaluations_by_hour(cart.pk, ["development"], now=NOW)["development"]
+    evaluations = read_evaluations_by_hour(cart.pk, ["development"], now=NOW)["development"]
     assert (len(evaluations.counts), evaluations.total, evaluations.percent_on, evaluations.variants) == (
         24,
         0,
@@ -76,10 +76,10 @@ def test_days_add_deleted_hours_to_those_that_are_kept(cart: Flag, django_assert
             moment = NOW - back * DAY - hour * HOUR
             report("cart", moment, yes=1, no=2, blue=1)
 
-    before = evaluations_by_day(cart.pk, ["development"], now=NOW)["development"]
+    before = read_evaluations_by_day(cart.pk, ["development"], now=NOW)["development"]
     clean_usage(now=NOW)
     with django_assert_num_queries(1):
-        after = evaluations_by_day(cart.pk, ["development"], now=NOW)["development"]
+        after = read_evaluations_by_day(cart.pk, ["development"], now=NOW)["development"]
 
     assert (UsageHour.objects.count(), UsageDay.objects.count()) == (5, 2)
     assert before == after
@@ -154,9 +154,9 @@ def test_the_installation_counts_the_last_day_of_readable_projects(cart: Flag, c
     report("cart", now - 30 * HOUR, now=now, yes=1000)
     clean_usage(now=now)
 
-    assert installation_usage(callers("viewer"), now=now).evaluations == 114
-    assert installation_usage(callers("member"), now=now).evaluations == 14
-    assert installation_usage(callers("outsider"), now=now).evaluations == 0
+    assert read_installation_usage(callers("viewer"), now=now).evaluations == 114
+    assert read_installation_usage(callers("member"), now=now).evaluations == 14
+    assert read_installation_usage(callers("outsider"), now=now).evaluations == 0
 
 
 def test_totals_follow_late_reports_and_go_after_two_days(cart: Flag, callers) -> None:
@@ -165,7 +165,7 @@ def test_totals_follow_late_reports_and_go_after_two_days(cart: Flag, callers) -
     report("cart", NOW - HOUR, now=NOW, yes=2)
     report("cart", NOW, yes=4)
     clean_usage(now=NOW)
-    assert installation_usage(callers("viewer"), now=NOW).evaluations == 7
+    assert read_installation_usage(callers("viewer"), now=NOW).evaluations == 7
     clean_usage(now=NOW + 3 * DAY)
     assert not UsageTotal.objects.exists()
 
@@ -176,6 +176,6 @@ def test_instances_are_online_if_seen_in_the_last_minutes(sdk, callers) -> None:
     sdk.register("web", "two")
     sdk.count("web", ["known"], "one")
     now = timezone.now()
-    assert installation_usage(callers("viewer"), now=now).instances == 2
-    assert installation_usage(callers("member"), now=now).instances == 0
-    assert installation_usage(callers("viewer"), now=now + HOUR).instances == 0
+    assert read_installation_usage(callers("viewer"), now=now).instances == 2
+    assert read_installation_usage(callers("member"), now=now).instances == 0
+    assert read_installation_usage(callers("viewer"), now=now + HOUR).instances == 0

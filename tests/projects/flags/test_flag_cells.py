@@ -7,8 +7,14 @@ from django.http import QueryDict
 from django.utils import timezone
 
 from flagadmin.core.lists.pages import Listing
-from projects.flags.lists.cells import flag_cells
-from projects.flags.lists.queries import filter_flags, list_columns, list_filters, project_scope, sortable
+from projects.flags.lists.cells import read_flag_cells
+from projects.flags.lists.queries import (
+    annotate_for_sort,
+    filter_flags,
+    list_columns,
+    list_filters,
+    make_project_scope,
+)
 from projects.models import Flag, FlagLastSeen, FlagTag, Project, Segment, Strategy, TagType
 from tests.support.flags import add_strategy, depend, make_flag, switch_on
 
@@ -22,7 +28,7 @@ def rollout(share: object) -> dict[str, object]:
 
 
 def cell_of(flag: Flag, environment: str = "development"):
-    (row,) = flag_cells([flag])
+    (row,) = read_flag_cells([flag])
     return next(cell for cell in row.cells if cell.environment == environment)
 
 
@@ -72,7 +78,7 @@ def test_parents_and_last_evaluations(shop: Project) -> None:
     now = timezone.now()
     FlagLastSeen.objects.create(flag=flag, environment="development", seen_at=now)
     FlagLastSeen.objects.create(flag=flag, environment="production", seen_at=now - timedelta(days=1))
-    row, other = flag_cells([flag, parent])
+    row, other = read_flag_cells([flag, parent])
     assert [cell.last_evaluated for cell in row.cells] == [now, now - timedelta(days=1)]
     assert (row.parents, row.last_evaluated) == (["parent"], now)
     assert (other.parents, other.last_evaluated) == ([], None)
@@ -83,9 +89,9 @@ def test_cells_need_the_same_queries_for_any_number_of_flags(
 ) -> None:
     flags = [make_flag(f"f{n}", strategies=[rollout("1")]) for n in range(5)]
     with django_assert_num_queries(5):
-        flag_cells(flags[:1])
+        read_flag_cells(flags[:1])
     with django_assert_num_queries(5):
-        flag_cells(flags)
+        read_flag_cells(flags)
 
 
 # Filters and sorting ----------------------------------------------------------------------------------------
@@ -110,7 +116,7 @@ def flags(shop: Project) -> None:
 
 def listed(**values: str) -> str:
     named = {name.replace("in_", "in-"): value for name, value in values.items()}
-    flags = filter_flags(project_scope(Project.objects.get(pk="shop")), named)
+    flags = filter_flags(make_project_scope(Project.objects.get(pk="shop")), named)
     return " ".join(flag.name[0] for flag in flags.order_by("name"))
 
 
@@ -144,7 +150,9 @@ def test_the_filter_for_tags(flags: None) -> None:
     TagType.objects.get_or_create(name="team")
     FlagTag.objects.create(flag=Flag.objects.get(name="a-off"), tag_type_id="team", value="web")
     assert listed(tag="team:web") == "a"
-    filters = {field.name: field for field in list_filters(project_scope(Project.objects.get(pk="shop")))}
+    filters = {
+        field.name: field for field in list_filters(make_project_scope(Project.objects.get(pk="shop")))
+    }
     assert filters["tag"].options == [("team:web", "team:web")]
     assert "in-production" in filters
 
@@ -162,7 +170,7 @@ def test_the_filter_for_tags(flags: None) -> None:
     ],
 )
 def test_sorting(flags: None, sort: str, names: str) -> None:
-    rows = sortable(Flag.objects.filter(project="shop"), PLACES, sort)
+    rows = annotate_for_sort(Flag.objects.filter(project="shop"), PLACES, sort)
     listing = Listing(QueryDict(f"sort={sort}"), rows, columns=list_columns(PLACES))
     assert " ".join(flag.name[0] for flag in listing.rows) == names
 

@@ -16,10 +16,10 @@ from projects.applications.store_report import store_report
 from projects.applications.usage_report import Count, FlagUse, Instance, InstanceKey, UsageReport
 from projects.flags.environments import actions as environments
 from projects.flags.lists.strategy_lines import calculate_share, move_strategy
-from projects.flags.revert.history import SHOWN, without_flag
+from projects.flags.revert.history import SHOWN, drop_flag
 from projects.history.descriptions import Part
 from projects.models import Environment, Flag, FlagUsage, ProjectEnvironment, Strategy
-from projects.strategies.fields import of_object
+from projects.strategies.fields import make_strategy_document
 from tests.support.cast import make_project
 from tests.support.flags import add_strategy, depend, make_flag, switch_on
 from tests.support.page_text import page_text, sentence_text
@@ -104,7 +104,8 @@ def test_a_child_in_another_project_is_linked_there(browse, cart):
 def changed(environment: str, before: str, after: str, cart: Flag) -> None:
     shares = ({"rollout": share, "stickiness": "default"} for share in (before, after))
     sides = [
-        of_object(Strategy(name="flexibleRollout", parameters=share)) | {"segments": []} for share in shares
+        make_strategy_document(Strategy(name="flexibleRollout", parameters=share)) | {"segments": []}
+        for share in shares
     ]
     record(
         Event(
@@ -174,7 +175,7 @@ def test_the_page_shows_only_the_last_changes(browse, cart):
 )
 def test_the_flag_has_no_name_in_its_own_history(before, after):
     parts = [Part(text, url="/" if text in ("cart", "gift") else "") for text in before]
-    assert sentence_text(list(without_flag(parts, "cart"))) == after
+    assert sentence_text(list(drop_flag(parts, "cart"))) == after
 
 
 # Files ------------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ import pytest
 from groups.models import Grant
 from groups.permissions import BuiltIn
 from projects.models import Flag, ProjectEnvironment, Segment
-from projects.revision import revisions
+from projects.revision import read_revisions
 from tests.support.cast import make_project
 from tests.support.flags import add_strategy, depend, make_flag, switch_on
 from tests.support.records import events, refused
@@ -32,14 +32,14 @@ def test_everything_comes_along(api, other):
     flag = make_flag("cart")
     add_strategy(flag)
     switch_on(flag)
-    before = revisions(["shop", "other"])
+    before = read_revisions(["shop", "other"])
     assert move(api["owner"]).status_code == 200
     assert project_of("cart") == "other"
     record = api["owner"].get("/api/admin/projects/other/features/cart").json()
     assert record["environments"][0]["enabled"] is True
     [event] = events("feature-project-change")
     assert (event.project, event.before, event.after) == ("other", {"project": "shop"}, {"project": "other"})
-    after = revisions(["shop", "other"])
+    after = read_revisions(["shop", "other"])
     assert all(after[project] > before[project] for project in before)
 
 

@@ -4,12 +4,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from projects.flags.name_rules import name_problem, pattern_problem
+from projects.flags.name_rules import find_name_problem, find_pattern_problem
 
 
 @pytest.mark.parametrize("name", ["a", "A-b_c.d~9", "x" * 100, "...", "~"])
 def test_names_that_are_fine(name):
-    assert name_problem(name) is None
+    assert find_name_problem(name) is None
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ def test_names_that_are_fine(name):
     ],
 )
 def test_names_that_are_refused(name, problem):
-    assert name_problem(name) == problem
+    assert find_name_problem(name) == problem
 
 
 def rules(pattern, example="", description=""):
@@ -34,15 +34,15 @@ def rules(pattern, example="", description=""):
 
 
 def test_the_pattern_holds_for_the_whole_name():
-    assert pattern_problem("ok-a", rules("ok-.+")) is None
-    assert pattern_problem("not-ok-a", rules("ok-.+"))
-    assert pattern_problem("okay", rules("ok|fine"))
+    assert find_pattern_problem("ok-a", rules("ok-.+")) is None
+    assert find_pattern_problem("not-ok-a", rules("ok-.+"))
+    assert find_pattern_problem("okay", rules("ok|fine"))
 
 
 def test_example_and_description_are_told():
-    problem = pattern_problem("a", rules("ok-.+", "ok-flag", "start with ok"))
+    problem = find_pattern_problem("a", rules("ok-.+", "ok-flag", "start with ok"))
     assert problem == "a does not match the project's naming pattern ok-.+. Example: ok-flag. start with ok"
 
 
 def test_a_catastrophic_pattern_takes_no_time():
-    assert pattern_problem("a" * 99 + "!", rules("(a+)+b")) is not None
+    assert find_pattern_problem("a" * 99 + "!", rules("(a+)+b")) is not None

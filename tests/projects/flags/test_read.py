@@ -5,7 +5,7 @@ from unittest.mock import ANY
 from django.utils import timezone
 
 from groups.access import Caller
-from projects.flags.queries import flag_summaries
+from projects.flags.queries import list_flag_summaries
 from projects.models import FavoriteFlag, Flag, FlagEnvironment, FlagLastSeen, FlagLink, FlagTag, Segment
 from tests.support.cast import make_project
 from tests.support.flags import add_strategy, depend, make_flag, switch_on
@@ -137,4 +137,4 @@ def test_lists_take_a_fixed_number_of_queries(people, django_assert_num_queries)
         FlagTag.objects.create(flag=flag, tag_type_id="simple", value="ab")
     flags = list(Flag.objects.active())
     with django_assert_num_queries(6):
-        assert len(flag_summaries(flags, caller=Caller(user=people["reader"]))) == 22
+        assert len(list_flag_summaries(flags, caller=Caller(user=people["reader"]))) == 22

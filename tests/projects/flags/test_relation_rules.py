@@ -5,8 +5,8 @@ import pytest
 from projects.flags.dependencies.rules import (
     FlagState,
     ProposedDependency,
-    dependency_document,
     dependency_problems,
+    make_dependency,
 )
 from projects.flags.links.rules import link_problems, normalize_url
 from projects.limits import Limits
@@ -70,8 +70,8 @@ def test_dependencies_that_are_refused(pairs, existing, expected):
 
 def test_a_parent_that_must_be_off_has_no_variants():
     dependency = {"feature": "b", "enabled": False, "variants": ["x"]}
-    assert dependency_document(dependency) == {"feature": "b", "enabled": False, "variants": []}
-    assert dependency_document({"feature": "b"}) == {"feature": "b", "enabled": True, "variants": []}
+    assert make_dependency(dependency) == {"feature": "b", "enabled": False, "variants": []}
+    assert make_dependency({"feature": "b"}) == {"feature": "b", "enabled": True, "variants": []}
 
 
 @pytest.mark.parametrize("value", ["ab", "x" * 50, "  two words æ "])

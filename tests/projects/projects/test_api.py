@@ -9,7 +9,7 @@ from groups.models import Grant, Group, GroupMembership
 from groups.permissions import BuiltIn
 from projects.flags.lists.conditions import overdue
 from projects.models import FavoriteProject, Flag, Project
-from projects.projects.queries import flag_counts
+from projects.projects.queries import count_flags
 from tests.support.cast import make_project
 from tests.support.flags import make_flag
 from tests.support.records import events, refused
@@ -44,7 +44,7 @@ def test_the_counts_know_the_same_overdue_flags_as_lists_of_flags(shop):
     make_flag("tired", created_at=long_ago, stale=True)
     listed = Flag.objects.filter(overdue(timezone.now()), project=shop)
     assert sorted(flag.name for flag in listed) == ["operational-old", "release-old"]
-    assert flag_counts(["shop"])["shop"]["potentiallyStaleFeatureCount"] == 2
+    assert count_flags(["shop"])["shop"]["potentiallyStaleFeatureCount"] == 2
 
 
 def test_a_list_takes_as_many_queries_for_many_projects(api, django_assert_max_num_queries):

@@ -17,7 +17,7 @@ from projects.models import (
     Strategy,
     TagType,
 )
-from projects.projects.flag_list_page import flags_on_a_page
+from projects.projects.flag_list_page import count_flags_of_page
 from tests.support.flags import add_strategy, depend, make_flag, switch_on
 from tests.support.page_text import page_text
 
@@ -262,4 +262,4 @@ def test_a_project_is_exported_as_a_file(browse, flags):
     ("environments", "length", "flags"), [(2, 10, 50), (10, 100, 15), (30, 10, 8), (30, 100, 5), (400, 10, 1)]
 )
 def test_a_page_has_fewer_flags_the_more_environments_there_are(environments, length, flags):
-    assert flags_on_a_page(["e" * length] * environments) == flags
+    assert count_flags_of_page(["e" * length] * environments) == flags

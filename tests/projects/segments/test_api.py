@@ -5,7 +5,7 @@ import uuid
 import pytest
 
 from projects.models import Project, Segment, StrategySegment
-from projects.revision import revisions
+from projects.revision import read_revisions
 from tests.support.cast import make_project
 from tests.support.flags import add_strategy, make_flag
 from tests.support.records import events, refused
@@ -86,11 +86,11 @@ def test_put_on_a_strategy(api, eu):
 
 def test_a_change_reaches_the_evaluations(api, eu):
     use(eu["id"], make_flag("live", "default"))
-    before = revisions(["default", "shop"])
+    before = read_revisions(["default", "shop"])
     changed = [{"contextName": "country", "operator": "NOT_IN", "values": ["US"]}]
     response = api["editor"].put(f"{URL}/{eu['id']}", {"name": "eu", "constraints": changed})
     assert response.status_code == 204
-    after = revisions(["default", "shop"])
+    after = read_revisions(["default", "shop"])
     assert after["default"] > before["default"]
     assert after["shop"] == before["shop"]
     (event,) = events("segment-updated")

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from projects.models import StrategyType
-from projects.strategies.value_list import read_values, values_text
+from projects.strategies.value_list import format_values, read_values
 from tests.support.editor_form import Form
 from tests.support.flags import add_strategy, make_flag
 from tests.support.scenery import make_vocabulary
@@ -48,7 +48,7 @@ def test_typed_values(typed, values):
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.text(st.one_of(st.sampled_from(' ,"\\\n\r\t\u2028\u00a0'), st.characters(codec="utf-8")))))
 def test_every_list_of_values_can_be_typed(values):
-    typed = values_text(values)
+    typed = format_values(values)
 
     assert read_values(typed) == values
     assert read_values(typed.replace("\n", "\r\n")) == values  # as a browser sends it

@@ -4,23 +4,23 @@ import pytest
 
 from projects.limits import Limits
 from projects.strategies.constraint_rules import (
-    constraint_document,
     constraint_problems,
     constraints_problems,
+    make_constraint,
 )
 
 LEGAL = {"plan": frozenset({"gold", "silver"})}
 
 
 def problems(limits=None, **given):
-    document = constraint_document({"contextName": "userId", **given})
+    document = make_constraint({"contextName": "userId", **given})
     problems_found = constraint_problems(document, "c[0]", legal_values=LEGAL, limits=limits or Limits())
     return [(problem.path, problem.message) for problem in problems_found]
 
 
 def test_values_become_texts_and_are_always_there():
     constraint = {"contextName": "userId", "operator": "NUM_GT", "value": 5, "inverted": False}
-    assert constraint_document(constraint) == {
+    assert make_constraint(constraint) == {
         "contextName": "userId",
         "operator": "NUM_GT",
         "value": "5",
@@ -28,7 +28,7 @@ def test_values_become_texts_and_are_always_there():
         "inverted": False,
     }
     constraint = {"contextName": "x", "operator": "IN", "values": [1, 2.0, 2.5, True], "value": None}
-    assert constraint_document(constraint)["values"] == ["1", "2", "2.5", "true"]
+    assert make_constraint(constraint)["values"] == ["1", "2", "2.5", "true"]
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_parts_of_values_need_not_be_legal_values():
 def test_limits():
     [(path, message)] = problems(Limits(constraint_values=2), operator="IN", values=["a", "b", "c"])
     assert (path, message) == ("c[0].values", "must have at most 2 values, not 3")
-    constraint = constraint_document({"contextName": "userId", "operator": "IN", "values": ["a"]})
+    constraint = make_constraint({"contextName": "userId", "operator": "IN", "values": ["a"]})
     [problem] = constraints_problems([constraint] * 31, "s.constraints", legal_values={}, limits=Limits())
     assert problem.path == "s.constraints"
     assert problem.message == "must have at most 30 constraints, not 31"

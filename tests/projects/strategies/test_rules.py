@@ -4,10 +4,10 @@ from projects.limits import Limits
 from projects.strategies.known_names import KnownNames, load_known_names
 from projects.strategies.rules import (
     StrategyDefaults,
-    default_strategy_document,
-    strategy_document,
+    list_strategy_warnings,
+    make_default_strategy,
+    make_strategy,
     strategy_problems,
-    strategy_warnings,
 )
 
 DEFAULTS = StrategyDefaults(flag="checkout", stickiness="userId")
@@ -17,13 +17,13 @@ KNOWN_NAMES = KnownNames(
 
 
 def problems(**given):
-    document = strategy_document({"name": "flexibleRollout", **given}, DEFAULTS)
+    document = make_strategy({"name": "flexibleRollout", **given}, DEFAULTS)
     problems_found = strategy_problems(document, "s[3]", known_names=KNOWN_NAMES, limits=Limits())
     return [(problem.path, problem.message) for problem in problems_found]
 
 
 def test_a_gradual_rollout_gets_its_defaults():
-    document = strategy_document({"name": "flexibleRollout", "parameters": {"stickiness": ""}}, DEFAULTS)
+    document = make_strategy({"name": "flexibleRollout", "parameters": {"stickiness": ""}}, DEFAULTS)
     assert document["parameters"] == {"rollout": "100", "stickiness": "userId", "groupId": "checkout"}
     assert document | {"parameters": None} == {
         "name": "flexibleRollout",
@@ -39,7 +39,7 @@ def test_a_gradual_rollout_gets_its_defaults():
 
 def test_parameters_become_texts():
     parameters = {"rollout": 50, "stickiness": "default", "flag": True, "nul": None}
-    document = strategy_document({"name": "flexibleRollout", "parameters": parameters}, DEFAULTS)
+    document = make_strategy({"name": "flexibleRollout", "parameters": parameters}, DEFAULTS)
     assert document["parameters"] == {
         "rollout": "50",
         "stickiness": "default",
@@ -50,15 +50,15 @@ def test_parameters_become_texts():
 
 
 def test_other_types_keep_their_parameters():
-    document = strategy_document({"name": "default", "parameters": {"a": "b"}, "disabled": None}, DEFAULTS)
+    document = make_strategy({"name": "default", "parameters": {"a": "b"}, "disabled": None}, DEFAULTS)
     assert document["parameters"] == {"a": "b"}
     assert document["disabled"] is False
 
 
 def test_the_default_strategy_is_the_project_environments_or_everyone():
-    assert default_strategy_document(None, DEFAULTS)["parameters"]["rollout"] == "100"
+    assert make_default_strategy(None, DEFAULTS)["parameters"]["rollout"] == "100"
     configured = {"name": "flexibleRollout", "parameters": {"rollout": "25"}, "constraints": []}
-    document = default_strategy_document(configured, DEFAULTS)
+    document = make_default_strategy(configured, DEFAULTS)
     assert document["parameters"] == {"rollout": "25", "stickiness": "userId", "groupId": "checkout"}
 
 
@@ -82,15 +82,15 @@ def test_every_problem_has_its_place():
 
 def test_at_most_five_segments():
     known_names = KnownNames(strategy_types=frozenset({"default"}), segments={i: f"s{i}" for i in range(6)})
-    document = strategy_document({"name": "default", "segments": list(range(6))}, DEFAULTS)
+    document = make_strategy({"name": "default", "segments": list(range(6))}, DEFAULTS)
     [problem] = strategy_problems(document, "", known_names=known_names, limits=Limits())
     assert (problem.path, problem.message) == ("segments", "must have at most 5 segments, not 6")
 
 
 def test_a_rollout_out_of_range_is_stored_and_warned_of():
-    document = strategy_document({"name": "flexibleRollout", "parameters": {"rollout": "250"}}, DEFAULTS)
+    document = make_strategy({"name": "flexibleRollout", "parameters": {"rollout": "250"}}, DEFAULTS)
     assert problems(parameters={"rollout": "250"}) == []
-    [warning] = strategy_warnings(document, "s[3]")
+    [warning] = list_strategy_warnings(document, "s[3]")
     assert warning.path == "s[3].parameters.rollout"
 
 

@@ -6,8 +6,8 @@ import random
 import pytest
 
 from projects.models import FlagEnvironment, Strategy
-from projects.strategies.variant_order import variant_order
-from projects.strategies.variant_rules import variants_document
+from projects.strategies.variant_order import make_variant_sort_key
+from projects.strategies.variant_rules import make_variants
 from tests.support.admin_forms import saved, send, site
 from tests.support.cast import client, make_token
 from tests.support.flags import make_flag, switch_on
@@ -35,7 +35,7 @@ def listed(variants):
 
 
 def shared_out(*given):
-    return listed(variants_document([variant(*arguments) for arguments in given]))
+    return listed(make_variants([variant(*arguments) for arguments in given]))
 
 
 # The rules -------------------------------------------------------------------------------------------------
@@ -53,13 +53,13 @@ def shared_out(*given):
 )
 def test_names_are_in_the_order_of_a_person(names):
     shuffled = random.Random(1).sample(names, len(names))
-    assert sorted(shuffled, key=variant_order) == names
+    assert sorted(shuffled, key=make_variant_sort_key) == names
 
 
 def test_names_are_in_the_recorded_order():
     names = load("variant_order")["sorted"]
     shuffled = random.Random(1).sample(names, len(names))
-    assert sorted(shuffled, key=variant_order) == names
+    assert sorted(shuffled, key=make_variant_sort_key) == names
 
 
 def test_weights_are_the_recorded_ones():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from projects.strategies.variant_rules import variants_document, variants_problems
+from projects.strategies.variant_rules import make_variants, variants_problems
 
 
 def variant(name, weight=0, kind="variable", **fields):
@@ -10,7 +10,7 @@ def variant(name, weight=0, kind="variable", **fields):
 
 
 def weights(*variants):
-    return [(v["name"], v["weight"]) for v in variants_document(variants)]
+    return [(v["name"], v["weight"]) for v in make_variants(variants)]
 
 
 def problems(*given):
@@ -39,13 +39,13 @@ def test_weights_are_whole_numbers_however_they_are_written():
 
 
 def test_optional_members_stay_away():
-    stored = variants_document([{"name": "a", "weight": 5, "weightType": "variable", "payload": None}])
+    stored = make_variants([{"name": "a", "weight": 5, "weightType": "variable", "payload": None}])
     assert stored == [{"name": "a", "weight": 1000, "weightType": "variable", "stickiness": "default"}]
 
 
 def test_no_variants_are_fine():
     assert problems() == []
-    assert variants_document([]) == []
+    assert make_variants([]) == []
 
 
 @pytest.mark.parametrize(

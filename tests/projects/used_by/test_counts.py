@@ -28,14 +28,14 @@ def _empty_cache() -> Iterator[None]:
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """The projects whose flags were counted, one list for each time."""
     calls: list[list[str]] = []
-    real = counts._rows
+    real = counts._read_rows
 
     def noted(statement: str, projects: Any) -> Any:
         if statement == counts._COUNT_FIELDS:
             calls.append(sorted(projects))
         return real(statement, projects)
 
-    monkeypatch.setattr(counts, "_rows", noted)
+    monkeypatch.setattr(counts, "_read_rows", noted)
     return calls
 
 

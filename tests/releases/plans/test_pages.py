@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from projects.applications.impact_metrics import Sample, series_of, write_samples
+from projects.applications.impact_metrics import Sample, make_series, write_samples
 from projects.models import FlagEnvironment, ProjectEnvironment
 from releases.models import ChangeRequest, ReleasePlan, ReleaseTemplate, Safeguard
 from releases.plans.actions import pause_plan
@@ -90,7 +90,7 @@ def test_a_safeguard_is_drawn_with_its_limit_and_steps(browse, shop):
     ReleasePlan.objects.update(since=begun, numbers_from=begun)
     with connection.cursor() as cursor:
         for minutes in range(0, 120, 10):
-            sample = {series_of("errors", {}): Sample("gauge", "", 1.0 + minutes / 30)}
+            sample = {make_series("errors", {}): Sample("gauge", "", 1.0 + minutes / 30)}
             write_samples(cursor, sample, now=begun + timedelta(minutes=minutes))
     text = browse("viewer").get(FLAG).text
     assert '<polyline class="" points="' in text

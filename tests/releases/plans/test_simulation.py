@@ -17,7 +17,7 @@ from django.db import connection
 from django.utils import timezone
 
 from flagadmin.core.audit.models import AuditEvent
-from projects.applications.impact_metrics import Sample, series_of, write_samples
+from projects.applications.impact_metrics import Sample, make_series, write_samples
 from releases.models import ReleasePlan, Safeguard
 from releases.plans import due, steps
 from tests.support.examples import FACTOR
@@ -70,7 +70,7 @@ def report(since_start: timedelta) -> None:
     values = {"good": 1.0, "breaking": 9.0 if since_start > BREAKS_AFTER else 1.0, "silent": 1.0}
     if since_start > BREAKS_AFTER:
         del values["silent"]
-    samples = {series_of(name, {}): Sample("gauge", "", value) for name, value in values.items()}
+    samples = {make_series(name, {}): Sample("gauge", "", value) for name, value in values.items()}
     with connection.cursor() as cursor:
         write_samples(cursor, samples, now=timezone.now())
 

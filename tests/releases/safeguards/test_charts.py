@@ -8,7 +8,7 @@ from django.db import connection
 from django.utils import timezone
 
 from flagadmin.core.audit.models import AuditEvent
-from projects.applications.impact_metrics import Sample, series_of, write_samples
+from projects.applications.impact_metrics import Sample, make_series, write_samples
 from releases.models import MetricChart
 from releases.safeguards.chart import draw_metric
 from tests.support.page_text import page_text
@@ -30,7 +30,7 @@ def report(*samples: Sample) -> None:
     with connection.cursor() as cursor:
         for index, sample in enumerate(reversed(samples)):
             now = timezone.now() - timedelta(minutes=10 * index)
-            write_samples(cursor, {series_of("errors", {}): sample}, now=now)
+            write_samples(cursor, {make_series("errors", {}): sample}, now=now)
 
 
 @pytest.mark.parametrize(("url", "who"), [(OF_FLAG, "owner"), (OF_ALL, "admin")])

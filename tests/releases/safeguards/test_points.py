@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 import pytest
 from django.db import connection
 
-from projects.applications.impact_metrics import Sample, series_of, write_samples
+from projects.applications.impact_metrics import Sample, make_series, write_samples
 from projects.applications.impact_points import clean_points
 from projects.models import ImpactPoint
 
@@ -15,7 +15,7 @@ NOW = datetime.fromisoformat("2026-11-24T08:00:30+00:00")
 
 def write(sample: Sample, at: datetime, name: str = "m") -> None:
     with connection.cursor() as cursor:
-        write_samples(cursor, {series_of(name, {}): sample}, now=at)
+        write_samples(cursor, {make_series(name, {}): sample}, now=at)
 
 
 def points() -> list[tuple[str, bool, float, int]]:

@@ -7,7 +7,7 @@ import pytest
 from django.db import connection, connections, transaction
 
 from projects.models import Flag, SdkVersion
-from projects.revision import revisions
+from projects.revision import read_revisions
 from sdk.delta.scope import Scope
 from sdk.delta.states import states
 from sdk.delta.version_ids import Outdated, get_version_id, read_latest_id
@@ -20,7 +20,7 @@ SCOPE = Scope("development", None).key
 
 @pytest.mark.django_db
 def test_the_later_state_wins(shop) -> None:
-    now = revisions()
+    now = read_revisions()
     first = get_version_id(SCOPE, now)
     assert get_version_id(SCOPE, now) == first == read_latest_id(SCOPE)
     later = now | {"shop": now["shop"] + 5}
@@ -33,14 +33,14 @@ def test_the_later_state_wins(shop) -> None:
 @pytest.mark.django_db
 def test_projects_that_only_one_state_has(shop) -> None:
     """They were created or deleted in between, and what exists now tells which."""
-    before = revisions()
+    before = read_revisions()
     make_project("docs")
-    after = revisions()
+    after = read_revisions()
     version = get_version_id(SCOPE, after)
     with pytest.raises(Outdated):
         get_version_id(SCOPE, before)  # read before the project was created
     shop.delete()
-    deleted = revisions()
+    deleted = read_revisions()
     assert get_version_id(SCOPE, deleted) > version
     with pytest.raises(Outdated):
         get_version_id(SCOPE, after)
