@@ -17,7 +17,7 @@ from django.db.utils import OperationalError, ProgrammingError
 from flagadmin import __version__, client
 from flagadmin.core.db.bundled import server
 from flagadmin.core.db.reachable import check_reachable
-from flagadmin.core.db.transactions import sqlstate
+from flagadmin.core.db.transactions import get_sqlstate
 
 GROUPS = {
     "Serving": ("serve", "demo"),
@@ -59,9 +59,9 @@ class CommandLine(ManagementUtility):
     def main_help_text(self, commands_only: bool = False) -> str:
         if commands_only:
             return "\n".join(name for names in (*GROUPS.values(), SUPPORT) for name in names)
-        return "\n".join(self._help_lines())
+        return "\n".join(self._list_help_lines())
 
-    def _help_lines(self) -> Iterator[str]:
+    def _list_help_lines(self) -> Iterator[str]:
         yield f"flagadmin {__version__}: feature flag administration.\n"
         yield f"Type '{self.prog_name} help COMMAND' for the options of a command."
         yield "\nNear applications:"
@@ -69,7 +69,7 @@ class CommandLine(ManagementUtility):
         for group, names in {**GROUPS, "Support (Django's commands)": SUPPORT}.items():
             yield f"\n{group}:"
             for name in names:
-                yield f"  {name:22}{first_sentence(self.fetch_command(name))}"
+                yield f"  {name:22}{read_first_sentence(self.fetch_command(name))}"
 
     def fetch_command(self, subcommand: str) -> BaseCommand:
         if subcommand in REFUSED:
@@ -81,7 +81,7 @@ class CommandLine(ManagementUtility):
         return command
 
 
-def first_sentence(command: BaseCommand) -> str:
+def read_first_sentence(command: BaseCommand) -> str:
     text = " ".join(str(command.help).split())
     return text.split(". ")[0].rstrip(".") + "."
 
@@ -108,13 +108,13 @@ def describe(error: Exception) -> str | None:
     if isinstance(error, ImproperlyConfigured):
         return str(error)
     if isinstance(error, OperationalError):
-        return f"The database is not available: {_reason(error)}"
-    if sqlstate(error) in (UNDEFINED_TABLE, UNDEFINED_COLUMN):
+        return f"The database is not available: {_find_reason(error)}"
+    if get_sqlstate(error) in (UNDEFINED_TABLE, UNDEFINED_COLUMN):
         return "The database has not been set up by this version of flagadmin. Start `serve` first."
     return None
 
 
-def _reason(error: OperationalError) -> str:
+def _find_reason(error: OperationalError) -> str:
     try:
         check_reachable()
     except OperationalError as reason:

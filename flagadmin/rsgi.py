@@ -20,10 +20,10 @@ from django.db import connections
 
 from flagadmin.core.errors import AppError, AuthenticationRequired
 from flagadmin.core.http.access_log import log_request
-from flagadmin.core.http.client_address import address_of, peer_of
+from flagadmin.core.http.client_address import choose_address, get_peer
 from flagadmin.core.http.error_responses import as_app_error, is_api_path, log_and_render
 from flagadmin.core.http.logs import request_id
-from flagadmin.core.http.middleware import REFUSED, request_id_for
+from flagadmin.core.http.middleware import REFUSED, choose_request_id
 from flagadmin.core.http.request_metrics import BEGUN, count_request
 from flagadmin.core.server import loop_routes
 from flagadmin.core.server import worker_processes as processes
@@ -54,8 +54,8 @@ class Application:
 
     def __rsgi_init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
-        self.tasks = [loop.create_task(_repeated(task)) for task in loop_routes.tasks]
-        stop_granian = _stopping_by_signal()
+        self.tasks = [loop.create_task(_repeat(task)) for task in loop_routes.tasks]
+        stop_granian = _prepare_stop_by_signal()
 
         def stop() -> None:  # called by another thread
             stop_granian()
@@ -89,7 +89,7 @@ class Application:
                     await self.answer(scope, protocol, body)
         except AppError as error:
             if is_api_path(scope.path):
-                identifier = request_id_for(headers.get("x-request-id") or "")
+                identifier = choose_request_id(headers.get("x-request-id") or "")
                 _refuse(protocol, scope.path, error, identifier)
                 _count(scope, "none", error.status, 0.0, identifier)
             else:
@@ -122,7 +122,7 @@ class Application:
 
     async def stream(self, handler: loop_routes.StreamHandler, scope: Any, protocol: Any) -> None:
         async def ask() -> tuple[Ready, Any]:
-            return await self.loop.run_in_executor(self.threads, _answer, environ_of(scope, b""), None)
+            return await self.loop.run_in_executor(self.threads, _answer, make_environ(scope, b""), None)
 
         request = loop_routes.StreamRequest(scope, protocol, self.stopping, ask)
         self.running_requests += 1
@@ -135,7 +135,7 @@ class Application:
     async def check_known(self, scope: Any) -> None:
         if not any(name in scope.headers for name in ("authorization", "x-api-key", "cookie")):
             raise AuthenticationRequired  # without a database query
-        await self.loop.run_in_executor(self.authentication_threads, _check_known, environ_of(scope, b""))
+        await self.loop.run_in_executor(self.authentication_threads, _check_known, make_environ(scope, b""))
 
     async def answer(
         self,
@@ -146,7 +146,7 @@ class Application:
         refused: AppError | None = None,
         learn: loop_routes.Learn | None = None,
     ) -> None:
-        environ = environ_of(scope, body) | ({REFUSED: refused} if refused else {})
+        environ = make_environ(scope, body) | ({REFUSED: refused} if refused else {})
         self.running_requests += 1
         try:
             async with self.places_to_write if is_writing(scope.method, scope.path) else nullcontext():
@@ -157,7 +157,7 @@ class Application:
             learn(*answered)
 
 
-def _stopping_by_signal() -> Any:
+def _prepare_stop_by_signal() -> Any:
     """Returns a function that makes the loop handle SIGTERM, because the signal itself is blocked."""
     descriptor = signal.set_wakeup_fd(-1)
     signal.set_wakeup_fd(descriptor, warn_on_full_buffer=False)
@@ -202,7 +202,7 @@ def _send(protocol: Any, ready: Ready) -> None:
     protocol.response_bytes(ready.status, ready.headers, ready.body)
 
 
-async def _repeated(task: loop_routes.LoopTask) -> None:
+async def _repeat(task: loop_routes.LoopTask) -> None:
     """Runs a task until it ends by itself."""
     while True:
         try:
@@ -238,12 +238,12 @@ def _count(scope: Any, route: str, status: int, seconds: float, identifier: str,
             status=status,
             seconds=seconds,
             caller=caller,
-            address=address_of(peer_of(scope), scope.headers.get("x-forwarded-for") or ""),
+            address=choose_address(get_peer(scope), scope.headers.get("x-forwarded-for") or ""),
             request_id=identifier,
         )
 
 
-def environ_of(scope: Any, body: bytes) -> dict[str, Any]:
+def make_environ(scope: Any, body: bytes) -> dict[str, Any]:
     """The WSGI environment (PEP 3333) of a request."""
     server, _, port = scope.server.rpartition(":")
     environ: dict[str, Any] = {
@@ -254,7 +254,7 @@ def environ_of(scope: Any, body: bytes) -> dict[str, Any]:
         "SERVER_PROTOCOL": f"HTTP/{scope.http_version}",
         "SERVER_NAME": server,
         "SERVER_PORT": port,
-        "REMOTE_ADDR": peer_of(scope),
+        "REMOTE_ADDR": get_peer(scope),
         "CONTENT_LENGTH": str(len(body)),
         "wsgi.version": (1, 0),
         "wsgi.url_scheme": scope.scheme,

@@ -12,7 +12,7 @@ from psycopg.conninfo import conninfo_to_dict
 from flagadmin import __version__
 from flagadmin.core import env as environment
 from flagadmin.core.db import data_dir as datadir
-from groups.login.sign_on.settings import oidc_settings, password_login
+from groups.login.sign_on.settings import password_login, read_oidc_settings
 
 PACKAGE = Path(__file__).resolve().parent
 IN_CHECKOUT = (PACKAGE.parent / "manage.py").exists()  # otherwise installed as a package
@@ -178,7 +178,7 @@ WHEN_HOSTS_DIE = {
 }
 
 
-def _database(url: str) -> dict[str, Any]:
+def _read_database(url: str) -> dict[str, Any]:
     """The settings of a PostgreSQL server given by URL, with a connection pool.
 
     The URL is libpq's: several hosts, sslmode, target_session_attrs and all its other parameters work.
@@ -197,7 +197,7 @@ def _database(url: str) -> dict[str, Any]:
     }
 
 
-def _bundled_database() -> dict[str, Any]:
+def _make_bundled_database() -> dict[str, Any]:
     durable = environment.flag("FLAGADMIN_DATABASE_DURABLE", default=True)
     return {
         "ENGINE": "flagadmin.core.db.bundled",
@@ -207,11 +207,11 @@ def _bundled_database() -> dict[str, Any]:
 
 
 DATABASES: dict[str, dict[str, Any]] = {
-    "default": _database(DATABASE_URL) if DATABASE_URL else _bundled_database()
+    "default": _read_database(DATABASE_URL) if DATABASE_URL else _make_bundled_database()
 }
 # Used by SDK endpoints only, whose responses may lag behind by the replication delay.
 if replica_url := environment.text("DATABASE_REPLICA_URL"):
-    DATABASES["replica"] = {**_database(replica_url), "TEST": {"MIRROR": "default"}}
+    DATABASES["replica"] = {**_read_database(replica_url), "TEST": {"MIRROR": "default"}}
     DATABASES["replica"]["OPTIONS"]["pool"]["timeout"] = 1  # then the primary is asked
 
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
@@ -321,7 +321,7 @@ MFA_ADAPTER = "groups.second_factor.adapter.MFAAdapter"
 REQUIRE_SECOND_FACTOR = environment.choice("FLAGADMIN_REQUIRE_SECOND_FACTOR", "off", "admins", "all")
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 SOCIALACCOUNT_ADAPTER = "groups.login.sign_on.adapter.SocialAccountAdapter"
-OIDC = oidc_settings()
+OIDC = read_oidc_settings()
 PASSWORD_LOGIN = password_login(OIDC)
 # From the login on, however often the session is used: roles from the provider's claim change at the next login.
 SESSION_COOKIE_AGE = 3600 * environment.integer("FLAGADMIN_SESSION_HOURS", 14 * 24, at_least=1)

@@ -15,7 +15,7 @@ from django.utils.functional import cached_property
 
 from flagadmin.core.errors import NoAccess
 from groups.permissions import Permission, Scope
-from groups.roles.subjects import name_of_permission
+from groups.roles.subjects import name_permission
 
 if TYPE_CHECKING:
     from groups.models import ApiToken, User
@@ -68,7 +68,7 @@ EVERYTHING = Rights(is_admin=True, reads_all_projects=True, projects=frozenset()
 NOTHING = Rights(is_admin=False, reads_all_projects=False, projects=frozenset(), held=frozenset())
 
 
-def rights_of_user(user_id: int) -> Rights:
+def read_rights_of_user(user_id: int) -> Rights:
     """Loads the rights with one query."""
     with connection.cursor() as cursor:
         cursor.execute(RIGHTS.format(user="%(user)s"), {"user": user_id})
@@ -127,7 +127,7 @@ class Caller:
             if not self.user.is_active:
                 return NOTHING
             known = self.token.user_rights if self.token else None
-            return rights_of_user(self.user.pk) if known is None else read_rights(known)
+            return read_rights_of_user(self.user.pk) if known is None else read_rights(known)
         return EVERYTHING if self.token is not None and self.token.kind == "admin" else NOTHING
 
     @property
@@ -201,7 +201,7 @@ def missing(
     where = describe_place(
         project if scope is not Scope.ROOT else None, environment if scope is Scope.ENVIRONMENT else None
     )
-    names = list(dict.fromkeys(map(name_of_permission, permissions)))
+    names = list(dict.fromkeys(map(name_permission, permissions)))
     if len(names) == 1:
         needed = f'the "{names[0]}" permission{where}'
     else:

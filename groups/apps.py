@@ -13,12 +13,12 @@ class GroupsConfig(AppConfig):
         from flagadmin.core.http.error_responses import register_error_format
         from flagadmin.core.server import loop_routes
         from groups import periodic_tasks as housekeeping
-        from groups.scim.errors import PREFIX, error_body
+        from groups.scim.errors import PREFIX, make_error_body
         from groups.scim.preload import preload_service
         from groups.seed import seed_roles
         from groups.sessions import signals
 
-        register_error_format(PREFIX, error_body)
+        register_error_format(PREFIX, make_error_body)
         loop_routes.run_in_loop(preload_service)
         housekeeping.register()
         signals.connect()

@@ -29,14 +29,14 @@ class ApiRequest(Request):
         auth: ApiToken | None
 
 
-def authenticated(secret: str) -> tuple[Caller, ApiToken]:
+def authenticate_secret(secret: str) -> tuple[Caller, ApiToken]:
     """The caller with this token, whose use is noted. Raises AuthenticationRequired."""
     token = find_token(secret, now=timezone.now())
     note_use(token)
     return Caller(user=token.user, token=token), token
 
 
-def credential_of(request: Request) -> str | None:
+def read_credential(request: Request) -> str | None:
     """The secret in the Authorization header, whether or not a token has it."""
     header: str = request.META.get("HTTP_AUTHORIZATION", "").strip()
     scheme, _, rest = header.partition(" ")
@@ -47,8 +47,8 @@ class ApiKeyAuthentication(BaseAuthentication):
     """Authenticates ``Authorization: TOKEN`` or ``Authorization: Bearer TOKEN``. The user is a Caller."""
 
     def authenticate(self, request: Request) -> tuple[Caller, ApiToken] | None:
-        secret = credential_of(request)
-        return authenticated(secret) if secret else None
+        secret = read_credential(request)
+        return authenticate_secret(secret) if secret else None
 
     def authenticate_header(self, request: Request) -> str:
         return "ApiKey"
@@ -61,7 +61,7 @@ class ApiKeyHeaderAuthentication(ApiKeyAuthentication):
         key = request.META.get("HTTP_X_API_KEY", "").strip()
         if not key or request.META.get("HTTP_AUTHORIZATION", "").strip():
             return super().authenticate(request)
-        return authenticated(key)
+        return authenticate_secret(key)
 
 
 class ConsoleSessionAuthentication(SessionAuthentication):
@@ -69,7 +69,7 @@ class ConsoleSessionAuthentication(SessionAuthentication):
 
     def authenticate(self, request: Request) -> tuple[Caller, Any] | None:
         credentials = super().authenticate(request)
-        return (caller_of(request._request), None) if credentials else None
+        return (get_caller(request._request), None) if credentials else None
 
 
 class IsCallerOfKind(BasePermission):
@@ -115,7 +115,7 @@ def check_kind(request: Request, *kinds: str) -> None:
         raise NoAccess(f"This is {article} {kind} token; this endpoint accepts {accepted} tokens only.")
 
 
-def caller_of(request: HttpRequest) -> Caller:
+def get_caller(request: HttpRequest) -> Caller:
     """The caller of a console page. Raises AuthenticationRequired if no user is logged in."""
     cached = getattr(request, "_caller", None)
     if cached is not None:

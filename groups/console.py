@@ -19,9 +19,9 @@ from django_htmx.http import HttpResponseClientRedirect
 
 from flagadmin.core.change_checks import Refusal
 from flagadmin.core.change_checks.ask_again import ask_for_comment
-from flagadmin.core.change_checks.comments import CommentRefused, comment_in_form, commenting
+from flagadmin.core.change_checks.comments import CommentRefused, commenting, read_comment_in_form
 from flagadmin.core.change_checks.save_anyway import ask_what_to_do, saving_as_asked
-from flagadmin.core.edit_conflicts.forms import EditConflictMixin, differences
+from flagadmin.core.edit_conflicts.forms import EditConflictMixin, describe_differences
 from flagadmin.core.errors import (
     AppError,
     AuthenticationRequired,
@@ -31,10 +31,10 @@ from flagadmin.core.errors import (
     Problem,
     ValidationError,
 )
-from flagadmin.core.lists.pages import Column, Filter, Listing, add_problems, csv_response, curl_for
+from flagadmin.core.lists.pages import Column, Filter, Listing, add_problems, curl_for, make_csv_response
 from flagadmin.core.unreadable_values import FIELD, noting_unreadable_values
 from groups.access import Caller
-from groups.authentication import caller_of
+from groups.authentication import get_caller
 from groups.login.kept_input import RESTORE, take_input
 from groups.login.login_form import SESSION_ENDED, ask_to_log_in
 from groups.permissions import Permission
@@ -60,7 +60,7 @@ class ConsolePage(TemplateResponseMixin, ContextMixin, View):
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         try:
-            self.caller = caller_of(request)
+            self.caller = get_caller(request)
         except AuthenticationRequired:
             return send_to_login(request)
         if self.restores and (entered := take_input(request)) is not None:
@@ -71,7 +71,7 @@ class ConsolePage(TemplateResponseMixin, ContextMixin, View):
             keep = FIELD in request.POST
             with (
                 saving_as_asked(request, self.caller),
-                commenting(comment_in_form(request.POST)),
+                commenting(read_comment_in_form(request.POST)),
                 noting_unreadable_values(keep=keep) as self.unreadable,
             ):
                 return super().dispatch(request, *args, **kwargs)
@@ -167,7 +167,7 @@ class ListPage(ConsolePage):
         listing = self.listing()
         if request.GET.get("format") == "csv":
             header = [column.label for column in self.columns]
-            return csv_response(self.request, self.csv_name, header, self.csv_lines(listing.all_rows))
+            return make_csv_response(self.request, self.csv_name, header, self.csv_lines(listing.all_rows))
         return self.render_to_response(self.get_context_data(listing=listing, **kwargs))
 
 
@@ -249,7 +249,7 @@ class EditPage(EditConflictMixin, FormPage):
     def sentences_now(self) -> list[str]:
         assert self.entered is not None
         self.find()
-        return differences(self.get_form(), self.entered)
+        return describe_differences(self.get_form(), self.entered)
 
 
 def drop_maxlength(form: BaseForm) -> BaseForm:

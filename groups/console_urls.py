@@ -21,7 +21,7 @@ from groups.sessions import pages as sessions
 from groups.sign_up import pages as sign_up
 
 
-def account_pages(prefix: str, kind: dict[str, Any]) -> list[URLPattern]:
+def make_account_urls(prefix: str, kind: dict[str, Any]) -> list[URLPattern]:
     """The URLs for one kind of account: users or service accounts."""
     name = kind["url_name"]
     return [
@@ -70,12 +70,12 @@ urlpatterns = [
     path("account/sessions/end-others", sessions.EndOtherSessions.as_view(), name="account-sessions-end-others"),
     path("account/sessions/<int:session_id>/end", sessions.EndSession.as_view(), name="account-session-end"),
 
-    *account_pages("access/people/", PEOPLE),
+    *make_account_urls("access/people/", PEOPLE),
     path("access/people/<int:user_id>/reset-password/", edit_pages.ResetPasswordPage.as_view(), name="person-reset-password"),
     path("access/people/<int:user_id>/identity/unlink/", sign_on_admin.UnlinkIdentityOf.as_view(**PEOPLE), name="person-unlink"),
     path("access/people/<int:user_id>/two-step/remove/", second_factor_admin.RemoveFactorsOf.as_view(**PEOPLE), name="person-two-step-remove"),
     path("access/people/<int:user_id>/end-sessions", sessions.EndSessionsOf.as_view(**PEOPLE), name="person-end-sessions"),
-    *account_pages("access/service-accounts/", SERVICE),
+    *make_account_urls("access/service-accounts/", SERVICE),
     path("access/service-accounts/<int:user_id>/tokens/new/", service_token_pages.NewServiceToken.as_view(**SERVICE), name="service-account-token-new"),
     path("access/service-accounts/<int:user_id>/tokens/<int:token_id>/revoke/", service_token_pages.RevokeServiceToken.as_view(**SERVICE), name="service-account-token-revoke"),
 

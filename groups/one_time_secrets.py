@@ -61,7 +61,7 @@ def redirect_to_secret(
     request: HttpRequest, created: dict[str, str], query: Mapping[str, str] = MappingProxyType({})
 ) -> HttpResponseBase:
     response = HttpResponseRedirect("&".join(filter(None, (f"{request.path}?{CREATED}", urlencode(query)))))
-    value = signing.dumps([request.user.pk, created], salt=_salt(request), compress=True)
+    value = signing.dumps([request.user.pk, created], salt=_make_salt(request), compress=True)
     response.set_cookie(
         COOKIE,
         value,
@@ -78,11 +78,11 @@ def take_secret(request: HttpRequest) -> dict[str, str] | None:
     """The contents of the cookie; None if it is missing, invalid or expired."""
     try:
         value = request.COOKIES.get(COOKIE, "")
-        user, created = signing.loads(value, salt=_salt(request), max_age=SECONDS)
+        user, created = signing.loads(value, salt=_make_salt(request), max_age=SECONDS)
     except signing.BadSignature:
         return None
     return created if user == request.user.pk else None
 
 
-def _salt(request: HttpRequest) -> str:
+def _make_salt(request: HttpRequest) -> str:
     return f"{COOKIE} {request.path}"

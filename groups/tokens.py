@@ -236,13 +236,15 @@ def note_uses_of_ids(ids: Iterable[int]) -> None:
 
 
 def _note_unlocked(condition: Q, now: datetime) -> None:
-    valid = ApiToken.objects.filter(condition, _not_noted(now), Q(expires_at=None) | Q(expires_at__gt=now))
+    valid = ApiToken.objects.filter(
+        condition, _match_not_noted(now), Q(expires_at=None) | Q(expires_at__gt=now)
+    )
     unlocked = valid.select_for_update(skip_locked=True).order_by("pk").values("pk")
     with committed_locally():
-        ApiToken.objects.filter(_not_noted(now), pk__in=unlocked).update(seen_at=now)
+        ApiToken.objects.filter(_match_not_noted(now), pk__in=unlocked).update(seen_at=now)
 
 
-def _not_noted(now: datetime) -> Q:
+def _match_not_noted(now: datetime) -> Q:
     return Q(seen_at=None) | Q(seen_at__lt=now - LAST_USED_STEP)
 
 

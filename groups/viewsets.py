@@ -32,10 +32,10 @@ from rest_framework import serializers, viewsets
 from rest_framework.permissions import SAFE_METHODS
 
 from flagadmin.core.change_checks import overriding, skipping
-from flagadmin.core.change_checks.comments import comment_of, commenting
+from flagadmin.core.change_checks.comments import commenting, make_comment_reader
 from flagadmin.core.change_checks.override import ignores_expectations
 from flagadmin.core.http.request_bodies import FreedBodies
-from flagadmin.core.unreadable_values import HEADER, UnreadableValue, header_of, noting_unreadable_values
+from flagadmin.core.unreadable_values import HEADER, UnreadableValue, make_header, noting_unreadable_values
 from groups.access import Caller
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
@@ -77,14 +77,14 @@ class ViewSet(FreedBodies, viewsets.ViewSet):
         if request.method not in SAFE_METHODS:
             self._ended.enter_context(skipping(self.caller))
             self._kept = self._ended.enter_context(noting_unreadable_values(keep=True))
-            self._ended.enter_context(commenting(comment_of(request)))
+            self._ended.enter_context(commenting(make_comment_reader(request)))
         if ignores_expectations(request):
             self._ended.enter_context(overriding(self.caller))
 
     def finalize_response(self, request: Any, response: Any, *args: Any, **kwargs: Any) -> Any:
         response = super().finalize_response(request, response, *args, **kwargs)
         if self._kept and response.status_code < 400:
-            response[HEADER] = header_of(self._kept)
+            response[HEADER] = make_header(self._kept)
         return response
 
     def authorize(self, *args: Any, **kwargs: Any) -> None:

@@ -14,7 +14,7 @@ from flagadmin.core.change_checks.comments import (
     CommentRefused,
     check_comment,
     commenting,
-    current_comment,
+    get_comment,
 )
 from flagadmin.core.errors import ValidationError
 from flagadmin.core.http.json_bodies import parse_json
@@ -174,7 +174,7 @@ class BatchViewSet(ViewSet):
 
 def import_bytes(body: bytes, *, caller: Caller, report: bool) -> dict[str, Any] | None:
     document = parse_body(body)
-    with commenting(current_comment() or document.comment):
+    with commenting(get_comment() or document.comment):
         try:
             run = import_body(document, caller=caller)
         except NeedsChangeRequest as refusal:
@@ -195,7 +195,7 @@ def propose_import(refusal: NeedsChangeRequest, *, caller: Caller) -> dict[str, 
 
 def validate_bytes(body: bytes, *, caller: Caller) -> dict[str, Any]:
     document = parse_body(body)
-    with commenting(current_comment() or document.comment):
+    with commenting(get_comment() or document.comment):
         plan = plan_import(document, caller=caller)
         report = validation_report(plan)
         if plan.target is not None:

@@ -11,7 +11,7 @@ from django.conf import settings
 from prometheus_client import Counter, Histogram
 
 from flagadmin.core.change_checks import override_by, overriding
-from flagadmin.core.change_checks.comments import commenting, current_comment
+from flagadmin.core.change_checks.comments import commenting, get_comment
 from flagadmin.core.errors import AppError
 from flagadmin.core.server.worker_processes import run_in_process
 
@@ -70,7 +70,7 @@ def run_isolated(size: int, work: Callable[P, R], *args: P.args, **kwargs: P.kwa
 
 def _run(size: int, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     if size > settings.IMPORT_PROCESS_BYTES:
-        context = override_by(), current_comment()
+        context = override_by(), get_comment()
         if any(context):
             return run_in_process(_run_in_context, context, work, args, kwargs)
         return run_in_process(work, *args, **kwargs)

@@ -7,7 +7,7 @@ from rest_framework import serializers
 from rest_framework.response import Response
 
 from flagadmin.core.edit_conflicts import Expected
-from flagadmin.core.edit_conflicts.etags import ETagMixin, etag
+from flagadmin.core.edit_conflicts.etags import ETagMixin, make_etag
 from flagadmin.core.http.fields import MAX_NAME_LENGTH, Body, ListOf
 from groups.access import Caller
 from groups.authentication import ApiRequest
@@ -162,7 +162,7 @@ class PromotionViewSet(ETagMixin, InProjectViewSet):
         )
         if body["planOnly"]:
             plan = run_isolated(promotion.size, plan_promotion, promotion, caller=self.caller)
-            return Response(plan, headers={"ETag": etag(plan)})
+            return Response(plan, headers={"ETag": make_etag(plan)})
         report = run_isolated(
             promotion.size, apply_promotion, promotion, expected=self.expected, caller=self.caller
         )

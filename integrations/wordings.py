@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from django.urls import reverse
 
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.audit.sentences import sentence
+from flagadmin.core.audit.sentences import make_sentence
 from flagadmin.core.server import background_tasks
 from projects.console import flag_url, project_url
 from projects.history.back import TYPES
@@ -62,7 +62,7 @@ def markdown(event: AuditEvent) -> str:
         return f"{_STRATEGY_UPDATE.format(**names)} {changes}".rstrip()
     if event.type in SENTENCES:
         return (SENTENCES[event.type] + _IN_PROJECT).format(**names)
-    return f"*{event.actor_name}* {sentence(event)}"
+    return f"*{event.actor_name}* {make_sentence(event)}"
 
 
 class Link(NamedTuple):

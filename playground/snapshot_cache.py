@@ -14,7 +14,7 @@ from prometheus_client import Counter, Histogram
 from flagadmin.core.byte_cache import CACHE_BYTES, SharingCache
 from flagadmin.core.db.transactions import consistent_reads
 from flagadmin.core.metrics.processes import process_name
-from flagadmin.core.metrics.sampling import sampled
+from flagadmin.core.metrics.sampling import register_sampler
 from flagadmin.core.server.memory import collector_paused, trim_after_long_work
 from playground.engine.snapshot import SPARE_ENTRIES
 from playground.response.snapshot import Batch, ResponseSnapshot, compile_batches
@@ -76,7 +76,7 @@ LOOKUPS = Counter(
 COMPILE_SECONDS = Histogram("flagadmin_snapshot_compile_seconds", "Reading and compiling what has changed.")
 
 
-@sampled
+@register_sampler
 def _sample() -> None:
     CACHE_BYTES.labels("snapshots", process_name()).set(cache.nbytes)
 

@@ -7,7 +7,7 @@ from typing import TypeVar
 from django.db import IntegrityError, connection, transaction
 from django.db.models import Model
 
-from flagadmin.core.db.transactions import UNIQUE_VIOLATION, sqlstate
+from flagadmin.core.db.transactions import UNIQUE_VIOLATION, get_sqlstate
 from flagadmin.core.errors import NameExists
 from groups.access import Caller, missing
 from groups.permissions import Permission
@@ -60,7 +60,7 @@ def name_is_free(message: str) -> Iterator[None]:
         with transaction.atomic():
             yield
     except IntegrityError as exc:
-        if sqlstate(exc) != UNIQUE_VIOLATION:
+        if get_sqlstate(exc) != UNIQUE_VIOLATION:
             raise
         raise NameExists(message) from exc
 

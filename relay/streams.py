@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 import orjson
 
 from flagadmin.core.errors import TooManyRequests
-from flagadmin.core.server.open_files import left_for_streams
+from flagadmin.core.server.open_files import count_files_for_streams
 from playground.engine.context import Context
 from relay.copy import Copy
 from relay.http import Request
@@ -37,7 +37,7 @@ class Streams:
     def __init__(self, tokens: Tokens, copy: Copy) -> None:
         self._tokens, self._copy = tokens, copy
         self.open = 0
-        self._limit = left_for_streams(MAX_STREAMS)
+        self._limit = count_files_for_streams(MAX_STREAMS)
         self._versions: WeakKeyDictionary[Prepared, tuple[int, int]] = WeakKeyDictionary()
 
     def check_room(self) -> None:

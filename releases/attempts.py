@@ -9,7 +9,7 @@ from django.db import InterfaceError, OperationalError, connection
 
 from flagadmin.core.change_checks import Refusal
 from flagadmin.core.change_checks.comments import CommentRefused
-from flagadmin.core.db.transactions import LOCK_NOT_AVAILABLE, sqlstate
+from flagadmin.core.db.transactions import LOCK_NOT_AVAILABLE, get_sqlstate
 from flagadmin.core.errors import AppError, MaintenanceMode
 from flagadmin.core.installation.maintenance import check_writable
 
@@ -38,7 +38,7 @@ def attempt(act: Callable[[], None], note_failure: Callable[[str], None]) -> Non
             log.exception("A background task of releases failed")
             note_failure("An error that is described in the server's log.")
     except OperationalError as error:
-        if sqlstate(error) != LOCK_NOT_AVAILABLE:
+        if get_sqlstate(error) != LOCK_NOT_AVAILABLE:
             raise
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record_all
-from flagadmin.core.change_checks import Refusal, Watch, is_postponed, skipped_by
+from flagadmin.core.change_checks import Refusal, Watch, get_skipping_caller, is_postponed
 from groups.access import Caller
 from projects.definitions import Definitions, read_definitions
 from projects.models import Environment, Flag, ProjectEnvironment
@@ -102,7 +102,7 @@ def _compare(
     flags, segments = find_differing(before, after)
     if not flags and not segments:
         return None
-    caller: Caller | None = skipped_by()
+    caller: Caller | None = get_skipping_caller()
     if caller is None or not caller.can(SKIP, project=project_id, environment=environment):
         rows = Flag.objects.archived().filter(project=project_id, name__in=flags)
         archived = set(rows.values_list("name", flat=True))

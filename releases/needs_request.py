@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from flagadmin.core.change_checks import Refusal
-from flagadmin.core.errors import NoAccess, counted
+from flagadmin.core.errors import NoAccess, pluralize
 from groups.permissions import Permission
 from releases.derive import ProposedChange
 from releases.requests.propose import add_changes, send_changes
@@ -44,7 +44,7 @@ class NeedsChangeRequest(Refusal):
         named = ", ".join(gated.flags[:3]) + (
             f" and {len(gated.flags) - 3} more" if len(gated.flags) > 3 else ""
         )
-        named = named or counted(1, "segment")
+        named = named or pluralize(1, "segment")
         effect = gated.effect or f"This changes what it answers for {named}."
         if gated.applied:
             effect = (

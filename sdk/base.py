@@ -6,7 +6,7 @@ from rest_framework.views import APIView
 
 from flagadmin.core.errors import AuthenticationRequired, NoAccess
 from flagadmin.core.http.request_bodies import FreedBodies
-from groups.authentication import ApiKeyAuthentication, ApiRequest, IsBackendCaller, credential_of
+from groups.authentication import ApiKeyAuthentication, ApiRequest, IsBackendCaller, read_credential
 from groups.models import ApiToken
 from projects.connect.refusals import refusals
 
@@ -17,7 +17,7 @@ class NotesRefusals(APIView):
     def handle_exception(self, exc: Exception) -> Any:
         if isinstance(exc, AuthenticationRequired | NoAccess):
             request = self.request
-            refusals.note(request, credential_of(request) or request.headers.get("X-API-Key"), exc)
+            refusals.note(request, read_credential(request) or request.headers.get("X-API-Key"), exc)
         return super().handle_exception(exc)
 
 

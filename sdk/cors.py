@@ -7,7 +7,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.views import APIView
 
 from flagadmin.core.http.request_bodies import FreedBodies
-from flagadmin.core.installation.state import frontend_origins
+from flagadmin.core.installation.state import read_frontend_origins
 from sdk.base import NotesRefusals
 
 PREFLIGHT_SECONDS = "3600"
@@ -42,5 +42,5 @@ class CorsView(NotesRefusals, FreedBodies, APIView):
 
 def allowed_origin(origin: str) -> str:
     """The Access-Control-Allow-Origin for this origin, empty if not allowed. Tokens are no cookies, so * is safe."""
-    origins = frontend_origins()
+    origins = read_frontend_origins()
     return "*" if "*" in origins else origin if origin in origins else ""

@@ -8,7 +8,7 @@ from django.utils import timezone
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import serializers
 
-from flagadmin.core.http.client_address import client_address
+from flagadmin.core.http.client_address import get_client_address
 from groups.authentication import ApiKeyAuthentication, ApiRequest, IsFrontendCaller
 from playground.engine.context import TOP_LEVEL
 from playground.openapi import EvaluationContext
@@ -115,7 +115,7 @@ def evaluate_toggles(request: ApiRequest, fields: dict[str, Any]) -> HttpRespons
     context = make_context(
         fields,
         environment=scope.environment,
-        address=client_address(request._request),
+        address=get_client_address(request._request),
         now=timezone.now(),
     )
     prepared = prepare(snapshot_at(scope.revisions, scope.environment), scope.revisions)

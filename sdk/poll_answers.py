@@ -13,7 +13,7 @@ from typing import Any
 
 from django.http import HttpResponse
 
-from flagadmin.core.db.outages import cache_status_of, reach
+from flagadmin.core.db.outages import make_cache_status, reach
 from flagadmin.core.server.loop_routes import Ready
 from flagadmin.core.server.ready_answers import Basis, ReadyAnswers
 from sdk.features.answer import FeaturesAnswer
@@ -41,7 +41,7 @@ def mark_origin(response: HttpResponse, origin: Origin) -> None:
 def known_state(watcher: Watcher) -> State | None:
     """The state if it is certain; while the database cannot be reached, for a while what was read last."""
     state = watcher.state
-    return watcher.latest if state is None and reach.is_lost and reach.age() is not None else state
+    return watcher.latest if state is None and reach.is_lost and reach.get_age() is not None else state
 
 
 class PollAnswers(ReadyAnswers):
@@ -58,8 +58,8 @@ class PollAnswers(ReadyAnswers):
 
     def answer(self, scope: Any, body: bytes = b"") -> Ready | None:
         ready = super().answer(scope, body)
-        if ready and reach.is_lost and self._watcher.state is None and (age := reach.age()) is not None:
-            ready.headers.append(("Cache-Status", cache_status_of(age)))
+        if ready and reach.is_lost and self._watcher.state is None and (age := reach.get_age()) is not None:
+            ready.headers.append(("Cache-Status", make_cache_status(age)))
         return ready
 
     def basis(self, before: State, sent: Ready, response: Any) -> Basis | None:

@@ -48,7 +48,7 @@ def own_count_of_commits(tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
         (tmp_path_factory.mktemp("commits") / "commits").open("ab") as file,
         pytest.MonkeyPatch.context() as patch,
     ):
-        patch.setattr(commits, "_file", file.fileno)
+        patch.setattr(commits, "_open_file", file.fileno)
         yield
 
 

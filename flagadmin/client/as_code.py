@@ -10,7 +10,7 @@ from flagadmin.client.differences import URL, Differences, Stored, find_differen
 from flagadmin.client.errors import BadFiles, ClientError
 from flagadmin.client.files import FOLDERS, SETTINGS, Folder, open_folder, read_files
 from flagadmin.client.merge import SCHEMAS, is_same, rewrite, write, write_new
-from flagadmin.client.report import plain, write_junit, write_markdown, write_text
+from flagadmin.client.report import drop_controls, write_junit, write_markdown, write_text
 from flagadmin.client.server import Server, connect
 
 CHANGES = 2
@@ -195,7 +195,7 @@ def _read_plan(path: Path) -> str:
 
 def _print(answer: dict[str, Any], missing: list[tuple[str, str]], *, is_plan: bool) -> None:
     for line in write_text(answer, missing, is_plan=is_plan):
-        print(plain(line))
+        print(drop_controls(line))
     number = len({(line["kind"], line["name"]) for line in answer["changes"]})
     if not has_work(answer):
         print("Nothing to do.")

@@ -184,7 +184,7 @@ def _may_repeat_keys(text: str) -> bool:
     return False
 
 
-def round_trip() -> Any:
+def make_round_trip_parser() -> Any:
     """A parser that keeps comments, quotes and the order of keys. It takes two hundred times as long as the other."""
     from ruamel.yaml import YAML  # slow to import, and seldom needed
 
@@ -200,7 +200,7 @@ def load_with_comments(path: Path, text: str) -> Any:
     from ruamel.yaml.error import MarkedYAMLError
 
     try:
-        return round_trip().load(io.StringIO(text))
+        return make_round_trip_parser().load(io.StringIO(text))
     except MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         message = (error.problem or str(error)).partition(" with value")[0]

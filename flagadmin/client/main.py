@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from flagadmin.client import as_code, references, stale
 from flagadmin.client.errors import ClientError
-from flagadmin.client.report import plain
+from flagadmin.client.report import drop_controls
 
 FAILED = 1
 SERVER_OPTIONS = "The server is FLAGADMIN_URL, and the token FLAGADMIN_TOKEN, which other users cannot see."
@@ -39,12 +39,12 @@ COMMANDS = {
     "references": Command(
         "Find the names of flags in code, and report the places to the server, from CI.",
         references.add_references,
-        references.references,
+        references.report_references,
     ),
     "stale": Command(
         "List flags that can leave the code, with the proof and which value to keep.",
         stale.add_stale,
-        stale.stale,
+        stale.list_stale,
     ),
 }
 
@@ -76,7 +76,7 @@ def run_command(command: Command, options: Mapping[str, Any]) -> int:
         return command.run(Namespace(**options))
     except ClientError as error:
         for line in str(error).splitlines():
-            print(plain(line), file=sys.stderr)
+            print(drop_controls(line), file=sys.stderr)
     except OSError as error:
-        print(plain(f"{error.filename or ''}: {error.strerror}"), file=sys.stderr)
+        print(drop_controls(f"{error.filename or ''}: {error.strerror}"), file=sys.stderr)
     return FAILED

@@ -10,7 +10,7 @@ from typing import Any
 
 from yaml12 import format_yaml
 
-from flagadmin.client.files import load_with_comments, read_text, round_trip
+from flagadmin.client.files import load_with_comments, make_round_trip_parser, read_text
 
 Document = dict[str, Any]
 KEPT_IF_FALSE = ("enabled",)
@@ -39,7 +39,7 @@ def is_same(first: Any, second: Any) -> bool:
 
 def write_new(path: Path, document: Document, kind: str) -> None:
     if path.suffix == ".json":
-        text = _json(document)
+        text = _format_json(document)
     else:
         above = "../" * (2 if kind == "flag" else 0 if kind == "flagadmin" else 1)
         schema = f"# yaml-language-server: $schema={above}{SCHEMAS}/{kind}.json\n"
@@ -50,12 +50,12 @@ def write_new(path: Path, document: Document, kind: str) -> None:
 def rewrite(path: Path, document: Document) -> None:
     """Changes in the file what says something else than the document."""
     if path.suffix == ".json":
-        write(path, _json(document))
+        write(path, _format_json(document))
         return
     node = load_with_comments(path, read_text(path))
     _merge(node, document)
     text = io.StringIO()
-    round_trip().dump(node, text)
+    make_round_trip_parser().dump(node, text)
     write(path, text.getvalue())
 
 
@@ -73,7 +73,7 @@ def write(path: Path, text: str) -> None:
         raise
 
 
-def _json(document: Document) -> str:
+def _format_json(document: Document) -> str:
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 

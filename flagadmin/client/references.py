@@ -9,7 +9,7 @@ from pathlib import Path
 from pathspec import GitIgnoreSpec
 
 from flagadmin.client.errors import ClientError
-from flagadmin.client.report import plain
+from flagadmin.client.report import drop_controls
 from flagadmin.client.server import connect
 
 URL = "/api/admin/code-references"
@@ -33,7 +33,7 @@ def add_references(parser: ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="print the places, and report nothing")
 
 
-def references(options: Namespace) -> int:
+def report_references(options: Namespace) -> int:
     root: Path = options.directory
     if not root.is_dir():
         raise ClientError(f"{root} is no directory.")
@@ -43,7 +43,7 @@ def references(options: Namespace) -> int:
     if options.dry_run:
         for name in sorted(places):
             for place in places[name]:
-                print(plain(f"{place['path']}:{place['line']}: {name}"))
+                print(drop_controls(f"{place['path']}:{place['line']}: {name}"))
     else:
         body = {
             "repository": options.repository or root.resolve().name,
@@ -68,7 +68,7 @@ def find_references(root: Path, names: set[str]) -> tuple[Places, int]:
             raise ClientError(f"{root} has more than {MAX_FILES:,} files.")
         content = _read(path)
         for number, line in enumerate(content.split(b"\n"), 1):
-            for name in _names_in(line, names_by_bytes):
+            for name in _find_names(line, names_by_bytes):
                 places_of_name = places.setdefault(name, [])
                 if len(places_of_name) < MAX_PLACES:
                     places_of_name.append(
@@ -77,7 +77,7 @@ def find_references(root: Path, names: set[str]) -> tuple[Places, int]:
     return places, files
 
 
-def _names_in(line: bytes, names_by_bytes: dict[bytes, str]) -> set[str]:
+def _find_names(line: bytes, names_by_bytes: dict[bytes, str]) -> set[str]:
     """Names that stand alone, or between dots: `checkout-redesign` is not in `old-checkout-redesign`."""
     names = set()
     for word in _WORD.findall(line):

@@ -23,20 +23,20 @@ MAX_VALUE = 500  # characters
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 
 
-def plain(text: str) -> str:
+def drop_controls(text: str) -> str:
     return _CONTROL.sub(" ", text)
 
 
-def code(text: str) -> str:
-    return "`" + plain(text).replace("`", "'").replace("|", "\\|") + "`"
+def format_code(text: str) -> str:
+    return "`" + drop_controls(text).replace("`", "'").replace("|", "\\|") + "`"
 
 
-def subject(line: Document) -> str:
+def name_subject(line: Document) -> str:
     where = ", ".join(filter(None, (line.get("project"), line.get("environment"))))
     return f"{line['kind']} {line['name']}" + (f" in {where}" if where else "")
 
 
-def details(line: Document) -> list[str]:
+def list_details(line: Document) -> list[str]:
     if "summary" in line:
         return [line["summary"][:MAX_VALUE]]
     return [_change(change) for change in line.get("changes", ())]
@@ -52,7 +52,7 @@ def _change(change: Document) -> str:
     return f"{change['part']}: − {before}" if after is None else f"{change['part']}: {before} → {after}"
 
 
-def who(place: Document) -> str:
+def describe_who_changes(place: Document) -> str:
     kinds = ", ".join(f"{number:,} {KINDS.get(kind, kind)}" for kind, number in place["counts"].items())
     place_name = f"{place['project']} / {place['environment']}"
     changed = f"{place_name}: {place['changed']:,} of {place['users']:,} generated users change"
@@ -69,7 +69,7 @@ def who(place: Document) -> str:
     )
 
 
-def request(entry: Document, *, is_plan: bool) -> str:
+def describe_request(entry: Document, *, is_plan: bool) -> str:
     where, number = f"{entry['project']} / {entry['environment']}", len(entry["changes"])
     what = "1 change" if number == 1 else f"{number} changes"
     if not entry["isNew"]:
@@ -81,14 +81,14 @@ def request(entry: Document, *, is_plan: bool) -> str:
 
 def write_text(answer: Document, missing: Sequence[tuple[str, str]], *, is_plan: bool) -> Iterator[str]:
     for line in answer["changes"][:MAX_LINES]:
-        yield f"{SIGNS[line['action']]} {subject(line)}"
-        yield from (f"    {detail}" for detail in details(line))
+        yield f"{SIGNS[line['action']]} {name_subject(line)}"
+        yield from (f"    {detail}" for detail in list_details(line))
     if (more := len(answer["changes"]) - MAX_LINES) > 0:
         yield f"… and {more:,} more"
     for entry in answer["changeRequests"]:
-        yield request(entry, is_plan=is_plan)
+        yield describe_request(entry, is_plan=is_plan)
     for place in answer["whoChanges"]:
-        yield who(place)
+        yield describe_who_changes(place)
         for flag in place["flags"][:20]:
             yield f"    {flag['name']}: {flag['changed']:,}"
     yield from (f"Note: {note}" for note in answer["notes"][:MAX_LINES])
@@ -109,14 +109,17 @@ def write_markdown(answer: Document, missing: Sequence[tuple[str, str]]) -> Iter
         yield "\n| | What | Where | Change |\n|---|---|---|---|"
     for line in answer["changes"][:MAX_LINES]:
         where = ", ".join(filter(None, (line.get("project"), line.get("environment"))))
-        changes = "<br>".join(code(detail) for detail in details(line))
-        yield f"| {line['action']} | {line['kind']} {code(line['name'])} | {code(where) if where else ''} | {changes} |"
+        changes = "<br>".join(format_code(detail) for detail in list_details(line))
+        scope = format_code(where) if where else ""
+        yield f"| {line['action']} | {line['kind']} {format_code(line['name'])} | {scope} | {changes} |"
     for entry in answer["changeRequests"]:
-        yield f"\n- {code(request(entry, is_plan=True))}"
+        yield f"\n- {format_code(describe_request(entry, is_plan=True))}"
     if answer["whoChanges"]:
         yield "\n### Who changes\n"
-    yield from (f"- {code(who(place))}" for place in answer["whoChanges"])
-    yield from (f"\n> {code(note)}" for note in (*answer["notes"][:MAX_LINES], *write_missing(missing)))
+    yield from (f"- {format_code(describe_who_changes(place))}" for place in answer["whoChanges"])
+    yield from (
+        f"\n> {format_code(note)}" for note in (*answer["notes"][:MAX_LINES], *write_missing(missing))
+    )
 
 
 def write_junit(answer: Document | None, problems: Iterable[Problem]) -> str:
@@ -125,16 +128,16 @@ def write_junit(answer: Document | None, problems: Iterable[Problem]) -> str:
     failures, errors = 0, 0
     for line in (answer or {}).get("changes", ()):
         case = ElementTree.SubElement(
-            suite, "testcase", classname=plain(line["kind"]), name=plain(subject(line))
+            suite, "testcase", classname=drop_controls(line["kind"]), name=drop_controls(name_subject(line))
         )
-        failure = ElementTree.SubElement(case, "failure", message=plain(line["action"]))
-        failure.text = plain("; ".join(details(line)))
+        failure = ElementTree.SubElement(case, "failure", message=drop_controls(line["action"]))
+        failure.text = drop_controls("; ".join(list_details(line)))
         failures += 1
     for problem in problems:
         place = {"file": str(problem.file), "line": str(problem.line)}
-        named = {"classname": "file", "name": plain(str(problem.file))}
+        named = {"classname": "file", "name": drop_controls(str(problem.file))}
         case = ElementTree.SubElement(suite, "testcase", named | place)
-        ElementTree.SubElement(case, "error", message=plain(str(problem)))
+        ElementTree.SubElement(case, "error", message=drop_controls(str(problem)))
         errors += 1
     if not failures + errors:
         ElementTree.SubElement(suite, "testcase", classname="plan", name="nothing to do")

@@ -61,7 +61,7 @@ class Server:
             ) as response:
                 return _read(url, response)
         except requests.RequestException as error:
-            raise ClientError(f"{url.partition('?')[0]}: {_cause(error)}") from None
+            raise ClientError(f"{url.partition('?')[0]}: {_find_cause(error)}") from None
 
 
 def connect(address: str | None, token: str | None) -> Server:
@@ -103,7 +103,7 @@ def _read(url: str, response: requests.Response) -> Any:
     return answer
 
 
-def _cause(error: BaseException) -> str:
+def _find_cause(error: BaseException) -> str:
     """The innermost reason, which requests wraps several times."""
     while inner := getattr(error, "reason", None) or next(
         (arg for arg in error.args if isinstance(arg, BaseException)), None

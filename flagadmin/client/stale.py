@@ -4,7 +4,7 @@ import json
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
-from flagadmin.client.report import plain
+from flagadmin.client.report import drop_controls
 from flagadmin.client.server import connect
 
 PAGE = 50
@@ -20,7 +20,7 @@ def add_stale(parser: ArgumentParser) -> None:
     )
 
 
-def stale(options: Namespace) -> int:
+def list_stale(options: Namespace) -> int:
     server = connect(options.url, options.token)
     flags: list[dict[str, Any]] = []
     query = [("project", options.project)] if options.project else []
@@ -35,7 +35,7 @@ def stale(options: Namespace) -> int:
         return 0
     for flag in shown:
         for line in flag["task"].splitlines() if options.tasks else _describe(flag):
-            print(plain(line))
+            print(drop_controls(line))
         print()
     number = sum(flag["canLeaveTheCode"] for flag in flags)
     print(f"{number:,} of {len(flags):,} flags that are past their time can leave the code.")

@@ -7,10 +7,10 @@ from typing import Any
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent, AuditEvents
-from flagadmin.core.audit.sentences import sentence
+from flagadmin.core.audit.sentences import make_sentence
 from flagadmin.core.errors import ValidationError
 from flagadmin.core.http.timestamps import iso
-from flagadmin.core.lists.days import FIRST, LAST, PARAMETERS, DateRange, zone_of
+from flagadmin.core.lists.days import FIRST, LAST, PARAMETERS, DateRange, read_zone
 from flagadmin.core.lists.filter_chips import free_chips, set_chips
 from flagadmin.core.lists.pages import SPREADSHEET, Column, Filter, Listing
 from groups.console import ListPage
@@ -79,13 +79,13 @@ class ActivityPage(ListPage):
     def rows(self, values: dict[str, str]) -> AuditEvents:
         """The readable events that match; those of one change if the URL names one of its events."""
         if event_id := self.request.GET.get(CHANGE):
-            event = readable_events(self.caller).filter(pk=_number(CHANGE, event_id)).first()
+            event = readable_events(self.caller).filter(pk=_read_number(CHANGE, event_id)).first()
             return change_of(event, caller=self.caller) if event else AuditEvent.objects.none()
         criteria = EventFilter(
             projects=list(filter(None, [values["project"]])),
             environments=list(filter(None, [values["environment"]])),
             features=list(filter(None, [values["flag"]])),
-            types=types_of(values["kind"]) if values["kind"] else (),
+            types=list_types(values["kind"]) if values["kind"] else (),
             since=self.dates.since,
             until=self.dates.until,
             text=values["q"],
@@ -96,11 +96,11 @@ class ActivityPage(ListPage):
     def listing(self) -> Any:
         if CHANGE in self.request.GET:
             self.per_page = MAX_EVENTS
-        self.dates = DateRange.of(self.request.GET, zone_of(self.request))
+        self.dates = DateRange.of(self.request.GET, read_zone(self.request))
         return super().listing()
 
     def csv_cells(self, row: AuditEvent) -> Sequence[Any]:
-        return (iso(row.created_at), row.actor_name, sentence(row), row.project, row.comment)
+        return (iso(row.created_at), row.actor_name, make_sentence(row), row.project, row.comment)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         listing = kwargs["listing"]
@@ -148,7 +148,7 @@ class ActivityPage(ListPage):
 
     def cursor(self) -> int | None:
         text = self.request.GET.get(CURSOR, "")
-        return _number(CURSOR, text) if text else None
+        return _read_number(CURSOR, text) if text else None
 
     def days(self, changes: Sequence[GroupedChange]) -> list[Day]:
         def day(change: GroupedChange) -> date:
@@ -181,11 +181,11 @@ def count_text(events: AuditEvents) -> str:
     return f"{number:,} event{'' if number == 1 else 's'}"
 
 
-def types_of(kind: str) -> list[str]:
+def list_types(kind: str) -> list[str]:
     return [event.value for event in EventType if event.value.startswith(KINDS[kind])]
 
 
-def _number(name: str, text: str) -> int:
+def _read_number(name: str, text: str) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) < 19):
         raise ValidationError.at(name, f"must be a number, not {text[:100]}")
     return int(text)

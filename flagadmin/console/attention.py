@@ -17,7 +17,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.errors import NoAccess, counted
+from flagadmin.core.errors import NoAccess, pluralize
 from flagadmin.core.lists.pages import cut
 from flagadmin.core.templatetags.moments import SOON
 from groups.access import Caller
@@ -68,14 +68,14 @@ class Attention:
         return sha256(orjson.dumps([self.kind, self.about])).hexdigest()[:16]
 
 
-def needs_attention(caller: Caller) -> list[Attention]:
+def list_attention(caller: Caller) -> list[Attention]:
     """The items, the most urgent first. About fifteen queries whatever the amount of data."""
     now = timezone.now()
     items = [item for source in _SOURCES for item in source(caller, now)]
     return sorted(items, key=lambda item: _ORDER.index(item.level))
 
 
-def _only(projects: Iterable[str]) -> str:
+def _find_only_project(projects: Iterable[str]) -> str:
     """The one project that all of these are, else ""."""
     different = set(projects)
     return different.pop() if len(different) == 1 else ""
@@ -84,33 +84,35 @@ def _only(projects: Iterable[str]) -> str:
 # Flags ------------------------------------------------------------------------------------------------------
 
 
-def _stale_flags(caller: Caller, now: datetime) -> Iterator[Attention]:
+def _list_stale_flags(caller: Caller, now: datetime) -> Iterator[Attention]:
     flags = Flag.objects.active().readable_by(caller).filter(project__archived_at=None)
     counts = list(count_stale_flags(flags, now=now))
     stale = [(row["project__name"], row["stale_flags"]) for row in counts if row["stale_flags"]]
     overdue = [(row["project__name"], row["overdue"]) for row in counts if row["overdue"]]
     if stale:
         number = sum(count for _, count in stale)
-        title = f"{counted(number, 'stale flag')} in {_projects(stale)}"
-        detail = "; ".join(_reasons(flags, now))
+        title = f"{pluralize(number, 'stale flag')} in {_name_projects(stale)}"
+        detail = "; ".join(_list_reasons(flags, now))
         url = f"{reverse('all-flags')}?state=stale"
-        project = _only(row["project_id"] for row in counts if row["stale_flags"])
+        project = _find_only_project(row["project_id"] for row in counts if row["stale_flags"])
         yield Attention("stale", AMBER, title, detail, "Show flags", url, stale, project)
     if overdue:
         number = sum(count for _, count in overdue)
         are, their, them = ("is", "its", "it") if number == 1 else ("are", "their", "them")
-        title = f"{counted(number, 'flag')} in {_projects(overdue)} {are} past {their} expected lifetime"
+        title = (
+            f"{pluralize(number, 'flag')} in {_name_projects(overdue)} {are} past {their} expected lifetime"
+        )
         detail = f"Archive {them} or mark {them} stale"
         url = f"{reverse('all-flags')}?state=overdue"
-        project = _only(row["project_id"] for row in counts if row["overdue"])
+        project = _find_only_project(row["project_id"] for row in counts if row["overdue"])
         yield Attention("overdue", GRAY, title, detail, "Show flags", url, overdue, project)
 
 
-def _projects(counts: Sequence[tuple[str, int]]) -> str:
+def _name_projects(counts: Sequence[tuple[str, int]]) -> str:
     return counts[0][0] if len(counts) == 1 else f"{len(counts):,} projects"
 
 
-def _reasons(flags: QuerySet[Flag], now: datetime) -> list[str]:
+def _list_reasons(flags: QuerySet[Flag], now: datetime) -> list[str]:
     """Sentences about the first stale flags."""
     flags_named = list(flags.filter(stale=True).order_by("name")[:MAX_NAMED_FLAGS])
     changed_at = dict(
@@ -121,31 +123,31 @@ def _reasons(flags: QuerySet[Flag], now: datetime) -> list[str]:
         .annotate(Max("created_at"))
     )
     return [
-        _reason(cells, changed_at.get(cells.flag.name, cells.flag.created_at), now)
+        _make_reason(cells, changed_at.get(cells.flag.name, cells.flag.created_at), now)
         for cells in read_flag_cells(flags_named)
     ]
 
 
-def _reason(cells: FlagCells, changed_at: datetime, now: datetime) -> str:
+def _make_reason(cells: FlagCells, changed_at: datetime, now: datetime) -> str:
     name, last_evaluated = cells.flag.name, cells.last_evaluated
     if last_evaluated is None:
         return f"{name} has never been evaluated"
     if now - last_evaluated >= QUIET:
-        return f"{name} has not been evaluated for {_days(now - last_evaluated)}"
+        return f"{name} has not been evaluated for {_format_days(now - last_evaluated)}"
     production = [cell for cell in cells.cells if cell.production]
     if production and all(cell.share == 100 and not cell.conditional for cell in production):
-        return f"{name} has been at 100 % for {_days(now - changed_at)}"
+        return f"{name} has been at 100 % for {_format_days(now - changed_at)}"
     return f"{name} is marked as stale"
 
 
-def _days(time: timedelta) -> str:
-    return counted(max(1, time.days), "day")
+def _format_days(time: timedelta) -> str:
+    return pluralize(max(1, time.days), "day")
 
 
 # Expectations -----------------------------------------------------------------------------------------------
 
 
-def _expectations(caller: Caller, now: datetime) -> Iterator[Attention]:
+def _list_expectations(caller: Caller, now: datetime) -> Iterator[Attention]:
     """Expectations of saved contexts that are not met."""
     expected = list_expectations(caller)[:MAX_EXPECTATIONS]
     not_met = [result for result in check_expectations(caller, expected, reasons=False) if not result.met]
@@ -154,16 +156,16 @@ def _expectations(caller: Caller, now: datetime) -> Iterator[Attention]:
         yield Attention(
             "expectation",
             RED,
-            f"{counted(len(not_met), 'expectation')} {verb} not met",
-            "; ".join(map(_not_met, not_met[:MAX_NAMED_FLAGS])),
+            f"{pluralize(len(not_met), 'expectation')} {verb} not met",
+            "; ".join(map(_describe_not_met, not_met[:MAX_NAMED_FLAGS])),
             "Show expectations",
             f"{reverse('expectations')}?met=no",
             about=[result.sentence for result in not_met],
-            project=_only(result.expectation.project for result in not_met),
+            project=_find_only_project(result.expectation.project for result in not_met),
         )
 
 
-def _not_met(result: Checked) -> str:
+def _describe_not_met(result: Checked) -> str:
     """`Norwegian pro user should get checkout-redesign in production, but it is off`"""
     expected = result.expectation
     what = f"variant {expected.variant} of {expected.flag}" if expected.variant else expected.flag
@@ -174,12 +176,12 @@ def _not_met(result: Checked) -> str:
 # Imports ----------------------------------------------------------------------------------------------------
 
 
-def _imports(caller: Caller, now: datetime) -> Iterator[Attention]:
+def _list_imports(caller: Caller, now: datetime) -> Iterator[Attention]:
     """The caller's own pending imports; nobody else may confirm them."""
     runs = visible_runs(caller).filter(state=ImportRun.State.PENDING).order_by("-created_at")
     for run in runs.annotate(problems=F("preview__problemCount"), refusal=F("preview__refusal"))[:MAX_ITEMS]:
         blocked = bool(run.problems or run.refusal)
-        problems = counted(run.problems or 0, "problem") if run.problems else run.refusal
+        problems = pluralize(run.problems or 0, "problem") if run.problems else run.refusal
         yield Attention(
             "import",
             RED if blocked else AMBER,
@@ -192,7 +194,7 @@ def _imports(caller: Caller, now: datetime) -> Iterator[Attention]:
         )
 
 
-def _schedules(caller: Caller, now: datetime) -> Iterator[Attention]:
+def _list_schedules(caller: Caller, now: datetime) -> Iterator[Attention]:
     """Change requests that were not applied at their time."""
     for request in suspended(caller).order_by("-schedule__at")[:MAX_ITEMS]:
         yield Attention(
@@ -210,7 +212,7 @@ def _schedules(caller: Caller, now: datetime) -> Iterator[Attention]:
 # Tokens -----------------------------------------------------------------------------------------------------
 
 
-def _tokens(caller: Caller, now: datetime) -> Iterator[Attention]:
+def _list_tokens(caller: Caller, now: datetime) -> Iterator[Attention]:
     own = Q(kind=ApiToken.Kind.PERSONAL, user=caller.user) if caller.user else Q(pk__in=[])
     try:
         visible = Q(pk__in=find_visible_tokens(caller).values("pk"))
@@ -222,31 +224,31 @@ def _tokens(caller: Caller, now: datetime) -> Iterator[Attention]:
         left = token.expires_at - now
         personal = token.kind == ApiToken.Kind.PERSONAL
         level = RED if left <= VERY_SOON else AMBER
-        used = f"last used {_ago(now - token.seen_at)}" if token.seen_at else "never used"
+        used = f"last used {_format_ago(now - token.seen_at)}" if token.seen_at else "never used"
         yield Attention(
             "token",
             level,
-            f"{'Personal' if personal else 'API'} token {token.name} expires {_time_left(left)}",
+            f"{'Personal' if personal else 'API'} token {token.name} expires {_format_time_left(left)}",
             used if personal else f"{describe_scope(token, caller)} · {used}",
             "Show token",
             reverse("account") if personal else f"{reverse('tokens')}?{urlencode({'q': token.name})}",
             about=[token.pk, level],
-            project="" if token.all_projects else _only(list_scope_projects(token)),
+            project="" if token.all_projects else _find_only_project(list_scope_projects(token)),
         )
 
 
-def _time_left(left: timedelta) -> str:
-    return f"in {counted(left.days, 'day')}" if left.days else "within a day"
+def _format_time_left(left: timedelta) -> str:
+    return f"in {pluralize(left.days, 'day')}" if left.days else "within a day"
 
 
-def _ago(time: timedelta) -> str:
-    return f"{counted(time.days, 'day')} ago" if time.days else "in the last 24 hours"
+def _format_ago(time: timedelta) -> str:
+    return f"{pluralize(time.days, 'day')} ago" if time.days else "in the last 24 hours"
 
 
 # Applications -----------------------------------------------------------------------------------------------
 
 
-def _old_sdks(caller: Caller, now: datetime) -> Iterator[Attention]:
+def _list_old_sdks(caller: Caller, now: datetime) -> Iterator[Attention]:
     outdated = list_outdated_applications(caller.readable_projects)
     if not outdated:
         return
@@ -265,7 +267,7 @@ def _old_sdks(caller: Caller, now: datetime) -> Iterator[Attention]:
     )
 
 
-def _missing_flags(caller: Caller, now: datetime) -> Iterator[Attention]:
+def _list_missing_flags(caller: Caller, now: datetime) -> Iterator[Attention]:
     """Flags that applications ask for though they do not exist."""
     missing = list_missing_flags(caller)
     if not missing:
@@ -275,7 +277,7 @@ def _missing_flags(caller: Caller, now: datetime) -> Iterator[Attention]:
     yield Attention(
         "missing",
         AMBER,
-        f"{counted(len(missing), 'flag')} asked for {'does' if len(missing) == 1 else 'do'} not exist",
+        f"{pluralize(len(missing), 'flag')} asked for {'does' if len(missing) == 1 else 'do'} not exist",
         " · ".join(cut(asked, MAX_NAMED_FLAGS)),
         "Create it" if create_url else "Show them",
         create_url or f"{reverse('applications')}#missing",
@@ -284,11 +286,11 @@ def _missing_flags(caller: Caller, now: datetime) -> Iterator[Attention]:
 
 
 _SOURCES: tuple[Callable[[Caller, datetime], Iterator[Attention]], ...] = (
-    _expectations,
-    _schedules,
-    _imports,
-    _tokens,
-    _stale_flags,
-    _missing_flags,
-    _old_sdks,
+    _list_expectations,
+    _list_schedules,
+    _list_imports,
+    _list_tokens,
+    _list_stale_flags,
+    _list_missing_flags,
+    _list_old_sdks,
 )

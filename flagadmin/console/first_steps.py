@@ -39,7 +39,7 @@ class FirstSteps:
         return " ".join(filter(None, split_sdk(self.instance.sdk_version))) if self.instance else ""
 
 
-def first_steps(caller: Caller, flags: QuerySet[Flag]) -> FirstSteps | None:
+def find_first_steps(caller: Caller, flags: QuerySet[Flag]) -> FirstSteps | None:
     """What is done of them with these flags, None if there is nothing left to say. At most four queries."""
     if len(listed := list(flags.order_by("created_at")[:FEW_FLAGS])) == FEW_FLAGS:
         return None

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from django.urls import reverse
 
-from flagadmin.core.errors import counted
+from flagadmin.core.errors import pluralize
 from groups.access import Caller
 from playground.pages.changes import format_share
 from releases.models import ChangeRequest
@@ -34,10 +34,10 @@ def read_inbox(caller: Caller) -> dict[str, Any]:
     waiting = waiting_for(caller, visible_requests(caller))
     drafts = drafts_of(caller)
     return {
-        "waiting": _rows(waiting.select_related("project", "author")[:MAX_WAITING]),
+        "waiting": _make_rows(waiting.select_related("project", "author")[:MAX_WAITING]),
         "waiting_count": waiting.count(),
-        "drafts": _rows(drafts.select_related("project", "author")[:MAX_DRAFTS]),
-        "scheduled": _rows(
+        "drafts": _make_rows(drafts.select_related("project", "author")[:MAX_DRAFTS]),
+        "scheduled": _make_rows(
             scheduled_next(caller).select_related("project", "author", "schedule")[:MAX_SCHEDULED]
         ),
     }
@@ -49,11 +49,11 @@ def read_running_plans(caller: Caller) -> list[PlanView]:
     return [PlanView(plan, caller) for plan in plans.order_by("state", "look_at", "pk")[:MAX_RUNNING]]
 
 
-def _rows(requests: Iterable[ChangeRequest]) -> list[Waiting]:
-    return [_row(request) for request in requests]
+def _make_rows(requests: Iterable[ChangeRequest]) -> list[Waiting]:
+    return [_make_row(request) for request in requests]
 
 
-def _row(request: ChangeRequest) -> Waiting:
+def _make_row(request: ChangeRequest) -> Waiting:
     changes, impact = list(request.changes.all()), request.impact
     return Waiting(
         request,
@@ -70,4 +70,4 @@ def describe_changes(request: ChangeRequest) -> str:
     changes = list(request.changes.all())
     sentences = [sentence_of(request, change) for change in changes[:MAX_SENTENCES]]
     more = len(changes) - len(sentences)
-    return ", ".join(sentences) + (f" and {counted(more, 'more change')}" if more else "")
+    return ", ".join(sentences) + (f" and {pluralize(more, 'more change')}" if more else "")

@@ -15,7 +15,7 @@ from django.utils.functional import SimpleLazyObject
 from flagadmin import __version__
 from flagadmin.core.installation.state import is_in_maintenance
 from groups.access import Caller
-from groups.authentication import caller_of
+from groups.authentication import get_caller
 from groups.permissions import Permission
 
 THEMES = ("light", "dark")
@@ -43,7 +43,7 @@ class Section:
 
 
 @cache
-def all_sections() -> tuple[Section, ...]:
+def list_sections() -> tuple[Section, ...]:
     of_roles = (Permission.ADMIN, Permission.READ_ROLE)
     of_integrations = (Permission.CREATE_ADDON, Permission.UPDATE_ADDON, Permission.DELETE_ADDON)
     of_installation = (Permission.ADMIN, Permission.UPDATE_MAINTENANCE_MODE, Permission.UPDATE_CORS)
@@ -125,32 +125,32 @@ def navigation(request: HttpRequest) -> dict[str, Any]:
     visitor may open, and the current ``section`` and ``subpage``.
     """
     theme = request.COOKIES.get("theme", "")
-    section = next((s for s in all_sections() if s.has(request.path)), None)
-    visitor: Any = SimpleLazyObject(lambda: visitor_of(request))
+    section = next((s for s in list_sections() if s.has(request.path)), None)
+    visitor: Any = SimpleLazyObject(lambda: get_visitor(request))
     return {
         "version": __version__,
         "theme": theme if theme in THEMES else "",
-        "sections": SimpleLazyObject(lambda: list(sections_of(visitor))),
+        "sections": SimpleLazyObject(lambda: list(list_sections_of(visitor))),
         "section": section,
-        "subpages": SimpleLazyObject(lambda: subpages_of(section, visitor)),
-        "subpage": _subpage(section, request.path),
+        "subpages": SimpleLazyObject(lambda: list_subpages(section, visitor)),
+        "subpage": _find_subpage(section, request.path),
         "visitor": visitor,
         "is_in_maintenance": SimpleLazyObject(is_in_maintenance),
     }
 
 
-def sections_of(visitor: Caller) -> Iterator[tuple[Section, str]]:
+def list_sections_of(visitor: Caller) -> Iterator[tuple[Section, str]]:
     """The sections that the visitor may open, each with the URL of its first page that they may open."""
-    for section in all_sections():
-        if pages := pages_of(section, visitor):
+    for section in list_sections():
+        if pages := list_pages(section, visitor):
             yield section, pages[0].url
 
 
-def subpages_of(section: Section | None, visitor: Caller) -> list[Page]:
-    return pages_of(section, visitor) if section and len(section.pages) > 1 else []
+def list_subpages(section: Section | None, visitor: Caller) -> list[Page]:
+    return list_pages(section, visitor) if section and len(section.pages) > 1 else []
 
 
-def pages_of(section: Section, visitor: Caller) -> list[Page]:
+def list_pages(section: Section, visitor: Caller) -> list[Page]:
     return [
         page
         for page in section.pages
@@ -158,15 +158,15 @@ def pages_of(section: Section, visitor: Caller) -> list[Page]:
     ]
 
 
-def _subpage(section: Section | None, path: str) -> Page | None:
+def _find_subpage(section: Section | None, path: str) -> Page | None:
     """The listed page with the longest URL that is a prefix of ``path``."""
     pages = [page for page in section.pages if path.startswith(page.url)] if section else []
     return max(pages, key=lambda page: len(page.url), default=None)
 
 
-def visitor_of(request: HttpRequest) -> Caller | None:
+def get_visitor(request: HttpRequest) -> Caller | None:
     inner = getattr(request, "_request", request)  # in the API browser, this is a DRF request
     user = getattr(inner, "user", None)
     if user is None or isinstance(user, Caller):
         return user
-    return caller_of(inner) if user.is_authenticated and user.is_active else None
+    return get_caller(inner) if user.is_authenticated and user.is_active else None

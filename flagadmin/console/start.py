@@ -11,8 +11,8 @@ from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.csrf import csrf_exempt
 
-from flagadmin.console.attention import Attention, needs_attention
-from flagadmin.console.first_steps import first_steps
+from flagadmin.console.attention import Attention, list_attention
+from flagadmin.console.first_steps import find_first_steps
 from flagadmin.console.inbox import read_inbox, read_running_plans
 from flagadmin.console.navigation import THEMES
 from flagadmin.core.audit.events import EventType
@@ -56,10 +56,10 @@ class StartPage(ConsolePage):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         in_use = Project.objects.active().readable_by(self.caller)
         number = in_use.count()
-        projects = top_projects(self.caller)
+        projects = find_top_projects(self.caller)
         active = Flag.objects.active().readable_by(self.caller).filter(project__archived_at=None)
-        steps = first_steps(self.caller, active) if number else None
-        needed = needs_attention(self.caller)
+        steps = find_first_steps(self.caller, active) if number else None
+        needed = list_attention(self.caller)
         hidden = set(self.request.session.get(DISMISSED, ()))
         attention = [item for item in needed if item.key not in hidden]
         events = readable_events(self.caller).exclude(type__in=NO_CHANGES)
@@ -77,9 +77,9 @@ class StartPage(ConsolePage):
             attention_count=len(attention),
             attention_folded=max(0, len(attention) - OPEN_ATTENTION),
             dismissed=[item for item in needed if item.key in hidden],
-            stale=stale_counts(self.caller, projects),
+            stale=count_stale(self.caller, projects),
             changes=changes.changes,
-            favorites=favorites(self.caller),
+            favorites=list_favorites(self.caller),
             usage=read_installation_usage(self.caller),
             **read_inbox(self.caller),
             running=read_running_plans(self.caller),
@@ -123,7 +123,7 @@ def group_by_project(items: Sequence[Attention]) -> list[tuple[str, list[Attenti
     return sorted(groups.items(), key=lambda group: not group[0])
 
 
-def top_projects(caller: Caller) -> list[Any]:
+def find_top_projects(caller: Caller) -> list[Any]:
     """The caller's favorites, then those with the most active flags."""
     favorite_ids = FavoriteProject.objects.filter(user=caller.id).values("project")
     in_use = annotate_flag_counts(Project.objects.active().readable_by(caller))
@@ -132,12 +132,12 @@ def top_projects(caller: Caller) -> list[Any]:
     )
 
 
-def stale_counts(caller: Caller, projects: Sequence[Project]) -> dict[str, int]:
+def count_stale(caller: Caller, projects: Sequence[Project]) -> dict[str, int]:
     flags = Flag.objects.active().filter(project__in=projects, stale=True).order_by()
     return dict(flags.values_list("project_id").annotate(Count("pk")))
 
 
-def favorites(caller: Caller) -> list[Favorite]:
+def list_favorites(caller: Caller) -> list[Favorite]:
     flags = Flag.objects.active().readable_by(caller).filter(favorites__user=caller.id)
     flags_listed = list(flags.select_related("project").order_by("name")[:MAX_FAVORITES])
     return [

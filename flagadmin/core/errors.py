@@ -49,8 +49,8 @@ class AppError(Exception):
         extra: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        self.message = clipped(message or self.default_message, MAX_MESSAGE_LENGTH)
-        self.details = first_problems(list(details), count)
+        self.message = clip(message or self.default_message, MAX_MESSAGE_LENGTH)
+        self.details = limit_problems(list(details), count)
         self.extra = dict(extra or {})
         self.headers = dict(headers or {})
         super().__init__(self.message)
@@ -216,30 +216,30 @@ class ServiceUnavailable(AppError):
         super().__init__(message, **kwargs)
 
 
-def first_problems(problems: list[Problem], count: int | None = None) -> list[Problem]:
+def limit_problems(problems: list[Problem], count: int | None = None) -> list[Problem]:
     """The first problems, shortened, and a last one with the number of problems omitted."""
-    listed = list(_within_bytes(problems[:MAX_DETAILS]))
+    listed = list(_limit_bytes(problems[:MAX_DETAILS]))
     more = (len(problems) if count is None else count) - len(listed)
     if more > 0:
         listed.append(Problem("", f"and {more:,} more"))
     return listed
 
 
-def _within_bytes(problems: Iterable[Problem]) -> Iterator[Problem]:
+def _limit_bytes(problems: Iterable[Problem]) -> Iterator[Problem]:
     size = 0
     for problem in problems:
-        cut = Problem(clipped(problem.path, MAX_PATH_LENGTH), clipped(problem.message, MAX_MESSAGE_LENGTH))
+        cut = Problem(clip(problem.path, MAX_PATH_LENGTH), clip(problem.message, MAX_MESSAGE_LENGTH))
         size += len(json.dumps(cut.as_dict()))
         if size > MAX_DETAILS_BYTES:
             return
         yield cut
 
 
-def clipped(text: str, limit: int) -> str:
+def clip(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-def raised_by(*checks: Callable[[], object]) -> list[AppError]:
+def collect_errors(*checks: Callable[[], object]) -> list[AppError]:
     """The errors that these checks raise, to show why an operation is not possible without trying it."""
     errors = []
     for check in checks:
@@ -283,14 +283,14 @@ def choices(names: Iterable[str], *, limit: int = 20) -> str:
     return f"{listed} and {len(ordered) - limit} more" if len(ordered) > limit else listed
 
 
-def counted(number: int, one: str, many: str = "") -> str:
+def pluralize(number: int, one: str, many: str = "") -> str:
     """``1 flag``, ``2 flags``."""
     return f"{number} {one if number == 1 else many or one + 's'}"
 
 
-def named_flags(names: Collection[str]) -> str:
+def name_flags(names: Collection[str]) -> str:
     """``1 flag: cart``, ``2 flags: cart, search``."""
-    return f"{counted(len(names), 'flag')}: {choices(names)}"
+    return f"{pluralize(len(names), 'flag')}: {choices(names)}"
 
 
 def check_problems(problems: Iterable[Problem]) -> None:

@@ -45,10 +45,10 @@ def noting_unreadable_values(*, keep: bool) -> Iterator[Noted]:
 
 def check_values(problems: Iterable[Problem]) -> None:
     """Raises ValidationError if any of the problems is to be refused."""
-    check_problems(refused_problems(problems))
+    check_problems(list_refused_problems(problems))
 
 
-def refused_problems(problems: Iterable[Problem]) -> list[Problem]:
+def list_refused_problems(problems: Iterable[Problem]) -> list[Problem]:
     """The problems, without unreadable values that are to be kept."""
     problems = list(problems)
     noted = _noted.get()
@@ -57,20 +57,20 @@ def refused_problems(problems: Iterable[Problem]) -> list[Problem]:
     noted += [
         problem for problem in problems if isinstance(problem, UnreadableValue) and problem not in noted
     ]
-    return without_unreadable(problems) if noted.keeps else problems
+    return drop_unreadable(problems) if noted.keeps else problems
 
 
-def without_unreadable(problems: Iterable[Problem]) -> list[Problem]:
+def drop_unreadable(problems: Iterable[Problem]) -> list[Problem]:
     return [problem for problem in problems if not isinstance(problem, UnreadableValue)]
 
 
-def header_of(values: Sequence[UnreadableValue]) -> str:
+def make_header(values: Sequence[UnreadableValue]) -> str:
     """The problems as JSON in ASCII, with the number of those that do not fit."""
     documents = [problem.as_dict() for problem in values]
-    while len(text := json.dumps(documents + _rest(len(values) - len(documents)))) > MAX_HEADER:
+    while len(text := json.dumps(documents + _summarize_rest(len(values) - len(documents)))) > MAX_HEADER:
         documents.pop()
     return text
 
 
-def _rest(number: int) -> list[dict[str, str]]:
+def _summarize_rest(number: int) -> list[dict[str, str]]:
     return [{"path": "", "message": f"{number:,} more"}] if number else []

@@ -88,9 +88,9 @@ def import_body(
         "project": project,
         "environment": environment,
         "data": {
-            "features": [_feature(flag) for flag in flags],
+            "features": [_make_feature(flag) for flag in flags],
             "featureStrategies": [
-                _placed(strategy, flag.name, order, segment_ids)
+                _place_strategy(strategy, flag.name, order, segment_ids)
                 for flag in flags
                 for order, strategy in enumerate(places[flag.name].strategies)
             ],
@@ -124,7 +124,7 @@ def import_body(
     }
 
 
-def _feature(flag: DemoFlag) -> Document:
+def _make_feature(flag: DemoFlag) -> Document:
     return {
         "name": flag.name,
         "type": flag.type,
@@ -135,7 +135,7 @@ def _feature(flag: DemoFlag) -> Document:
     }
 
 
-def _placed(strategy: Document, flag: str, order: int, segment_ids: dict[str, int]) -> Document:
+def _place_strategy(strategy: Document, flag: str, order: int, segment_ids: dict[str, int]) -> Document:
     segments = [segment_ids[name] for name in strategy["segments"]]
     parameters = {"groupId": flag} | strategy["parameters"] if strategy["name"] == "flexibleRollout" else None
     return strategy | {

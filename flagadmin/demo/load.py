@@ -75,26 +75,28 @@ def load_demo() -> User:
     now = timezone.now()
     caller, is_new = Caller.system(), not Project.objects.filter(id__in=PROJECTS).exclude(id=DEFAULT).exists()
     with at(now - BEGAN) if is_new else nullcontext():
-        admin = _accounts(caller)
-        _vocabulary(caller)
+        admin = _make_accounts(caller)
+        _make_vocabulary(caller)
         for project_id, (name, description) in PROJECTS.items():
             if not Project.objects.filter(id=project_id).exists():
                 create_project({"id": project_id, "name": name, "description": description}, caller=caller)
-        _groups(caller)
-        _tokens(now, caller)
+        _make_groups(caller)
+        _make_tokens(now, caller)
     if is_new:
-        _first_imports(now)
+        _make_first_imports(now)
         with at(now - SAVED):
-            _saved_contexts(caller)
-        story.tell(now, lambda caller: _import("storefront", "production", story.second_import(), caller))
-        _favorites(admin)
+            _make_saved_contexts(caller)
+        story.tell(
+            now, lambda caller: _import("storefront", "production", story.list_second_import(), caller)
+        )
+        _mark_favorites(admin)
         add_plans(now, Caller(user=User.objects.get(username="aisha")))
         requests.tell(now)
         add_connections(now, admin)
     else:
-        _missing_flags()
-        _saved_contexts(caller)
-    _pending_import(admin)
+        _import_missing_flags()
+        _make_saved_contexts(caller)
+    _make_pending_import(admin)
     report_usage(now)
     return admin
 
@@ -115,7 +117,7 @@ def create_key(admin: User, now: datetime) -> str:
     return secret
 
 
-def _accounts(caller: Caller) -> User:
+def _make_accounts(caller: Caller) -> User:
     known = set(User.objects.values_list("username", flat=True))
     for account in ACCOUNTS:
         if account["username"] not in known:
@@ -123,7 +125,7 @@ def _accounts(caller: Caller) -> User:
     return User.objects.get(username=ADMIN)
 
 
-def _vocabulary(caller: Caller) -> None:
+def _make_vocabulary(caller: Caller) -> None:
     for name, (description, parameters) in STRATEGY_TYPES.items():
         if not StrategyType.objects.filter(name=name).exists():
             described = [{"name": parameter, "type": "string"} for parameter in parameters]
@@ -148,65 +150,65 @@ def _vocabulary(caller: Caller) -> None:
             )
 
 
-def _saved_contexts(caller: Caller) -> None:
+def _make_saved_contexts(caller: Caller) -> None:
     for name, (note, context, expectations) in SAVED_CONTEXTS.items():
         if not SavedContext.objects.filter(name=name).exists():
             values = {"name": name, "note": note, "context": context, "expectations": expectations}
             create_saved_context(values, caller=caller)
 
 
-def _first_imports(now: datetime) -> None:
+def _make_first_imports(now: datetime) -> None:
     """Each project's flags as they were at first, one import for each environment."""
-    pipeline = story.acting(User.objects.get(username=story.IMPORTER))
+    pipeline = story.make_caller(User.objects.get(username=story.IMPORTER))
     for number, (project, flags) in enumerate(
-        sorted(FLAGS.items(), key=lambda item: -story.imported(item[0]))
+        sorted(FLAGS.items(), key=lambda item: -story.get_time_since_import(item[0]))
     ):
         for environment in ENVIRONMENTS:
-            moment = now - story.imported(project) + timedelta(minutes=7 * number)
+            moment = now - story.get_time_since_import(project) + timedelta(minutes=7 * number)
             with at(moment, f"demo-{project}-{environment}"):
-                _import(project, environment, map(story.earlier, flags), pipeline)
+                _import(project, environment, map(story.make_earlier, flags), pipeline)
 
 
-def _missing_flags() -> None:
+def _import_missing_flags() -> None:
     for project, flags in FLAGS.items():
         for environment in Environment.objects.filter(name__in=ENVIRONMENTS).values_list("name", flat=True):
-            if missing := list(_not_here(flags, environment)):
+            if missing := list(_find_not_here(flags, environment)):
                 _import(project, environment, missing, Caller.system())
 
 
 def _import(project: str, environment: str, flags: Iterable[DemoFlag], caller: Caller) -> None:
-    body = import_body(project, environment, flags, _segment_ids())
+    body = import_body(project, environment, flags, _read_segment_ids())
     run_import(read_body(body), caller=caller, source=ImportRun.Source.API)
 
 
-def _segment_ids() -> dict[str, int]:
+def _read_segment_ids() -> dict[str, int]:
     return dict(Segment.objects.filter(name__in=SEGMENTS).values_list("name", "id"))
 
 
-def _not_here(flags: list[DemoFlag], environment: str) -> Iterator[DemoFlag]:
+def _find_not_here(flags: list[DemoFlag], environment: str) -> Iterator[DemoFlag]:
     """The flags that do not exist yet. Importing the others again would undo the user's changes."""
     used = set(Flag.objects.filter(strategies__environment=environment).values_list("name", flat=True))
     archived = set(Flag.objects.archived().values_list("name", flat=True))
     return (flag for flag in flags if flag.name not in used | archived)
 
 
-def _favorites(admin: User) -> None:
+def _mark_favorites(admin: User) -> None:
     flags = Flag.objects.filter(name__in=FAVORITE_FLAGS)
     FavoriteFlag.objects.bulk_create([FavoriteFlag(user=admin, flag=flag) for flag in flags])
     FavoriteProject.objects.create(user=admin, project_id=FAVORITE_PROJECT)
 
 
-def _pending_import(admin: User) -> None:
+def _make_pending_import(admin: User) -> None:
     """What development has, on its way into production: it awaits the admin's review for a day."""
     if ImportRun.objects.filter(state=ImportRun.State.PENDING).exists():
         return
-    body = import_body("checkout", "production", [*tried_in_development()], _segment_ids())
+    body = import_body("checkout", "production", [*tried_in_development()], _read_segment_ids())
     for entry in body["data"]["featureEnvironments"]:
         entry["environment"] = "development"
     create_run(orjson.dumps(body), caller=Caller(user=admin), file_name="checkout-development.json")
 
 
-def _groups(caller: Caller) -> None:
+def _make_groups(caller: Caller) -> None:
     for group in GROUPS:
         if Group.objects.filter(name=group.name).exists():
             continue
@@ -219,7 +221,7 @@ def _groups(caller: Caller) -> None:
             Grant.objects.create(role=Role.objects.get(name=role), project_id=project, group=created)
 
 
-def _tokens(now: datetime, caller: Caller) -> None:
+def _make_tokens(now: datetime, caller: Caller) -> None:
     for name, project in (("web-shop", "storefront"), ("portal", "legacy-portal")):
         for environment in ("development", "production"):
             if not ApiToken.objects.filter(name=name, environment=environment).exists():

@@ -33,11 +33,11 @@ def add_plans(now: datetime, caller: Caller) -> None:
     if ReleasePlan.objects.exists() or ReleaseTemplate.objects.exists():
         return
     with at(now - 30 * DAY, "demo-template"):
-        create_template(_template(), caller=Caller.system())
+        create_template(_make_template(), caller=Caller.system())
     for place, days in ((RUNNING, 2), (PAUSED, 6)):
-        if (strategy := _strategy_of(place)) is not None:
+        if (strategy := _find_strategy(place)) is not None:
             _add_plan(place, strategy, now - days * DAY - timedelta(minutes=11), caller)
-            ImpactPoint.objects.bulk_create(_points(place, now - days * DAY, now))
+            ImpactPoint.objects.bulk_create(_make_points(place, now - days * DAY, now))
             _add_charts(place, now - days * DAY, caller)
     if plan := ReleasePlan.objects.filter(flag__name=PAUSED.feature).first():
         with at(now - timedelta(hours=3, minutes=7), "demo-plan-paused"), commenting(WHY):
@@ -47,16 +47,16 @@ def add_plans(now: datetime, caller: Caller) -> None:
 def _add_charts(place: Place, moment: datetime, caller: Caller) -> None:
     """A chart of the flag, a safeguard of the flag itself, and a chart for everybody."""
     chart = {"title": "Failed payments", "yAxisMin": "zero", "labelSelectors": {}}
-    chart |= {"metricName": _metric(place), "aggregationMode": "avg", "timeRange": "day"}
+    chart |= {"metricName": _name_metric(place), "aggregationMode": "avg", "timeRange": "day"}
     with at(moment, f"demo-charts-{place.feature}"), skipping(Caller.system()):
         set_chart((place.project, place.feature), chart, caller=caller)
         of_all = {"title": f"Failed payments of {place.feature}", "timeRange": "week", "yAxisMin": "auto"}
         set_chart(None, chart | of_all, caller=Caller.system())
-        safeguard = _safeguard(place) | {"triggerCondition": {"operator": ">", "threshold": 0.5}}
+        safeguard = _make_safeguard(place) | {"triggerCondition": {"operator": ">", "threshold": 0.5}}
         set_flag_safeguard(place, safeguard | {"action": {"type": "turnOff"}}, caller=Caller.system())
 
 
-def _strategy_of(place: Place) -> Strategy | None:
+def _find_strategy(place: Place) -> Strategy | None:
     strategies = Strategy.objects.filter(flag__name=place.feature, environment=place.environment)
     return strategies.filter(name="flexibleRollout", parameters__rollout__in=["5", "10"]).first()
 
@@ -70,16 +70,16 @@ def _add_plan(place: Place, strategy: Strategy, moment: datetime, caller: Caller
         commenting("Errors stayed flat in development for a week."),
     ):
         plan = add_steps(place, str(strategy.pk), steps, caller=caller)
-        set_safeguard(place, plan.pk, _safeguard(place), caller=caller)
+        set_safeguard(place, plan.pk, _make_safeguard(place), caller=caller)
         start_milestone(place, plan.pk, plan.milestones.all()[0].pk, caller=caller)
 
 
-def _safeguard(place: Place) -> dict:
+def _make_safeguard(place: Place) -> dict:
     body = SafeguardBody(
         data={
             "title": "Failed payments",
             "impactMetric": {
-                "metricName": _metric(place),
+                "metricName": _name_metric(place),
                 "aggregationMode": "avg",
                 "timeRange": "hour",
             },
@@ -91,11 +91,11 @@ def _safeguard(place: Place) -> dict:
     return values
 
 
-def _metric(place: Place) -> str:
+def _name_metric(place: Place) -> str:
     return f"{place.feature.replace('-', '_')}_failed_payments"
 
 
-def _points(place: Place, begin: datetime, now: datetime) -> Iterator[ImpactPoint]:
+def _make_points(place: Place, begin: datetime, now: datetime) -> Iterator[ImpactPoint]:
     """A gauge every ten minutes. That of the paused plan rises in the last hours."""
     labels = orjson.dumps({"appName": "web-shop", "environment": "production"}).decode()
     minutes = int((now - begin).total_seconds() // 60)
@@ -106,10 +106,12 @@ def _points(place: Place, begin: datetime, now: datetime) -> Iterator[ImpactPoin
         if place == PAUSED and late > 0:
             value += 0.045 * min(1, late / 300)
         moment = start + timedelta(minutes=minute)
-        yield ImpactPoint(name=_metric(place), at=moment, labels=labels, kind="gauge", value=round(value, 5))
+        yield ImpactPoint(
+            name=_name_metric(place), at=moment, labels=labels, kind="gauge", value=round(value, 5)
+        )
 
 
-def _template() -> dict:
+def _make_template() -> dict:
     transition = {"intervalMinutes": 1440, "window": WEEKDAYS}
     return {
         "name": "Careful",

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from flagadmin.core.change_checks import skipping
 from flagadmin.demo.clock import at
-from flagadmin.demo.story import acting
+from flagadmin.demo.story import make_caller
 from groups.access import Caller
 from groups.models import User
 from projects.flags.environments.actions import disable_flag
@@ -33,26 +33,26 @@ def tell(now: datetime) -> None:
     users = User.objects.in_bulk(field_name="username")
 
     def who(name: str) -> Caller:
-        return acting(users[name])
+        return make_caller(users[name])
 
     with at(now - timedelta(days=3)):
         set_policy(SHOP, PRODUCTION, 1, rules=RULES, caller=who("aisha"))
-    _applied(now, who)
-    _rejected(now, who)
-    _in_review(now, who)
-    _in_conflict(now, who)
+    _make_applied(now, who)
+    _make_rejected(now, who)
+    _make_in_review(now, who)
+    _make_in_conflict(now, who)
     with at(now - timedelta(minutes=20)):
         send_changes(SHOP, PRODUCTION, [_turn("gift-cards", False)], caller=who("maria"))
-    _draft(now, users["demo"])
-    _scheduled(now, who("aisha"))
+    _make_draft(now, users["demo"])
+    _make_scheduled(now, who("aisha"))
 
 
-def _strategy(flag: str) -> Strategy:
+def _find_strategy(flag: str) -> Strategy:
     return Strategy.objects.filter(flag__name=flag, environment=PRODUCTION).order_by("sort_order")[0]
 
 
 def _roll_out(flag: str, percent: int | str) -> ProposedChange:
-    strategy = _strategy(flag)
+    strategy = _find_strategy(flag)
     parameters = strategy.parameters | {"rollout": f"{percent}"}
     return ProposedChange(flag, "updateStrategy", {"id": f"{strategy.pk}", "parameters": parameters})
 
@@ -73,7 +73,7 @@ def _send(title: str, changes: list[ProposedChange], caller: Caller) -> int:
     return send_changes(SHOP, PRODUCTION, changes, title=title, caller=caller).pk
 
 
-def _applied(now: datetime, who: Who) -> None:
+def _make_applied(now: datetime, who: Who) -> None:
     with at(now - timedelta(days=2, hours=6)), skipping(who("lukas")):
         disable_flag(SHOP, "apple-pay", PRODUCTION, caller=who("lukas"))
     with at(now - timedelta(days=2, hours=5)):
@@ -84,7 +84,7 @@ def _applied(now: datetime, who: Who) -> None:
             set_state(SHOP, request, state, caller=who(name))
 
 
-def _rejected(now: datetime, who: Who) -> None:
+def _make_rejected(now: datetime, who: Who) -> None:
     with at(now - timedelta(days=1, hours=6)):
         request = _send("One-click pay for everybody", [_roll_out("one-click-pay", 100)], who("lukas"))
     with at(now - timedelta(days=1, hours=5)):
@@ -92,7 +92,7 @@ def _rejected(now: datetime, who: Who) -> None:
         set_state(SHOP, request, State.REJECTED, text=text, caller=who("aisha"))
 
 
-def _in_review(now: datetime, who: Who) -> None:
+def _make_in_review(now: datetime, who: Who) -> None:
     with at(now - timedelta(hours=3)):
         changes = [_roll_out("checkout-redesign", 50)]
         request = _send("Open the new checkout to half of our users", changes, who("lukas"))
@@ -103,8 +103,8 @@ def _in_review(now: datetime, who: Who) -> None:
         set_state(SHOP, request, State.APPROVED, text=text, caller=who("aisha"))
 
 
-def _in_conflict(now: datetime, who: Who) -> None:
-    everybody = _strategy("one-click-pay").parameters["rollout"]
+def _make_in_conflict(now: datetime, who: Who) -> None:
+    everybody = _find_strategy("one-click-pay").parameters["rollout"]
     with at(now - timedelta(hours=6)):
         _save("one-click-pay", 70, who("lukas"))
     with at(now - timedelta(hours=5)):
@@ -113,7 +113,7 @@ def _in_conflict(now: datetime, who: Who) -> None:
         _save("one-click-pay", everybody, who("lukas"))
 
 
-def _draft(now: datetime, admin: User) -> None:
+def _make_draft(now: datetime, admin: User) -> None:
     with at(now - timedelta(minutes=40)):
         caller = Caller(user=admin)
         changes = [_roll_out("search-v2", 80), _roll_out("dark-theme", 75)]
@@ -121,7 +121,7 @@ def _draft(now: datetime, admin: User) -> None:
         set_title("storefront", request.pk, "More of the new storefront", caller=caller)
 
 
-def _scheduled(now: datetime, caller: Caller) -> None:
+def _make_scheduled(now: datetime, caller: Caller) -> None:
     """On Monday morning, without any policy."""
     monday = (now + timedelta(days=7 - now.weekday())).replace(hour=8, minute=30, second=0, microsecond=0)
     with at(now - timedelta(hours=7)):

@@ -72,17 +72,17 @@ _LATE_PARENT = "gift-cards"
 _TRIED_IN_NORWAY = "apple-pay"
 
 
-def second_import() -> list[DemoFlag]:
+def list_second_import() -> list[DemoFlag]:
     """The storefront's flags as the pipeline imported them an hour ago."""
-    return [earlier(flag) if flag.name == _RAMPED_TODAY else flag for flag in FLAGS["storefront"]]
+    return [make_earlier(flag) if flag.name == _RAMPED_TODAY else flag for flag in FLAGS["storefront"]]
 
 
-def imported(project: str) -> timedelta:
+def get_time_since_import(project: str) -> timedelta:
     """How long before now the project's flags were imported first."""
     return timedelta(days=200) if project == PORTAL else timedelta(days=37, hours=3)
 
 
-def earlier(flag: DemoFlag) -> DemoFlag:
+def make_earlier(flag: DemoFlag) -> DemoFlag:
     """The flag as it was imported first."""
     changed: Document = {"production": _EARLIER.get(flag.name, flag.production)}
     if flag.name == _TRIED_IN_NORWAY:
@@ -102,7 +102,7 @@ class Step(NamedTuple):
     act: Callable[[Caller], object]
 
 
-def acting(user: User) -> Caller:
+def make_caller(user: User) -> Caller:
     """Somebody who may do anything, such as what they no longer may."""
     return Caller(user=user, rights=EVERYTHING)
 
@@ -110,38 +110,38 @@ def acting(user: User) -> Caller:
 def tell(now: datetime, import_storefront: Callable[[Caller], object]) -> None:
     """Does every step as its person, at its time."""
     users = User.objects.in_bulk(field_name="username")
-    for ago, person, act in sorted(_steps(import_storefront), key=lambda step: -step.ago):
+    for ago, person, act in sorted(_list_steps(import_storefront), key=lambda step: -step.ago):
         with at(now - ago):
-            act(acting(users[person]))
+            act(make_caller(users[person]))
 
 
-def _steps(import_storefront: Callable[[Caller], object]) -> Iterator[Step]:
+def _list_steps(import_storefront: Callable[[Caller], object]) -> Iterator[Step]:
     shop = "checkout"
     day, hour, minute = timedelta(days=1), timedelta(hours=1), timedelta(minutes=1)
-    yield Step(28 * day, "aisha", _ramp(shop, "checkout-redesign", "7"))
-    yield Step(21 * day, "aisha", _ramp(shop, "checkout-redesign", "10"))
+    yield Step(28 * day, "aisha", _make_ramp(shop, "checkout-redesign", "7"))
+    yield Step(21 * day, "aisha", _make_ramp(shop, "checkout-redesign", "10"))
     yield Step(
         14 * day, "maria", lambda caller: change_tags("api-rate-limits", [("simple", "quota")], caller=caller)
     )
     for project, flag, kind, name in OWNERS:
-        yield Step(10 * day, "maria", _own(project, flag, kind, name))
-    yield Step(9 * day, "lukas", _ramp(shop, "one-click-pay", "75"))
+        yield Step(10 * day, "maria", _make_owner_change(project, flag, kind, name))
+    yield Step(9 * day, "lukas", _make_ramp(shop, "one-click-pay", "75"))
     yield Step(3 * day, "maria", _switch("maintenance-banner", enable_flag))
     yield Step(3 * day - 25 * minute, "maria", _switch("maintenance-banner", disable_flag))
     yield Step(
         day + 20 * minute, "maria", lambda caller: archive_flags(PORTAL, _ARCHIVED_SINCE, caller=caller)
     )
     yield Step(2 * day, "aisha", _try_in_norway)
-    yield Step(day, "lukas", _ramp(shop, "one-click-pay", "100"))
-    yield Step(day - 40 * minute, "lukas", _gift_cards)
+    yield Step(day, "lukas", _make_ramp(shop, "one-click-pay", "100"))
+    yield Step(day - 40 * minute, "lukas", _create_gift_cards)
     yield Step(3 * hour, "aisha", _split_evenly)
     yield Step(hour, IMPORTER, import_storefront)
-    yield Step(18 * minute, "maria", _ramp("storefront", _RAMPED_TODAY, "50"))
+    yield Step(18 * minute, "maria", _make_ramp("storefront", _RAMPED_TODAY, "50"))
 
 
-def _ramp(project: str, flag: str, percentage: str) -> Callable[[Caller], object]:
+def _make_ramp(project: str, flag: str, percentage: str) -> Callable[[Caller], object]:
     def act(caller: Caller) -> object:
-        strategy = _strategy(flag)
+        strategy = _find_strategy(flag)
         parameters = strategy.parameters | {"rollout": percentage}
         return update_strategy(
             project, flag, "production", str(strategy.pk), {"parameters": parameters}, caller=caller
@@ -150,7 +150,7 @@ def _ramp(project: str, flag: str, percentage: str) -> Callable[[Caller], object
     return act
 
 
-def _own(project: str, flag: str, kind: str, name: str) -> Callable[[Caller], object]:
+def _make_owner_change(project: str, flag: str, kind: str, name: str) -> Callable[[Caller], object]:
     def act(caller: Caller) -> object:
         owner = Group.objects.get(name=name) if kind == "group" else User.objects.get(username=name)
         return update_flag(project, flag, make_owner_columns(kind, owner.pk), caller=caller)
@@ -162,7 +162,7 @@ def _switch(flag: str, turn: Callable[..., object]) -> Callable[[Caller], object
     return lambda caller: turn("default", flag, "production", caller=caller)
 
 
-def _gift_cards(caller: Caller) -> None:
+def _create_gift_cards(caller: Caller) -> None:
     flag = next(flag for flag in FLAGS["checkout"] if flag.name == _LATE_PARENT)
     for parent in flag.parents:
         add_dependency("checkout", flag.name, parent, caller=caller)
@@ -178,12 +178,12 @@ def _try_in_norway(caller: Caller) -> object:
 
 
 def _split_evenly(caller: Caller) -> object:
-    strategy = _strategy("buy-now-button")
+    strategy = _find_strategy("buy-now-button")
     variants = [each | {"weight": 500, "weightType": "variable"} for each in strategy.variants]
     return update_strategy(
         "checkout", "buy-now-button", "production", str(strategy.pk), {"variants": variants}, caller=caller
     )
 
 
-def _strategy(flag: str) -> Strategy:
+def _find_strategy(flag: str) -> Strategy:
     return Strategy.objects.get(flag__name=flag, environment="production")

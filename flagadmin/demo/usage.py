@@ -22,7 +22,7 @@ _LONG_AGO = {("small-cart-hint", "production"): timedelta(days=41)}
 
 def report_usage(now: datetime) -> None:
     """Brings the instances online. Hours and days without numbers get theirs."""
-    report = _online(now)
+    report = _make_online_report(now)
     known = set(UsageHour.objects.order_by().values_list("hour", flat=True).distinct())
     for use in USAGE:
         for back in range(1, HOURS + 1):
@@ -32,14 +32,14 @@ def report_usage(now: datetime) -> None:
     store_report(report, now=now)
     ids = dict(Flag.objects.filter(name__in=_FLAGS).values_list("name", "id"))
     if not UsageDay.objects.exists():
-        UsageDay.objects.bulk_create(list(_days(now, ids)))
+        UsageDay.objects.bulk_create(list(_list_days(now, ids)))
     for (flag, environment), ago in _LONG_AGO.items():
         place = {"flag_id": ids[flag], "environment": environment}
         FlagLastSeen.objects.get_or_create(**place, defaults={"seen_at": now - ago})
     refresh_totals(now=now)
 
 
-def _online(now: datetime) -> UsageReport:
+def _make_online_report(now: datetime) -> UsageReport:
     report = UsageReport()
     for use in USAGE:
         version = use.sdk.rpartition(":")[2]
@@ -55,7 +55,7 @@ def _online(now: datetime) -> UsageReport:
 
 def _add_hour(report: UsageReport, use: DemoUsage, hour: datetime, now: datetime) -> None:
     for flag in use.flags:
-        calls = _calls(use, flag, hour) * _BY_HOUR[hour.hour] // 100
+        calls = _count_calls(use, flag, hour) * _BY_HOUR[hour.hour] // 100
         report.add_count(
             FlagUse(use.application, flag, use.environment),
             hour,
@@ -64,7 +64,7 @@ def _add_hour(report: UsageReport, use: DemoUsage, hour: datetime, now: datetime
         )
 
 
-def _days(now: datetime, ids: dict[str, int]) -> Iterator[UsageDay]:
+def _list_days(now: datetime, ids: dict[str, int]) -> Iterator[UsageDay]:
     """The days before those that the hours cover."""
     sums: dict[tuple[str, str, datetime], int] = {}
     today = datetime.combine(now.astimezone(UTC).date(), time(), UTC)
@@ -74,7 +74,7 @@ def _days(now: datetime, ids: dict[str, int]) -> Iterator[UsageDay]:
                 day = today - timedelta(days=back)
                 weekend = 0.55 if day.weekday() > 4 else 1.0
                 grown = 1 - back / 90
-                calls = round(_calls(use, flag, day) * sum(_BY_HOUR) / 100 * weekend * grown)
+                calls = round(_count_calls(use, flag, day) * sum(_BY_HOUR) / 100 * weekend * grown)
                 key = (flag, use.environment, day)
                 sums[key] = sums.get(key, 0) + calls
     for (flag, environment, day), calls in sums.items():
@@ -89,7 +89,7 @@ def _days(now: datetime, ids: dict[str, int]) -> Iterator[UsageDay]:
         )
 
 
-def _calls(use: DemoUsage, flag: str, at: datetime) -> int:
+def _count_calls(use: DemoUsage, flag: str, at: datetime) -> int:
     noise = 85 + crc32(f"{flag} {use.application} {at:%Y%m%d%H}".encode()) % 31
     return max(1, use.instances * _CALLS * noise // 100)
 
@@ -100,7 +100,7 @@ def _count(flag: str, environment: str, calls: int) -> Count:
     if not place.enabled:
         return Count(no=calls)
     strategies = [each for each in place.strategies if not each.get("disabled")]
-    share = max((_share(each) for each in strategies), default=100)
+    share = max((_read_share(each) for each in strategies), default=100)
     yes = round(calls * share / 100)
     variants: list[Document] = place.variants or next(
         (each["variants"] for each in strategies if each.get("variants")), []
@@ -108,7 +108,7 @@ def _count(flag: str, environment: str, calls: int) -> Count:
     return Count(yes=yes, no=calls - yes, variants=_split(variants, yes))
 
 
-def _share(strategy: Document) -> int:
+def _read_share(strategy: Document) -> int:
     parameters = strategy["parameters"]
     share = int(parameters.get("rollout", parameters.get("percentage", 100)))
     return share if not strategy["constraints"] and not strategy["segments"] else share * 2 // 3

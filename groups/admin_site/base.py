@@ -24,17 +24,23 @@ from rest_framework import serializers
 
 from flagadmin.core.change_checks import Refusal
 from flagadmin.core.change_checks.ask_again import ask_for_comment
-from flagadmin.core.change_checks.comments import CommentRefused, comment_in_form, commenting
+from flagadmin.core.change_checks.comments import CommentRefused, commenting, read_comment_in_form
 from flagadmin.core.change_checks.save_anyway import ask_what_to_do, saving_as_asked
 from flagadmin.core.db.transactions import transactional
-from flagadmin.core.edit_conflicts.admin_forms import EditConflictAdmin, rejected_form
-from flagadmin.core.errors import AppError, ValidationError, raised_by
+from flagadmin.core.edit_conflicts.admin_forms import EditConflictAdmin, get_rejected_form
+from flagadmin.core.errors import AppError, ValidationError, collect_errors
 from flagadmin.core.templatetags.moments import exact
 from flagadmin.core.unreadable_values import noting_unreadable_values
 from groups.access import Caller
-from groups.admin_site.forms import ActionModelForm, DateTimePicker, PrettyJsonField, sentences, validate_body
-from groups.admin_site.sizes import BoundedFormAdmin, long_fields
-from groups.authentication import caller_of
+from groups.admin_site.forms import (
+    ActionModelForm,
+    DateTimePicker,
+    PrettyJsonField,
+    list_sentences,
+    validate_body,
+)
+from groups.admin_site.sizes import BoundedFormAdmin, find_long_fields
+from groups.authentication import get_caller
 
 MAX_NEW_ROWS = 50  # rows per inline formset
 MAX_WARNINGS = 5
@@ -112,11 +118,11 @@ class ActionModelAdmin(BoundedFormAdmin, AdminActions, EditConflictAdmin):
     show_full_result_count = False
 
     def get_list_display(self, request: HttpRequest) -> Any:
-        return tuple(time_column(self.model, name) for name in super().get_list_display(request))
+        return tuple(make_time_column(self.model, name) for name in super().get_list_display(request))
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
         form = super().get_form(request, obj, change=change, **kwargs)
-        rejected = rejected_form(request)
+        rejected = get_rejected_form(request)
         conflict = rejected.error if rejected else None
         return type(form.__name__, (form,), {"page": self, "conflict": conflict})
 
@@ -128,29 +134,29 @@ class ActionModelAdmin(BoundedFormAdmin, AdminActions, EditConflictAdmin):
         raise NotImplementedError
 
     def lock_rows(self, request: HttpRequest, obj: Any) -> object:
-        return self.lock(obj, caller_of(request))
+        return self.lock(obj, get_caller(request))
 
     # A POST runs in one transaction, which is retried on deadlocks. An error is shown as a message on the
     # same page.
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-        return self._in_transaction(request, super().changeform_view, *args, **kwargs)
+        return self._run_in_transaction(request, super().changeform_view, *args, **kwargs)
 
     def delete_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-        return self._in_transaction(request, super().delete_view, *args, **kwargs)
+        return self._run_in_transaction(request, super().delete_view, *args, **kwargs)
 
     def changelist_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-        return self._in_transaction(request, super().changelist_view, *args, **kwargs)
+        return self._run_in_transaction(request, super().changelist_view, *args, **kwargs)
 
-    def _in_transaction(
+    def _run_in_transaction(
         self, request: HttpRequest, view: Callable[..., Any], *args: Any, **kwargs: Any
     ) -> Any:
         if request.method != "POST":
             return view(request, *args, **kwargs)
         try:
             with (
-                saving_as_asked(request, caller_of(request)),
-                commenting(comment_in_form(request.POST)),
+                saving_as_asked(request, get_caller(request)),
+                commenting(read_comment_in_form(request.POST)),
                 noting_unreadable_values(keep=True) as warnings,
             ):
                 answer = transactional(view)(request, *args, **kwargs)
@@ -158,7 +164,7 @@ class ActionModelAdmin(BoundedFormAdmin, AdminActions, EditConflictAdmin):
                 messages.warning(request, f"Kept as it is: {problem.message}.")
             return answer
         except Refusal as error:
-            return ask_what_to_do(request, error, caller_of(request))
+            return ask_what_to_do(request, error, get_caller(request))
         except CommentRefused as error:
             return ask_for_comment(request, error)
         except AppError as error:
@@ -182,7 +188,7 @@ class ActionModelAdmin(BoundedFormAdmin, AdminActions, EditConflictAdmin):
         return super().response_action(request, queryset, *args, **kwargs)
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        saved = (self.change if change else self.create)(obj, form, caller_of(request))
+        saved = (self.change if change else self.create)(obj, form, get_caller(request))
         if isinstance(saved, Model) and saved is not obj:
             obj.__dict__.update(saved.__dict__)
 
@@ -193,7 +199,7 @@ class ActionModelAdmin(BoundedFormAdmin, AdminActions, EditConflictAdmin):
 
     def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
         formset.save(commit=False)
-        inline, caller = formset.page, caller_of(request)
+        inline, caller = formset.page, get_caller(request)
         for obj in formset.deleted_objects:
             inline.remove(obj, None, caller)
         forms_by_obj = {id(row_form.instance): row_form for row_form in formset.forms}
@@ -208,7 +214,7 @@ class ActionModelAdmin(BoundedFormAdmin, AdminActions, EditConflictAdmin):
     def delete_queryset(self, request: HttpRequest, queryset: Iterable[Any]) -> None:
         """Deletes all of the selected rows or none."""
         for obj in queryset:
-            self.remove(obj, None, caller_of(request))
+            self.remove(obj, None, get_caller(request))
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         """Returns (deleted objects, counts, missing permissions, blockers).
@@ -218,7 +224,7 @@ class ActionModelAdmin(BoundedFormAdmin, AdminActions, EditConflictAdmin):
         labels, blockers = [], []
         for obj in objs:
             labels.append(self.deletion_label(obj))
-            blockers += self.deletion_blockers(obj, caller_of(request))
+            blockers += self.deletion_blockers(obj, get_caller(request))
         count = len(labels)
         names = self.model._meta.verbose_name if count == 1 else self.model._meta.verbose_name_plural
         return labels, {names: count}, set(), blockers
@@ -232,8 +238,8 @@ class ActionModelAdmin(BoundedFormAdmin, AdminActions, EditConflictAdmin):
 
     def deletion_blockers(self, obj: Any, caller: Caller) -> list[str]:
         """The reasons why ``obj`` cannot be deleted, as sentences."""
-        errors = raised_by(*self.deletion_checks(obj, caller))
-        return [sentence for error in errors for sentence in sentences(error)]
+        errors = collect_errors(*self.deletion_checks(obj, caller))
+        return [sentence for error in errors for sentence in list_sentences(error)]
 
     # Changes are recorded in the audit log, so Django's LogEntry is not used.
 
@@ -253,7 +259,7 @@ class ActionModelAdmin(BoundedFormAdmin, AdminActions, EditConflictAdmin):
         return HttpResponseRedirect(reverse("activity"))
 
 
-def time_column(model: type[Model], name: Any) -> Any:
+def make_time_column(model: type[Model], name: Any) -> Any:
     """A column of times as on the other pages, in the browser's zone; any other column as it is."""
     field = next((field for field in model._meta.concrete_fields if field.name == name), None)
     if not isinstance(field, DateTimeField):
@@ -299,15 +305,18 @@ class ReadOnlyModelAdmin(ActionModelAdmin):
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[Any, ...]:
         names = (field.name for field in self.model._meta.concrete_fields)
-        return (*(name for name in names if name not in (self.exclude or ())), *long_fields(obj).values())
+        return (
+            *(name for name in names if name not in (self.exclude or ())),
+            *find_long_fields(obj).values(),
+        )
 
 
 def show_error(request: HttpRequest, error: AppError) -> None:
-    for text in sentences(error):
+    for text in list_sentences(error):
         messages.error(request, text)
 
 
-def bulk_action(
+def make_bulk_action(
     name: str, description: str, act: Callable[[Any, Caller], Any]
 ) -> Callable[[admin.ModelAdmin, HttpRequest, QuerySet[Any]], None]:
     """Returns an admin action that runs ``act`` for all of the selected rows or none."""
@@ -315,7 +324,7 @@ def bulk_action(
     def run(page: admin.ModelAdmin, request: HttpRequest, selected: QuerySet[Any]) -> None:
         rows = list(selected)
         for obj in rows:
-            act(obj, caller_of(request))
+            act(obj, get_caller(request))
         messages.success(request, f"{description}: {len(rows)}.")
 
     run.__name__ = name

@@ -55,11 +55,11 @@ class ActionModelForm(forms.ModelForm):
         except AppError as error:
             # Replaces the message that names the database constraint.
             self.errors.pop(exceptions.NON_FIELD_ERRORS, None)
-            for text in sentences(error):
+            for text in list_sentences(error):
                 self.add_error(None, text)
 
 
-def sentences(error: AppError) -> list[str]:
+def list_sentences(error: AppError) -> list[str]:
     """The error's problems, each with its path if there are several; otherwise its message."""
     if len(error.details) > 1 and isinstance(error, ValidationError):
         return [f"{problem.path}: {problem.message}" for problem in error.details]

@@ -23,25 +23,25 @@ OPTION_CHARACTERS = 80  # of a choice in it
 
 
 @cache
-def length_field(name: str, label: str) -> Callable[[Any], str]:
+def make_length_field(name: str, label: str) -> Callable[[Any], str]:
     """A read-only field that stands for the long value of another one."""
 
     @admin.display(description=label)
     def shown(obj: Any) -> str:
-        return f"{length(getattr(obj, name)):,} characters: too long for this form. Saving keeps it as it is."
+        return f"{measure_length(getattr(obj, name)):,} characters: too long for this form. Saving keeps it as it is."
 
     return shown
 
 
-def length(value: Any) -> int:
+def measure_length(value: Any) -> int:
     return len(value if isinstance(value, str) else json.dumps(value))
 
 
-def long_fields(obj: Model | None) -> dict[str, Callable[[Any], str]]:
+def find_long_fields(obj: Model | None) -> dict[str, Callable[[Any], str]]:
     """What is shown instead of the fields of ``obj`` whose values are too long for a form."""
     text_fields = [] if obj is None else [field for field in obj._meta.fields if _is_text(field)]
-    long = (field for field in text_fields if length(getattr(obj, field.name) or "") > MAX_CHARACTERS)
-    return {field.name: length_field(field.name, str(field.verbose_name)) for field in long}
+    long = (field for field in text_fields if measure_length(getattr(obj, field.name) or "") > MAX_CHARACTERS)
+    return {field.name: make_length_field(field.name, str(field.verbose_name)) for field in long}
 
 
 def _is_text(field: Any) -> bool:
@@ -52,7 +52,7 @@ class BoundedFormAdmin(admin.ModelAdmin):
     """A change form that leaves out what is too long for it."""
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        long: dict[Any, Any] = dict(long_fields(obj))
+        long: dict[Any, Any] = dict(find_long_fields(obj))
         return [
             (
                 title,
@@ -62,7 +62,7 @@ class BoundedFormAdmin(admin.ModelAdmin):
         ]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        return (*super().get_readonly_fields(request, obj), *long_fields(obj).values())
+        return (*super().get_readonly_fields(request, obj), *find_long_fields(obj).values())
 
     def get_inline_instances(self, request: HttpRequest, obj: Any = None) -> Any:
         return [inline for inline in super().get_inline_instances(request, obj) if fits(inline, obj)]

@@ -18,7 +18,7 @@ from flagadmin.core.errors import (
     Problem,
     ValidationError,
     check_problems,
-    raised_by,
+    collect_errors,
 )
 from groups.access import Caller
 from groups.models import Grant, Group, GroupMembership, User
@@ -131,7 +131,7 @@ def change_members(
             return group
         problems: list[Problem] = []
         if group.scim_id and not by_provider:
-            problems.append(_fixed_members())
+            problems.append(_make_fixed_members_problem())
         members = _lock_members(sorted(to_add), problems)
         check_problems(problems)
         group.memberships.filter(user_id__in=to_remove).delete()
@@ -147,7 +147,7 @@ def change_members(
     return group
 
 
-def _fixed_members() -> Problem:
+def _make_fixed_members_problem() -> Problem:
     return Problem("users", "The members of a SCIM group come from the identity provider.")
 
 
@@ -190,12 +190,14 @@ def plan_group_deletion(group: Group, *, caller: Caller) -> GroupDeletion:
     members = list(User.objects.filter(groups=group).order_by("username"))
     grants = list(group.grants.select_related("role", "project").order_by("project_id", "role__name"))
     gives_anything = bool(grants) or group.root_role_id is not None
-    losing_all = [user for user in _without_other_access(group) if user.is_active] if gives_anything else []
-    blockers = raised_by(partial(check_admins_without_group, group, caller))
+    losing_all = (
+        [user for user in _find_without_other_access(group) if user.is_active] if gives_anything else []
+    )
+    blockers = collect_errors(partial(check_admins_without_group, group, caller))
     return GroupDeletion(group, members, grants, losing_all, blockers)
 
 
-def _without_other_access(group: Group) -> QuerySet[User]:
+def _find_without_other_access(group: Group) -> QuerySet[User]:
     other_groups = Group.objects.exclude(pk=group.pk)
     return (
         User.objects.filter(groups=group, root_role=None)
@@ -225,7 +227,7 @@ def _apply_changes(group: Group, changes: GroupChanges, caller: Caller, *, by_pr
     member_ids = _lock_members(changes["users"], problems) if "users" in changes else None
     present_ids = group.member_ids()
     if member_ids is not None and is_fixed and member_ids != present_ids:
-        problems.append(_fixed_members())
+        problems.append(_make_fixed_members_problem())
     _check_group(group, problems)
     group.save()
     if member_ids is not None:

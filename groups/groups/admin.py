@@ -25,16 +25,16 @@ class MembershipInline(ActionInline):
     verbose_name_plural = "members"
 
     def create(self, obj: GroupMembership, form: Any, caller: Caller) -> None:
-        self._set(obj, caller, member_ids(obj) | {obj.user_id})
+        self._set(obj, caller, read_member_ids(obj) | {obj.user_id})
 
     def remove(self, obj: GroupMembership, form: Any, caller: Caller) -> None:
-        self._set(obj, caller, member_ids(obj) - {obj.user_id})
+        self._set(obj, caller, read_member_ids(obj) - {obj.user_id})
 
     def _set(self, obj: GroupMembership, caller: Caller, users: set[int]) -> None:
         actions.update_group(obj.group_id, {"users": sorted(users)}, caller=caller)
 
 
-def member_ids(membership: GroupMembership) -> set[int]:
+def read_member_ids(membership: GroupMembership) -> set[int]:
     rows = GroupMembership.objects.filter(group_id=membership.group_id)
     return set(rows.values_list("user_id", flat=True))
 

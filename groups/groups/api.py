@@ -17,7 +17,7 @@ from groups.groups import actions
 from groups.groups.queries import access_group, read_groups
 from groups.models import Group
 from groups.models.people import GroupDocument
-from groups.people.serializers import AccountRecord, RootRoleField, account_record
+from groups.people.serializers import AccountRecord, RootRoleField, make_account_record
 from groups.permissions import ROLE_READERS, Permission
 from groups.viewsets import ViewSet
 
@@ -112,7 +112,7 @@ def group_record(group: Group) -> dict[str, Any]:
             {
                 "joinedAt": iso(member.joined_at),
                 "createdBy": member.created_by,
-                "user": account_record(member.user),
+                "user": make_account_record(member.user),
             }
             for member in members
         ],

@@ -1,6 +1,6 @@
 """Describes what users lose when a group is deleted."""
 
-from flagadmin.core.errors import counted
+from flagadmin.core.errors import pluralize
 from flagadmin.core.lists.pages import MAX_NAMES
 from groups.groups.actions import GroupDeletion
 from groups.models import Group
@@ -13,7 +13,7 @@ def describe_deletion(plan: GroupDeletion) -> str:
     group, count = plan.group, len(plan.members)
     if not count:
         return f"{group.name} has no members. Nobody loses access. {_describe_flags(group)}".rstrip()
-    has = f"{group.name} has {counted(count, 'member')}."
+    has = f"{group.name} has {pluralize(count, 'member')}."
     return " ".join(
         filter(None, (has, _describe_roles(plan), _describe_losses(plan), _describe_flags(group)))
     )
@@ -54,7 +54,7 @@ def _describe_losses(plan: GroupDeletion) -> str:
 
 def _describe_flags(group: Group) -> str:
     owned = group.owned_flags.count()
-    return f"It owns {counted(owned, 'flag')}, which will have no owner." if owned else ""
+    return f"It owns {pluralize(owned, 'flag')}, which will have no owner." if owned else ""
 
 
 def _join(parts: list[str]) -> str:

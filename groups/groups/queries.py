@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from django.db.models import Count, QuerySet
 
-from flagadmin.core.db.matching import best_matches
+from flagadmin.core.db.matching import find_best_matches
 from flagadmin.core.errors import NotFound
 from groups.access import Caller
 from groups.models import Group
@@ -31,4 +31,4 @@ def search_groups(caller: Caller, words: Sequence[str]) -> QuerySet[Group]:
     if not any(map(caller.can, ROLE_READERS)):
         return Group.objects.none()
     sized = Group.objects.annotate(size=Count("memberships"))
-    return best_matches(sized, words, "name", also=["description"])
+    return find_best_matches(sized, words, "name", also=["description"])

@@ -9,9 +9,9 @@ from django.contrib.auth.base_user import AbstractBaseUser
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 
 from flagadmin.core.errors import AuthenticationRequired
-from flagadmin.core.http.client_address import client_address
+from flagadmin.core.http.client_address import get_client_address
 from groups.login.actions import WRONG_CREDENTIALS, record_login
-from groups.login.flow import is_own_path, safe_next
+from groups.login.flow import is_own_path, make_safe_next
 from groups.models import User
 
 UNKNOWN_ADDRESS = "0.0.0.0"  # noqa: S104
@@ -47,7 +47,7 @@ class AccountAdapter(DefaultAccountAdapter):
     ) -> HttpResponse:
         """Called when the session is there: records the login and redirects."""
         assert isinstance(user, User)
-        response = HttpResponseRedirect(safe_next(redirect_url))
+        response = HttpResponseRedirect(make_safe_next(redirect_url))
         details = signal_kwargs or {}
         user_logged_in.send(sender=User, request=request, response=response, user=user, **details)
         record_login(user, how=details["how"])
@@ -65,7 +65,7 @@ class AccountAdapter(DefaultAccountAdapter):
     def get_client_ip(self, request: HttpRequest) -> str:
         """For the list of sessions, which stores valid addresses only."""
         try:
-            return str(ipaddress.ip_address(client_address(request).partition("%")[0]))
+            return str(ipaddress.ip_address(get_client_address(request).partition("%")[0]))
         except ValueError:
             return UNKNOWN_ADDRESS
 

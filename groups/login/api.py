@@ -21,16 +21,22 @@ from flagadmin.core.errors import (
     NotFound,
     ValidationError,
 )
-from flagadmin.core.http.client_address import client_address
+from flagadmin.core.http.client_address import get_client_address
 from flagadmin.core.http.fields import MAX_NAME_LENGTH, Body
 from flagadmin.core.http.openapi import refusal
 from groups.login.actions import check_login
 from groups.login.flow import begin_login
-from groups.login.invitations import choose_password, invited_user, request_reset
-from groups.login.rules import check_passwords_on, problems_of_password
+from groups.login.invitations import choose_password, find_invited_user, request_reset
+from groups.login.rules import check_passwords_on, list_password_problems
 from groups.models import User
 from groups.open_views import OpenView
-from groups.people.serializers import AccountRecord, PasswordBody, RoleRecord, account_record, role_record
+from groups.people.serializers import (
+    AccountRecord,
+    PasswordBody,
+    RoleRecord,
+    make_account_record,
+    make_role_record,
+)
 from groups.second_factor.actions import record_wrong_code
 from groups.second_factor.codes import check_code
 from groups.sessions.store import read_sessions
@@ -86,10 +92,10 @@ class SimpleLoginView(OpenView):
         """
         check_passwords_on()
         body = self.validated(LoginBody)
-        user = check_login(body["username"], body["password"], address=client_address(request._request))
+        user = check_login(body["username"], body["password"], address=get_client_address(request._request))
         begin_session(request._request, user, body.get("code"))
         sessions = {"deletedSessions": 0, "activeSessions": read_sessions(user).count()}
-        return Response(account_record(user) | sessions)
+        return Response(make_account_record(user) | sessions)
 
 
 def begin_session(request: HttpRequest, user: User, code: str | None) -> None:
@@ -101,7 +107,7 @@ def begin_session(request: HttpRequest, user: User, code: str | None) -> None:
     stage = LoginStageController.enter(request, LoginStageKey.MFA_AUTHENTICATE.value)
     if stage is None:
         return
-    address = client_address(request)
+    address = get_client_address(request)
     try:
         if not code:
             raise AuthenticationRequired(CODE_NEEDED)
@@ -136,8 +142,8 @@ class ValidateLinkView(OpenView):
         """Tell whose password a link is for. The link stays valid."""
         token = request.query_params.get("token", "")
         with refusing_links():
-            user = invited_user(token)
-        role = role_record(user.root_role) if user.root_role else None
+            user = find_invited_user(token)
+        role = make_role_record(user.root_role) if user.root_role else None
         return Response(
             {
                 "id": user.pk,
@@ -164,7 +170,7 @@ class ValidatePasswordView(OpenView):
     @extend_schema(operation_id="validatePassword", auth=[], request=PasswordBody, responses={200: None})
     def post(self, request: Request) -> Response:
         """Check a password against the rules. Reports all problems at once."""
-        if problems := problems_of_password(self.validated(PasswordBody)["password"], User()):
+        if problems := list_password_problems(self.validated(PasswordBody)["password"], User()):
             raise ValidationError.of(problems)
         return Response()
 
@@ -182,7 +188,7 @@ class PasswordEmailView(OpenView):
         The answer is the same if nobody has. Refused if the server sends no email: an admin can create a link.
         """
         email = self.validated(EmailBody)["email"]
-        request_reset(email, address=client_address(request._request))
+        request_reset(email, address=get_client_address(request._request))
         return Response()
 
 

@@ -25,12 +25,12 @@ def begin_login(request: HttpRequest, user: User, next_url: str | None, *, how: 
     ``how`` is password, link or set-up. `AccountAdapter` does the rest when nothing else is asked for.
     """
     record_authentication(request, user, method=how)
-    login = Login(user=user, redirect_url=safe_next(next_url), signal_kwargs={"how": how})
+    login = Login(user=user, redirect_url=make_safe_next(next_url), signal_kwargs={"how": how})
     response: HttpResponse = perform_login(request, login)
     return response
 
 
-def safe_next(next_url: str | None) -> str:
+def make_safe_next(next_url: str | None) -> str:
     """``next_url`` if it is a path of this installation, otherwise the start page."""
     path = (next_url or "").strip()
     return path if is_own_path(path) else resolve_url(settings.LOGIN_REDIRECT_URL)

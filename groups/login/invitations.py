@@ -20,7 +20,7 @@ from groups.login.links import (
 )
 from groups.login.mail import is_mail_on, send_reset
 from groups.login.passwords import change_password, end_links
-from groups.login.rules import check_passwords_on, problems_of_password
+from groups.login.rules import check_passwords_on, list_password_problems
 from groups.login.throttle import Attempt, count_attempt
 from groups.models import User
 from groups.people.personal_tokens import delete_personal_tokens
@@ -78,7 +78,7 @@ def request_reset(name: str, *, address: str) -> None:
         Thread(target=send_reset, args=(user, path), kwargs={"hours": "an hour"}, daemon=True).start()
 
 
-def invited_user(token: str) -> User:
+def find_invited_user(token: str) -> User:
     """Whose password the link is for. Does not use it up.
 
     Raises NotFound, InvalidOperation (it only logs in: its user has a password; passwords are off).
@@ -97,6 +97,6 @@ def choose_password(token: str, password: str) -> None:
 
     Raises NotFound, InvalidOperation, ValidationError.
     """
-    check_problems(problems_of_password(password, invited_user(token)))
+    check_problems(list_password_problems(password, find_invited_user(token)))
     user, _ = use_login_link(token)
     change_password(user, password, caller=Caller(user=user))

@@ -16,7 +16,7 @@ from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import NotFound, Problem, ValidationError
 from flagadmin.core.installation.maintenance import exempt_from_maintenance
 from groups.access import Caller
-from groups.login.rules import check_passwords_on, problems_of_password
+from groups.login.rules import check_passwords_on, list_password_problems
 from groups.models import LoginLink, User
 from groups.permissions import BuiltIn
 from groups.tokens import hash_secret
@@ -34,7 +34,7 @@ GONE = "This link has already been used or has expired. Ask for a new one."
 _SETUP_LOCK = 5_172_032
 
 
-def absolute_url(request: HttpRequest, path: str) -> str:
+def make_absolute_url(request: HttpRequest, path: str) -> str:
     """The path as a URL that can be passed on."""
     return settings.PUBLIC_URL + path if settings.PUBLIC_URL else request.build_absolute_uri(path)
 
@@ -116,7 +116,7 @@ def use_setup_link(token: str, *, username: str, password: str) -> User:
 def create_first_admin(*, username: str, password: str, caller: Caller, email: str | None = None) -> User:
     """Creates an account with the root role Admin. Raises ValidationError."""
     user = User(username=username.strip(), email=email or None, root_role_id=BuiltIn.ADMIN.value)
-    problems = problems_of_password(password, user)
+    problems = list_password_problems(password, user)
     if not user.username:
         problems.append(Problem("username", "Choose a user name."))
     elif User.objects.known_as(user.username).exists():

@@ -11,11 +11,11 @@ from django.views import View
 from django_htmx.http import HttpResponseClientRedirect
 
 from flagadmin.core.errors import AppError, AuthenticationRequired, NoAccess, TooManyRequests
-from flagadmin.core.http.client_address import client_address
-from flagadmin.core.http.error_responses import error_response, is_api
+from flagadmin.core.http.client_address import get_client_address
+from flagadmin.core.http.error_responses import is_api, make_error_response
 from flagadmin.core.lists.pages import add_problems
 from groups.login.actions import check_login
-from groups.login.flow import begin_login, guarded, safe_next
+from groups.login.flow import begin_login, guarded, make_safe_next
 from groups.login.invitations import NO_MAIL, request_reset
 from groups.login.kept_input import find_page, keep_input, read_input
 from groups.login.links import find_link, use_login_link, use_setup_link
@@ -53,7 +53,7 @@ class LoginPage(View):
 
     def get(self, request: HttpRequest) -> HttpResponseBase:
         if request.user.is_authenticated:
-            return HttpResponseRedirect(safe_next(request.GET.get("next")))
+            return HttpResponseRedirect(make_safe_next(request.GET.get("next")))
         return render_login(request, LoginForm(), request.GET.get("next"))
 
     def post(self, request: HttpRequest) -> HttpResponseBase:
@@ -64,7 +64,7 @@ class LoginPage(View):
             return render_login(request, form, next_url, status=400)
         data = form.cleaned_data
         try:
-            user = check_login(data["username"], data["password"], address=client_address(request))
+            user = check_login(data["username"], data["password"], address=get_client_address(request))
         except AuthenticationRequired as error:
             form.add_error(None, error.message)
             return render_login(request, form, next_url, status=401)
@@ -75,7 +75,7 @@ class LoginPage(View):
             return response
         response = begin_login(request, user, next_url, how="password")
         if entered := request.POST.get("entered"):
-            keep_input(request, safe_next(next_url), entered)
+            keep_input(request, make_safe_next(next_url), entered)
         return response
 
 
@@ -98,7 +98,7 @@ class ForgotPasswordPage(View):
         form, status = ForgotForm(request.POST), 400
         if form.is_valid():
             try:
-                request_reset(form.cleaned_data["username"], address=client_address(request))
+                request_reset(form.cleaned_data["username"], address=get_client_address(request))
             except AppError as error:
                 form.add_error(None, error.message)
                 status = error.status
@@ -120,12 +120,12 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     This only applies if the browser sent an Origin header and the check failed because of the token.
     """
     if is_api(request) or not reason.startswith("CSRF") or "Origin" not in request.headers:
-        return error_response(request, NoAccess(STALE_FORM))
+        return make_error_response(request, NoAccess(STALE_FORM))
     if not request.user.is_authenticated:
         if (
             "HX-Request" in request.headers
         ):  # a login page would replace the part of the page that was asked for
-            return error_response(request, AuthenticationRequired(SESSION_ENDED))
+            return make_error_response(request, AuthenticationRequired(SESSION_ENDED))
         return (
             ask_to_log_in(request)
             if request.path != reverse("login")

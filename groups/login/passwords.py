@@ -16,7 +16,7 @@ from flagadmin.core.errors import (
 )
 from groups.access import Caller
 from groups.login.hashers import encode_foreign
-from groups.login.rules import check_passwords_on, problems_of_password
+from groups.login.rules import check_passwords_on, list_password_problems
 from groups.login.throttle import Attempt, count_attempt, forget_attempts, log_failure
 from groups.models import LoginLink, User
 from groups.people.personal_tokens import delete_personal_tokens
@@ -47,7 +47,7 @@ def change_password(user: User, password: str, *, caller: Caller) -> None:
         raise NoAccess(
             "A personal token cannot set a first password. Log in with a one-time link to choose one."
         )
-    if problems := problems_of_password(password, stored):
+    if problems := list_password_problems(password, stored):
         raise ValidationError.of(problems)
     user.set_password(password)  # the caller's object is updated too, so that its session can be kept
     stored.password = user.password

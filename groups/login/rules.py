@@ -21,7 +21,7 @@ def can_use_password(user: User) -> bool:
     return settings.PASSWORD_LOGIN and user.has_usable_password()
 
 
-def problems_of_password(password: str, user: User) -> list[Problem]:
+def list_password_problems(password: str, user: User) -> list[Problem]:
     """All problems of the password. It must not resemble the names of ``user``."""
     try:
         validate_password(password, user)

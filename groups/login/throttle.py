@@ -38,7 +38,7 @@ class Attempt:
     @classmethod
     def of(cls, user: User | None, typed_name: str, address: str) -> "Attempt":
         typed = hashlib.sha256(typed_name.strip().casefold().encode()).hexdigest()
-        return cls(account=f"user {user.pk}" if user else f"unknown {typed}", address=_network(address))
+        return cls(account=f"user {user.pk}" if user else f"unknown {typed}", address=_get_network(address))
 
     @classmethod
     def of_reset(cls, user: User | None, typed_name: str, address: str) -> "Attempt":
@@ -49,7 +49,7 @@ class Attempt:
     @classmethod
     def with_code(cls, user: User, address: str) -> "Attempt":
         """Of a second factor. Counted apart: the right password must not make its attempts forgotten."""
-        return cls(account=f"second factor of user {user.pk}", address=_network(address))
+        return cls(account=f"second factor of user {user.pk}", address=_get_network(address))
 
 
 def count_attempt(attempt: Attempt, *, now: datetime | None = None) -> None:
@@ -114,7 +114,7 @@ def _compute_remaining(tries: int, free: int, last: datetime | None, now: dateti
     return last + min(WINDOW, FIRST_WAIT * 2 ** min(tries - free, 20)) - now
 
 
-def _network(address: str) -> str:
+def _get_network(address: str) -> str:
     """The IP address; for IPv6, its /64 network, because a single machine usually has a whole one."""
     try:
         parsed = ipaddress.ip_address(address)

@@ -123,13 +123,13 @@ class User(AbstractBaseUser):
         return {**document, "externalId": self.external_id} if self.external_id else document
 
     def get_session_auth_hash(self) -> str:
-        return self._session_hash()
+        return self._hash_session()
 
     def get_session_auth_fallback_hash(self) -> Iterator[str]:
         for secret in settings.SECRET_KEY_FALLBACKS:
-            yield self._session_hash(secret)
+            yield self._hash_session(secret)
 
-    def _session_hash(self, secret: str | bytes | None = None) -> str:
+    def _hash_session(self, secret: str | bytes | None = None) -> str:
         """The hash stored in sessions. A new password or "log out everywhere" changes it and so ends them."""
         value = f"{self.session_generation} {self.password}"
         return salted_hmac("groups.session", value, secret=secret, algorithm="sha256").hexdigest()

@@ -18,10 +18,10 @@ from flagadmin.core.errors import (
     Problem,
     UserExists,
     ValidationError,
-    raised_by,
+    collect_errors,
 )
 from groups.access import Caller
-from groups.login.rules import check_passwords_on, problems_of_password
+from groups.login.rules import check_passwords_on, list_password_problems
 from groups.models import User
 from groups.people.last_admin import check_admins_without_account, keeping_admins
 from groups.people.queries import find_account
@@ -103,7 +103,7 @@ def _create(new: NewAccount, *, project: str | None = None, caller: Caller) -> U
     problems = [*_problems_of_names(user)]
     if new.password is not None:
         check_passwords_on()
-        problems += problems_of_password(new.password, user)
+        problems += list_password_problems(new.password, user)
     user.root_role_id = find_root_role_id(new.root_role, problems)
     if problems:
         raise ValidationError.of(problems)
@@ -169,7 +169,7 @@ def delete_account(user_id: int, *, is_service: bool, expected: Expected = None,
 
 def find_account_blockers(user: User, caller: Caller) -> list[AppError]:
     """The reasons why the account cannot be deleted. Does not write."""
-    return raised_by(partial(check_admins_without_account, user, caller))
+    return collect_errors(partial(check_admins_without_account, user, caller))
 
 
 def access_account_for_update(user_id: int, is_service: bool) -> User:

@@ -14,15 +14,15 @@ from flagadmin.core.errors import ValidationError
 from flagadmin.core.http.path_ids import path_id
 from groups.authentication import ApiRequest
 from groups.login.invitations import create_first_link, reset_password
-from groups.login.links import absolute_url
+from groups.login.links import make_absolute_url
 from groups.login.mail import send_invitation
 from groups.login.passwords import change_password
-from groups.login.rules import problems_of_password
+from groups.login.rules import list_password_problems
 from groups.models import Group, Role, User
 from groups.models.people import AccountDocument
 from groups.people import actions
 from groups.people.actions import NewAccount
-from groups.people.last_admin import admins_who_log_in
+from groups.people.last_admin import find_admins_who_log_in
 from groups.people.queries import access_account, find_person, read_accounts
 from groups.people.serializers import (
     AccountRecord,
@@ -35,9 +35,9 @@ from groups.people.serializers import (
     PersonUpdateBody,
     ResetPasswordBody,
     ResetPasswordRecord,
-    account_record,
-    candidate_record,
-    role_record,
+    make_account_record,
+    make_candidate_record,
+    make_role_record,
 )
 from groups.permissions import BuiltIn, Permission
 from groups.viewsets import ViewSet
@@ -68,14 +68,14 @@ class CandidateViewSet(ViewSet):
             return Response([])
         matches = Q(username__icontains=part) | Q(name__icontains=part) | Q(email__icontains=part)
         people = User.objects.people().filter(matches).order_by("username")
-        return Response([account_record(user) for user in people[:SEARCH_LIMIT]])
+        return Response([make_account_record(user) for user in people[:SEARCH_LIMIT]])
 
     @extend_schema(operation_id="getBaseUsersAndGroups", responses=Candidates)
     @action(detail=False)
     def access(self, request: ApiRequest) -> Response:
         """List the accounts and groups that can be given access to a project."""
         groups = Group.objects.order_by("id").values("id", "name", "description")
-        users = [candidate_record(user) for user in User.objects.order_by("id")]
+        users = [make_candidate_record(user) for user in User.objects.order_by("id")]
         return Response({"users": users, "groups": list(groups)})
 
 
@@ -105,8 +105,8 @@ class UserViewSet(ETagMixin, ViewSet):
     def list(self, request: ApiRequest) -> Response:
         """List all users and the available root roles."""
         people = read_accounts(self.caller, is_service=False)
-        roles = [role_record(role) for role in Role.objects.root()]
-        users = [account_record(user) | {"inviteLink": ""} for user in people]
+        roles = [make_role_record(role) for role in Role.objects.root()]
+        users = [make_account_record(user) | {"inviteLink": ""} for user in people]
         return Response({"users": users, "rootRoles": roles})
 
     @extend_schema(operation_id="createUser", request=PersonBody, responses={201: CreatedPersonRecord})
@@ -124,10 +124,10 @@ class UserViewSet(ETagMixin, ViewSet):
             password=data.get("password"),
         )
         user = actions.create_account(new, caller=self.caller)
-        record = account_record(user) | {"emailSent": False}
+        record = make_account_record(user) | {"emailSent": False}
         if new.password is None and settings.PASSWORD_LOGIN:
             link = create_first_link(user)
-            record["inviteLink"] = absolute_url(request._request, link)
+            record["inviteLink"] = make_absolute_url(request._request, link)
             if data.get("sendEmail", True):
                 record["emailSent"] = send_invitation(user, link, by=self.caller.name)
         return Response(record, status=201)
@@ -136,7 +136,7 @@ class UserViewSet(ETagMixin, ViewSet):
     @action(detail=False, url_path="admin-count")
     def admin_count(self, request: ApiRequest) -> Response:
         """Count the active accounts that hold the Admin role, directly or through a group."""
-        people = list(admins_who_log_in().distinct())
+        people = list(find_admins_who_log_in().distinct())
         with_password = sum(person.has_usable_password() for person in people)
         service = User.objects.service_accounts().active().filter(root_role=BuiltIn.ADMIN)
         return Response(
@@ -152,7 +152,7 @@ class UserViewSet(ETagMixin, ViewSet):
     def validate_password(self, request: ApiRequest) -> Response:
         """Check a password against the rules. Reports all problems at once."""
         password = self.validated(PasswordBody)["password"]
-        if problems := problems_of_password(password, User()):
+        if problems := list_password_problems(password, User()):
             raise ValidationError.of(problems)
         return Response()
 
@@ -165,12 +165,12 @@ class UserViewSet(ETagMixin, ViewSet):
         """
         user = find_person(self.caller, self.validated(ResetPasswordBody)["id"])
         link = reset_password(user.pk, caller=self.caller)
-        return Response({"resetPasswordUrl": absolute_url(request._request, link)})
+        return Response({"resetPasswordUrl": make_absolute_url(request._request, link)})
 
     @extend_schema(operation_id="getUser", responses=AccountRecord)
     def retrieve(self, request: ApiRequest, user_id: str) -> Response:
         """Get a user."""
-        return Response(account_record(self.user))
+        return Response(make_account_record(self.user))
 
     @extend_schema(operation_id="updateUser", request=PersonUpdateBody, responses=AccountRecord)
     def update(self, request: ApiRequest, user_id: str) -> Response:
@@ -179,7 +179,7 @@ class UserViewSet(ETagMixin, ViewSet):
         user = actions.update_account(
             path_id(user_id), changes, is_service=False, expected=self.expected, caller=self.caller
         )
-        return Response(account_record(user))
+        return Response(make_account_record(user))
 
     @extend_schema(operation_id="deleteUser", responses={200: None})
     def destroy(self, request: ApiRequest, user_id: str) -> Response:

@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.errors import counted
+from flagadmin.core.errors import pluralize
 from flagadmin.core.lists.pages import curl_for
 from groups.console import ActionPage, ConfirmPage, Crumbs, EditPage, FormPage
 from groups.login.invitations import create_first_link, reset_password
@@ -246,6 +246,6 @@ def list_removed(user: User, kind: str) -> list[str]:
     lines += [f"the token {token.name}, which stops working" for token in read_personal_tokens(user)]
     lines += [f"membership of {group}" for group in user.groups.order_by("name")]
     if owned := user.owned_flags.count():
-        lines.append(f"the owner of {counted(owned, 'flag')}, which will have none")
+        lines.append(f"the owner of {pluralize(owned, 'flag')}, which will have none")
     grants = user.grants.select_related("role").order_by("project_id", "role__name")
     return lines + [f"role {grant.role} in {grant.project_id}" for grant in grants]

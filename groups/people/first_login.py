@@ -3,7 +3,7 @@
 from django.conf import settings
 from django.http import HttpRequest
 
-from groups.login.links import INVITE_LIFETIME, absolute_url
+from groups.login.links import INVITE_LIFETIME, make_absolute_url
 from groups.login.mail import is_mail_on
 from groups.models import User
 
@@ -28,4 +28,9 @@ def describe_link(request: HttpRequest, user: User, link: str, *, back: str) -> 
     hours = int(INVITE_LIFETIME.total_seconds() // 3600)
     unsent = "The email could not be sent. " if is_mail_on() and user.email else ""
     lead = f"{unsent}Send this link to {user.display_name}. It lets them set a password, once, within {hours} hours."
-    return {"title": f"Link for {user}", "secret": absolute_url(request, link), "back": back, "lead": lead}
+    return {
+        "title": f"Link for {user}",
+        "secret": make_absolute_url(request, link),
+        "back": back,
+        "lead": lead,
+    }

@@ -12,7 +12,7 @@ from groups.models import Group, Role, User
 from groups.permissions import BuiltIn
 
 
-def admins_who_log_in() -> QuerySet[User]:
+def find_admins_who_log_in() -> QuerySet[User]:
     return User.objects.people().active().admins()
 
 
@@ -28,23 +28,23 @@ def keeping_admins(caller: Caller) -> Iterator[None]:
     A lock serializes such changes: if two admins remove each other at once, only one of them succeeds.
     """
     lock_admins()
-    before = _read_ids(admins_who_log_in())
+    before = _read_ids(find_admins_who_log_in())
     with transaction.atomic():
         yield
-        _check_admins(before, _read_ids(admins_who_log_in()), caller)
+        _check_admins(before, _read_ids(find_admins_who_log_in()), caller)
 
 
 def check_admins_without_account(user: User, caller: Caller) -> None:
     """Raises InvalidOperation if the account is the caller's or the last one that holds the Admin role."""
-    before = _read_ids(admins_who_log_in())
+    before = _read_ids(find_admins_who_log_in())
     _check_admins(before, before - {user.pk}, caller)
 
 
 def check_admins_without_group(group: Group, caller: Caller) -> None:
     """Raises InvalidOperation if the caller or all users would lose the Admin role without the group."""
     other_groups = Group.objects.filter(root_role=BuiltIn.ADMIN).exclude(pk=group.pk)
-    remaining = admins_who_log_in().filter(Q(root_role=BuiltIn.ADMIN) | Q(groups__in=other_groups))
-    _check_admins(_read_ids(admins_who_log_in()), _read_ids(remaining), caller)
+    remaining = find_admins_who_log_in().filter(Q(root_role=BuiltIn.ADMIN) | Q(groups__in=other_groups))
+    _check_admins(_read_ids(find_admins_who_log_in()), _read_ids(remaining), caller)
 
 
 def _read_ids(users: QuerySet[User]) -> set[int]:

@@ -8,7 +8,7 @@ from rest_framework.decorators import action
 from rest_framework.response import Response
 
 from flagadmin.core.errors import NotFound
-from flagadmin.core.http.client_address import client_address
+from flagadmin.core.http.client_address import get_client_address
 from flagadmin.core.http.fields import Body
 from flagadmin.core.http.openapi import refusal
 from flagadmin.core.http.path_ids import path_id
@@ -23,9 +23,9 @@ from groups.people.serializers import (
     PersonalTokenBody,
     PersonalTokenList,
     RoleRecord,
-    account_record,
-    personal_token_record,
-    role_record,
+    make_account_record,
+    make_personal_token_record,
+    make_role_record,
 )
 from groups.permissions import Permission
 from groups.roles.holders import read_roles
@@ -118,7 +118,7 @@ class MeViewSet(ViewSet):
         """Get the caller's account and permissions."""
         caller = self.caller
         user = (
-            account_record(caller.user)
+            make_account_record(caller.user)
             if caller.user
             else {"id": None, "isAPI": True, "username": caller.name}
         )
@@ -131,7 +131,7 @@ class MeViewSet(ViewSet):
         user = self.person()
         role = user.root_role
         profile = {
-            "rootRole": role_record(role) if role else None,
+            "rootRole": make_role_record(role) if role else None,
             "projects": sorted(self.caller.rights.projects),
             "subscriptions": [],
             "features": [],
@@ -147,7 +147,7 @@ class MeViewSet(ViewSet):
     def roles(self, request: ApiRequest) -> Response:
         """List the caller's roles, held directly or through a group. `project` is null for a root role."""
         held = read_roles(self.person(), project=request.query_params.get("projectId"))
-        return Response({"version": 1, "roles": [role_record(role, project) for role, project in held]})
+        return Response({"version": 1, "roles": [make_role_record(role, project) for role, project in held]})
 
     def person(self) -> User:
         """Raises NotFound for an admin token, as the reference server does."""
@@ -167,7 +167,7 @@ class MeViewSet(ViewSet):
         data = self.validated(PasswordChangeBody)
         if user.has_usable_password():
             old = data.get("oldPassword", "")
-            check_own_password(user, old, path="oldPassword", address=client_address(request))
+            check_own_password(user, old, path="oldPassword", address=get_client_address(request))
         change_password(user, data["password"], caller=self.caller)
         return Response()
 
@@ -187,7 +187,7 @@ class PersonalTokenViewSet(ViewSet):
     def list(self, request: ApiRequest) -> Response:
         """List the caller's own tokens, without their secrets."""
         tokens = personal_tokens.read_personal_tokens(self.user)
-        return Response({"pats": [personal_token_record(token) for token in tokens]})
+        return Response({"pats": [make_personal_token_record(token) for token in tokens]})
 
     @extend_schema(
         operation_id="createPat",
@@ -199,7 +199,7 @@ class PersonalTokenViewSet(ViewSet):
         """Create a token with the caller's own permissions. Only this response contains its secret."""
         data = self.validated(PersonalTokenBody)
         token, secret = personal_tokens.create_personal_token(self.user, **data, caller=self.caller)
-        return Response(personal_token_record(token, secret), status=201)
+        return Response(make_personal_token_record(token, secret), status=201)
 
     @extend_schema(operation_id="deletePat", responses={200: None})
     def destroy(self, request: ApiRequest, token_id: str) -> Response:

@@ -6,7 +6,7 @@ from django.db.models import Q, QuerySet
 
 from groups.models import Grant, Role, RolePermission, User
 from groups.permissions import Permission
-from groups.roles.subjects import is_used, name_of_permission
+from groups.roles.subjects import is_used, name_permission
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +30,15 @@ def describe_access(user: User) -> list[Access]:
     everywhere = Role.objects.filter(Q(users=user) | Q(groups__members=user)).distinct()
     grants = read_grants(user).select_related("role", "project")
     return [
-        *(Access(role.name, "", "", _permits(role)) for role in everywhere),
+        *(Access(role.name, "", "", _list_permitted(role)) for role in everywhere),
         *(
-            Access(grant.role.name, grant.project_id, grant.project.name, _permits(grant.role))
+            Access(grant.role.name, grant.project_id, grant.project.name, _list_permitted(grant.role))
             for grant in grants
         ),
     ]
 
 
-def _permits(role: Role) -> list[tuple[str, str]]:
+def _list_permitted(role: Role) -> list[tuple[str, str]]:
     """[("development", "Add strategies, Switch flags"), …]; a built-in role in its own words."""
     if role.is_built_in:
         return [("", role.description)]
@@ -46,5 +46,5 @@ def _permits(role: Role) -> list[tuple[str, str]]:
     rows = RolePermission.objects.filter(role=role).order_by("environment__sort_order", "permission")
     for permission, environment in rows.values_list("permission", "environment_id"):
         if is_used(permission):
-            names.setdefault(environment or "", []).append(name_of_permission(Permission[permission]))
+            names.setdefault(environment or "", []).append(name_permission(Permission[permission]))
     return [(place, ", ".join(sorted(those))) for place, those in sorted(names.items())]

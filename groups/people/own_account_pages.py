@@ -15,7 +15,7 @@ from django.utils.functional import cached_property
 from django.views.decorators.debug import sensitive_post_parameters
 
 from flagadmin.core.errors import ValidationError
-from flagadmin.core.http.client_address import client_address
+from flagadmin.core.http.client_address import get_client_address
 from flagadmin.core.lists.pages import Listing
 from groups.console import ActionPage, Crumbs, FormPage, read_next_page
 from groups.login.passwords import change_password, check_own_password, log_out_everywhere
@@ -130,7 +130,7 @@ class PasswordPage(OwnPage, FormPage):
         data = form.cleaned_data
         then, verb = self.then, "changed" if self.user.has_usable_password() else "set"
         if "currentPassword" in data:
-            address = client_address(self.request)
+            address = get_client_address(self.request)
             check_own_password(self.user, data["currentPassword"], path="currentPassword", address=address)
         change_password(self.user, data["password"], caller=self.caller)
         keep_this_session(self.request, self.user)

@@ -60,7 +60,7 @@ def create_personal_token(
         created_by=caller.name,
         expires_at=expires_at,
     )
-    record(Event(type=EventType.PAT_CREATED, subject=name, after=_document(token)), actor=caller)
+    record(Event(type=EventType.PAT_CREATED, subject=name, after=_make_document(token)), actor=caller)
     return token, secret
 
 
@@ -71,7 +71,7 @@ def delete_personal_token(user: User, token_id: int, *, caller: Caller) -> None:
     token = user.tokens.filter(kind=Kind.PERSONAL, id=token_id).first()
     if token is None:
         raise NotFound(f"{user} has no token with id {token_id}.")
-    record(Event(type=EventType.PAT_DELETED, subject=token.name, before=_document(token)), actor=caller)
+    record(Event(type=EventType.PAT_DELETED, subject=token.name, before=_make_document(token)), actor=caller)
     token.delete()
 
 
@@ -79,7 +79,10 @@ def delete_personal_tokens(user: User, *, caller: Caller) -> None:
     """Revokes all tokens of ``user``, which must be locked."""
     tokens = read_personal_tokens(user)
     record_all(
-        (Event(type=EventType.PAT_DELETED, subject=token.name, before=_document(token)) for token in tokens),
+        (
+            Event(type=EventType.PAT_DELETED, subject=token.name, before=_make_document(token))
+            for token in tokens
+        ),
         actor=caller,
     )
     user.tokens.filter(kind=Kind.PERSONAL).delete()
@@ -93,7 +96,7 @@ def _lock(user: User, caller: Caller) -> None:
         raise NotFound(f"Account {user} not found.")
 
 
-def _document(token: ApiToken) -> dict[str, Any]:
+def _make_document(token: ApiToken) -> dict[str, Any]:
     return {
         "id": token.pk,
         "description": token.name,

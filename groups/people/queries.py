@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from django.db.models import QuerySet
 
-from flagadmin.core.db.matching import best_matches
+from flagadmin.core.db.matching import find_best_matches
 from flagadmin.core.errors import NotFound, ValidationError
 from groups.access import Caller
 from groups.models import User
@@ -55,4 +55,4 @@ def search_service_accounts(caller: Caller, words: Sequence[str]) -> QuerySet[Us
 def _search(caller: Caller, users: QuerySet[User], words: Sequence[str]) -> QuerySet[User]:
     if not caller.is_admin:
         return users.none()
-    return best_matches(users, words, "username", "name", also=["email"], first=["-is_active"])
+    return find_best_matches(users, words, "username", "name", also=["email"], first=["-is_active"])

@@ -196,7 +196,7 @@ class ServiceAccountList(serializers.Serializer):
     rootRoles = RoleRecord(many=True)
 
 
-def role_record(role: Role, project: str | None = None) -> dict[str, Any]:
+def make_role_record(role: Role, project: str | None = None) -> dict[str, Any]:
     return {
         "id": role.pk,
         "type": role.type,
@@ -206,7 +206,7 @@ def role_record(role: Role, project: str | None = None) -> dict[str, Any]:
     }
 
 
-def account_record(user: User) -> dict[str, Any]:
+def make_account_record(user: User) -> dict[str, Any]:
     return {
         "id": user.pk,
         "isAPI": False,
@@ -227,7 +227,7 @@ def account_record(user: User) -> dict[str, Any]:
     }
 
 
-def personal_token_record(token: ApiToken, secret: str | None = None) -> dict[str, Any]:
+def make_personal_token_record(token: ApiToken, secret: str | None = None) -> dict[str, Any]:
     record: dict[str, Any] = {
         "id": token.pk,
         "description": token.name,
@@ -239,7 +239,7 @@ def personal_token_record(token: ApiToken, secret: str | None = None) -> dict[st
     return record | ({"secret": secret} if secret else {})
 
 
-def candidate_record(user: User) -> dict[str, Any]:
+def make_candidate_record(user: User) -> dict[str, Any]:
     """The user as a candidate for a role. Empty properties are omitted."""
     document = {
         "id": user.pk,
@@ -251,5 +251,5 @@ def candidate_record(user: User) -> dict[str, Any]:
     return {key: value for key, value in document.items() if value}
 
 
-def service_account_record(user: User, tokens: Iterable[ApiToken]) -> dict[str, Any]:
-    return account_record(user) | {"tokens": [personal_token_record(token) for token in tokens]}
+def make_service_account_record(user: User, tokens: Iterable[ApiToken]) -> dict[str, Any]:
+    return make_account_record(user) | {"tokens": [make_personal_token_record(token) for token in tokens]}

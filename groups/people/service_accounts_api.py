@@ -28,9 +28,9 @@ from groups.people.serializers import (
     ServiceAccountList,
     ServiceAccountRecord,
     ServiceAccountUpdateBody,
-    personal_token_record,
-    role_record,
-    service_account_record,
+    make_personal_token_record,
+    make_role_record,
+    make_service_account_record,
 )
 from groups.permissions import Permission
 from groups.viewsets import ViewSet
@@ -53,8 +53,8 @@ class ServiceAccountViewSet(ETagMixin, ViewSet):
         """List all service accounts and the available root roles."""
         accounts = read_accounts(self.caller, is_service=True)
         tokens = read_tokens_by_user(accounts)
-        roles = [role_record(role) for role in Role.objects.root()]
-        records = [service_account_record(user, tokens.get(user.pk, ())) for user in accounts]
+        roles = [make_role_record(role) for role in Role.objects.root()]
+        records = [make_service_account_record(user, tokens.get(user.pk, ())) for user in accounts]
         return Response({"serviceAccounts": records, "rootRoles": roles})
 
     @extend_schema(
@@ -114,7 +114,7 @@ class ServiceAccountTokenViewSet(ViewSet):
     def list(self, request: ApiRequest, account_id: str) -> Response:
         """List the tokens of a service account, without their secrets."""
         tokens = read_personal_tokens(self.account)
-        return Response({"pats": [personal_token_record(token) for token in tokens]})
+        return Response({"pats": [make_personal_token_record(token) for token in tokens]})
 
     @extend_schema(
         operation_id="createServiceAccountToken",
@@ -125,7 +125,7 @@ class ServiceAccountTokenViewSet(ViewSet):
         """Create a token that acts as the service account. Only this response contains its secret."""
         data = self.validated(PersonalTokenBody)
         token, secret = create_personal_token(self.account, **data, caller=self.caller)
-        return Response(personal_token_record(token, secret), status=201)
+        return Response(make_personal_token_record(token, secret), status=201)
 
     @extend_schema(operation_id="deleteServiceAccountToken", responses={200: None})
     def destroy(self, request: ApiRequest, account_id: str, token_id: str) -> Response:
@@ -135,4 +135,4 @@ class ServiceAccountTokenViewSet(ViewSet):
 
 
 def _make_record(user: User) -> dict[str, Any]:
-    return service_account_record(user, read_personal_tokens(user))
+    return make_service_account_record(user, read_personal_tokens(user))

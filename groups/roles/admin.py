@@ -9,7 +9,7 @@ from flagadmin.core.audit.events import EventType
 from groups.access import Caller
 from groups.admin_site.base import ActionInline, is_admin
 from groups.admin_site.subjects import Subject, SubjectAdmin
-from groups.authentication import caller_of
+from groups.authentication import get_caller
 from groups.models import Role, RolePermission
 from groups.roles import actions
 from groups.roles.rules import check_role_is_unused
@@ -79,4 +79,4 @@ class RoleAdmin(SubjectAdmin):
             return
         rows = [row for row in formset.forms if row.cleaned_data and not row.cleaned_data.get("DELETE")]
         permissions = list(dict.fromkeys(row.instance.held for row in rows))
-        actions.update_role(form.instance.pk, {"permissions": permissions}, caller=caller_of(request))
+        actions.update_role(form.instance.pk, {"permissions": permissions}, caller=get_caller(request))

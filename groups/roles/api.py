@@ -15,15 +15,15 @@ from flagadmin.core.http.path_ids import path_id
 from groups.authentication import ApiRequest
 from groups.models import Role
 from groups.models.roles import HeldPermission, RoleDocument
-from groups.people.serializers import RoleRecord, role_record
+from groups.people.serializers import RoleRecord, make_role_record
 from groups.permissions import ROLE_READERS, Permission, Scope
 from groups.roles import actions
 from groups.roles.actions import RoleChanges
 from groups.roles.permission_serializers import (
     PermissionRecord,
     RolePermissionRecord,
-    permission_record,
-    role_permission_records,
+    list_permission_records,
+    make_permission_record,
 )
 from groups.roles.queries import access_role
 from groups.roles.rules import check_role_name, read_environment_names
@@ -111,7 +111,7 @@ def convert_changes(data: dict[str, Any]) -> RoleChanges:
 
 
 def make_full_record(role: Role) -> dict[str, Any]:
-    return role_record(role) | {"permissions": role_permission_records(role)}
+    return make_role_record(role) | {"permissions": list_permission_records(role)}
 
 
 def _answer_changed(role: Role) -> Response:
@@ -140,7 +140,9 @@ class RoleViewSet(ETagMixin, ViewSet):
     @extend_schema(operation_id="getRoles", responses=RoleList)
     def list(self, request: ApiRequest) -> Response:
         """List all roles, built-in ones first."""
-        return Response({"version": 1, "roles": [role_record(role) for role in Role.objects.order_by("id")]})
+        return Response(
+            {"version": 1, "roles": [make_role_record(role) for role in Role.objects.order_by("id")]}
+        )
 
     @extend_schema(
         operation_id="createRole", request=RoleBody, responses={200: ChangedRole}, examples=[EXAMPLE]
@@ -198,7 +200,7 @@ class PermissionViewSet(ViewSet):
         """List every permission by the scope it is held in."""
         by_scope = defaultdict(list)
         for permission in Permission:
-            by_scope[permission.scope].append(permission_record(permission))
+            by_scope[permission.scope].append(make_permission_record(permission))
         environments = [
             {"name": name, "permissions": by_scope[Scope.ENVIRONMENT]} for name in read_environment_names()
         ]

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from django.db.models import Q, QuerySet
 
-from flagadmin.core.errors import counted
+from flagadmin.core.errors import pluralize
 from groups.models import Grant, Group, Role, User
 
 
@@ -36,7 +36,7 @@ class Holder:
 def read_holders(role: Role, text: str = "") -> list[Holder]:
     """Direct holders whose name contains the text."""
     folded = text.casefold()
-    holders = (*_root_holders(role), *_project_holders(role))
+    holders = (*_list_root_holders(role), *_list_project_holders(role))
     return [holder for holder in holders if folded in holder.sort_name]
 
 
@@ -71,14 +71,14 @@ def count_holders(role: Role) -> RoleUse:
     return RoleUse(len(people), len(services), len(groups), len(projects))
 
 
-def _root_holders(role: Role) -> Iterator[Holder]:
+def _list_root_holders(role: Role) -> Iterator[Holder]:
     for user in role.users.only("id", "name", "username", "is_service"):
         yield Holder(user.display_name, _describe_kind(user.is_service), user.pk, None, None)
     for pk, name in role.groups.values_list("id", "name"):
         yield Holder(name, "group", pk, None, None)
 
 
-def _project_holders(role: Role) -> Iterator[Holder]:
+def _list_project_holders(role: Role) -> Iterator[Holder]:
     grants = role.grants.values_list(
         "project_id",
         "created_at",
@@ -113,7 +113,7 @@ class Reach:
         if not self.accounts:
             return "Nobody has this role, so nobody loses access."
         has = "has" if self.accounts == 1 else "have"
-        sentence = f"{counted(self.accounts, 'account')} {has} this role, directly or through a group."
+        sentence = f"{pluralize(self.accounts, 'account')} {has} this role, directly or through a group."
         if not self.without_other:
             return f"{sentence} All of them have other roles too."
         return f"{sentence} Without it, {self.without_other:,} of them would see no project."

@@ -11,7 +11,7 @@ from django.urls import reverse, reverse_lazy
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.errors import counted
+from flagadmin.core.errors import pluralize
 from flagadmin.core.lists.pages import Column, Filter
 from groups.console import ConfirmPage, Crumbs, EditPage, FormPage, ListPage
 from groups.models import Grant, Group, Role, RolePermission, User
@@ -109,9 +109,9 @@ class RoleForm(forms.Form):
         super().__init__(*args, **kwargs)
         self.is_root = is_root
         self.environments = [] if is_root else read_environment_names()
-        self.fields["permissions"].choices = [(v, v) for v in self._values()]  # type: ignore[attr-defined]
+        self.fields["permissions"].choices = [(v, v) for v in self._list_values()]  # type: ignore[attr-defined]
 
-    def _values(self) -> Iterable[str]:
+    def _list_values(self) -> Iterable[str]:
         for _, permissions in list_offered(root=self.is_root):
             for permission in permissions:
                 yield permission.value
@@ -255,7 +255,7 @@ class DeleteRolePage(ConfirmPage):
         return {
             "title": f"Delete role {role.name}",
             "lead": measure_reach(role).sentence,
-            "removed_items": [f"the role {role.name} with its {counted(number, 'permission')}"],
+            "removed_items": [f"the role {role.name} with its {pluralize(number, 'permission')}"],
             "button": f"Delete role {role.name}",
             "cancel": role_url(role.pk),
             "blocked": describe_blockers(role),

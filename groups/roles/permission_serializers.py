@@ -23,7 +23,7 @@ class RolePermissionRecord(PermissionRecord):
     environment = serializers.CharField(required=False)
 
 
-def permission_record(permission: Permission) -> dict[str, Any]:
+def make_permission_record(permission: Permission) -> dict[str, Any]:
     return {
         "id": permission.id,
         "name": permission.value,
@@ -32,11 +32,11 @@ def permission_record(permission: Permission) -> dict[str, Any]:
     }
 
 
-def role_permission_records(role: Role) -> list[dict[str, Any]]:
+def list_permission_records(role: Role) -> list[dict[str, Any]]:
     """The role's permissions, sorted by name and environment."""
     rows = role.permissions.order_by("permission", "environment_id")
     return [
-        permission_record(Permission[row.permission])
+        make_permission_record(Permission[row.permission])
         | ({"environment": row.environment_id} if row.environment_id else {})
         for row in rows
         if row.permission in Permission.__members__

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 
 from django.db.models import QuerySet
 
-from flagadmin.core.db.matching import best_matches
+from flagadmin.core.db.matching import find_best_matches
 from flagadmin.core.errors import NotFound
 from groups.access import Caller
 from groups.models import Role, RolePermission
@@ -40,4 +40,4 @@ def search_roles(caller: Caller, words: Sequence[str]) -> QuerySet[Role]:
     """Roles, for callers who may read them."""
     if not any(map(caller.can, ROLE_READERS)):
         return Role.objects.none()
-    return best_matches(Role.objects.all(), words, "name", also=["description"])
+    return find_best_matches(Role.objects.all(), words, "name", also=["description"])

@@ -13,8 +13,8 @@ from flagadmin.core.errors import (
     Problem,
     RoleInUse,
     choices,
-    counted,
-    raised_by,
+    collect_errors,
+    pluralize,
 )
 from groups.models import Role
 from groups.models.roles import HeldPermission
@@ -72,7 +72,7 @@ def name_limited_role(role: Role, environments: Sequence[str]) -> str:
     """``Member · development``. Numbered if a role with other permissions has the name."""
     name = f"{role.name} · {', '.join(environments)}"
     if len(name) > MAX_LIMITED_NAME_LENGTH:
-        name = f"{role.name[:MAX_LIMITED_NAME_LENGTH]} · {counted(len(environments), 'environment')}"
+        name = f"{role.name[:MAX_LIMITED_NAME_LENGTH]} · {pluralize(len(environments), 'environment')}"
     used_names = set(Role.objects.filter(name__startswith=name).values_list("name", flat=True))
     return next(
         each
@@ -103,7 +103,7 @@ def check_role_is_unused(role: Role) -> None:
         (use.service_accounts, "service account", "service accounts"),
         (use.groups, "group", "groups"),
     )
-    holders = ", ".join(counted(n, singular, plural) for n, singular, plural in counts if n)
+    holders = ", ".join(pluralize(n, singular, plural) for n, singular, plural in counts if n)
     raise RoleInUse(
         f"{role.name} is granted to {holders}. Revoke it from them first.",
         extra={"users": use.users, "serviceAccounts": use.service_accounts, "groups": use.groups},
@@ -112,7 +112,7 @@ def check_role_is_unused(role: Role) -> None:
 
 def find_role_blockers(role: Role) -> list[AppError]:
     """The reasons why the role cannot be deleted. Does not write."""
-    return raised_by(partial(check_not_built_in, role, "deleted"), partial(check_role_is_unused, role))
+    return collect_errors(partial(check_not_built_in, role, "deleted"), partial(check_role_is_unused, role))
 
 
 def describe_blockers(role: Role) -> str:

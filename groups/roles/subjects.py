@@ -115,7 +115,7 @@ NOT_USED = frozenset(
 _NAMES = {permission: name for subject in SUBJECTS.values() for permission, (name, _) in subject.items()}
 
 
-def name_of_permission(permission: Permission) -> str:
+def name_permission(permission: Permission) -> str:
     """Its name in the console: ``Add strategies``."""
     return _NAMES.get(permission, permission.display)
 

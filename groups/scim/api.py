@@ -15,7 +15,7 @@ from flagadmin.core.db.standby import committed_locally
 from flagadmin.core.errors import AuthenticationRequired
 from flagadmin.core.http.request_bodies import FreedBodies, OrjsonRenderer, StrictJSONParser
 from groups.access import Caller
-from groups.authentication import ApiRequest, credential_of
+from groups.authentication import ApiRequest, read_credential
 from groups.models import ScimSettings
 from groups.scim.actions import make_caller
 from groups.scim.queries import load_settings
@@ -36,7 +36,7 @@ class ScimAuthentication(BaseAuthentication):
     """Accepts the token of SCIM, while SCIM is on."""
 
     def authenticate(self, request: Any) -> tuple[Caller, ScimSettings]:
-        secret, found = credential_of(request) or "", load_settings()
+        secret, found = read_credential(request) or "", load_settings()
         if not hmac.compare_digest(found.token_hash or "", hash_secret(secret)):
             raise _refuse("Send the token of SCIM in the Authorization header.")
         if not found.is_enabled:
@@ -105,7 +105,7 @@ class ResourceTypesView(DiscoveryView):
     kind = "ResourceTypes"
 
 
-def _created(document: dict[str, Any]) -> Response:
+def _answer_created(document: dict[str, Any]) -> Response:
     return Response(document, status=201, headers={"Location": document["meta"]["location"]})
 
 
@@ -114,7 +114,7 @@ class UsersView(ScimView):
         return Response(self.service.list_users(self.parameters, self.base))
 
     def post(self, request: ApiRequest) -> Response:
-        return _created(self.service.create_user(request.data, self.base, caller=self.caller))
+        return _answer_created(self.service.create_user(request.data, self.base, caller=self.caller))
 
 
 class UserView(ScimView):
@@ -137,7 +137,7 @@ class GroupsView(ScimView):
         return Response(self.service.list_groups(self.parameters, self.base))
 
     def post(self, request: ApiRequest) -> Response:
-        return _created(self.service.create_group(request.data, self.base, caller=self.caller))
+        return _answer_created(self.service.create_group(request.data, self.base, caller=self.caller))
 
 
 class GroupView(ScimView):

@@ -11,7 +11,7 @@ from groups.scim.resources import Email, Group, Member, Name, User
 WORK = "work"
 
 
-def user_resource(user: UserRow, base: str) -> User:
+def make_user_resource(user: UserRow, base: str) -> User:
     """``base``: the address of the service."""
     parts = user.scim_name or {}
     name = Name(
@@ -25,7 +25,7 @@ def user_resource(user: UserRow, base: str) -> User:
         display_name=user.name or None,
         emails=[Email(value=user.email, type=WORK, primary=True)] if user.email else None,
         active=user.is_active,
-        meta=_meta(user, "User", base),
+        meta=_make_meta(user, "User", base),
     )
 
 
@@ -40,9 +40,9 @@ def group_resource(group: GroupRow, base: str, *, with_members: bool) -> Group:
         external_id=group.external_id,
         display_name=group.name,
         members=members or None,
-        meta=_meta(group, "Group", base),
+        meta=_make_meta(group, "Group", base),
     )
 
 
-def _meta(row: Any, kind: str, base: str) -> Meta:
+def _make_meta(row: Any, kind: str, base: str) -> Meta:
     return Meta(resource_type=kind, created=row.created_at, location=f"{base}/{kind}s/{row.pk}")

@@ -20,7 +20,7 @@ class Taken(NameExists):
     """409: another account or group has the name."""
 
 
-def error_body(path: str, error: AppError, error_id: str) -> dict[str, Any]:
+def make_error_body(path: str, error: AppError, error_id: str) -> dict[str, Any]:
     """``error_id`` finds it in the server's log."""
     kind = getattr(error, "kind", "uniqueness" if isinstance(error, NameExists) else "invalidValue")
     detail = error.message if error.status < 500 else f"{error.message} (id {error_id})"

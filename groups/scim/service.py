@@ -25,7 +25,7 @@ from groups.models import GroupMembership
 from groups.models import User as UserRow
 from groups.scim import actions
 from groups.scim.actions import GroupValues
-from groups.scim.documents import group_resource, user_resource
+from groups.scim.documents import group_resource, make_user_resource
 from groups.scim.errors import ScimRefused
 from groups.scim.filters import GROUP_COLUMNS, USER_COLUMNS, Column, make_condition
 from groups.scim.member_changes import MemberChanges
@@ -70,7 +70,7 @@ def _dump(document: Any, context: Context, parameters: Any = None) -> Document:
     return dumped
 
 
-def _number(key: str, kind: str) -> int:
+def _read_id(key: str, kind: str) -> int:
     """Raises NotFound."""
     if not (key.isascii() and key.isdigit() and len(key) < 19):
         raise NotFound(f"{kind} {key[:100]} not found.")
@@ -103,18 +103,18 @@ def _list(kind: Any, request: Any, total: int, resources: list[Any]) -> Document
 
 def list_users(given: Parameters, base: str) -> Document:
     request, total, users = _search(User, UserRow.objects.people(), USER_COLUMNS, given)
-    return _list(User, request, total, [user_resource(user, base) for user in users])
+    return _list(User, request, total, [make_user_resource(user, base) for user in users])
 
 
 def list_groups(given: Parameters, base: str) -> Document:
     request, total, groups = _search(Group, GroupRow.objects.all(), GROUP_COLUMNS, given)
     with_members = _wants_members(request)
-    groups = groups.prefetch_related(_members()) if with_members else groups
+    groups = groups.prefetch_related(_prefetch_members()) if with_members else groups
     resources = [group_resource(group, base, with_members=with_members) for group in groups]
     return _list(Group, request, total, resources)
 
 
-def _members() -> Prefetch:
+def _prefetch_members() -> Prefetch:
     return Prefetch("memberships", GroupMembership.objects.select_related("user").order_by("user_id"))
 
 
@@ -130,7 +130,7 @@ def _wants_members(parameters: Any) -> bool:
 
 
 def _find_user(key: str) -> UserRow:
-    user = UserRow.objects.people().filter(pk=_number(key, "User")).first()
+    user = UserRow.objects.people().filter(pk=_read_id(key, "User")).first()
     if user is None:
         raise NotFound(f"User {key} not found.")
     return user
@@ -138,32 +138,32 @@ def _find_user(key: str) -> UserRow:
 
 def get_user(key: str, given: Parameters, base: str) -> Document:
     parameters = _read(ResponseParameters[User], dict(given), Context.DEFAULT)
-    return _dump(user_resource(_find_user(key), base), Context.RESOURCE_QUERY_RESPONSE, parameters)
+    return _dump(make_user_resource(_find_user(key), base), Context.RESOURCE_QUERY_RESPONSE, parameters)
 
 
 def create_user(body: Any, base: str, *, caller: Caller) -> Document:
     resource = _read(User, body, Context.RESOURCE_CREATION_REQUEST)
     user = actions.create_user(read_user(resource), caller=caller)
-    return _dump(user_resource(user, base), Context.RESOURCE_CREATION_RESPONSE)
+    return _dump(make_user_resource(user, base), Context.RESOURCE_CREATION_RESPONSE)
 
 
 def replace_user(key: str, body: Any, base: str, *, caller: Caller) -> Document:
-    before = user_resource(_find_user(key), base)
+    before = make_user_resource(_find_user(key), base)
     resource = _read(User, body, Context.RESOURCE_REPLACEMENT_REQUEST)
     user = actions.change_user(int(key), read_user(resource, before), caller=caller)
-    return _dump(user_resource(user, base), Context.RESOURCE_REPLACEMENT_RESPONSE)
+    return _dump(make_user_resource(user, base), Context.RESOURCE_REPLACEMENT_RESPONSE)
 
 
 def patch_user(key: str, body: Any, base: str, *, caller: Caller) -> Document:
     user = _find_user(key)
-    before, after = user_resource(user, base), user_resource(user, base)
+    before, after = make_user_resource(user, base), make_user_resource(user, base)
     _apply(_read_patch(User, body), after)
     user = actions.change_user(user.pk, read_user(after, before), caller=caller)
-    return _dump(user_resource(user, base), Context.RESOURCE_PATCH_RESPONSE)
+    return _dump(make_user_resource(user, base), Context.RESOURCE_PATCH_RESPONSE)
 
 
 def delete_user(key: str, *, caller: Caller) -> None:
-    actions.delete_user(_number(key, "User"), caller=caller)
+    actions.delete_user(_read_id(key, "User"), caller=caller)
 
 
 def _read_patch(kind: Any, body: Any) -> Any:
@@ -184,8 +184,10 @@ def _apply(patch: Any, resource: Any) -> None:
 
 
 def _find_group(key: str, *, with_members: bool = False) -> GroupRow:
-    groups = GroupRow.objects.prefetch_related(_members()) if with_members else GroupRow.objects.all()
-    group = groups.filter(pk=_number(key, "Group")).first()
+    groups = (
+        GroupRow.objects.prefetch_related(_prefetch_members()) if with_members else GroupRow.objects.all()
+    )
+    group = groups.filter(pk=_read_id(key, "Group")).first()
     if group is None:
         raise NotFound(f"Group {key} not found.")
     return group
@@ -227,7 +229,7 @@ def patch_group(key: str, body: Any, *, caller: Caller) -> None:
 
 
 def delete_group(key: str, *, caller: Caller) -> None:
-    actions.delete_provided_group(_number(key, "Group"), caller=caller)
+    actions.delete_provided_group(_read_id(key, "Group"), caller=caller)
 
 
 # Discovery --------------------------------------------------------------------------------------------------

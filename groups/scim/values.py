@@ -20,8 +20,8 @@ def read_user(resource: User, before: User | None = None) -> AccountChanges:
     }
     changes: AccountChanges = {
         "username": (resource.user_name or "").strip(),
-        "name": _full_name(resource, before),
-        "email": _address(resource),
+        "name": _read_full_name(resource, before),
+        "email": _read_address(resource),
         "external_id": resource.external_id,
         "scim_name": parts or None,
     }
@@ -30,23 +30,23 @@ def read_user(resource: User, before: User | None = None) -> AccountChanges:
     return changes
 
 
-def _full_name(resource: User, before: User | None) -> str:
+def _read_full_name(resource: User, before: User | None) -> str:
     """The display name, or the name as formatted, or its parts; what was changed wins over what was not."""
-    candidates = _names_of(resource)
+    candidates = _list_names(resource)
     if before is not None:
-        old = _names_of(before)
+        old = _list_names(before)
         changed = [new for new, was in zip(candidates, old, strict=True) if new != was and new]
         candidates = [*changed, *candidates]
     return next(filter(None, candidates), "")[:255]
 
 
-def _names_of(resource: User) -> list[str]:
+def _list_names(resource: User) -> list[str]:
     name = resource.name or Name()
     parts = " ".join(filter(None, (name.given_name, name.family_name)))
     return [resource.display_name or "", name.formatted or "", parts]
 
 
-def _address(resource: User) -> str | None:
+def _read_address(resource: User) -> str | None:
     """The primary one, else the one for work, else the first."""
     emails = [email for email in resource.emails or () if email.value]
     emails.sort(key=lambda email: (not email.primary, (email.type or "").lower() != WORK))

@@ -16,7 +16,7 @@ from django.views.decorators.csrf import csrf_protect
 from django.views.decorators.debug import sensitive_post_parameters
 
 from flagadmin.core.errors import AppError, TooManyRequests, ValidationError
-from flagadmin.core.http.client_address import client_address
+from flagadmin.core.http.client_address import get_client_address
 from flagadmin.core.lists.pages import add_problems
 from groups.login.throttle import log_failure
 from groups.models import User
@@ -74,7 +74,7 @@ class SecondFactorPage(View):
         return self.answer(CodeForm())
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        form, address = CodeForm(request.POST), client_address(request)
+        form, address = CodeForm(request.POST), get_client_address(request)
         if answer := request.POST.get("credential"):
             return self.use_passkey(answer)
         if not form.is_valid():
@@ -96,7 +96,7 @@ class SecondFactorPage(View):
         try:
             factor = verify_passkey(self.user, answer)
         except ValidationError as error:
-            log_failure(client_address(self.request), f"passkey of {self.user}")
+            log_failure(get_client_address(self.request), f"passkey of {self.user}")
             return self.answer(CodeForm(), status=401, refusal=error.message)
         return self.enter(factor)
 

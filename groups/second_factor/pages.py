@@ -13,7 +13,7 @@ from django.utils.decorators import method_decorator
 from django.views.decorators.debug import sensitive_post_parameters
 
 from flagadmin.core.errors import ValidationError
-from flagadmin.core.http.client_address import client_address
+from flagadmin.core.http.client_address import get_client_address
 from groups.console import ConfirmPage, Crumbs, FormPage, read_next_page
 from groups.login.passwords import check_own_password
 from groups.login.rules import can_use_password
@@ -177,7 +177,7 @@ class ConfirmIdentityPage(OwnPage, FormPage):
         return form
 
     def submit(self, form: Any) -> str:
-        address = client_address(self.request)
+        address = get_client_address(self.request)
         if credential := form.cleaned_data["credential"]:
             from groups.second_factor.passkeys import verify_passkey
 

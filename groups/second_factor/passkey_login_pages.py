@@ -16,8 +16,8 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_protect
 
 from flagadmin.core.errors import NoAccess, ValidationError
-from flagadmin.core.http.client_address import client_address
-from groups.login.flow import begin_login, safe_next
+from flagadmin.core.http.client_address import get_client_address
+from groups.login.flow import begin_login, make_safe_next
 from groups.login.kept_input import keep_input
 from groups.login.rules import PASSWORDS_OFF
 from groups.login.throttle import log_failure
@@ -55,7 +55,7 @@ class PasskeyLoginPage(View):
         return response
 
     def post(self, request: HttpRequest) -> HttpResponseBase:
-        next_url = safe_next(request.POST.get("next"))
+        next_url = make_safe_next(request.POST.get("next"))
         try:
             passkey = self.used_passkey(request)
         except (ValidationError, signing.BadSignature):
@@ -79,9 +79,9 @@ class PasskeyLoginPage(View):
             put_state(state)
             passkey = verify_passkey_of_anyone(request.POST.get("credential", ""))
         except (ValidationError, signing.BadSignature):
-            log_failure(client_address(request), "passkey")  # of nobody known, so there is no event
+            log_failure(get_client_address(request), "passkey")  # of nobody known, so there is no event
             raise
         if not passkey.user.is_active or not use_challenge(passkey, issued):
-            record_wrong_code(passkey.user, address=client_address(request))
+            record_wrong_code(passkey.user, address=get_client_address(request))
             raise ValidationError(REFUSED)
         return passkey

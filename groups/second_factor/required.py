@@ -11,7 +11,7 @@ from django.urls import reverse
 from django_htmx.http import HttpResponseClientRedirect
 
 from flagadmin.core.errors import NoAccess
-from flagadmin.core.http.error_responses import error_response, is_api
+from flagadmin.core.http.error_responses import is_api, make_error_response
 from groups.models import User
 from groups.second_factor.queries import has_second_factor
 
@@ -71,7 +71,7 @@ class RequireSecondFactorMiddleware:
         if not user.is_authenticated or not is_required(request, user) or has_second_factor(user):
             return None
         if is_api(request):
-            return error_response(request, NoAccess(FACTOR_NEEDED))
+            return make_error_response(request, NoAccess(FACTOR_NEEDED))
         go = HttpResponseClientRedirect if "HX-Request" in request.headers else HttpResponseRedirect
         return go(reverse("two-step"))
 

@@ -12,9 +12,9 @@ from flagadmin.core.errors import ValidationError
 from flagadmin.core.http.fields import MAX_NAME_LENGTH, Body
 from flagadmin.core.http.timestamps import iso
 from groups.authentication import ApiRequest
-from groups.login.links import absolute_url
+from groups.login.links import make_absolute_url
 from groups.models import InviteLink
-from groups.people.serializers import RoleRecord, RootRoleField, role_record
+from groups.people.serializers import RoleRecord, RootRoleField, make_role_record
 from groups.permissions import Permission
 from groups.sign_up import actions
 from groups.sign_up.actions import NewInviteLink
@@ -80,7 +80,7 @@ def invite_link_record(link: InviteLink, *, token: str = "", url: str | None = N
         "expiresAt": iso(link.expires_at),
         "createdAt": iso(link.created_at),
         "createdBy": link.created_by,
-        "role": role_record(link.role),
+        "role": make_role_record(link.role),
         "users": [
             {"id": user.pk, "name": user.name, "username": user.username, "email": user.email}
             for user in link.users.all()
@@ -113,7 +113,7 @@ class InviteLinkViewSet(ViewSet):
         """Create a link with which anybody who has it can sign up, until it expires or is revoked."""
         new = NewInviteLink(**self.validated(InviteLinkBody))
         link, token = actions.create_invite_link(new, caller=self.caller)
-        url = absolute_url(request._request, reverse("login-invite", args=[token]))
+        url = make_absolute_url(request._request, reverse("login-invite", args=[token]))
         record = invite_link_record(link, token=token, url=url)
         return Response(record, status=201, headers={"Location": f"invite-link/tokens/{link.key}"})
 

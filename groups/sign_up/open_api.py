@@ -11,7 +11,7 @@ from rest_framework.response import Response
 from flagadmin.core.errors import NotFound, ValidationError
 from flagadmin.core.http.fields import MAX_NAME_LENGTH
 from groups.open_views import OpenView
-from groups.people.serializers import AccountRecord, PasswordBody, account_record
+from groups.people.serializers import AccountRecord, PasswordBody, make_account_record
 from groups.sign_up.actions import sign_up
 from groups.sign_up.queries import open_invite_link
 
@@ -52,7 +52,7 @@ class SignUpView(InviteView):
     def post(self, request: Request, token: str) -> Response:
         """Create an account with the root role of the invite link. It can log in at once."""
         open_invite_link(token)  # before the body is looked at
-        return Response(account_record(sign_up(token, **self.validated(SignUpBody))), status=201)
+        return Response(make_account_record(sign_up(token, **self.validated(SignUpBody))), status=201)
 
 
 urlpatterns = [

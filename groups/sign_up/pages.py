@@ -15,7 +15,7 @@ from flagadmin.core.errors import AppError, NotFound
 from flagadmin.core.lists.pages import Column, Filter, add_problems
 from groups.console import ActionPage, FormPage, ListPage
 from groups.login.flow import begin_login, guarded
-from groups.login.links import absolute_url
+from groups.login.links import make_absolute_url
 from groups.models import InviteLink, Role
 from groups.one_time_secrets import ShowsSecretOnce
 from groups.permissions import BuiltIn, Permission
@@ -91,7 +91,7 @@ class NewInviteLinkPage(ShowsSecretOnce, FormPage):
         link, token = actions.create_invite_link(new, caller=self.caller)
         self.created = {
             "title": f"Invite link {link.name}",
-            "secret": absolute_url(self.request, reverse("login-invite", args=[token])),
+            "secret": make_absolute_url(self.request, reverse("login-invite", args=[token])),
             "back": reverse("invite-links"),
             "lead": f"Whoever has it can sign up as {link.role}, until it expires or you revoke it.",
         }

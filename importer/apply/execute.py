@@ -11,11 +11,11 @@ from django.utils import timezone
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.audit.record import Event, copy_all, transaction_moment
+from flagadmin.core.audit.record import Event, copy_all, read_transaction_time
 from flagadmin.core.change_checks.comments import check_comment
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
-from flagadmin.core.errors import Conflict, NotFound, named_flags
+from flagadmin.core.errors import Conflict, NotFound, name_flags
 from groups.access import Caller
 from importer.apply import rows
 from importer.apply.digests import digest
@@ -173,7 +173,7 @@ def _plan_without(excluded: frozenset[str], body: Body, plan: Plan, caller: Call
     rest.check()
     affected = [flag.name for flag in rest.flags.values() if flag.action is not plan.flags[flag.name].action]
     if affected:
-        raise OutdatedPlan(f"Excluding these flags changes what the import does to {named_flags(affected)}.")
+        raise OutdatedPlan(f"Excluding these flags changes what the import does to {name_flags(affected)}.")
     return rest
 
 
@@ -297,7 +297,7 @@ def _event_type(flag: FlagPlan) -> EventType:
 def _finish(run: ImportRun, plan: Plan, caller: Caller) -> ImportRun:
     changed = list(plan.with_action(Action.CHANGE))
     written = [flag for flag in plan.with_action(Action.CREATE, Action.CHANGE) if flag.after is not None]
-    run.state, run.finished_at = ImportRun.State.DONE, transaction_moment()
+    run.state, run.finished_at = ImportRun.State.DONE, read_transaction_time()
     run.expires_at = run.body = None
     run.preview = {}
     run.caller_id, run.caller_name = caller.id, caller.name

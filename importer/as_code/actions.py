@@ -9,8 +9,8 @@ from typing import Any
 import orjson
 from django.db import transaction
 
-from flagadmin.core.change_checks import skipped_by, skipping
-from flagadmin.core.change_checks.comments import commenting, current_comment
+from flagadmin.core.change_checks import get_skipping_caller, skipping
+from flagadmin.core.change_checks.comments import commenting, get_comment
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import Conflict, NameExists, Problem, ValidationError
 from groups.access import Caller
@@ -95,7 +95,7 @@ def plan_directory(directory: Directory, *, caller: Caller) -> Written:
             transaction.set_rollback(True)
         return written
 
-    with commenting(current_comment() or "Planned, and undone"):
+    with commenting(get_comment() or "Planned, and undone"):
         return _widen_until_accepted(attempt, directory)
 
 
@@ -111,7 +111,7 @@ def apply_directory(directory: Directory, *, caller: Caller) -> Written:
 def _widen_until_accepted(attempt: Callable[[Held], Written], directory: Directory) -> Written:
     """Tries again with what needs a change request held back, until nothing else needs one."""
     held = Held()
-    with skipping(skipped_by() if directory.skips_requests else None):
+    with skipping(get_skipping_caller() if directory.skips_requests else None):
         for _ in range(MAX_TRIES):
             try:
                 return attempt(held)

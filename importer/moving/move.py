@@ -14,7 +14,7 @@ from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record
 from flagadmin.core.change_checks import Refusal
 from flagadmin.core.change_checks.comments import commenting
-from flagadmin.core.db.transactions import retrying, transactional
+from flagadmin.core.db.transactions import run_with_retries, transactional
 from flagadmin.core.errors import AppError
 from flagadmin.core.http.logs import request_id
 from flagadmin.core.unreadable_values import noting_unreadable_values
@@ -42,7 +42,7 @@ def move(installation: Installation, *, write: bool, overwrite: bool = False, by
     If anything is refused, nothing is written. What was edited here since the last move stays, unless ``overwrite``.
     """
     with _in_one_change(comment_on_move(installation.address, by)):
-        return retrying(partial(_move_in_transaction, installation, write=write, overwrite=overwrite))
+        return run_with_retries(partial(_move_in_transaction, installation, write=write, overwrite=overwrite))
 
 
 @contextmanager

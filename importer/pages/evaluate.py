@@ -11,7 +11,7 @@ from django.template.loader import render_to_string
 from django.utils import timezone
 
 from flagadmin.core.errors import Conflict
-from flagadmin.core.lists.pages import csv_response
+from flagadmin.core.lists.pages import make_csv_response
 from groups.access import Caller
 from groups.console import ConsolePage, Crumbs
 from importer.apply.execute import describe_change
@@ -73,7 +73,7 @@ class EvaluatePage(ConsolePage):
                 caller=self.caller,
             )
         if answer.header:
-            return csv_response(self.request, "as-if-imported", answer.header, answer.rows)
+            return make_csv_response(self.request, "as-if-imported", answer.header, answer.rows)
         used = answer.used_fields & {field.name for field in options.fields}
         return self.render_to_response(
             self.get_context_data(run=self.run, form=make_form(query, options, used=used), answer=answer)

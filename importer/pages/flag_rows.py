@@ -6,7 +6,7 @@ from typing import Any
 from django.db.models import QuerySet
 from django.http import QueryDict
 
-from flagadmin.core.db.transactions import streamed
+from flagadmin.core.db.transactions import stream_rows
 from flagadmin.core.lists.pages import Column, Filter, Listing
 from importer.models import FlagReport, ImportRun
 from projects.history.diff import Change
@@ -79,4 +79,4 @@ def listing_of(run: ImportRun, query: QueryDict) -> Listing[FlagReport]:
 
 
 def csv_rows(listing: Listing[FlagReport], run: ImportRun) -> Iterator[list[Any]]:
-    return (FlagRow(report, run).cells() for report in streamed(listing.all_rows))
+    return (FlagRow(report, run).cells() for report in stream_rows(listing.all_rows))

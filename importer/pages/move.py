@@ -16,7 +16,7 @@ from django.utils.functional import cached_property
 from flagadmin.core.errors import NotFound, Problem, ValidationError
 from flagadmin.core.lists.pages import Column, Filter
 from groups.console import ConsolePage, FormPage, ListPage
-from groups.login.links import absolute_url
+from groups.login.links import make_absolute_url
 from groups.permissions import Permission
 from importer.models import InstallationMove, SourceEvent
 from importer.moving import background
@@ -213,7 +213,7 @@ class MoveRunPage(ConsolePage):
             proofs=[(proof, proof["differences"][:MAX_FLAGS]) for proof in proofs],
             unequal=sum(1 for proof in proofs if proof["problem"] or proof["differences"]),
             left_out=sorted({name for proof in proofs for name in proof.get("leftOut", ())}),
-            root=absolute_url(self.request, "/").rstrip("/"),
+            root=make_absolute_url(self.request, "/").rstrip("/"),
             again=f"{reverse('move')}?run={self.run.pk}",
             choices=_read_choices(self.run),
             with_database=_command(self.run, "apply"),

@@ -2,7 +2,7 @@
 
 from django.urls import reverse
 
-from flagadmin.core.errors import counted
+from flagadmin.core.errors import pluralize
 from groups.console import Crumbs
 from importer.models import ImportRun
 from projects.console import PROJECTS, project_url
@@ -20,7 +20,7 @@ def name_run(run: ImportRun) -> str:
         return f"{_IMPORT.get(state, 'Import')} into {run.project} / {run.environment}"
     if state == State.UNDONE:
         return f"{_PROMOTION[state]} to {run.environment}"
-    flags = counted(run.counts.get("create", 0) + run.counts.get("change", 0), "flag")
+    flags = pluralize(run.counts.get("create", 0) + run.counts.get("change", 0), "flag")
     return f"{_PROMOTION.get(state, 'Promote')} {flags} to {run.environment}"
 
 

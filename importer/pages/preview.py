@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from flagadmin.core.errors import counted
+from flagadmin.core.errors import pluralize
 from importer.models import ImportRun
 from importer.pages.flag_rows import ACTIONS, EXCLUDABLE
 from importer.plan.entries import note_on_source
@@ -26,7 +26,7 @@ def preview_context(run: ImportRun, ticked: Collection[str]) -> dict[str, Any]:
         "more_problems": max(preview.get("problemCount", 0) - PROBLEMS_SHOWN, 0),
         "created": list(describe_created(preview)),
         "saved_contexts": list(describe_saved_contexts(preview)),
-        "also": f" and {counted(saved_context_count, 'saved context')}"
+        "also": f" and {pluralize(saved_context_count, 'saved context')}"
         if (saved_context_count := written_contexts(preview))
         else "",
         "notes": list(list_notes(preview, run.environment)),
@@ -58,7 +58,7 @@ def describe_saved_contexts(preview: dict[str, Any]) -> Iterator[tuple[str, str]
     verbs = (("Creates", "create"), ("Changes", "change"), ("Leaves as it is", "same"))
     for verb, action in verbs:
         if names := preview.get("savedContexts", {}).get(action):
-            yield f"{verb} {counted(len(names), 'saved context')}", _join_names(names)
+            yield f"{verb} {pluralize(len(names), 'saved context')}", _join_names(names)
 
 
 def list_notes(preview: dict[str, Any], environment: str) -> Iterator[str]:

@@ -11,9 +11,9 @@ from django.urls import reverse
 from django.utils.functional import cached_property
 from django_htmx.http import HttpResponseClientRedirect
 
-from flagadmin.core.db.transactions import streamed
+from flagadmin.core.db.transactions import stream_rows
 from flagadmin.core.errors import AppError, NotFound
-from flagadmin.core.lists.pages import csv_response, curl_for
+from flagadmin.core.lists.pages import curl_for, make_csv_response
 from groups.console import ConsolePage, Crumbs
 from groups.permissions import Permission
 from importer.apply.undo import find_undoing, plan_undo, undo_import
@@ -63,7 +63,7 @@ class RunPage(ConsolePage):
             )
         if form == "csv":
             rows = csv_rows(self.listing, self.run)
-            return csv_response(self.request, name, ["Flag", "Action", "Changes"], rows)
+            return make_csv_response(self.request, name, ["Flag", "Action", "Changes"], rows)
         response = self.render_to_response(self.get_context_data())
         if self.run.state == State.RUNNING:
             response["Refresh"] = "2"
@@ -77,7 +77,7 @@ class RunPage(ConsolePage):
         head = self.run.preview if self.run.state == State.PENDING else run_document(self.run)
         yield orjson.dumps(head)[:-1] + b',"flags":['
         comma = b"\n"
-        for report in streamed(self.run.reports.order_by("id")):
+        for report in stream_rows(self.run.reports.order_by("id")):
             yield comma + orjson.dumps(report.document())
             comma = b",\n"
         yield b"]}"

@@ -12,7 +12,7 @@ from flagadmin.core.lists.pages import curl_for
 from groups.access import Caller
 from groups.console import FormPage
 from groups.permissions import Permission
-from groups.roles.subjects import name_of_permission
+from groups.roles.subjects import name_permission
 from importer.converting.files import ENDINGS
 from importer.converting.recognize import TITLES
 from importer.converting.runs import upload
@@ -24,7 +24,7 @@ STEPS = ("File", "Check changes", "Result")
 ACCEPTED = ",".join((*ENDINGS, "application/json"))
 PROBLEMS_SHOWN = 100
 NO_PROJECT = (
-    f'You cannot import into any project: that needs "{name_of_permission(Permission.UPDATE_FEATURE)}" there. '
+    f'You cannot import into any project: that needs "{name_permission(Permission.UPDATE_FEATURE)}" there. '
     "An admin or project owner can grant you a role with it."
 )
 

@@ -10,7 +10,7 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 
 from flagadmin.core.errors import Conflict
-from flagadmin.core.lists.pages import csv_response, curl_for
+from flagadmin.core.lists.pages import curl_for, make_csv_response
 from groups.access import Caller
 from groups.console import ConsolePage, Crumbs
 from importer.apply.execute import describe_change
@@ -66,7 +66,7 @@ class WhoChangesPage(ConsolePage):
             self.run.size, compare_if_imported, self.run.id, request.GET, link, part=part, caller=self.caller
         )
         if answer.header:
-            return csv_response(self.request, "who-changes", answer.header, answer.rows)
+            return make_csv_response(self.request, "who-changes", answer.header, answer.rows)
         if part:
             self.template_name = "importer/who_changes_part.html"
         return self.render_to_response(self.get_context_data(run=self.run, answer=answer))

@@ -7,7 +7,7 @@ from enum import Enum, auto
 from flagadmin.core.errors import NoAccess, Problem
 from groups.access import describe_place
 from groups.permissions import Permission
-from groups.roles.subjects import name_of_permission
+from groups.roles.subjects import name_permission
 
 
 class IssueKind(Enum):
@@ -49,6 +49,6 @@ class Issue:
 
 def no_access(missing: Sequence[Permission], project: str) -> NoAccess:
     """A NoAccess error for all missing permissions: `You need the "Create flags" and … permissions in Shop.`"""
-    names = " and ".join(f'"{name_of_permission(permission)}"' for permission in missing)
+    names = " and ".join(f'"{name_permission(permission)}"' for permission in missing)
     noun = "permission" if len(missing) == 1 else "permissions"
     return NoAccess.missing(missing, f"You need the {names} {noun}{describe_place(project)}.")

@@ -10,7 +10,7 @@ from django.urls import reverse, reverse_lazy
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.audit.sentences import sentence
+from flagadmin.core.audit.sentences import make_sentence
 from flagadmin.core.errors import NotFound
 from flagadmin.core.lists.pages import Column, Filter, curl_for
 from groups.console import ActionPage, ConfirmPage, Crumbs, EditPage, FormPage, ListPage
@@ -273,5 +273,5 @@ class DeliveriesPage(ListPage):
 
 def shown_delivery(delivery: Delivery, event: AuditEvent | None) -> dict[str, Any]:
     pill, label = STATES[Delivery.State(delivery.state)]
-    text = f"{event.actor_name} {sentence(event)}" if event else "Test"
+    text = f"{event.actor_name} {make_sentence(event)}" if event else "Test"
     return {"delivery": delivery, "event": event, "text": text, "pill": pill, "label": label}

@@ -9,7 +9,7 @@ from django.utils import timezone
 from django.views import View
 
 from groups.console import ActionPage, FormPage
-from groups.login.links import absolute_url
+from groups.login.links import make_absolute_url
 from groups.one_time_secrets import ShowsSecretOnce
 from groups.tokens import hash_secret
 from integrations.calendar import actions
@@ -23,7 +23,7 @@ class CalendarPage(ShowsSecretOnce, FormPage):
 
     def submit(self, form: Any) -> str:
         token = actions.create_feed(caller=self.caller)
-        address = absolute_url(self.request, reverse("calendar-feed", args=[token]))
+        address = make_absolute_url(self.request, reverse("calendar-feed", args=[token]))
         self.created = {"secret": address, "back": reverse("calendar")}
         return reverse("calendar")
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from flagadmin.core.errors import clipped
+from flagadmin.core.errors import clip
 from flagadmin.core.http.request_bodies import ORJSON_OPTIONS
 
 MAX_BYTES = 4_000
@@ -46,7 +46,7 @@ def _dump(document: Any) -> bytes:
 
 def _tidy(value: Any, max_text: int) -> Any:
     if isinstance(value, str):
-        return clipped(show_invisible(value), max_text)
+        return clip(show_invisible(value), max_text)
     if isinstance(value, Mapping):
         return {_tidy(str(key), max_text): _tidy(each, max_text) for key, each in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, bytes):

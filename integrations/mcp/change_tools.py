@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import Field
 
 from flagadmin.core.db.transactions import transactional
-from flagadmin.core.errors import InvalidOperation, counted
+from flagadmin.core.errors import InvalidOperation, pluralize
 from groups.permissions import Permission
 from integrations.mcp.flag_tools import change_document
 from integrations.mcp.tool import (
@@ -143,7 +143,7 @@ def _check_no_draft(call: Call, asked: ProposeChange) -> None:
         by(call.caller), project=asked.project, environment=asked.environment, state=ChangeRequest.State.DRAFT
     )
     if draft := drafts.first():
-        number = counted(draft.changes.count(), "change")
+        number = pluralize(draft.changes.count(), "change")
         raise InvalidOperation(
             f"Change request {draft.pk} is your draft for {asked.environment}, with {number}. Send or discard it first."
         )

@@ -7,7 +7,7 @@ from django.utils import timezone
 from pydantic import Field
 
 from flagadmin.core.errors import ValidationError
-from flagadmin.core.http.fields import validated
+from flagadmin.core.http.fields import validate_body
 from groups.access import Caller
 from integrations.mcp.tool import Answer, Arguments, Call, ListArguments, Tool, find_flag
 from playground.comparison.answer import answer_question
@@ -139,7 +139,7 @@ def count_who_changes(
         "contexts": contexts,
         "limit": examples,
     }
-    answer = answer_question(caller, validated(CompareBody(data=body)))
+    answer = answer_question(caller, validate_body(CompareBody(data=body)))
     return {
         "contexts": answer["contexts"],
         "changed": answer["people"],

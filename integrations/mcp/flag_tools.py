@@ -8,7 +8,7 @@ from django.http import QueryDict
 from pydantic import Field
 
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.audit.sentences import sentence
+from flagadmin.core.audit.sentences import make_sentence
 from flagadmin.core.http.timestamps import iso
 from groups.access import Caller
 from integrations.mcp.comparison_tools import count_who_changes
@@ -152,7 +152,7 @@ def change_document(event: AuditEvent) -> Answer:
         "id": event.pk,
         "at": iso(event.created_at),
         "by": event.actor_name,
-        "what": sentence(event),
+        "what": make_sentence(event),
         **({"comment": event.comment} if event.comment else {}),
     }
 

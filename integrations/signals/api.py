@@ -10,7 +10,7 @@ from flagadmin.core.edit_conflicts.etags import ETagMixin
 from flagadmin.core.errors import AuthenticationRequired
 from flagadmin.core.http.path_ids import path_id
 from flagadmin.core.http.request_bodies import FreedBodies
-from groups.authentication import ApiRequest, credential_of
+from groups.authentication import ApiRequest, read_credential
 from groups.permissions import Permission
 from groups.viewsets import ViewSet
 from integrations.models import SignalRule, SignalSource
@@ -45,7 +45,7 @@ class SignalView(FreedBodies, APIView):
 
     def initial(self, request: Request, *args: str, **kwargs: str) -> None:
         super().initial(request, *args, **kwargs)
-        credential = credential_of(request)
+        credential = read_credential(request)
         if not credential:
             raise AuthenticationRequired
         self.source = authenticate_source(kwargs["source"], credential)

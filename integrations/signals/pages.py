@@ -9,7 +9,7 @@ from django.db.models import Count, QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.urls import reverse, reverse_lazy
 
-from flagadmin.core.errors import counted
+from flagadmin.core.errors import pluralize
 from flagadmin.core.lists.pages import Column, Filter, curl_for
 from groups.console import ConfirmPage, ConsolePage, Crumbs, FormPage, ListPage
 from groups.one_time_secrets import ShowsSecretOnce
@@ -147,7 +147,7 @@ class DeleteSource(ConfirmPage):
             "lead": "From then on, its signals are refused.",
             "removed_items": [
                 "the source and its token",
-                counted(source.rules.count(), "rule"),
+                pluralize(source.rules.count(), "rule"),
                 "the list of its signals",
             ],
             "button": f"Delete source {source.name}",

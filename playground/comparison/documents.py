@@ -5,7 +5,7 @@ from fractions import Fraction
 from itertools import islice
 from typing import Literal, NotRequired, TypedDict
 
-from flagadmin.core.errors import clipped
+from flagadmin.core.errors import clip
 from playground.comparison.compare import Change, Example, FlagComparison, Result
 from playground.comparison.shares import Answer
 from playground.comparison.who_changes import FlagChanges, WhoChanges
@@ -91,7 +91,7 @@ def answer_document(answer: Answer) -> AnswerDocument:
     return {
         "isEnabled": "unknown" if answer.state is State.UNKNOWN else answer.state is State.ON,
         "variant": answer.variant,
-        "payload": payload and {"type": payload[0], "value": clipped(payload[1], MAX_VALUE)},
+        "payload": payload and {"type": payload[0], "value": clip(payload[1], MAX_VALUE)},
     }
 
 

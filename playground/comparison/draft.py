@@ -6,7 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from flagadmin.core.errors import NotFound, Problem, ValidationError, raised_by
+from flagadmin.core.errors import NotFound, Problem, ValidationError, collect_errors
 from flagadmin.core.unreadable_values import check_values
 from groups.access import Caller
 from playground.comparison.kinds import Body, StateKind
@@ -261,7 +261,7 @@ class DraftReader:
 
     def _check(self, path: str, check: Callable[[], object]) -> None:
         """Notes what a check of saving raises."""
-        self.problems += (Problem(path, error.message) for error in raised_by(check))
+        self.problems += (Problem(path, error.message) for error in collect_errors(check))
 
 
 def _make_field() -> DraftBody:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from itertools import takewhile
 
-from flagadmin.core.errors import clipped
+from flagadmin.core.errors import clip
 from playground.comparison.shares import Shares, replace_payloads
 from playground.engine.variants import Payload
 from projects.strategies.variant_rules import find_json_fault
@@ -36,7 +36,7 @@ def normalize_payloads(shares: Shares) -> Shares:
 
 def payload_words(payload: Payload | None) -> str:
     """`number 900`, cut if it is long."""
-    return clipped(_text(payload), MAX_SHOWN)
+    return clip(_text(payload), MAX_SHOWN)
 
 
 def differing_words(before: Shares, after: Shares) -> tuple[str, str]:
@@ -46,7 +46,7 @@ def differing_words(before: Shares, after: Shares) -> tuple[str, str]:
     start = max(0, alike - MAX_SHOWN // 2)
     if start and max(map(len, texts)) > MAX_SHOWN:
         texts = [f"…{text[start:]}" for text in texts]
-    old, new = (clipped(text, MAX_SHOWN) for text in texts)
+    old, new = (clip(text, MAX_SHOWN) for text in texts)
     return old, new
 
 

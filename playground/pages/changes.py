@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, overload
 
 from django.http import QueryDict
 
-from flagadmin.core.lists.charts import percent_text
+from flagadmin.core.lists.charts import format_percent
 from flagadmin.core.lists.pages import Column, Filter, Listing
 from playground.comparison.compare import Change, Example
 from playground.comparison.who_changes import COUNTED, FlagChanges, WhoChanges
@@ -233,7 +233,7 @@ def _title(words: str) -> str:
 
 
 def format_share(part: float, whole: int) -> str:
-    return percent_text(100 * part / max(1, whole))
+    return format_percent(100 * part / max(1, whole))
 
 
 def change_slices(flag: FlagChanges, users: int) -> list[Slice]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
-from flagadmin.core.lists.charts import RolloutBar, VariantBar, rollout_bar, variant_bar
+from flagadmin.core.lists.charts import RolloutBar, VariantBar, make_rollout_bar, make_variant_bar
 from groups.access import Caller
 from groups.permissions import Permission
 from playground.engine.chance import ShareOfCalls, drawn_share, state_over_calls
@@ -123,7 +123,7 @@ class FlagDetails:
             more_parents=max(len(explained.parents) - MAX_PARENTS, 0),
             strategies=self.strategies(flag, outcome, explained),
             more_strategies=max(len(explained.strategies) - self.limit, 0),
-            variant=variant_bar(explained.variant) if explained.variant and share is None else None,
+            variant=make_variant_bar(explained.variant) if explained.variant and share is None else None,
         )
 
     def parent(self, parent: ParentExplanation) -> ParentDetail:
@@ -186,8 +186,8 @@ class FlagDetails:
                 )
                 for position, segment in zip(compiled.segments, strategy.segments, strict=True)
             ],
-            rollout=rollout_bar(strategy.rollout) if strategy.rollout else None,
-            variant=variant_bar(strategy.variant) if strategy.variant and strategy.decides else None,
+            rollout=make_rollout_bar(strategy.rollout) if strategy.rollout else None,
+            variant=make_variant_bar(strategy.variant) if strategy.variant and strategy.decides else None,
             edit=self.edit_link(flag, strategy.id),
         )
 

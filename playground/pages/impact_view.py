@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from flagadmin.core.lists.charts import Slice, answer_slices, percent_text, variant_color
+from flagadmin.core.lists.charts import Slice, answer_slices, choose_variant_color, format_percent
 from playground.comparison.compare import Change
 from playground.comparison.impact import Impact
 from playground.comparison.shares import Answer
@@ -37,7 +37,7 @@ class ImpactView:
         on = impact.once_on.for_users.after if impact.once_on else {}
         names = dict.fromkeys(answer.variant for answer in sorted({*before, *after, *on}, key=_order))
         variants = [name for name in names if name is not None]
-        self.colors = {name: variant_color(index) for index, name in enumerate(variants)}
+        self.colors = {name: choose_variant_color(index) for index, name in enumerate(variants)}
         self.bars = [self._bar("Now", before)]
         if is_new or self.changed:
             self.bars.append(self._bar("After", after))
@@ -55,7 +55,7 @@ class ImpactView:
             for answer, number in sorted(_merge_payloads(answers).items(), key=lambda item: _order(item[0]))
         ]
         on = float(sum(number for answer, number in answers.items() if answer.state is State.ON))
-        return Bar(label, answer_slices(parts), round(on), percent_text(on / self.users * 100))
+        return Bar(label, answer_slices(parts), round(on), format_percent(on / self.users * 100))
 
     def _color(self, answer: Answer) -> str:
         if answer.state is State.ON:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from django.http import QueryDict
 from django.utils.functional import cached_property
 
-from flagadmin.core.lists.charts import variant_color
+from flagadmin.core.lists.charts import choose_variant_color
 from flagadmin.core.lists.pages import Filter, Listing
 from playground.comparison.payloads import normalize_payload, payload_words
 from playground.engine.evaluator import Evaluation
@@ -145,7 +145,7 @@ class Matrix:
                     words=share or WORDS[result],
                     variant=variant,
                     payload=payloads[column],
-                    color=variant_color(variants.index(variant)) if variant else "",
+                    color=choose_variant_color(variants.index(variant)) if variant else "",
                     reason=self.reasons[column].flag(flag, outcome),
                     odd=column in odd,
                     first=column in self.starts,

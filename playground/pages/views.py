@@ -16,7 +16,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from flagadmin.core.errors import NotFound, ValidationError
-from flagadmin.core.lists.pages import csv_response, curl_for
+from flagadmin.core.lists.pages import curl_for, make_csv_response
 from groups.access import Caller
 from groups.console import ConsolePage, Crumbs
 from playground import combinations
@@ -229,7 +229,7 @@ class PlaygroundPage(QueryPage):
     def single(self, evaluation: Evaluation, context: dict[str, Any]) -> HttpResponseBase:
         results = Results(evaluation, self.request.GET)
         if self.request.GET.get("format") == "csv":
-            return csv_response(
+            return make_csv_response(
                 self.request,
                 "playground",
                 ["Flag", "Project", "Result", "Variant", "Why"],
@@ -241,7 +241,7 @@ class PlaygroundPage(QueryPage):
     def several(self, evaluations: list[Evaluation], context: dict[str, Any]) -> HttpResponseBase:
         matrix = Matrix(evaluations, label_columns(self.query.columns), self.request.GET)
         if self.request.GET.get("format") == "csv":
-            return csv_response(self.request, "playground", matrix.csv_header(), matrix.csv_rows())
+            return make_csv_response(self.request, "playground", matrix.csv_header(), matrix.csv_rows())
         return self.shown(
             context,
             matrix=matrix,
@@ -382,7 +382,7 @@ class ComparePage(QueryPage):
         columns = [column for query in sides.values() for column in query.dated_columns]
         matrix = Matrix(evaluations, label_columns(columns), request.GET)
         if request.GET.get("format") == "csv":
-            return csv_response(self.request, "compare", matrix.csv_header(), matrix.csv_rows())
+            return make_csv_response(self.request, "compare", matrix.csv_header(), matrix.csv_rows())
         return self.shown(context, matrix=matrix, listing=matrix.listing, flag_query=sides["a."].urlencode())
 
     def sides(self, parameters: QueryDict, options: FormOptions) -> dict[str, PlaygroundQuery]:

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from flagadmin.core.errors import NotFound, Problem, ValidationError
 from flagadmin.core.http.error_responses import problems_of
-from flagadmin.core.lists.pages import csv_response, curl_for
+from flagadmin.core.lists.pages import curl_for, make_csv_response
 from groups.console import ConsolePage
 from playground.comparison.budget import Budget
 from playground.comparison.contexts import generate_contexts
@@ -66,7 +66,7 @@ class WhoChangesPage(ConsolePage):
         )
         changes = self.changes(options, saved) if self.is_asked else None
         if changes and request.GET.get("format") == "csv":
-            return csv_response(self.request, "who-changes", changes.csv_header(), changes.csv_rows())
+            return make_csv_response(self.request, "who-changes", changes.csv_header(), changes.csv_rows())
         page = self.render_to_response(
             self.get_context_data(
                 form=self.form,

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 
-from flagadmin.core.errors import clipped
+from flagadmin.core.errors import clip
 from flagadmin.core.lists.pages import Column, Filter
 from groups.console import ListPage
 from playground.saved_contexts.actions import may_save
@@ -84,6 +84,6 @@ def expectation_row(checked: Checked) -> ExpectationRow:
         actual=checked.actual,
         met="yes" if checked.met else NOT_MET,
         enforced=expectation.enforced_in or "",
-        why=clipped(checked.reason, 300),
+        why=clip(checked.reason, 300),
         trace=f"{reverse('playground-flag', args=[expectation.flag])}?{urlencode(query)}",
     )

@@ -11,7 +11,7 @@ from django.urls import reverse, reverse_lazy
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.errors import clipped
+from flagadmin.core.errors import clip
 from flagadmin.core.http.path_ids import path_id
 from flagadmin.core.lists.pages import MAX_OPTIONS, Column, Filter
 from groups.console import ConfirmPage, Crumbs, EditPage, FormPage, ListPage, read_next_page
@@ -53,7 +53,7 @@ def context_summary(context: Mapping[str, Any]) -> str:
     fields = flatten_context(context)
     first = [name for name in fields if name not in context.get("properties", {})]
     texts = (f"{name} {fields[name]}" for name in dict.fromkeys([*first, *fields]))
-    return clipped(" · ".join(texts), MAX_SUMMARY_LENGTH)
+    return clip(" · ".join(texts), MAX_SUMMARY_LENGTH)
 
 
 class SavedContextsPage(ListPage):

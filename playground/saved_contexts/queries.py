@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from django.db.models import QuerySet
 
-from flagadmin.core.db.matching import best_matches
+from flagadmin.core.db.matching import find_best_matches
 from flagadmin.core.errors import Problem, check_problems
 from groups.access import Caller
 from playground.models import SavedContext
@@ -13,7 +13,7 @@ from projects.models import Flag
 
 
 def search_saved_contexts(caller: Caller, words: Sequence[str]) -> "QuerySet[SavedContext]":
-    return best_matches(SavedContext.objects.readable_by(caller), words, "name", also=["note"])
+    return find_best_matches(SavedContext.objects.readable_by(caller), words, "name", also=["note"])
 
 
 def get_named_contexts(caller: Caller, names: Iterable[str], path: str) -> list[SavedContext]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NotRequired, TypedDict
 from xml.etree import ElementTree
 
-from flagadmin.core.errors import counted
+from flagadmin.core.errors import pluralize
 from playground.comparison.compare import Result
 from playground.comparison.documents import ResultDocument, result_document
 from playground.saved_contexts.changed import ChangedExpectation
@@ -102,9 +102,9 @@ def summary(checked: Sequence[Checked]) -> str:
     if not checked:
         return "There are no expectations"
     if not failed:
-        return f"{counted(len(checked), 'expectation')} met"
+        return f"{pluralize(len(checked), 'expectation')} met"
     verb = "is" if failed == 1 else "are"
-    return f"{failed:,} of {counted(len(checked), 'expectation')} {verb} not met"
+    return f"{failed:,} of {pluralize(len(checked), 'expectation')} {verb} not met"
 
 
 def table(checked: Sequence[Checked]) -> Iterator[str]:

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from flagadmin.core.errors import Problem
-from flagadmin.core.unreadable_values import without_unreadable
+from flagadmin.core.unreadable_values import drop_unreadable
 from playground.context_body import read_context
 from playground.models import SavedContext
 from projects.strategies.variant_rules import payload_problems
@@ -90,7 +90,7 @@ def _payload_problems(expectation: Mapping[str, Any], path: str) -> Iterator[Pro
         yield Problem(path, "a flag that is off gives no payload")
     if len(expectation["payload"]["value"]) > MAX_PAYLOAD:
         yield Problem(f"{path}.value", f"must have at most {MAX_PAYLOAD:,} characters")
-    yield from without_unreadable(payload_problems(expectation["payload"], path))
+    yield from drop_unreadable(payload_problems(expectation["payload"], path))
 
 
 def _unknown_problems(

@@ -13,7 +13,7 @@ from django.utils.functional import cached_property
 from django_htmx.http import HttpResponseClientRedirect
 
 from flagadmin.core.errors import AppError
-from flagadmin.core.lists.charts import percent_text
+from flagadmin.core.lists.charts import format_percent
 from flagadmin.core.lists.pages import Column, Filter, curl_for, cut
 from groups.console import ActionPage, ConsolePage, FormPage, ListPage
 from playground.models import UserRun
@@ -158,7 +158,7 @@ class FlagRow:
 
     @property
     def percent_text(self) -> str:
-        return percent_text(self.percent) if self.on or not self.unknown else "–"
+        return format_percent(self.percent) if self.on or not self.unknown else "–"
 
     @property
     def shown_variants(self) -> list[str]:

@@ -9,7 +9,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from flagadmin.core.db.transactions import streamed, transactional
+from flagadmin.core.db.transactions import stream_rows, transactional
 from flagadmin.core.errors import Conflict, NotFound, ValidationError
 from groups.access import Caller
 from playground.models import UserRun
@@ -61,7 +61,7 @@ def result_parts(run: UserRun) -> Iterator[bytes]:
     """The result as a gzip file. Raises Conflict if the run is not done."""
     if run.state != State.DONE:
         raise Conflict(f"This run is {run.get_state_display().lower()}: it has no result.")
-    return map(bytes, streamed(run.parts.order_by("id").values_list("data", flat=True), 1))
+    return map(bytes, stream_rows(run.parts.order_by("id").values_list("data", flat=True), 1))
 
 
 # Changing -------------------------------------------------------------------------------------------------

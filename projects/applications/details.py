@@ -9,7 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.db.models import Exists, OuterRef, QuerySet, Subquery
 
-from flagadmin.core.db.matching import best_matches
+from flagadmin.core.db.matching import find_best_matches
 from flagadmin.core.errors import NotFound
 from flagadmin.core.http.timestamps import iso
 from groups.access import Caller
@@ -35,7 +35,7 @@ def find_readable_applications(caller: Caller) -> QuerySet[Application]:
 
 
 def search_applications(caller: Caller, words: Sequence[str]) -> QuerySet[Application]:
-    return best_matches(find_readable_applications(caller), words, "name", also=["description"])
+    return find_best_matches(find_readable_applications(caller), words, "name", also=["description"])
 
 
 def access_application(caller: Caller, name: str) -> Application:

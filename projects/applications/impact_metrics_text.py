@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import orjson
 
-from flagadmin.core.db.transactions import streamed
+from flagadmin.core.db.transactions import stream_rows
 from projects.applications.impact_metrics import HISTOGRAM
 from projects.models import ImpactSeries
 
@@ -20,7 +20,7 @@ def format_impact_metrics() -> str:
 
 def _format_lines() -> Iterator[str]:
     before = ""
-    for row in streamed(ImpactSeries.objects.order_by("name", "labels")):
+    for row in stream_rows(ImpactSeries.objects.order_by("name", "labels")):
         name = _format_name(row.name)
         if name != before:
             yield f"# HELP {name} {_escape(row.help)}"

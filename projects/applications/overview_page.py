@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db.models import OuterRef, QuerySet, Subquery
 
-from flagadmin.core.db.transactions import streamed
+from flagadmin.core.db.transactions import stream_rows
 from flagadmin.core.lists.pages import Column, Filter
 from groups.console import ListPage
 from projects.applications.details import find_readable_applications, list_overview_documents
@@ -53,7 +53,7 @@ class AllApplicationsPage(ListPage):
         return applications.annotate(last_seen=Subquery(seen))
 
     def csv_lines(self, rows: Any) -> Iterator[Sequence[Any]]:
-        applications = streamed(rows, CSV_ROWS)
+        applications = stream_rows(rows, CSV_ROWS)
         while part := list(islice(applications, CSV_ROWS)):
             for row, document in zip(part, list_overview_documents(self.caller, part), strict=True):
                 projects = ", ".join(place["project"] for place in document["usage"])

@@ -21,7 +21,7 @@ from flagadmin.core.db import outages
 from flagadmin.core.db.standby import committed_locally
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import AppError
-from flagadmin.core.http.client_address import client_address
+from flagadmin.core.http.client_address import get_client_address
 from groups.tokens import parse_scope
 
 log = logging.getLogger("flagadmin.connect")
@@ -123,7 +123,7 @@ def describe(request: Any, secret: str | None, error: AppError) -> Refusal:
     except ValueError:
         project = environment = ""
     ending = secret[-4:] if len(secret) >= MIN_SECRET else ""
-    texts = (error.message, project, environment, ending, sdk, application, client_address(request))
+    texts = (error.message, project, environment, ending, sdk, application, get_client_address(request))
     return Refusal(*map(_readable, texts))
 
 

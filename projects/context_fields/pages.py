@@ -12,7 +12,7 @@ from django.utils.html import format_html
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.errors import choices, counted
+from flagadmin.core.errors import choices, pluralize
 from flagadmin.core.lists.pages import Column, Filter
 from groups.console import ConfirmPage, ConsolePage, Crumbs, EditPage, FormPage, ListPage
 from groups.permissions import Permission
@@ -240,7 +240,7 @@ class DeleteContextField(ConfirmPage):
             "title": f"Delete context field {name}",
             "consequences": list_consequences(name, uses),
             "uses": paginate_uses(self.request, uses),
-            "removed_items": [f"context field {name} with its {counted(count, 'legal value')}"],
+            "removed_items": [f"context field {name} with its {pluralize(count, 'legal value')}"],
             "button": f"Delete context field {name}",
             "cancel": field_url(name),
         }

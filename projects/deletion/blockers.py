@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from flagadmin.core.errors import AppError, InvalidOperation, Problem, choices, raised_by
+from flagadmin.core.errors import AppError, InvalidOperation, Problem, choices, collect_errors
 from projects.flags.archive.delete import make_orphans_error
 from projects.models import Dependency, Flag, Project, StrategySegment
 from projects.projects.actions import check_not_default, make_active_flags_error
@@ -31,7 +31,7 @@ class Blockers:
     @property
     def errors(self) -> list[AppError]:
         """What deletion raises, the first of them."""
-        errors = raised_by(partial(check_not_default, self.project, "deleted"))
+        errors = collect_errors(partial(check_not_default, self.project, "deleted"))
         if self.active:
             errors.append(make_active_flags_error(self.project, list(self.active.values()), "deleted"))
         if borrowers := self._needs(by_segment=True):

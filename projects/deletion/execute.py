@@ -10,7 +10,7 @@ from typing import Any
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record, record_all
 from flagadmin.core.db.transactions import transactional
-from flagadmin.core.edit_conflicts import Expected, check_expected, fingerprint
+from flagadmin.core.edit_conflicts import Expected, check_expected, hash_document
 from groups.access import Caller
 from groups.models import ApiToken, ApiTokenProject, Grant
 from groups.permissions import Permission
@@ -37,7 +37,7 @@ def delete_project(project_id: str, *, expected: Expected = None, caller: Caller
     project = access_project_for_update(
         caller, project_id, Permission.DELETE_PROJECT, for_deletion=True, archived=True
     )
-    if expected is not None and fingerprint(make_settings_document(project)) not in expected:
+    if expected is not None and hash_document(make_settings_document(project)) not in expected:
         plan = plan_project_deletion(project_id, caller=caller)
         changed = f"{project_id} has changed since you opened this page. Nothing was deleted."
         check_expected(expected, plan.document, f"{changed} This is how it is now.")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from flagadmin.core.errors import counted
+from flagadmin.core.errors import pluralize
 from projects.deletion.plan import Access, DeletionPlan
 
 
@@ -19,11 +19,11 @@ def describe_loss(plan: DeletionPlan) -> str:
     state = "" if plan.active else "archived "
     parts = [
         f"project {plan.project.pk}",
-        f"its {counted(flags, f'{state}flag')}" if flags else "",
-        counted(len(plan.segments), "segment") if plan.segments else "",
-        counted(len(plan.context_fields), "context field") if plan.context_fields else "",
-        counted(len(plan.saved_contexts), "saved context") if plan.saved_contexts else "",
-        counted(len(plan.deleted_tokens), "API token") if plan.deleted_tokens else "",
+        f"its {pluralize(flags, f'{state}flag')}" if flags else "",
+        pluralize(len(plan.segments), "segment") if plan.segments else "",
+        pluralize(len(plan.context_fields), "context field") if plan.context_fields else "",
+        pluralize(len(plan.saved_contexts), "saved context") if plan.saved_contexts else "",
+        pluralize(len(plan.deleted_tokens), "API token") if plan.deleted_tokens else "",
         f"the access of {count_holders(plan)}" if plan.groups or plan.people else "",
     ]
     return join_words([part for part in parts if part])
@@ -32,9 +32,9 @@ def describe_loss(plan: DeletionPlan) -> str:
 def count_holders(plan: DeletionPlan) -> str:
     """For example ``1 group and 3 people``; a holder of several roles counts once."""
     numbers = [
-        counted(_count_people(plan.groups), "group") if plan.groups else "",
-        counted(_count_people(select_people(plan)), "person", "people") if select_people(plan) else "",
-        counted(_count_people(select_services(plan)), "service account") if select_services(plan) else "",
+        pluralize(_count_people(plan.groups), "group") if plan.groups else "",
+        pluralize(_count_people(select_people(plan)), "person", "people") if select_people(plan) else "",
+        pluralize(_count_people(select_services(plan)), "service account") if select_services(plan) else "",
     ]
     return join_words([number for number in numbers if number]).replace(", and", " and")
 
@@ -72,13 +72,13 @@ def explain_block(plan: DeletionPlan) -> str:
     if plan.dependants:
         flags = len({dependant.name for dependant in plan.dependants})
         verb = "needs" if flags == 1 else "need"
-        return f"{counted(flags, 'flag')} elsewhere still {verb} what is here."
+        return f"{pluralize(flags, 'flag')} elsewhere still {verb} what is here."
     return ""
 
 
 def count_active(plan: DeletionPlan) -> str:
     verb = "is" if len(plan.active) == 1 else "are"
-    return f"{counted(len(plan.active), 'flag')} {verb} still active"
+    return f"{pluralize(len(plan.active), 'flag')} {verb} still active"
 
 
 def _count_people(accesses: Iterable[Access]) -> int:

@@ -7,7 +7,7 @@ from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
-from flagadmin.core.edit_conflicts.etags import ETagMixin, etag
+from flagadmin.core.edit_conflicts.etags import ETagMixin, make_etag
 from flagadmin.core.errors import NameExists, ValidationError
 from flagadmin.core.http.fields import MAX_ITEMS, Body, MapOf, NameBody
 from flagadmin.core.http.openapi import refusal
@@ -242,7 +242,7 @@ class ProjectEnvironmentViewSet(ETagMixin, InProjectViewSet):
         stored = project_actions.set_default_strategy(
             project_id, name, strategy, expected=self.expected, caller=self.caller
         )
-        return Response(stored, headers={"ETag": etag(stored)})
+        return Response(stored, headers={"ETag": make_etag(stored)})
 
     @extend_schema(
         operation_id="updateProjectEnvironmentSettings",

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
-from flagadmin.core.errors import counted
+from flagadmin.core.errors import pluralize
 from groups.access import Caller
 from groups.models import RolePermission
 from projects.models import Environment, FlagEnvironment, Project, ProjectEnvironment, Strategy
@@ -18,11 +18,11 @@ def describe_losses(environment: Environment) -> Iterator[str]:
     touched = states.filter(Q(enabled=True) | ~Q(variants=[]))
     flags = {*strategies.values_list("flag_id", flat=True), *touched.values_list("flag_id", flat=True)}
     if flags:
-        number = counted(strategies.count(), "strategy", "strategies")
-        yield f"What {counted(len(flags), 'flag')} had there, with {number}"
+        number = pluralize(strategies.count(), "strategy", "strategies")
+        yield f"What {pluralize(len(flags), 'flag')} had there, with {number}"
     limited = RolePermission.objects.filter(environment=environment)
     for role, number in limited.values_list("role__name").annotate(Count("pk")).order_by("role__name"):
-        yield f"{counted(number, 'permission')} of role {role} that {'is' if number == 1 else 'are'} limited to it"
+        yield f"{pluralize(number, 'permission')} of role {role} that {'is' if number == 1 else 'are'} limited to it"
 
 
 def find_projects_with_use(environment: Environment, caller: Caller) -> QuerySet[Project]:

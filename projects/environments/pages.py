@@ -10,7 +10,7 @@ from django.urls import reverse, reverse_lazy
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.edit_conflicts import fingerprint
+from flagadmin.core.edit_conflicts import hash_document
 from flagadmin.core.edit_conflicts.forms import FormVersion
 from flagadmin.core.errors import Conflict, ValidationError
 from flagadmin.core.lists.pages import Column, Listing
@@ -133,7 +133,7 @@ class EditEnvironment(EditPage, NewEnvironment):
         return super().get_context_data(
             environment=self.environment,
             projects=projects,
-            rows=[(project, fingerprint(defaults.get(project.pk))) for project in projects.rows],
+            rows=[(project, hash_document(defaults.get(project.pk))) for project in projects.rows],
             **kwargs,
         )
 

@@ -7,8 +7,8 @@ from typing import Any
 from django.db import IntegrityError, transaction
 
 from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event, record, record_all, transaction_moment
-from flagadmin.core.db.transactions import UNIQUE_VIOLATION, sqlstate, transactional
+from flagadmin.core.audit.record import Event, read_transaction_time, record, record_all
+from flagadmin.core.db.transactions import UNIQUE_VIOLATION, get_sqlstate, transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.errors import NameExists, Problem, check_problems, choices
 from groups.access import Caller
@@ -82,7 +82,7 @@ def insert_flag(project: Project, new: NewFlag, *, caller: Caller) -> Flag:
 
     Raises NameExists.
     """
-    now = transaction_moment()
+    now = read_transaction_time()
     flag = Flag(
         name=new.name,
         project=project,
@@ -99,7 +99,7 @@ def insert_flag(project: Project, new: NewFlag, *, caller: Caller) -> Flag:
         with transaction.atomic():
             flag.save(force_insert=True)
     except IntegrityError as exc:
-        if sqlstate(exc) != UNIQUE_VIOLATION:
+        if get_sqlstate(exc) != UNIQUE_VIOLATION:
             raise
         raise name_taken(new.name, caller) from exc
     places = ProjectEnvironment.objects.filter(project=project).values_list("environment_id", flat=True)

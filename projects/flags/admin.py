@@ -11,7 +11,7 @@ from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.errors import InvalidOperation, ValidationError
 from flagadmin.core.unreadable_values import check_values
 from groups.access import Caller
-from groups.admin_site.base import ActionInline, ActionModelAdmin, AdminActions, bulk_action
+from groups.admin_site.base import ActionInline, ActionModelAdmin, AdminActions, make_bulk_action
 from groups.admin_site.forms import ActionModelForm, validate_body
 from groups.permissions import Permission
 from projects.access import access_flag_for_update
@@ -220,12 +220,12 @@ class FlagAdmin(OneFlagAdmin):
     )  # fmt: skip
     inlines = (FlagEnvironmentInline, StrategyInline, FlagTagInline, DependencyInline, FlagLinkInline)
     actions = (
-        bulk_action(
+        make_bulk_action(
             "archive",
             "Archive the selected flags",
             lambda flag, caller: archiving.archive_flags(flag.project_id, [flag.name], caller=caller),
         ),
-        bulk_action(
+        make_bulk_action(
             "revive",
             "Revive the selected flags, switched off",
             lambda flag, caller: archiving.revive_flags(flag.project_id, [flag.name], caller=caller),

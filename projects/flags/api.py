@@ -6,10 +6,10 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schem
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
-from flagadmin.core.edit_conflicts import fingerprint
+from flagadmin.core.edit_conflicts import hash_document
 from flagadmin.core.edit_conflicts.etags import ETagMixin
-from flagadmin.core.http.fields import validated
-from flagadmin.core.http.json_patch import PatchOperation, patch_example, patch_object
+from flagadmin.core.http.fields import validate_body
+from flagadmin.core.http.json_patch import PatchOperation, make_patch_example, patch_object
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from groups.viewsets import ViewSet
@@ -90,7 +90,7 @@ class FlagViewSet(ETagMixin, OnFlagViewSet):
         document = read_flag_document(self.flag, caller=self.caller)
         # The details, for changes of these, and all that a revert may change.
         whole = seen_version(document, [place["name"] for place in document["environments"]])
-        self.version = f"{self.version}.{fingerprint(whole)}"
+        self.version = f"{self.version}.{hash_document(whole)}"
         return Response(document)
 
     @extend_schema(operation_id="updateFeature", request=FlagChanges, responses={200: FlagMetadata})
@@ -104,7 +104,7 @@ class FlagViewSet(ETagMixin, OnFlagViewSet):
         operation_id="patchFeature",
         request=PatchOperation(many=True),
         responses={200: FlagMetadata},
-        examples=[patch_example("/description", "The new checkout")],
+        examples=[make_patch_example("/description", "The new checkout")],
     )
     def partial_update(self, request: ApiRequest, project_id: str, name: str) -> Response:
         """Change the flag's type, description, stale, impressionData or owner with a JSON Patch."""
@@ -149,7 +149,7 @@ def _read_patch(before: dict[str, Any], operations: Any) -> dict[str, Any]:
     """The changes made by a JSON Patch, by model field. Raises ValidationError."""
     after = patch_object(before, operations, PATCHABLE)
     changed = [key for key in PATCHABLE if before.get(key) != after.get(key)]
-    return validated(FlagChanges(data={key: after.get(key) for key in changed}))
+    return validate_body(FlagChanges(data={key: after.get(key) for key in changed}))
 
 
 class FlagNameViewSet(ViewSet):

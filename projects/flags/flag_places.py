@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 
-from flagadmin.core.lists.charts import percent_text
+from flagadmin.core.lists.charts import format_percent
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.console import flag_url
@@ -59,7 +59,7 @@ class FlagInEnvironment:
     @property
     def percent_on(self) -> str:
         on = self.evaluations.percent_on
-        return "" if on is None else percent_text(on)
+        return "" if on is None else format_percent(on)
 
 
 @dataclass(frozen=True, slots=True)

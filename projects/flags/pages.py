@@ -5,7 +5,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponseBase, JsonResponse
 
-from flagadmin.core.lists.pages import MAX_OPTIONS, Listing, change_query, csv_response
+from flagadmin.core.lists.pages import MAX_OPTIONS, Listing, change_query, make_csv_response
 from groups.console import ConsolePage, Crumbs
 from groups.permissions import Permission
 from projects.access import access_flag
@@ -69,7 +69,7 @@ class FlagPage(ConsolePage):
             for environment, evaluations in self.evaluations().items()
             for count in evaluations.counts
         )
-        return csv_response(
+        return make_csv_response(
             self.request, f"{self.flag.name}-evaluations", ("Environment", "From (UTC)", "On", "Off"), lines
         )
 

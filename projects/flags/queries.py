@@ -10,7 +10,7 @@ from typing import Any
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.db.matching import best_matches
+from flagadmin.core.db.matching import find_best_matches
 from flagadmin.core.http.timestamps import iso
 from groups.access import Caller
 from playground.engine.definitions import StrategyDefinition
@@ -210,7 +210,7 @@ def search_flags(caller: Caller, words: Sequence[str]) -> QuerySet[Flag]:
     flags = Flag.objects.readable_by(caller).select_related("project")
     flags = flags.annotate(lively=Q(pk__in=favorites) | Q(name__in=changed))
     first: list[Any] = [F("archived_at").asc(nulls_first=True), "-lively"]
-    return best_matches(flags, words, "name", also=["description"], first=first, limit=MAX_RANKED)
+    return find_best_matches(flags, words, "name", also=["description"], first=first, limit=MAX_RANKED)
 
 
 def list_production_toggles(flag: Flag) -> list[tuple[str, bool]]:

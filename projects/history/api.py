@@ -9,7 +9,7 @@ from rest_framework.decorators import action
 from rest_framework.response import Response
 
 from flagadmin.core.errors import Problem, ValidationError, check_problems
-from flagadmin.core.lists.filters import unknown_parameters
+from flagadmin.core.lists.filters import find_unknown_parameters
 from groups.access import Caller
 from groups.authentication import ApiRequest
 from groups.people.serializers import AccountName
@@ -58,7 +58,7 @@ LISTED = {(200, "application/json"): EventList, (200, MEDIA_TYPE): OpenApiTypes.
 
 def list_events(caller: Caller, data: Any, *, feature: str | None = None) -> dict[str, Any]:
     """One page of matching events, as the response body. Raises ValidationError."""
-    check_problems(unknown_parameters(data, [parameter.name for parameter in PARAMETERS]))
+    check_problems(find_unknown_parameters(data, [parameter.name for parameter in PARAMETERS]))
     query = EventQuery(data=data)
     query.is_valid(raise_exception=True)
     criteria = query.filter()

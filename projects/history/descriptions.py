@@ -11,7 +11,7 @@ from typing import Any
 
 from flagadmin.core.audit.events import EventType as E
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.audit.sentences import address_of, template_of
+from flagadmin.core.audit.sentences import find_template, read_address
 from projects.console import flag_url, project_url
 from projects.history.field_changes import NO_NAMES, Names, changes_of, document_of
 
@@ -75,7 +75,7 @@ def _template(event: AuditEvent) -> str:
         return _SHARE_CHANGED
     if event.type == E.FEATURE_REVERTED and event.subject is None:
         return "reverted a change of {feature}"
-    return _TEMPLATES.get(event.type) or template_of(event.type)
+    return _TEMPLATES.get(event.type) or find_template(event.type)
 
 
 def _share_change(event: AuditEvent) -> tuple[str, str] | None:
@@ -103,7 +103,7 @@ def _values(event: AuditEvent, names: Names) -> dict[str, Part]:
         "environment": Part(event.environment or "every environment"),
         "feature": _flag(event.project, event.feature),
         "subject": Part(event.subject or ""),
-        "address": Part(address_of(event)),
+        "address": Part(read_address(event)),
         "old_project": _project(before.get("project")),
         "strategy": Part(_strategy_name(document, names)),
         "share_before": Part(old, mark="before"),

@@ -9,7 +9,7 @@ import orjson
 
 from flagadmin.core.audit.events import EventType as E
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.errors import counted
+from flagadmin.core.errors import pluralize
 from playground.engine.definitions import StrategyDefinition, VariantDefinition
 from projects.history import diff
 from projects.history.flag_parts import FlagPart, differing_parts
@@ -205,7 +205,7 @@ def _value(value: Any) -> str | None:
 def _members(document: Document) -> str:
     """`condition changesUsers, percent 5`."""
     if "requiredApprovals" in document and document.get("condition") in CONDITIONS:
-        return f"{describe_rule(document)}: {counted(document['requiredApprovals'], 'approval')}"
+        return f"{describe_rule(document)}: {pluralize(document['requiredApprovals'], 'approval')}"
     members = {_label(key).lower(): _value(value) for key, value in document.items()}
     return ", ".join(f"{label} {value}" for label, value in members.items() if value is not None)
 

@@ -8,7 +8,7 @@ from django.http import HttpResponse
 
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.errors import Problem, ValidationError, check_problems
-from flagadmin.core.lists.filters import unknown_parameters
+from flagadmin.core.lists.filters import find_unknown_parameters
 from groups.access import Caller
 from projects.history.queries import narrow_events, readable_events
 from projects.history.serializers import EventQuery, event_record
@@ -24,7 +24,7 @@ def write_lines(events: Iterable[AuditEvent]) -> bytes:
 
 def answer_lines(caller: Caller, data: Mapping[str, Any], known: Iterable[str]) -> HttpResponse:
     """Events after the one that ``cursor`` names, as far as no earlier one can still appear. Raises ValidationError."""
-    check_problems(unknown_parameters(data, known))
+    check_problems(find_unknown_parameters(data, known))
     query = EventQuery(data=data)
     query.is_valid(raise_exception=True)
     if query.validated_data["offset"]:

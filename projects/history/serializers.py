@@ -7,7 +7,7 @@ from django.utils.dateparse import parse_date, parse_datetime
 from rest_framework import serializers
 
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.audit.sentences import sentence
+from flagadmin.core.audit.sentences import make_sentence
 from flagadmin.core.http.fields import Body
 from flagadmin.core.http.timestamps import iso
 from projects.history.queries import EventFilter
@@ -152,7 +152,7 @@ def event_record(event: AuditEvent) -> dict[str, Any]:
         "environment": event.environment,
         "featureName": event.feature,
         "label": event.type.replace("-", " ").capitalize(),
-        "summary": f"{event.actor_name} {sentence(event)}",
+        "summary": f"{event.actor_name} {make_sentence(event)}",
         "requestId": event.request_id,
         "comment": event.comment,
     }

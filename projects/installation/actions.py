@@ -7,7 +7,7 @@ from django.db import OperationalError
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record
-from flagadmin.core.db.transactions import LOCK_NOT_AVAILABLE, sqlstate, transactional
+from flagadmin.core.db.transactions import LOCK_NOT_AVAILABLE, get_sqlstate, transactional
 from flagadmin.core.errors import Conflict, check_problems
 from flagadmin.core.installation import state
 from flagadmin.core.installation.maintenance import await_changes, check_writable
@@ -29,7 +29,7 @@ def set_maintenance(is_on: bool, *, caller: Caller) -> None:
     try:
         _store({"is_in_maintenance": is_on}, "maintenance mode", caller)
     except OperationalError as error:
-        if sqlstate(error) != LOCK_NOT_AVAILABLE:
+        if get_sqlstate(error) != LOCK_NOT_AVAILABLE:
             raise
         raise Conflict(
             "A long change, such as an import, is still being written. Try again when it has ended."

@@ -7,10 +7,10 @@ from rest_framework.decorators import action
 from rest_framework.response import Response
 
 from flagadmin.core.http.openapi import refusal
-from flagadmin.core.installation.state import forget, frontend_origins, is_in_maintenance
-from flagadmin.core.lists.pages import csv_response
+from flagadmin.core.installation.state import forget, is_in_maintenance, read_frontend_origins
+from flagadmin.core.lists.pages import make_csv_response
 from groups.authentication import ApiRequest
-from groups.login.links import absolute_url
+from groups.login.links import make_absolute_url
 from groups.permissions import Permission
 from groups.viewsets import ViewSet
 from projects.installation import actions
@@ -58,14 +58,14 @@ class UiConfigViewSet(ViewSet):
     @extend_schema(operation_id="getUiConfig", responses=UiConfig)
     def list(self, request: ApiRequest) -> Response:
         """Get the settings that a console needs."""
-        return Response(make_ui_config(absolute_url(request._request, "/").rstrip("/")))
+        return Response(make_ui_config(make_absolute_url(request._request, "/").rstrip("/")))
 
     @extend_schema(operation_id="getCors", responses=Origins)
     @action(detail=False)
     def cors(self, request: ApiRequest) -> Response:
         """List the origins whose pages may call the frontend API and OFREP."""
         forget()
-        return Response({"frontendApiOrigins": list(frontend_origins())})
+        return Response({"frontendApiOrigins": list(read_frontend_origins())})
 
     @extend_schema(operation_id="setCors", request=OriginsBody, responses={204: None})
     @cors.mapping.post
@@ -98,4 +98,4 @@ class StatisticsViewSet(ViewSet):
     def csv(self, request: ApiRequest) -> HttpResponseBase:
         """Get the same counts as a CSV file."""
         counts = flatten_statistics(read_statistics(self.caller))
-        return csv_response(request, "statistics", list(counts), [list(counts.values())])
+        return make_csv_response(request, "statistics", list(counts), [list(counts.values())])

@@ -8,7 +8,7 @@ from django.contrib import messages
 from django.urls import reverse
 
 from flagadmin.core.errors import AppError
-from flagadmin.core.installation.state import forget, frontend_origins, is_in_maintenance
+from flagadmin.core.installation.state import forget, is_in_maintenance, read_frontend_origins
 from groups.access import Caller
 from groups.console import ActionPage, FormPage
 from groups.login.mail import is_mail_on
@@ -81,7 +81,7 @@ class InstallationPage(FormPage):
         forget()
 
     def get_initial(self) -> dict[str, Any]:
-        return {"origins": "\n".join(frontend_origins())}
+        return {"origins": "\n".join(read_frontend_origins())}
 
     def submit(self, form: Any) -> str:
         actions.set_frontend_origins(form.cleaned_data["origins"].split(), caller=self.caller)

@@ -7,7 +7,7 @@ from rest_framework import serializers
 
 from flagadmin import __version__
 from flagadmin.core.http.fields import MAX_NAME_LENGTH, Body, ListOf
-from flagadmin.core.installation.state import frontend_origins, is_in_maintenance
+from flagadmin.core.installation.state import is_in_maintenance, read_frontend_origins
 from projects.installation.rules import MAX_ORIGINS
 from projects.limits import Limits
 
@@ -146,7 +146,7 @@ def make_ui_config(address: str) -> dict[str, Any]:
         "disablePasswordAuth": not settings.PASSWORD_LOGIN,
         "emailEnabled": False,
         "maintenanceMode": is_in_maintenance(),
-        "frontendApiOrigins": list(frontend_origins()),
+        "frontendApiOrigins": list(read_frontend_origins()),
         "resourceLimits": {
             "segmentValues": limits.segment_values,
             "strategySegments": limits.segments,

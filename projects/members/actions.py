@@ -15,7 +15,7 @@ from flagadmin.core.errors import NoAccess, NotFound, Problem, ValidationError, 
 from groups.access import Caller
 from groups.models import Grant, Group, Role, RolePermission, User
 from groups.permissions import Permission, Scope
-from groups.roles.subjects import name_of_permission
+from groups.roles.subjects import name_permission
 from projects.access import access_project, access_project_for_update
 from projects.models import Project
 from projects.project_scope import find_first_permission
@@ -187,7 +187,7 @@ def _check_holds(caller: Caller, project: Project, roles: set[int]) -> None:
         raise NoAccess.missing(
             sorted(permissions),
             f"You cannot grant {choices(set(missing_by_role.values()))} in {project.pk}: it has permissions that you "
-            f"do not have there ({choices(name_of_permission(Permission[name]) for name in permissions)}).",
+            f"do not have there ({choices(name_permission(Permission[name]) for name in permissions)}).",
         )
 
 

@@ -14,7 +14,7 @@ from flagadmin.core.errors import NotFound
 from flagadmin.core.http.fields import MAX_NAME_LENGTH, Body, ListOf
 from flagadmin.core.http.path_ids import path_id
 from groups.authentication import ApiRequest
-from groups.login.links import absolute_url
+from groups.login.links import make_absolute_url
 from groups.permissions import Permission
 from groups.viewsets import ViewSet
 from projects.members import actions
@@ -242,7 +242,7 @@ class ProjectAccessViewSet(InProjectViewSet):
             "isNew": invited.is_new,
         }
         if invited.link:
-            record["inviteLink"] = absolute_url(request._request, invited.link)
+            record["inviteLink"] = make_absolute_url(request._request, invited.link)
             record["emailSent"] = mail_invitation(invited, self.project, caller=self.caller)
         return Response(record, status=201)
 

@@ -6,7 +6,7 @@ from typing import Any
 from django.utils.text import slugify
 
 from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event, record, transaction_moment
+from flagadmin.core.audit.record import Event, read_transaction_time, record
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.errors import InvalidOperation, NameExists, Problem, ValidationError, choices
@@ -129,7 +129,7 @@ def archive_project(project_id: str, *, caller: Caller) -> Project:
     check_not_default(project, "archived")
     check_no_active_flags(project, "archived")
     if project.archived_at is None:
-        project.archived_at = transaction_moment()
+        project.archived_at = read_transaction_time()
         project.save(update_fields=["archived_at"])
         _record(EventType.PROJECT_ARCHIVED, project, caller)
     return project

@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.errors import check_problems
 from groups.access import Caller
-from groups.admin_site.base import ActionInline, bulk_action
+from groups.admin_site.base import ActionInline, make_bulk_action
 from groups.admin_site.forms import validate_body
 from groups.admin_site.subjects import Subject, SubjectAdmin
 from groups.permissions import Permission
@@ -71,12 +71,12 @@ class ProjectAdmin(SubjectAdmin):
     )
     inlines = (ProjectEnvironmentInline, GrantInline)
     actions = (
-        bulk_action(
+        make_bulk_action(
             "archive",
             "Archive the selected projects",
             lambda project, caller: project_actions.archive_project(project.pk, caller=caller),
         ),
-        bulk_action(
+        make_bulk_action(
             "revive",
             "Revive the selected projects",
             lambda project, caller: project_actions.revive_project(project.pk, caller=caller),

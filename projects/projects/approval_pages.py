@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.errors import ValidationError, counted
+from flagadmin.core.errors import ValidationError, pluralize
 from groups.console import Crumbs, EditPage
 from groups.models import Group
 from projects.access import access_project
@@ -23,7 +23,7 @@ from projects.projects.head import make_project_head
 NUMBERS = range(1, MAX_RULES + 1)
 BLANK = 2
 """Lines for further rules."""
-APPROVALS = [(n, counted(n, "approval")) for n in range(MAX_APPROVALS + 1)]
+APPROVALS = [(n, pluralize(n, "approval")) for n in range(MAX_APPROVALS + 1)]
 
 
 class ApprovalsForm(forms.Form):

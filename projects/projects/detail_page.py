@@ -5,7 +5,7 @@ from itertools import islice
 from typing import Any
 from urllib.parse import quote
 
-from flagadmin.core.db.transactions import streamed
+from flagadmin.core.db.transactions import stream_rows
 from flagadmin.core.lists.pages import Column, Filter, Listing, curl_for
 from projects.access import access_project
 from projects.console import PROJECTS, api_path, project_url
@@ -28,7 +28,7 @@ BULK = {"toggle": "flags-toggle", "tags": "flags-tags", "stale": "flags-stale", 
 
 
 def list_archived_lines(rows: Any) -> Iterator[Sequence[Any]]:
-    flags = streamed(rows, CSV_FLAGS)
+    flags = stream_rows(rows, CSV_FLAGS)
     while part := list(islice(flags, CSV_FLAGS)):
         by, seen = archived_by([flag.name for flag in part]), read_last_evaluations(flag.pk for flag in part)
         for flag in part:

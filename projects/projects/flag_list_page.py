@@ -6,8 +6,8 @@ from typing import Any
 
 from django.db.models import Exists, OuterRef, QuerySet
 
-from flagadmin.core.db.transactions import streamed
-from flagadmin.core.lists.filter_chips import FreeChip, free_chips, joint_chip, set_chips
+from flagadmin.core.db.transactions import stream_rows
+from flagadmin.core.lists.filter_chips import FreeChip, free_chips, join_chips, set_chips
 from flagadmin.core.lists.pages import Filter, Listing
 from groups.console import ListPage
 from projects.flags.lists.cells import read_flag_cells
@@ -66,7 +66,7 @@ class FlagListPage(ListPage):
         return flags.annotate(favorite=Exists(mine.filter(flag=OuterRef("pk")))).order_by("-favorite", "name")
 
     def csv_lines(self, rows: Any) -> Iterable[Sequence[Any]]:
-        flags = streamed(rows, CSV_FLAGS)
+        flags = stream_rows(rows, CSV_FLAGS)
         while part := list(islice(flags, CSV_FLAGS)):
             for row in read_flag_cells(part):
                 flag, owner = row.flag, row.flag.make_owner_document() if self.scope.projects else None
@@ -99,7 +99,7 @@ class FlagListPage(ListPage):
 
     def free_chips(self, listing: Listing) -> Iterable[FreeChip]:
         chips = free_chips(listing, self.chips)
-        state = joint_chip("State", listing, ["state", *map(make_environment_key, self.scope.environments)])
+        state = join_chips("State", listing, ["state", *map(make_environment_key, self.scope.environments)])
         return [*chips, state] if state.groups else chips
 
     def matching(self, listing: Listing) -> str:

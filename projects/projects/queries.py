@@ -9,7 +9,7 @@ from django.db.models import Count, F, Q, QuerySet, Value
 from django.db.models.functions import Concat
 from django.utils import timezone
 
-from flagadmin.core.db.matching import best_matches
+from flagadmin.core.db.matching import find_best_matches
 from flagadmin.core.http.timestamps import iso
 from groups.access import Caller
 from groups.permissions import BuiltIn, Permission
@@ -255,7 +255,7 @@ def search_projects(caller: Caller, words: Sequence[str]) -> QuerySet[Project]:
     favorites = FavoriteProject.objects.filter(user=caller.user).values("project")
     projects = Project.objects.readable_by(caller).annotate(favorite=Q(pk__in=favorites))
     first: list[Any] = [F("archived_at").asc(nulls_first=True), "-favorite"]
-    return best_matches(projects, words, "name", "id", also=["description"], first=first)
+    return find_best_matches(projects, words, "name", "id", also=["description"], first=first)
 
 
 def search_new_flag_projects(caller: Caller, words: Sequence[str]) -> QuerySet[Any]:
@@ -264,4 +264,4 @@ def search_new_flag_projects(caller: Caller, words: Sequence[str]) -> QuerySet[A
     if not caller.is_admin:
         projects = projects.filter(id__in=list_projects_with(caller, Permission.CREATE_FEATURE))
     labeled = projects.annotate(label=Concat(Value("New flag in "), "name"))
-    return best_matches(labeled, words, "label", "id")
+    return find_best_matches(labeled, words, "label", "id")

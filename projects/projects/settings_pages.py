@@ -8,9 +8,9 @@ from django.db.models import QuerySet
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.edit_conflicts import fingerprint
+from flagadmin.core.edit_conflicts import hash_document
 from flagadmin.core.edit_conflicts.forms import FormVersion
-from flagadmin.core.errors import ValidationError, choices, counted
+from flagadmin.core.errors import ValidationError, choices, pluralize
 from groups.console import Crumbs, EditPage
 from groups.permissions import Permission
 from projects.access import access_project
@@ -33,7 +33,7 @@ from projects.strategies.sentences import summarize_strategy
 
 POLICIES = {
     "": "No change request",
-    **{str(n): f"Request, {counted(n, 'approval')}" for n in range(MAX_APPROVALS + 1)},
+    **{str(n): f"Request, {pluralize(n, 'approval')}" for n in range(MAX_APPROVALS + 1)},
 }
 """What a change of an environment's answers can need, by the value of the form."""
 
@@ -183,7 +183,7 @@ def list_environment_rows(project: Project) -> list[dict[str, Any]]:
             "summary": summarize_strategy(
                 make_default_strategy(row["defaultStrategy"], defaults), segments=segments
             ),
-            "expected": fingerprint(row["defaultStrategy"]),
+            "expected": hash_document(row["defaultStrategy"]),
             "policy": str(link.required_approvals) if (link := policies.get(row["name"])) else "",
             "rules": len(link.approval_rules) if link else 0,
         }
@@ -219,7 +219,7 @@ class Environments(ProjectAction):
         set_policy(project_id, name, int(approvals) if approvals else None, caller=self.caller)
         if not approvals:
             return f"Changes of {name} need no change request."
-        return f"Changes of {name} need a change request with {counted(int(approvals), 'approval')}."
+        return f"Changes of {name} need a change request with {pluralize(int(approvals), 'approval')}."
 
 
 class Archive(ProjectAction):

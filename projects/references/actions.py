@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event, record, transaction_moment
+from flagadmin.core.audit.record import Event, read_transaction_time, record
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import NoAccess, ValidationError
 from groups.access import Caller
@@ -30,7 +30,7 @@ def report_references(
     mine = find_reportable_flags(caller)
     report = _access_report_for_update(repository)
     report.revision, report.link = values.get("revision") or "", values.get("link") or ""
-    report.reported_at, report.reported_by = transaction_moment(), caller.name
+    report.reported_at, report.reported_by = read_transaction_time(), caller.name
     report.save()
     ids = dict(mine.filter(name__in=list(references)).values_list("name", "pk"))
     report.references.filter(flag__in=mine).delete()

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from flagadmin.core.lists.pages import Column, Filter, curl_for
 from groups.console import ListPage
-from groups.login.links import absolute_url
+from groups.login.links import make_absolute_url
 from groups.permissions import Permission
 from projects.models import Relay
 from projects.relays.states import State, describe_state, find_state
@@ -57,7 +57,7 @@ class RelaysPage(ListPage):
         return [state if column.key == "state" else getattr(row, column.key) for column in self.columns]
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        context = super().get_context_data(server=absolute_url(self.request, "/").rstrip("/"), **kwargs)
+        context = super().get_context_data(server=make_absolute_url(self.request, "/").rstrip("/"), **kwargs)
         if listing := context.get("listing"):
             now = timezone.now()
             context["rows"] = [

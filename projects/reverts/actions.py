@@ -6,7 +6,7 @@ from typing import Any
 from flagadmin.core.audit.events import EventType as E
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.db.transactions import transactional
-from flagadmin.core.edit_conflicts import fingerprint
+from flagadmin.core.edit_conflicts import hash_document
 from flagadmin.core.errors import Conflict, InvalidOperation, NoAccess
 from groups.access import Caller
 from projects.access import access_flag_for_update, access_project_for_update
@@ -86,7 +86,7 @@ def _restore_subject(row: SubjectRevert, caller: Caller) -> None:
     if event.type == E.SEGMENT_UPDATED:
         values: dict[str, Any] = {key: before[key] for key in ("name", "description", "constraints")}
         values["project_id"] = before.get("project")
-        expected = frozenset([fingerprint(row.now)])
+        expected = frozenset([hash_document(row.now)])
         update_segment(before["id"], values, expected=expected, caller=caller)
     elif event.type == E.STRATEGY_DEPRECATED:
         reactivate_strategy_type(row.name, caller=caller)

@@ -10,7 +10,7 @@ from typing import Any
 
 from flagadmin.core.audit.events import EventType as E
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.audit.sentences import sentence
+from flagadmin.core.audit.sentences import make_sentence
 from flagadmin.core.errors import NotFound, Problem
 from groups.access import Caller, missing
 from groups.permissions import Permission
@@ -147,7 +147,7 @@ def _find_refusal(events: Sequence[AuditEvent]) -> str:
     if any(event.type in (E.FEATURES_IMPORTED, E.FEATURES_PROMOTED) for event in others):
         return "An import or a promotion is undone on its own page."
     if others:
-        return f"This change cannot be reverted: it {sentence(others[-1])}."
+        return f"This change cannot be reverted: it {make_sentence(others[-1])}."
     if not any(event.type in REVERTIBLE for event in events):
         return "There is nothing to revert."
     if len({event.feature for event in events}) > MAX_FLAGS:

@@ -9,7 +9,7 @@ from django.db.models import Q
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.urls import reverse, reverse_lazy
 
-from flagadmin.core.errors import AppError, NotFound, Problem, counted, raised_by
+from flagadmin.core.errors import AppError, NotFound, Problem, collect_errors, pluralize
 from flagadmin.core.http.path_ids import path_id
 from flagadmin.core.lists.pages import Column, Filter
 from groups.console import ConfirmPage, ConsolePage, Crumbs, ListPage
@@ -204,10 +204,10 @@ class DeleteSegment(ConfirmPage):
             self.caller, identifier, Permission.DELETE_SEGMENT
         )
         count = len(segment.constraints)
-        blockers = raised_by(partial(actions.check_segment_is_unused, segment))
+        blockers = collect_errors(partial(actions.check_segment_is_unused, segment))
         return {
             "title": f"Delete segment {segment.name}",
-            "removed_items": [f"segment {segment.name} with its {counted(count, 'condition')}"],
+            "removed_items": [f"segment {segment.name} with its {pluralize(count, 'condition')}"],
             "blocked": " ".join(error.message for error in blockers),
             "uses": paginate_uses(self.request, list_segment_uses(segment.pk, self.caller)),
             "button": f"Delete segment {segment.name}",

@@ -9,8 +9,8 @@ from rest_framework.decorators import action
 from rest_framework.response import Response
 
 from flagadmin.core.edit_conflicts.etags import ETagMixin
-from flagadmin.core.http.fields import validated
-from flagadmin.core.http.json_patch import PatchOperation, patch_example, patch_object
+from flagadmin.core.http.fields import validate_body
+from flagadmin.core.http.json_patch import PatchOperation, make_patch_example, patch_object
 from flagadmin.core.unreadable_values import check_values
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
@@ -115,14 +115,14 @@ class StrategyViewSet(ETagMixin, OnFlagViewSet):
     @extend_schema(
         operation_id="patchFeatureStrategy",
         request=PatchOperation(many=True),
-        examples=[patch_example("/parameters/rollout", "50")],
+        examples=[make_patch_example("/parameters/rollout", "50")],
         responses={200: StrategyRecord},
     )
     def partial_update(self, request: ApiRequest, **where: Any) -> Response:
         """Change the strategy by a JSON Patch. A member that is removed gets its default; sortOrder stays."""
 
         def edit(before: Any) -> dict[str, Any]:
-            return validated(StrategyBody(data=patch_object(before, request.data, StrategyBody().fields)))
+            return validate_body(StrategyBody(data=patch_object(before, request.data, StrategyBody().fields)))
 
         expected = self.expected
         return Response(actions.edit_strategy(**where, edit=edit, expected=expected, caller=self.caller))

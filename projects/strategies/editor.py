@@ -13,7 +13,7 @@ from django.utils.functional import cached_property
 from django.utils.http import url_has_allowed_host_and_scheme
 
 from flagadmin.core.errors import AppError, NotFound, Problem, ValidationError, check_problems
-from flagadmin.core.unreadable_values import refused_problems
+from flagadmin.core.unreadable_values import list_refused_problems
 from groups.access import missing
 from groups.permissions import Permission
 from playground.engine.definitions import StrategyDefinition
@@ -116,7 +116,7 @@ class StrategyEditor(DraftingPage):
         self.document, problems = read_strategy(
             self.request.POST, self.project_id, stored=self.stored, kept=self.kept
         )
-        self.problems = refused_problems(problems)
+        self.problems = list_refused_problems(problems)
 
     @property
     def is_deleting(self) -> bool:

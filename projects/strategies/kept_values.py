@@ -10,13 +10,13 @@ from typing import Any
 
 from django.utils.html import escape
 
-from flagadmin.core.edit_conflicts import fingerprint
+from flagadmin.core.edit_conflicts import hash_document
 
 LONG = 1_000
 """Characters of HTML. Values up to this length are always in the form."""
 
 LOST = "The stored values have changed since you opened this page. Reload it, or enter other values."
-reference = fingerprint
+reference = hash_document
 
 
 def is_long(texts: Iterable[str]) -> bool:

@@ -10,7 +10,7 @@ from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.edit_conflicts.forms import EditConflictMixin
 from flagadmin.core.errors import AppError, EditConflict, NotFound, Problem
 from flagadmin.core.lists.pages import curl_for
-from flagadmin.core.unreadable_values import check_values, refused_problems
+from flagadmin.core.unreadable_values import check_values, list_refused_problems
 from groups.console import Crumbs
 from groups.permissions import Permission
 from playground.engine.definitions import VariantDefinition
@@ -75,7 +75,7 @@ class VariantsPage(EditConflictMixin, DraftingPage):
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         self.find()
         self.variants, problems = read_variant_rows(request.POST, self.stored)
-        self.problems = refused_problems(problems)
+        self.problems = list_refused_problems(problems)
         do = request.POST.get("do", "save")
         if do == "save" and not self.problems:
             return self.save()

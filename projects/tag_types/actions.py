@@ -7,7 +7,7 @@ from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record, record_change
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
-from flagadmin.core.errors import Conflict, NotFound, ValidationError, named_flags
+from flagadmin.core.errors import Conflict, NotFound, ValidationError, name_flags
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.models import FlagTag, TagType
@@ -61,9 +61,7 @@ def delete_tag_type(name: str, *, expected: Expected = None, caller: Caller) -> 
 def check_tag_type_is_unused(tag_type: TagType) -> None:
     """Raises Conflict with the flags that have tags of this type."""
     if flags := set(FlagTag.objects.filter(tag_type=tag_type).values_list("flag__name", flat=True)):
-        raise Conflict(
-            f"Tag type {tag_type.name} is in use on {named_flags(flags)}. Remove those tags first."
-        )
+        raise Conflict(f"Tag type {tag_type.name} is in use on {name_flags(flags)}. Remove those tags first.")
 
 
 def access_tag_type(name: str) -> TagType:

@@ -4,7 +4,7 @@ from typing import Literal
 
 from django.db.models import Q, QuerySet
 
-from flagadmin.core.errors import NotFound, counted
+from flagadmin.core.errors import NotFound, pluralize
 from groups.access import Caller
 from groups.models import ApiToken, ApiTokenProject, User
 from groups.permissions import Permission
@@ -118,7 +118,7 @@ def describe_scope(token: ApiToken, caller: Caller) -> str:
     project_ids = list_scope_projects(token)
     readable = sorted(project for project in project_ids if caller.can_read(project))
     if hidden := len(project_ids) - len(readable):
-        readable.append(counted(hidden, "other"))
+        readable.append(pluralize(hidden, "other"))
     is_for_all = token.all_projects or project_ids == ["*"]
     projects = "all projects" if is_for_all else ", ".join(readable) or "no project"
     environment = token.pending_scope["environment"] if token.pending_scope else token.environment_id

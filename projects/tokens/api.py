@@ -4,7 +4,7 @@ from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework.response import Response
 
 from flagadmin.core.errors import NotFound
-from groups.authentication import ApiRequest, credential_of
+from groups.authentication import ApiRequest, read_credential
 from groups.models import ApiToken
 from groups.permissions import Permission
 from groups.viewsets import ViewSet
@@ -57,7 +57,7 @@ class TokenViewSet(ViewSet):
         recognizes its own tokens.
         """
         tokens = find_readable_tokens(self.caller).prefetch_related("scopes")
-        return Response({"tokens": make_token_records(tokens, self.caller, credential_of(request))})
+        return Response({"tokens": make_token_records(tokens, self.caller, read_credential(request))})
 
     @extend_schema(
         operation_id="createApiToken",
@@ -73,14 +73,14 @@ class TokenViewSet(ViewSet):
         """
         new = make_new_token(self.validated(TokenCreateBody))
         return _respond_created(
-            *actions.create_token(new, caller=self.caller, credential=credential_of(request))
+            *actions.create_token(new, caller=self.caller, credential=read_credential(request))
         )
 
     @extend_schema(operation_id="getApiTokensByName", responses=TokenList)
     def retrieve(self, request: ApiRequest, token: str) -> Response:
         """List the tokens with this name that the caller can read."""
         tokens = find_readable_tokens(self.caller).filter(name=token).prefetch_related("scopes")
-        return Response({"tokens": make_token_records(tokens, self.caller, credential_of(request))})
+        return Response({"tokens": make_token_records(tokens, self.caller, read_credential(request))})
 
     @extend_schema(operation_id="updateApiToken", request=TokenUpdateBody, responses={200: None})
     def update(self, request: ApiRequest, token: str) -> Response:
@@ -117,7 +117,7 @@ class ProjectTokenViewSet(InProjectViewSet):
     def list(self, request: ApiRequest, project_id: str) -> Response:
         """List the tokens whose scope includes this project."""
         tokens = ApiToken.objects.filter(projects=project_id).prefetch_related("scopes")
-        return Response({"tokens": make_token_records(tokens, self.caller, credential_of(request))})
+        return Response({"tokens": make_token_records(tokens, self.caller, read_credential(request))})
 
     @extend_schema(
         operation_id="createProjectApiToken",
@@ -130,7 +130,7 @@ class ProjectTokenViewSet(InProjectViewSet):
         new = make_new_token(self.validated(TokenCreateBody), default_projects=[project_id])
         return _respond_created(
             *actions.create_project_token(
-                project_id, new, caller=self.caller, credential=credential_of(request)
+                project_id, new, caller=self.caller, credential=read_credential(request)
             )
         )
 

@@ -5,7 +5,7 @@ from typing import Any
 from django.db.models import Q, QuerySet, TextField
 from django.db.models.functions import Cast
 
-from flagadmin.core.errors import choices, named_flags
+from flagadmin.core.errors import choices, name_flags
 from groups.access import Caller
 from projects.models import FlagEnvironment, Project, ProjectEnvironment, Segment, Strategy
 from projects.used_by.counts import BUILT_IN_FIELDS
@@ -20,7 +20,7 @@ def describe_uses(strategies: QuerySet[Strategy], defaults: QuerySet[ProjectEnvi
     places = [
         f"{project} in {name}" for project, name in defaults.values_list("project_id", "environment_id")
     ]
-    parts = [f"on {named_flags(flags)}"] if flags else []
+    parts = [f"on {name_flags(flags)}"] if flags else []
     parts += [f"in the default strategy of {choices(places)}"] if places else []
     return ", and ".join(parts)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from flagadmin.core.change_checks import skipped_by
+from flagadmin.core.change_checks import get_skipping_caller
 from groups.access import Caller
 from groups.permissions import Permission
 from releases.applying import applying, is_applied_to, proposing
@@ -26,7 +26,7 @@ def is_let_through(place: Place) -> bool:
     project, environment = place.project, place.environment
     if is_applied_to(project, environment) or not needs_requests(project, environment):
         return True
-    skipping: Caller | None = skipped_by()
+    skipping: Caller | None = get_skipping_caller()
     return skipping is not None and skipping.can(SKIP, project=project, environment=environment)
 
 

@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from django.db.models import QuerySet
 
-from flagadmin.core.db.matching import best_matches
+from flagadmin.core.db.matching import find_best_matches
 from flagadmin.core.errors import NotFound
 from groups.access import Caller
 from projects.models import Flag, ProjectEnvironment
@@ -37,7 +37,7 @@ def running_plans(caller: Caller) -> QuerySet[ReleasePlan]:
 def search_plans(caller: Caller, words: Sequence[str]) -> QuerySet[ReleasePlan]:
     """Those that are not done, by their flag and their name."""
     plans = readable_plans(caller).filter(state__in=UNFINISHED).select_related("flag", "active")
-    return best_matches(plans, words, "flag__name", "name")
+    return find_best_matches(plans, words, "flag__name", "name")
 
 
 def find_plan(flag: Flag, environment: str, key: str) -> ReleasePlan:

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from flagadmin.core.errors import NoAccess, choices, counted
-from flagadmin.core.lists.charts import percent_text
+from flagadmin.core.errors import NoAccess, choices, pluralize
+from flagadmin.core.lists.charts import format_percent
 from groups.access import Caller
 from groups.models import Group, GroupMembership
 from groups.permissions import Permission
@@ -36,7 +36,7 @@ class Verdict(NamedTuple):
 
     @property
     def needs(self) -> str:
-        return counted(self.approvals, "approval") if self.approvals else "no approval"
+        return pluralize(self.approvals, "approval") if self.approvals else "no approval"
 
 
 class _Facts(NamedTuple):
@@ -48,7 +48,7 @@ class _Facts(NamedTuple):
         return 100 * float(self.impact["changed"]) / max(1, self.impact["users"])
 
     def changes_users(self, rule: Mapping[str, Any]) -> tuple[bool, str]:
-        return self.percent > rule["percent"], f"This changes {percent_text(self.percent)}."
+        return self.percent > rule["percent"], f"This changes {format_percent(self.percent)}."
 
     def changes_saved_context(self, rule: Mapping[str, Any]) -> tuple[bool, str]:
         names = [saved["name"] for saved in self.impact["savedContexts"]]

@@ -7,7 +7,7 @@ from django.db.models import Q
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.audit.sentences import sentence
+from flagadmin.core.audit.sentences import make_sentence
 from groups.models import User
 from projects.models import Strategy
 from releases.models import ChangeRequest
@@ -38,6 +38,10 @@ def find_causes(request: ChangeRequest, since: datetime) -> list[Cause]:
     latest = list(events.newest_first()[:MAX_CAUSES])
     people = User.objects.in_bulk({event.actor_id for event in latest if event.actor_id})
     return [
-        Cause(full_name(people.get(event.actor_id or 0), event.actor_name), sentence(event), event.created_at)
+        Cause(
+            full_name(people.get(event.actor_id or 0), event.actor_name),
+            make_sentence(event),
+            event.created_at,
+        )
         for event in latest
     ]

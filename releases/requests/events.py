@@ -3,7 +3,7 @@
 from typing import Any
 
 from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event, record, transaction_moment
+from flagadmin.core.audit.record import Event, read_transaction_time, record
 from flagadmin.core.http.timestamps import iso
 from groups.access import Caller
 from releases.models import Change, ChangeRequest, Schedule
@@ -16,7 +16,7 @@ def enter(request: ChangeRequest, state: State, event: EventType, caller: Caller
     if request.state == State.SCHEDULED and state != State.SCHEDULED:
         Schedule.objects.filter(request=request).exclude(status=Schedule.Status.DONE).delete()
     request.state = state
-    request.state_times = request.state_times | {state: iso(transaction_moment())}
+    request.state_times = request.state_times | {state: iso(read_transaction_time())}
     request.save(update_fields=["state", "state_times", "required_approvals", "impact", "moved"])
     record_event(event, request, caller, after=request_document(request))
 

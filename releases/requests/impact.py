@@ -6,7 +6,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from flagadmin.core.db.transactions import consistent_reads
-from flagadmin.core.edit_conflicts import fingerprint
+from flagadmin.core.edit_conflicts import hash_document
 from flagadmin.core.errors import AppError, ValidationError
 from groups.access import Caller
 from playground.comparison.compare import Change as Kind
@@ -100,7 +100,7 @@ def find_fingerprint(project_id: str, before: Definitions, after: Definitions) -
         (context.pk, context.name, context.context, context.expectations)
         for context in list_saved(Caller.system(), [project_id])
     ]
-    return fingerprint([before.flags, before.segments, after.flags, after.segments, saved])
+    return hash_document([before.flags, before.segments, after.flags, after.segments, saved])
 
 
 def _depends_on_time(read: Definitions) -> bool:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from flagadmin.core.audit.events import EventType as E
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.errors import counted
+from flagadmin.core.errors import pluralize
 from groups.models import User
 from releases.models import ChangeRequest
 from releases.models.requests import full_name
@@ -98,7 +98,7 @@ def explain_waiting(
     if request.state not in (State.IN_REVIEW, State.APPROVED, State.SCHEDULED):
         return ""
     missing = [
-        *([f"{counted(needed - approvals, 'more approval')}"] if request.state == State.IN_REVIEW else []),
+        *([f"{pluralize(needed - approvals, 'more approval')}"] if request.state == State.IN_REVIEW else []),
         *(["no conflict"] if conflicts else []),
     ]
     if missing:

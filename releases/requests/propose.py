@@ -7,8 +7,8 @@ from typing import Any
 from rest_framework.utils.encoders import JSONEncoder
 
 from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import transaction_moment
-from flagadmin.core.change_checks.comments import current_comment
+from flagadmin.core.audit.record import read_transaction_time
+from flagadmin.core.change_checks.comments import get_comment
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import InvalidOperation, NotFound, ValidationError
 from flagadmin.core.http.timestamps import iso
@@ -68,7 +68,7 @@ def send_changes(
     _add_all(request, changes, caller)
     request.title = title or _describe(request)
     request.save(update_fields=["title"])
-    for text in filter(None, (note, current_comment())):
+    for text in filter(None, (note, get_comment())):
         add_comment(request, text, caller)
     request.impact = measure(request)
     begin_review(request, caller)
@@ -178,7 +178,7 @@ def _create(project_id: str, environment: str, state: State, caller: Caller) -> 
         author=caller.user,
         author_name=caller.name,
         state=state,
-        state_times={state: iso(transaction_moment())},
+        state_times={state: iso(read_transaction_time())},
     )
     request.save(force_insert=True)
     record_event(EventType.CHANGE_REQUEST_CREATED, request, caller)

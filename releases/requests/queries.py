@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from django.db.models import Count, Q, QuerySet
 
-from flagadmin.core.db.matching import best_matches
+from flagadmin.core.db.matching import find_best_matches
 from groups.access import Caller
 from releases.models import ChangeRequest
 
@@ -32,7 +32,7 @@ def visible_requests(caller: Caller) -> QuerySet[ChangeRequest]:
 def search_requests(caller: Caller, words: Sequence[str]) -> QuerySet[ChangeRequest]:
     """Those with a title, by it and their author."""
     titled = visible_requests(caller).prefetch_related(None).exclude(title="")
-    return best_matches(titled, words, "title", also=["author_name"])
+    return find_best_matches(titled, words, "title", also=["author_name"])
 
 
 def by(caller: Caller) -> Q:

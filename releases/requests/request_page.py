@@ -6,7 +6,7 @@ from typing import Any
 from django.db.models import prefetch_related_objects
 from django.utils import timezone
 
-from flagadmin.core.errors import ValidationError, counted
+from flagadmin.core.errors import ValidationError, pluralize
 from flagadmin.core.http.path_ids import path_id
 from flagadmin.core.lists.pages import curl_for
 from groups.console import ConsolePage, Crumbs
@@ -120,7 +120,7 @@ class RequestPage(ConsolePage):
 def describe_progress(request: ChangeRequest, *, approvals: int, needed: int, conflicts: int) -> str:
     """``1 of 2 approvals · 1 conflict``"""
     if request.state == State.IN_REVIEW:
-        parts = [f"{approvals} of {counted(needed, 'approval')}"]
+        parts = [f"{approvals} of {pluralize(needed, 'approval')}"]
     else:
         parts = []
-    return " · ".join([*parts, *([counted(conflicts, "conflict")] if conflicts else [])])
+    return " · ".join([*parts, *([pluralize(conflicts, "conflict")] if conflicts else [])])

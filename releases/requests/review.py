@@ -5,8 +5,8 @@ from typing import Any
 from django.utils import timezone
 
 from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import transaction_moment
-from flagadmin.core.errors import Conflict, counted
+from flagadmin.core.audit.record import read_transaction_time
+from flagadmin.core.errors import Conflict, pluralize
 from flagadmin.core.http.timestamps import iso
 from groups.access import Caller
 from releases.models import ChangeRequest
@@ -65,7 +65,7 @@ def refusal_for(request: ChangeRequest, impact: dict[str, Any] | None) -> str:
     if reasons := find_moved(request, impact)[1]:
         return f"It no longer changes what was approved. {' '.join(reasons)}"
     given, needed = count_approvals(request), count_needed(request, impact)
-    return "" if given >= needed else f"It needs {counted(needed, 'approval')} now and has {given}."
+    return "" if given >= needed else f"It needs {pluralize(needed, 'approval')} now and has {given}."
 
 
 def _ask_for_more(
@@ -78,7 +78,7 @@ def _ask_for_more(
     request.impact = impact
     begin_review(request, caller)
     return Conflict(
-        f"Change request {request.pk} was not {done}: it needs {counted(needed, 'approval')} now and has {given}."
+        f"Change request {request.pk} was not {done}: it needs {pluralize(needed, 'approval')} now and has {given}."
     )
 
 
@@ -88,7 +88,7 @@ def note_moved(request: ChangeRequest, impact: dict[str, Any] | None) -> list[st
     if reasons:
         reviews = list(request.reviews.filter(approved=True))
         request.moved = {
-            "at": iso(transaction_moment()),
+            "at": iso(read_transaction_time()),
             "approvedAt": iso(reviews[0].created_at) if reviews else request.state_times[State.IN_REVIEW],
             "before": approved,
             "after": impact,

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from django.utils import timezone
 
 from flagadmin.core.audit.events import EventType
-from flagadmin.core.change_checks.comments import current_comment
+from flagadmin.core.change_checks.comments import get_comment
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.errors import Conflict, InvalidOperation, ValidationError
 from groups.access import Caller
@@ -53,7 +53,7 @@ def _schedule(
         add_comment(request, text, caller)
     Schedule.objects.filter(request=request).delete()
     request.schedule = Schedule.objects.create(
-        request=request, at=at, by=caller.user, by_name=caller.name, comment=current_comment()
+        request=request, at=at, by=caller.user, by_name=caller.name, comment=get_comment()
     )
     enter(request, State.SCHEDULED, EventType.CHANGE_REQUEST_SCHEDULED, caller)
     return request, None

@@ -14,7 +14,7 @@ from django.utils import timezone
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.change_checks.comments import MAX_LENGTH, commenting
 from flagadmin.core.db.transactions import transactional
-from flagadmin.core.errors import NoAccess, counted
+from flagadmin.core.errors import NoAccess, pluralize
 from groups.access import Caller, missing
 from projects.models import Flag
 from releases.attempts import attempt, wait_briefly_for_locks, waiting_for_database
@@ -139,4 +139,4 @@ def say_lateness(at: datetime, applied: datetime) -> str:
     if applied - at < LATE:
         return ""
     minutes = max(1, round((applied - at).total_seconds() / 60))
-    return f"{counted(minutes, 'minute')} late"
+    return f"{pluralize(minutes, 'minute')} late"

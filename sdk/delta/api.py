@@ -14,8 +14,8 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiRespo
 from rest_framework import serializers
 
 from flagadmin.core.db.replica import read_for_sdks
-from flagadmin.core.http.compression import json_response
-from flagadmin.core.http.not_modified import known_etags, not_modified
+from flagadmin.core.http.compression import make_json_response
+from flagadmin.core.http.not_modified import not_modified, read_known_etags
 from groups.authentication import ApiRequest
 from projects.models import FlagTag
 from sdk.base import ClientView, token_of
@@ -97,7 +97,7 @@ class DeltaView(ClientView):
                 # As long as the id is trusted: other workers must learn that somebody still asks for it.
                 mark_origin(response, Origin(token_of(request).pk, scope, valid_until=time.time() + TRUSTED))
         else:
-            response = json_response(request, events)
+            response = make_json_response(request, events)
             response["ETag"] = etag
         response["Vary"] = delta_answers.vary
         response["Cache-Control"] = "no-store"  # what changed since one version is no answer for another
@@ -106,7 +106,7 @@ class DeltaView(ClientView):
 
 def _read_known_version(request: ApiRequest, suffix: str) -> int | None:
     """The largest version in If-None-Match for the same filters; None if there is none."""
-    etags = (etag.strip('"') for etag in known_etags(request))
+    etags = (etag.strip('"') for etag in read_known_etags(request))
     ids = [etag.removesuffix(suffix) for etag in etags if etag.endswith(suffix)]
     return max((int(text) for text in ids if is_id(text)), default=None)
 

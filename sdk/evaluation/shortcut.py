@@ -17,12 +17,12 @@ from urllib.parse import parse_qsl
 from django.conf import settings
 from django.utils import timezone
 
-from flagadmin.core.db.outages import cache_status_of, reach
+from flagadmin.core.db.outages import make_cache_status, reach
 from flagadmin.core.errors import AppError
-from flagadmin.core.http.client_address import address_of, peer_of
+from flagadmin.core.http.client_address import choose_address, get_peer
 from flagadmin.core.http.etag_lists import is_listed
-from flagadmin.core.http.middleware import request_id_for
-from flagadmin.core.installation.state import remembered_origins
+from flagadmin.core.http.middleware import choose_request_id
+from flagadmin.core.installation.state import get_remembered_origins
 from flagadmin.core.server.loop_routes import Headers, Learn, Ready
 from playground.engine.context import Context
 from playground.response.snapshot import ResponseSnapshot
@@ -165,7 +165,7 @@ class ContextAnswers:
         prepared = place.get() if place is not None else None
         if place is None or prepared is None or place.is_slow:
             return None
-        address = address_of(peer_of(scope), headers.get("x-forwarded-for", ""))
+        address = choose_address(get_peer(scope), headers.get("x-forwarded-for", ""))
         request = Request(scope.path, scope.query_string, body, headers.get("if-none-match", ""), address)
         answer = self._answer_again(prepared, caller, request)
         if answer is None:
@@ -207,14 +207,14 @@ class ContextAnswers:
         if known is None:
             return None
         headers, has_length = known
-        body, identifier = answer.body or b"", request_id_for(request_id)
+        body, identifier = answer.body or b"", choose_request_id(request_id)
         headers = [*headers, ("X-Request-Id", identifier)]
         if answer.etag:
             headers.append(("ETag", answer.etag))
         if has_length:
             headers.append(("Content-Length", str(len(body))))
-        if reach.is_lost and self._watcher.state is None and (age := reach.age()) is not None:
-            headers.append(("Cache-Status", cache_status_of(age)))
+        if reach.is_lost and self._watcher.state is None and (age := reach.get_age()) is not None:
+            headers.append(("Cache-Status", make_cache_status(age)))
         self._watcher.use(caller.token_id)
         _lookups.inc()
         return Ready(status, headers, body, identifier, self._route, caller.token.kind)
@@ -222,7 +222,7 @@ class ContextAnswers:
     def _find_caller(self, scope: Any, headers: Mapping[str, str]) -> Caller | None:
         key = _identify(scope, headers)
         caller = self._callers.get(key) if key else None
-        if caller is None or caller.origins != remembered_origins():
+        if caller is None or caller.origins != get_remembered_origins():
             return None
         expires_at = caller.token.expires_at
         return caller if expires_at is None or time.time() < expires_at.timestamp() else None
@@ -246,7 +246,7 @@ class ContextAnswers:
         return place
 
     def learn(self, scope: Any, body: bytes = b"") -> Learn | None:
-        state, origins = known_state(self._watcher), remembered_origins()
+        state, origins = known_state(self._watcher), get_remembered_origins()
         key = _identify(scope, _read_headers(scope))
         if state is None or not key:
             return None
@@ -279,7 +279,7 @@ def _read_headers(scope: Any) -> dict[str, str]:
     headers: dict[str, str] = {}
     for name, value in scope.headers.items():
         if name in _READ:
-            # As `environ_of` joins them.
+            # As `make_environ` joins them.
             headers[name] = f"{headers[name]},{value}" if name in headers else value
     return headers
 

@@ -10,8 +10,8 @@ from rest_framework.response import Response
 from flagadmin.core.db import outages
 from flagadmin.core.db.replica import has_other_database, read_for_sdks
 from flagadmin.core.errors import NotFound, ServiceUnavailable, ValidationError
-from flagadmin.core.http.compression import json_response
-from flagadmin.core.http.not_modified import is_known, known_etags, not_modified
+from flagadmin.core.http.compression import make_json_response
+from flagadmin.core.http.not_modified import is_known, not_modified, read_known_etags
 from flagadmin.core.http.openapi import refusal
 from groups.authentication import ApiRequest
 from sdk.base import ClientView, token_of
@@ -183,7 +183,7 @@ def _answer_of_before(request: ApiRequest, key: bytes, etag: str) -> HttpRespons
     """During an outage: the latest answer that this worker has made, never after a later one of another worker."""
     answer = cache.get(key)
     latest = answer.etag if answer else etag
-    for known in known_etags(request):
+    for known in read_known_etags(request):
         if known == latest or is_older(latest, known):
             return _add_caching_headers(not_modified(known))
     if answer is None:
@@ -219,7 +219,7 @@ def _is_behind(request: ApiRequest, etag: str) -> bool:
 
 
 def _make_full_response(request: ApiRequest, answer: FeaturesAnswer) -> HttpResponse:
-    response = json_response(request, answer)
+    response = make_json_response(request, answer)
     response["ETag"] = answer.etag
     return response
 

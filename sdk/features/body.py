@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from threading import Lock
 
-from flagadmin.core.http.gzip_member import gzip_member
+from flagadmin.core.http.gzip_member import make_gzip_member
 from sdk.features.chunks import Chunk
 
 MAX_KEPT = 16_000_000  # bytes: the largest body that is kept as it is
@@ -36,7 +36,7 @@ class ChunkedBody:
     def gzipped(self) -> bytes:
         with self._making:
             if not self._gzipped:
-                self._gzipped = gzip_member(chunk.deflated for chunk in self._chunks)
+                self._gzipped = make_gzip_member(chunk.deflated for chunk in self._chunks)
             return self._gzipped
 
     def get_bytes(self, *, gzipped: bool) -> bytes:

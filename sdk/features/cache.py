@@ -15,7 +15,7 @@ from prometheus_client import Histogram
 from flagadmin.core.byte_cache import CACHE_BYTES, SharingCache
 from flagadmin.core.db.transactions import consistent_reads
 from flagadmin.core.metrics.processes import process_name
-from flagadmin.core.metrics.sampling import sampled
+from flagadmin.core.metrics.sampling import register_sampler
 from groups.models import ApiToken
 from projects.models import FlagTag
 from sdk.features.answer import FeaturesAnswer, make_flag_chunks, make_segments_chunk
@@ -54,7 +54,7 @@ BUILD_SECONDS = Histogram(
 _ETAG = re.compile(r'(?:W/)?"([0-9a-f]{8}):([0-9]{1,19}):v1"')
 
 
-@sampled
+@register_sampler
 def _sample() -> None:
     CACHE_BYTES.labels("sdk answers", process_name()).set(cache.nbytes)
 

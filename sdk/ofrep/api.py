@@ -10,7 +10,7 @@ from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework.authentication import BaseAuthentication
 
 from flagadmin.core.errors import AuthenticationRequired, ValidationError
-from flagadmin.core.http.client_address import client_address
+from flagadmin.core.http.client_address import get_client_address
 from flagadmin.core.http.request_bodies import StrictJSONParser
 from flagadmin.core.server.event_streams import CONTENT_TYPE, streams
 from groups.authentication import ApiKeyHeaderAuthentication, ApiRequest, IsCallerOfKind
@@ -94,7 +94,7 @@ class Question:
         self.context = make_context(
             fields,
             environment=self.scope.environment,
-            address=client_address(request._request),
+            address=get_client_address(request._request),
             now=timezone.now(),
         )
         self.prepared = prepare(

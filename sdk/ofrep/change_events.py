@@ -14,7 +14,7 @@ import orjson
 from django.db import connections
 from django.utils import timezone
 
-from flagadmin.core.server.event_streams import event, streams
+from flagadmin.core.server.event_streams import make_event, streams
 from flagadmin.core.server.loop_routes import StreamRequest
 from playground.engine.context import Context
 from playground.engine.snapshot import Snapshot
@@ -78,7 +78,7 @@ class ChangeEvents:
         else:
             self._timed.pop(scope, None)
         version = state.version
-        message = event("message", REFETCH, identifier=version)
+        message = make_event("message", REFETCH, identifier=version)
         for listener in listeners:
             if listener.version != version and not listener.stream.is_busy:
                 listener.version = version

@@ -20,10 +20,10 @@ from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection
 from prometheus_client import Counter, Gauge
 
-from flagadmin.core.db.transactions import LOCK_NOT_AVAILABLE, sqlstate
+from flagadmin.core.db.transactions import LOCK_NOT_AVAILABLE, get_sqlstate
 from flagadmin.core.errors import NotFound, ServiceUnavailable
 from flagadmin.core.metrics.processes import process_name
-from flagadmin.core.metrics.sampling import sampled
+from flagadmin.core.metrics.sampling import register_sampler
 from projects.applications.store_report import FlagsLocked, store_report
 from projects.applications.usage_report import UsageReport
 
@@ -114,7 +114,7 @@ class ReportBatcher:
         try:
             _store([report], lock_wait=ALONE)
         except OperationalError as error:
-            if sqlstate(error) == LOCK_NOT_AVAILABLE:
+            if get_sqlstate(error) == LOCK_NOT_AVAILABLE:
                 raise ServiceUnavailable(_locked(report)) from error
             raise
         finally:
@@ -178,7 +178,7 @@ def _write_each(entries: Sequence[_Entry], error: Exception) -> None:
 
 
 def _refuse(entries: Sequence[_Entry], error: Exception) -> None:
-    must_wait = isinstance(error, FlagsLocked) or sqlstate(error) == LOCK_NOT_AVAILABLE
+    must_wait = isinstance(error, FlagsLocked) or get_sqlstate(error) == LOCK_NOT_AVAILABLE
     for entry in entries:
         entry.alone, entry.error = must_wait, None if must_wait else error
 
@@ -187,13 +187,13 @@ def _is_of_the_database(error: Exception) -> bool:
     """Whether the database itself failed, so that other reports would fail in the same way."""
     if not isinstance(error, OperationalError | InterfaceError):
         return False
-    state = sqlstate(error)
+    state = get_sqlstate(error)
     return state is None or state.startswith(_OF_THE_DATABASE)
 
 
 report_batcher = ReportBatcher()
 
 
-@sampled
+@register_sampler
 def _sample() -> None:
     WAITING.labels(process_name()).set(report_batcher.waiting)

@@ -10,7 +10,7 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiRespo
 
 from flagadmin.core.db.replica import read_for_sdks
 from flagadmin.core.http.openapi import refusal
-from flagadmin.core.server.event_streams import CONTENT_TYPE, event_parts, streams
+from flagadmin.core.server.event_streams import CONTENT_TYPE, make_event_parts, streams
 from groups.authentication import ApiRequest
 from sdk.base import ClientView, token_of
 from sdk.delta.api import is_id
@@ -65,7 +65,7 @@ class StreamingView(ClientView):
         known = request.headers.get(HEADER, "").strip()
         version, events = state.events(int(known) if is_id(known) else None)
         response = StreamingHttpResponse(
-            event_parts(CONNECTED, events.parts() if events else [NOTHING], identifier=version),
+            make_event_parts(CONNECTED, events.parts() if events else [NOTHING], identifier=version),
             content_type=CONTENT_TYPE,
         )
         response["Cache-Control"] = "no-store"

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from django.db import connections
 
 from flagadmin.core.db.replica import read_for_sdks
-from flagadmin.core.server.event_streams import event, streams
+from flagadmin.core.server.event_streams import make_event, streams
 from flagadmin.core.server.loop_routes import StreamRequest
 from sdk.delta.scope import Scope
 from sdk.delta.states import states
@@ -51,7 +51,7 @@ def _steps(scope: Scope, versions: Iterable[int | None]) -> dict[int | None, Ste
         steps: dict[int | None, Step] = {}
         for version in versions:
             next_version, events = state.events(version)
-            data = event(UPDATED, events.body, identifier=next_version) if events else None
+            data = make_event(UPDATED, events.body, identifier=next_version) if events else None
             steps[version] = next_version, data
         return steps
     finally:

@@ -49,7 +49,7 @@ class ReplicaReader:
                 return await _within(LATE, self._read_replica(tokens))
             except FAILURES as error:
                 log.debug("The replica failed: %s", error)
-                replica.lost()
+                replica.note_lost()
                 await self._close()
         state = await read_sdk_state(primary, tokens)
         if replica.is_lost:
@@ -77,7 +77,7 @@ class ReplicaReader:
                 if all(
                     state.revisions.get(project, 0) >= revision for project, revision in revisions.items()
                 ):
-                    replica.reached()
+                    replica.note_reached()
 
     async def _close(self) -> None:
         connection, self._connection = self._connection, None

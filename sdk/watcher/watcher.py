@@ -104,7 +104,7 @@ class Watcher:
         try:
             await self._run()
         finally:
-            outages.reach.unknown()
+            outages.reach.forget()
 
     async def _run(self) -> None:
         pause = RECONNECT[0]
@@ -173,13 +173,13 @@ class Watcher:
 
     async def _lost(self) -> None:
         """The database was not reached twice, or does not answer."""
-        outages.reach.lost()
+        outages.reach.note_lost()
         log.error("The database cannot be reached: SDKs are answered from memory, everything else with 503")
         await asyncio.to_thread(outages.set_patience)
 
     async def _reached(self) -> None:
-        was_lost, seconds = outages.reach.is_lost, outages.reach.seconds_without()
-        outages.reach.reached()
+        was_lost, seconds = outages.reach.is_lost, outages.reach.count_seconds_without()
+        outages.reach.note_reached()
         if was_lost:
             log.warning("The database is reached again, after %.0f s", seconds)
             await asyncio.to_thread(outages.set_patience)

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from flagadmin.console.attention import needs_attention
+from flagadmin.console.attention import list_attention
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.demo.definitions import import_body
 from flagadmin.demo.flags import ENVIRONMENTS, FLAGS, VISITOR
@@ -61,7 +61,7 @@ def test_a_second_run_leaves_added_environments_alone(admin):
 
 def test_every_page_has_something_to_show(admin):
     caller, now = Caller(user=admin), timezone.now()
-    kinds = {item.kind for item in needs_attention(caller)}
+    kinds = {item.kind for item in list_attention(caller)}
     assert kinds == {"expectation", "import", "token", "stale", "overdue", "sdk"}
     assert read_installation_usage(caller).evaluations > 100_000
     flag = Flag.objects.get(name="search-v2")

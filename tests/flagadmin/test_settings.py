@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from flagadmin.core.db.data_dir import make_data_dir, read_secret_key
-from flagadmin.settings import _database
+from flagadmin.settings import _read_database
 from tests.support.paths import ROOT
 from tests.support.serve import environment
 
@@ -126,7 +126,7 @@ def test_the_deployment_check_is_clean_behind_https(tmp_path: Path) -> None:
 
 def test_a_database_url_is_what_libpq_takes():
     url = "postgresql://flags:p%40ss@one:5432,two:5433/flagadmin?target_session_attrs=read-write&sslmode=require"
-    database = _database(url)
+    database = _read_database(url)
     shown = {name: database[name] for name in ("USER", "PASSWORD", "HOST", "PORT", "NAME")}
     assert shown == {
         "USER": "flags",

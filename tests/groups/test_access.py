@@ -3,8 +3,8 @@
 import pytest
 
 from flagadmin.core.errors import NoAccess
-from groups.access import Caller, rights_of_user
-from groups.authentication import authenticated
+from groups.access import Caller, read_rights_of_user
+from groups.authentication import authenticate_secret
 from groups.models import Grant, Group, GroupMembership, Role, RolePermission
 from groups.permissions import BuiltIn, Permission
 from tests.support.cast import PROJECT_ROLES, ROOT_ROLES, make_group, make_project, make_token, make_user
@@ -102,19 +102,19 @@ def test_a_personal_token_is_found_with_the_rights_of_its_user_and_of_nobody_els
     group = make_group("testers", people["outsider"], people["owner"], root_role=BuiltIn.VIEWER)
     Grant.objects.create(role_id=BuiltIn.MEMBER, project_id="default", group=group)
     secret = make_token("personal", user=people[name])
-    authenticated(secret)  # notes the token's use, once a minute
+    authenticate_secret(secret)  # notes the token's use, once a minute
     with django_assert_num_queries(1):
-        caller, _ = authenticated(secret)
+        caller, _ = authenticate_secret(secret)
         rights = caller.rights
-    assert rights == rights_of_user(people[name].pk)
+    assert rights == read_rights_of_user(people[name].pk)
     assert rights.is_admin == (name == "admin")
 
 
 def test_rights_that_have_been_taken_away_are_gone_with_the_next_authentication(people, shop):
     secret = make_token("personal", user=people["owner"])
-    assert authenticated(secret)[0].can(P.DELETE_PROJECT, project="shop")
+    assert authenticate_secret(secret)[0].can(P.DELETE_PROJECT, project="shop")
     Grant.objects.filter(user=people["owner"]).delete()
-    assert not authenticated(secret)[0].can_read("shop")
+    assert not authenticate_secret(secret)[0].can_read("shop")
 
 
 def test_the_refusal_names_permission_and_place(callers):

@@ -158,7 +158,7 @@ def test_an_answer_is_not_kept_if_something_changed_meanwhile(polled_secret: str
             assert server.shortcut.answer(scope("GET", FEATURES, headers)) is None
 
     def django_answers(headers: Pairs) -> tuple[Ready, Any]:
-        return rsgi._answer(rsgi.environ_of(scope("GET", FEATURES, headers), b""), Protocol())
+        return rsgi._answer(rsgi.make_environ(scope("GET", FEATURES, headers), b""), Protocol())
 
     with_server(work)
 

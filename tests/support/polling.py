@@ -117,7 +117,7 @@ def polling_routes(monkeypatch: pytest.MonkeyPatch) -> None:
     # A busy machine may keep the watcher waiting; what must not be certain, tests say themselves.
     monkeypatch.setattr(watcher, "SURE_SECONDS", 60)
     monkeypatch.setattr(rsgi.processes, "set_stop_handler", lambda stop, is_busy: None)
-    monkeypatch.setattr(rsgi, "_stopping_by_signal", lambda: lambda: None)
+    monkeypatch.setattr(rsgi, "_prepare_stop_by_signal", lambda: lambda: None)
     monkeypatch.setattr(rsgi, "drop_stalled_readers", lambda: True)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from flagadmin.core.db.bundled.binaries import wheel_root
+from flagadmin.core.db.bundled.binaries import find_wheel_root
 
 SUPPORTED = (15, 16, 17, 18)
 
@@ -35,7 +35,7 @@ def _versions() -> dict[int, Path]:
 
 
 def _folders() -> Iterator[Path]:
-    root = wheel_root()
+    root = find_wheel_root()
     yield from (folder / "bin" for folder in root.parent.glob("pginstall*"))
     yield from Path("/usr/lib/postgresql").glob("*/bin")
     yield from map(Path, filter(None, os.environ.get("FLAGADMIN_TEST_POSTGRESQL", "").split(":")))

@@ -11,8 +11,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import quote
 
-from flagadmin.core.db.bundled.account import Account, server_account
-from flagadmin.core.db.bundled.binaries import runnable_root, tool_path
+from flagadmin.core.db.bundled.account import Account, find_server_account
+from flagadmin.core.db.bundled.binaries import find_runnable_root, find_tool
 from tests.support.live_server import reserved_port, wait_until
 from tests.support.paths import ROOT
 
@@ -39,7 +39,7 @@ class Server:
         self, folder: Path, port: int, account: Account | None, programs: Path | None = None
     ) -> None:
         self.folder, self.port, self._account = folder, port, account
-        self._programs = programs or runnable_root(account) / "bin"
+        self._programs = programs or find_runnable_root(account) / "bin"
         self._process: subprocess.Popen[Any] | None = None
 
     def initialize(self, clients: str = TRUSTING, configuration: str = "") -> None:
@@ -173,7 +173,7 @@ class Server:
     def _psql(self, database: str, user: str, port: int, *, statement: str, **variables: str) -> str:
         where = f"host=127.0.0.1 port={port} user={user} dbname={database}"
         settings = [f"--set={name}={value}" for name, value in (variables | {"ON_ERROR_STOP": "1"}).items()]
-        command = [str(tool_path("psql")), "-XAtq", *settings, where]
+        command = [str(find_tool("psql")), "-XAtq", *settings, where]
         answer = subprocess.run(command, input=statement, check=True, capture_output=True, text=True)
         return answer.stdout.strip()
 
@@ -202,7 +202,7 @@ def servers(count: int, programs: Path | None = None) -> Iterator[list[Server]]:
     # Not below a folder of pytest's: the account that runs the servers for root may not enter those.
     with TemporaryDirectory(prefix="flagadmin-") as made, ExitStack() as ports:
         folder = Path(made)
-        account = server_account(folder)
+        account = find_server_account(folder)
         if account:
             os.chown(folder, account.uid, account.gid)
         made_servers = [

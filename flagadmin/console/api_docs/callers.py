@@ -10,7 +10,7 @@ from rest_framework.permissions import SAFE_METHODS
 
 from groups.authentication import ConsoleSessionAuthentication
 from groups.permissions import Permission
-from groups.roles.subjects import name_of_permission
+from groups.roles.subjects import name_permission
 from groups.viewsets import ViewSet
 from projects.viewsets import InProjectViewSet, ScopedViewSet
 
@@ -27,7 +27,7 @@ class Callers:
     @property
     def named_permissions(self) -> list[tuple[Permission, str]]:
         """Each with its name on the pages of roles."""
-        return [(permission, name_of_permission(permission)) for permission in self.permissions]
+        return [(permission, name_permission(permission)) for permission in self.permissions]
 
 
 def read_callers(generator: SchemaGenerator, document: dict[str, Any]) -> dict[str, Callers]:
@@ -36,24 +36,24 @@ def read_callers(generator: SchemaGenerator, document: dict[str, Any]) -> dict[s
     for path, _, method, view in generator._get_paths_and_endpoints():
         path, _ = camelize_operation(path, {"operationId": "unused"})
         if operation := document["paths"].get(path, {}).get(method.lower()):
-            callers[operation["operationId"]] = callers_of(view, method)
+            callers[operation["operationId"]] = find_callers(view, method)
     return callers
 
 
-def callers_of(view: Any, method: str) -> Callers:
+def find_callers(view: Any, method: str) -> Callers:
     return Callers(
-        tokens=_tokens_of(view),
+        tokens=_find_tokens(view),
         has_session=ConsoleSessionAuthentication in view.authentication_classes,
-        permissions=_permissions_of(view),
-        rule=_rule_of(view, is_read=method in SAFE_METHODS),
+        permissions=_find_permissions(view),
+        rule=_find_rule(view, is_read=method in SAFE_METHODS),
     )
 
 
-def _tokens_of(view: Any) -> Sequence[str]:
+def _find_tokens(view: Any) -> Sequence[str]:
     return sorted(kind for permission_class in view.permission_classes for kind in permission_class.kinds)
 
 
-def _permissions_of(view: Any) -> Sequence[Permission]:
+def _find_permissions(view: Any) -> Sequence[Permission]:
     if not isinstance(view, ViewSet):
         return ()
     needed = view.needed_permissions
@@ -62,7 +62,7 @@ def _permissions_of(view: Any) -> Sequence[Permission]:
     return tuple(dict.fromkeys(needed))
 
 
-def _rule_of(view: Any, *, is_read: bool) -> str:
+def _find_rule(view: Any, *, is_read: bool) -> str:
     if not view.permission_classes:
         return "No token is needed."
     if not isinstance(view, ViewSet):

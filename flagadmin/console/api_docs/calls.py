@@ -41,28 +41,28 @@ class Call:
     header: str = "Authorization"
 
 
-def path_value(path: str, name: str) -> str:
+def make_path_value(path: str, name: str) -> str:
     if name == "name":
         values = (value for beginning, value in _NAMES_OF if path.startswith("/api/admin" + beginning))
         return next(values, PATH_VALUES[name])
     return PATH_VALUES.get(name, "1")
 
 
-def filled_path(path: str, parameters: Iterable[Mapping[str, Any]]) -> str:
+def fill_path(path: str, parameters: Iterable[Mapping[str, Any]]) -> str:
     """The path with an example of each parameter that is required."""
     required = [parameter for parameter in parameters if parameter.get("required")]
-    query = {each["name"]: path_value(path, each["name"]) for each in required if each["in"] == "query"}
+    query = {each["name"]: make_path_value(path, each["name"]) for each in required if each["in"] == "query"}
     filled = path
     for parameter in required:
         if parameter["in"] == "path":
-            value = quote(path_value(path, parameter["name"]), safe="")
+            value = quote(make_path_value(path, parameter["name"]), safe="")
             filled = filled.replace(f"{{{parameter['name']}}}", value)
     return filled + (f"?{urlencode(query)}" if query else "")
 
 
 def as_curl(call: Call) -> str:
     """Over several lines, quoted for a shell. The token is in the variable TOKEN."""
-    lines = ["curl" if call.method == _default_method(call) else f"curl -X {call.method}"]
+    lines = ["curl" if call.method == _choose_method(call) else f"curl -X {call.method}"]
     if call.header:
         lines.append(f'-H "{call.header}: $TOKEN"')
     if call.media:
@@ -75,7 +75,7 @@ def as_curl(call: Call) -> str:
     return " \\\n  ".join(lines)
 
 
-def _default_method(call: Call) -> str:
+def _choose_method(call: Call) -> str:
     return "POST" if call.media else "GET"
 
 
@@ -93,7 +93,7 @@ def as_python(call: Call) -> str:
     if call.media and call.body is None:
         data = '    data=open("users.csv", "rb").read(),'
     elif call.media:
-        lines.append(f"body = {_python_value(call.body)}")
+        lines.append(f"body = {_format_python(call.body)}")
         data = "    data=json.dumps(body).encode(),"
     lines += ["request = urllib.request.Request(", f'    "{call.url}",', f'    method="{call.method}",']
     lines += [data] if data else []
@@ -101,16 +101,16 @@ def as_python(call: Call) -> str:
     return "\n".join([*lines, ")", "print(urllib.request.urlopen(request).read().decode())"])
 
 
-def _python_value(value: Any, indent: str = "") -> str:
+def _format_python(value: Any, indent: str = "") -> str:
     """A JSON value as Python writes it, a member to a line."""
     deeper = indent + "    "
     if isinstance(value, dict) and value:
         members = (
-            f"{deeper}{as_json(key)}: {_python_value(member, deeper)},\n" for key, member in value.items()
+            f"{deeper}{as_json(key)}: {_format_python(member, deeper)},\n" for key, member in value.items()
         )
         return "{\n" + "".join(members) + indent + "}"
     if isinstance(value, list) and value:
         return (
-            "[\n" + "".join(f"{deeper}{_python_value(member, deeper)},\n" for member in value) + indent + "]"
+            "[\n" + "".join(f"{deeper}{_format_python(member, deeper)},\n" for member in value) + indent + "]"
         )
     return as_json(value) if isinstance(value, str) else repr(value)

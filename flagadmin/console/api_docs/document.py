@@ -18,8 +18,8 @@ from rest_framework.views import APIView
 
 from flagadmin.console.api_docs.callers import Callers, read_callers
 from flagadmin.core.errors import AuthenticationRequired, NotFound
-from flagadmin.core.http.compression import json_response
-from flagadmin.core.http.logs import without_secrets
+from flagadmin.core.http.compression import make_json_response
+from flagadmin.core.http.logs import drop_secrets
 
 
 class OpenApiView(APIView):
@@ -30,8 +30,10 @@ class OpenApiView(APIView):
 
     @extend_schema(exclude=True)
     def get(self, request: Request) -> HttpResponse:
-        document = openapi_document()
-        response = get_conditional_response(request, etag=document.etag) or json_response(request, document)
+        document = get_openapi_document()
+        response = get_conditional_response(request, etag=document.etag) or make_json_response(
+            request, document
+        )
         response.headers["ETag"], response.headers["Cache-Control"] = document.etag, "no-cache"
         return response
 
@@ -53,17 +55,17 @@ _building = Lock()
 async def prepare_openapi_document() -> None:
     """A task of each worker's loop: generates the document before somebody waits for it."""
     await asyncio.sleep(PREPARE_AFTER)
-    await asyncio.to_thread(openapi_document)
+    await asyncio.to_thread(get_openapi_document)
 
 
-def openapi_document() -> OpenApiDocument:
+def get_openapi_document() -> OpenApiDocument:
     """Generating the document takes a second, so each process does it once."""
     with _building:
-        return _openapi_document()
+        return _make_openapi_document()
 
 
 @cache
-def _openapi_document() -> OpenApiDocument:
+def _make_openapi_document() -> OpenApiDocument:
     generator = SchemaGenerator()
     schema = generator.get_schema(request=None, public=True)
     body = OpenApiJsonRenderer().render(schema, None, {})
@@ -81,7 +83,7 @@ class UnknownRoute(APIView):
         super().initial(request, *args, **kwargs)
         if request.user is None:
             raise AuthenticationRequired
-        raise NotFound(f"{without_secrets(request.path)} not found.")
+        raise NotFound(f"{drop_secrets(request.path)} not found.")
 
     def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         raise NotFound

@@ -8,8 +8,8 @@ from typing import Any
 
 import orjson
 
-from flagadmin.console.api_docs.document import openapi_document
-from flagadmin.core.db.matching import words_of
+from flagadmin.console.api_docs.document import get_openapi_document
+from flagadmin.core.db.matching import split_words
 
 KINDS = ("allOf", "oneOf", "anyOf")  # how a schema says that it is any of several
 
@@ -32,12 +32,12 @@ class Operation:
 
 def read_document() -> dict[str, Any]:
     """Parsed anew, in some 20 ms: kept as objects, it would take ten times the memory of its bytes."""
-    document: dict[str, Any] = orjson.loads(openapi_document().body)
+    document: dict[str, Any] = orjson.loads(get_openapi_document().body)
     return document
 
 
 @cache
-def all_operations() -> tuple[Operation, ...]:
+def list_operations() -> tuple[Operation, ...]:
     """By subject, in the order of the document; deprecated ones last in their subject."""
     document = read_document()
     order = [tag["name"] for tag in document["tags"]]
@@ -58,13 +58,13 @@ def all_operations() -> tuple[Operation, ...]:
 
 
 def find_operation(operation_id: str) -> Operation | None:
-    return next((operation for operation in all_operations() if operation.id == operation_id), None)
+    return next((operation for operation in list_operations() if operation.id == operation_id), None)
 
 
-def by_subject(text: str) -> list[tuple[str, list[Operation]]]:
+def group_by_subject(text: str) -> list[tuple[str, list[Operation]]]:
     """The operations that have every word of the text, by subject."""
-    words = words_of(text)
-    matches = (operation for operation in all_operations() if operation.has(words))
+    words = split_words(text)
+    matches = (operation for operation in list_operations() if operation.has(words))
     return [
         (subject, list(operations))
         for subject, operations in groupby(matches, lambda operation: operation.subject)
@@ -80,7 +80,7 @@ def resolve(document: Mapping[str, Any], schema: Mapping[str, Any]) -> tuple[Map
     return schema, name
 
 
-def alternatives(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def list_alternatives(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Of a schema that is any of several; null is left out."""
     for kind in KINDS:
         yield from (alternative for alternative in schema.get(kind, ()) if alternative.get("type") != "null")

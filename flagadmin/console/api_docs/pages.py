@@ -16,18 +16,18 @@ from django.views.decorators.gzip import gzip_page
 from django.views.generic.base import ContextMixin, TemplateResponseMixin, View
 from rest_framework.permissions import SAFE_METHODS
 
-from flagadmin.console.api_docs.calls import Call, as_curl, as_json, as_python, filled_path, path_value
-from flagadmin.console.api_docs.document import openapi_document
+from flagadmin.console.api_docs.calls import Call, as_curl, as_json, as_python, fill_path, make_path_value
+from flagadmin.console.api_docs.document import get_openapi_document
 from flagadmin.console.api_docs.operations import (
     Operation,
-    all_operations,
-    by_subject,
     find_operation,
+    group_by_subject,
+    list_operations,
     read_document,
 )
-from flagadmin.console.api_docs.shapes import example_of, limits_of, shape_of, type_of
+from flagadmin.console.api_docs.shapes import describe_limits, describe_shape, describe_type, make_example
 from flagadmin.console.api_docs.texts import as_html, inline_html
-from flagadmin.core.http.openapi import first_sentence
+from flagadmin.core.http.openapi import read_first_sentence
 from groups.console import not_allowed
 
 STREAM = "text/event-stream"
@@ -52,7 +52,7 @@ class OperationsPage(OpenPage):
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         text = request.GET.get("q", "").strip()
-        subjects = by_subject(text)
+        subjects = group_by_subject(text)
         context = self.get_context_data(
             title="API",
             q=text,
@@ -80,11 +80,11 @@ class OperationPage(OpenPage):
 def describe(request: HttpRequest, operation: Operation) -> dict[str, Any]:
     document = read_document()
     described = document["paths"][operation.path][operation.method.lower()]
-    callers = openapi_document().callers[operation.id]
+    callers = get_openapi_document().callers[operation.id]
     parameters = described.get("parameters", [])
-    media, content = only_content(described.get("requestBody", {}))
-    body = body_example(document, content) if "json" in media else None
-    path = filled_path(operation.path, parameters)
+    media, content = read_content(described.get("requestBody", {}))
+    body = make_body_example(document, content) if "json" in media else None
+    path = fill_path(operation.path, parameters)
     header = "Authorization" if callers.tokens else ""
     call = Call(operation.method, request.build_absolute_uri(path), media, body, header)
     answers = list(describe_answers(document, described["responses"]))
@@ -93,19 +93,19 @@ def describe(request: HttpRequest, operation: Operation) -> dict[str, Any]:
         "title": operation.summary,
         "crumbs": [("API", listed), (operation.subject, f"{listed}#{slugify(operation.subject)}")],
         "operation": operation,
-        "description": as_html(without_summary(described.get("description", ""), operation.summary)),
+        "description": as_html(drop_summary(described.get("description", ""), operation.summary)),
         "callers": callers,
         "parameters": [describe_parameter(document, operation.path, parameter) for parameter in parameters],
         "media": media,
         "is_json": body is not None,
-        "body": shape_of(document, content["schema"]) if content else None,
+        "body": describe_shape(document, content["schema"]) if content else None,
         "example_text": as_json(body),
         "curl": "",
         "curl_command": as_curl(call),
         "python": as_python(call),
         "answers": [answer for answer in answers if answer["status"] < "400"],
         "refusals": [answer for answer in answers if answer["status"] >= "400"],
-        "others": [other for other in all_operations() if other.subject == operation.subject],
+        "others": [other for other in list_operations() if other.subject == operation.subject],
         "can_be_tried": body is not None
         or not (media or any(answer["media"] == STREAM for answer in answers)),
         "is_write": operation.method not in SAFE_METHODS,
@@ -119,41 +119,41 @@ def describe_parameter(
     return {
         "name": parameter["name"],
         "place": parameter["in"],
-        "type": type_of(document, schema),
+        "type": describe_type(document, schema),
         "text": inline_html(parameter.get("description", "")),
-        "limits": limits_of(schema),
+        "limits": describe_limits(schema),
         "is_required": parameter.get("required", False),
-        "example": path_value(path, parameter["name"]) if parameter["in"] == "path" else "",
+        "example": make_path_value(path, parameter["name"]) if parameter["in"] == "path" else "",
     }
 
 
-def only_content(described: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+def read_content(described: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
     """The media type and what it says of it; ("", {}) without a body."""
     contents: Mapping[str, Mapping[str, Any]] = described.get("content", {})
     return next(iter(contents.items()), ("", {}))
 
 
-def body_example(document: Mapping[str, Any], content: Mapping[str, Any]) -> Any:
+def make_body_example(document: Mapping[str, Any], content: Mapping[str, Any]) -> Any:
     example = next((value["value"] for value in content.get("examples", {}).values()), None)
-    return example_of(document, content["schema"]) if example is None else example
+    return make_example(document, content["schema"]) if example is None else example
 
 
 def describe_answers(document: Mapping[str, Any], responses: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     for status, response in sorted(responses.items()):
-        media, content = only_content(response)
+        media, content = read_content(response)
         is_json = media == "application/json"
         yield {
             "status": status,
             "phrase": HTTPStatus(int(status)).phrase,
             "text": inline_html(response.get("description", "")),
             "media": media,
-            "shape": shape_of(document, content["schema"]) if is_json else None,
-            "example_text": as_json(body_example(document, content)) if is_json else "",
+            "shape": describe_shape(document, content["schema"]) if is_json else None,
+            "example_text": as_json(make_body_example(document, content)) if is_json else "",
         }
 
 
-def without_summary(description: str, summary: str) -> str:
+def drop_summary(description: str, summary: str) -> str:
     """The description, unless its first sentence is the summary: then what comes after that."""
-    if first_sentence(description) != summary:
+    if read_first_sentence(description) != summary:
         return description
     return re.sub(r"\A(?:[^.:;]|[.:;](?!\s|\Z))*[.:;]?\s*", "", description)

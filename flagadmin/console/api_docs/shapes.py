@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from flagadmin.console.api_docs.operations import KINDS, alternatives, resolve
+from flagadmin.console.api_docs.operations import KINDS, list_alternatives, resolve
 from flagadmin.console.api_docs.texts import inline_html
 
 Schema = Mapping[str, Any]
@@ -24,39 +24,39 @@ class Member:
     members: Sequence["Member"] = ()
 
 
-def shape_of(document: Schema, schema: Schema) -> Member:
-    return _member(document, "", schema, frozenset(), is_required=False)
+def describe_shape(document: Schema, schema: Schema) -> Member:
+    return _describe_member(document, "", schema, frozenset(), is_required=False)
 
 
-def _member(
+def _describe_member(
     document: Schema, name: str, schema: Schema, above: frozenset[str], *, is_required: bool
 ) -> Member:
     """``above`` are the names of the schemas around it: one that contains itself is not unfolded again."""
-    inner, names = _object_in(document, schema)
+    inner, names = _find_object(document, schema)
     members: list[Member] = []
     if not names & above:
         required = inner.get("required", ())
         members = [
-            _member(document, key, member, above | names, is_required=key in required)
+            _describe_member(document, key, member, above | names, is_required=key in required)
             for key, member in inner.get("properties", {}).items()
         ]
     return Member(
         name,
-        type_of(document, schema),
+        describe_type(document, schema),
         inline_html(schema.get("description", "")),
-        limits_of(schema),
+        describe_limits(schema),
         is_required,
         members,
     )
 
 
-def _object_in(document: Schema, schema: Schema) -> tuple[Schema, frozenset[str]]:
+def _find_object(document: Schema, schema: Schema) -> tuple[Schema, frozenset[str]]:
     """The object that a schema is, lists or maps names to, and the names of the schemas on the way there."""
     names: set[str] = set()
     while True:
         schema, name = resolve(document, schema)
         names |= {name} if name else set()
-        inner = next(alternatives(schema), None)
+        inner = next(list_alternatives(schema), None)
         if inner is None and "properties" not in schema:
             inner = schema.get("items") or schema.get("additionalProperties")
         if not isinstance(inner, Mapping) or not inner:
@@ -64,25 +64,26 @@ def _object_in(document: Schema, schema: Schema) -> tuple[Schema, frozenset[str]
         schema = inner
 
 
-def type_of(document: Schema, schema: Schema) -> str:
+def describe_type(document: Schema, schema: Schema) -> str:
     """In words: ``string``, ``list of object``, ``one of on, off``, ``integer or null``."""
     schema, _ = resolve(document, schema)
-    several = [type_of(document, alternative) for kind in KINDS for alternative in schema.get(kind, ())]
+    several = [describe_type(document, alternative) for kind in KINDS for alternative in schema.get(kind, ())]
     if several:
         return " or ".join(dict.fromkeys(several))
     if "enum" in schema:
         return "one of " + ", ".join("null" if value is None else str(value) for value in schema["enum"])
     names = schema.get("type", "any")
     return " or ".join(
-        _type_named(document, schema, name) for name in ([names] if isinstance(names, str) else names)
+        _describe_named_type(document, schema, name)
+        for name in ([names] if isinstance(names, str) else names)
     )
 
 
-def _type_named(document: Schema, schema: Schema, name: str) -> str:
+def _describe_named_type(document: Schema, schema: Schema, name: str) -> str:
     if name == "array":
-        return f"list of {type_of(document, schema.get('items', {}))}"
+        return f"list of {describe_type(document, schema.get('items', {}))}"
     if name == "object" and isinstance(values := schema.get("additionalProperties"), Mapping) and values:
-        return f"object of {type_of(document, values)}"
+        return f"object of {describe_type(document, values)}"
     return "date and time" if schema.get("format") == "date-time" else name
 
 
@@ -97,7 +98,7 @@ _LIMITS = (
 )
 
 
-def limits_of(schema: Schema) -> str:
+def describe_limits(schema: Schema) -> str:
     """``at most 100 characters; default 5``; nothing of limits that nobody reaches, such as one character at least."""
     limits = [
         words.format(f"{schema[key]:,}" if type(schema[key]) is int else orjson.dumps(schema[key]).decode())
@@ -133,7 +134,7 @@ _VALUES: dict[str, Any] = {
 }
 
 
-def example_of(document: Schema, schema: Schema, name: str = "") -> Any:
+def make_example(document: Schema, schema: Schema, name: str = "") -> Any:
     """A small value that the schema allows: of an object what is required, or else its first members."""
     schema, _ = resolve(document, schema)
     if name in _VALUES and fits(document, schema, _VALUES[name]):
@@ -143,13 +144,13 @@ def example_of(document: Schema, schema: Schema, name: str = "") -> Any:
             return schema[key]
     if "enum" in schema:
         return schema["enum"][0]
-    if several := list(alternatives(schema)):
-        return example_of(document, several[0], name)
-    kind = type_of(document, schema)
+    if several := list(list_alternatives(schema)):
+        return make_example(document, several[0], name)
+    kind = describe_type(document, schema)
     if "properties" in schema:
-        return _object_example(document, schema)
+        return _make_object_example(document, schema)
     if kind.startswith("list of"):
-        return [example_of(document, schema["items"], name)] if schema.get("items") else []
+        return [make_example(document, schema["items"], name)] if schema.get("items") else []
     return next((value for prefix, value in _OF_TYPE if kind.startswith(prefix)), {})
 
 
@@ -163,16 +164,16 @@ _OF_TYPE: tuple[tuple[str, Any], ...] = (
 _FIRST_MEMBERS = 2
 
 
-def _object_example(document: Schema, schema: Schema) -> dict[str, Any]:
+def _make_object_example(document: Schema, schema: Schema) -> dict[str, Any]:
     members = {key: member for key, member in schema["properties"].items() if not member.get("readOnly")}
     shown = [key for key in members if key in schema.get("required", ())] or list(members)[:_FIRST_MEMBERS]
-    return {key: example_of(document, members[key], key) for key in shown}
+    return {key: make_example(document, members[key], key) for key in shown}
 
 
 def fits(document: Schema, schema: Schema, value: Any) -> bool:
     """Whether the type is that of the value, as far as an example needs it."""
     names = {bool: "boolean", int: "integer", str: "string", list: "list", dict: "object"}
-    kinds = type_of(document, schema).split(" or ")
+    kinds = describe_type(document, schema).split(" or ")
     if isinstance(value, list) and value:
         return any(kind.startswith(f"list of {names[type(value[0])]}") for kind in kinds)
     return any(kind.startswith((names[type(value)], "any")) for kind in kinds)

@@ -7,11 +7,11 @@ from operator import itemgetter
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from flagadmin.console.api_docs.operations import all_operations
-from flagadmin.console.navigation import THEMES, pages_of, sections_of
+from flagadmin.console.api_docs.operations import list_operations
+from flagadmin.console.navigation import THEMES, list_pages, list_sections_of
 from flagadmin.console.search.hits import Group, Hit, mark_words
-from flagadmin.core.db.matching import rank_of
-from flagadmin.core.db.similar import difference, similar_rows
+from flagadmin.core.db.matching import rank_names
+from flagadmin.core.db.similar import count_differences, find_similar_rows
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.access import list_projects_with
@@ -83,20 +83,20 @@ class Command:
         return [self.label, *self.synonyms]
 
 
-def page_group(caller: Caller, words: Words) -> Group | None:
-    return _group("pages", "Pages", "window", _pages(caller), words)
+def make_page_group(caller: Caller, words: Words) -> Group | None:
+    return _group("pages", "Pages", "window", _list_pages(caller), words)
 
 
-def action_group(caller: Caller, words: Words, flags: Iterable[Flag], *, alone: bool) -> Group | None:
+def make_action_group(caller: Caller, words: Words, flags: Iterable[Flag], *, alone: bool) -> Group | None:
     """Actions whose label has all the words. ``flags`` are the best ones that the words alone find."""
-    words, user = _user_of(words)
+    words, user = _split_user(words)
     rest = [word for word in words if word.casefold() not in VERBS]
     if rest and len(rest) < len(words):
-        flags = search_flags(caller, rest)[:2] or similar_flags(caller, rest, 2)
-        if flags and rank_of(rest, [flag.name for flag in flags]) is None:
+        flags = search_flags(caller, rest)[:2] or find_similar_flags(caller, rest, 2)
+        if flags and rank_names(rest, [flag.name for flag in flags]) is None:
             words = [word for word in words if word.casefold() in VERBS]  # the name is misspelled
-    of_flags = _flag_actions(caller, flags, user)
-    commands = [*_actions(caller), *of_flags] if words else [*of_flags, *_actions(caller)]
+    of_flags = _list_flag_actions(caller, flags, user)
+    commands = [*_list_actions(caller), *of_flags] if words else [*of_flags, *_list_actions(caller)]
     if words:
         commands += [
             Command(f"New flag in {project.name}", project_url(project.pk, "flag-new"), synonyms=[project.pk])
@@ -105,9 +105,9 @@ def action_group(caller: Caller, words: Words, flags: Iterable[Flag], *, alone: 
     return _group("actions", "Actions", "bolt", commands, words, MAX_HITS_ALONE if alone else MAX_HITS)
 
 
-def operation_group(words: Words) -> Group | None:
+def make_operation_group(words: Words) -> Group | None:
     """Operations of the API, below everything else: their summaries have the words of all kinds."""
-    matches = [operation for operation in all_operations() if operation.has(words)] if words else []
+    matches = [operation for operation in list_operations() if operation.has(words)] if words else []
     hits = [
         Hit(
             mark_words(operation.summary, words),
@@ -119,26 +119,26 @@ def operation_group(words: Words) -> Group | None:
     return Group("api", "API", "code", hits, len(hits), LAST) if hits else None
 
 
-def similar_flags(caller: Caller, words: Words, limit: int) -> list[Flag]:
+def find_similar_flags(caller: Caller, words: Words, limit: int) -> list[Flag]:
     """Active flags whose names are spelled almost so. One query."""
     flags = Flag.objects.active().readable_by(caller).select_related("project")
-    return similar_rows(flags, words, "name", limit)
+    return find_similar_rows(flags, words, "name", limit)
 
 
-def similar_commands(caller: Caller, words: Words) -> Group | None:
+def find_similar_commands(caller: Caller, words: Words) -> Group | None:
     """Pages and actions whose labels are spelled almost so."""
     folded = [word.casefold() for word in words]
     ranked = [
         (errors, command)
-        for command in (*_pages(caller), *_actions(caller))
-        if (errors := difference(folded, command.names)) is not None
+        for command in (*_list_pages(caller), *_list_actions(caller))
+        if (errors := count_differences(folded, command.names)) is not None
     ]
     best = [command for _, command in sorted(ranked, key=itemgetter(0))[:MAX_HITS]]
     hits = [Hit(mark_words(each.label, ()), each.url, each.place, each.theme) for each in best]
     return Group("pages", "Pages and actions", "window", hits, len(hits), 0) if hits else None
 
 
-def _user_of(words: Words) -> tuple[Words, str]:
+def _split_user(words: Words) -> tuple[Words, str]:
     """The words before "for user 42" or "for 42", and the user id."""
     folded = [word.casefold() for word in words]
     if "evaluate" not in folded or "for" not in folded:
@@ -151,7 +151,7 @@ def _user_of(words: Words) -> tuple[Words, str]:
 def _group(
     key: str, label: str, icon: str, commands: Iterable[Command], words: Words, limit: int = MAX_HITS
 ) -> Group | None:
-    ranked = [(rank_of(words, command.names), command) for command in commands]
+    ranked = [(rank_names(words, command.names), command) for command in commands]
     matching = [(rank, command) for rank, command in ranked if rank is not None]
     if not matching:
         return None
@@ -163,12 +163,12 @@ def _group(
     return Group(key, label, icon, hits, len(hits), best[0][0])
 
 
-def _pages(caller: Caller) -> Iterator[Command]:
+def _list_pages(caller: Caller) -> Iterator[Command]:
     yield Command("Overview", reverse("start"), synonyms=("start", "home", "dashboard"))
     for label, query, synonyms in FLAG_LISTS:
         yield Command(label, f"{reverse('all-flags')}?{query}", "All flags", synonyms)
-    for section, _ in sections_of(caller):
-        for page in pages_of(section, caller):
+    for section, _ in list_sections_of(caller):
+        for page in list_pages(section, caller):
             place = section.label if section.label != page.label else ""
             yield Command(page.label, page.url, place, SYNONYMS.get(page.label, ()))
     yield Command(
@@ -176,7 +176,7 @@ def _pages(caller: Caller) -> Iterator[Command]:
     )
 
 
-def _actions(caller: Caller) -> Iterator[Command]:
+def _list_actions(caller: Caller) -> Iterator[Command]:
     """Those that need no row, as far as the caller may perform them."""
     admin = caller.is_admin
     may_create_token = find_allowed_kinds(caller, "CREATE") or list_projects_with(
@@ -216,7 +216,7 @@ def _actions(caller: Caller) -> Iterator[Command]:
         yield Command(f"Switch to {theme} theme", reverse("theme"), "", ("colors", "mode"), theme)
 
 
-def _flag_actions(caller: Caller, flags: Iterable[Flag], user: str = "") -> Iterator[Command]:
+def _list_flag_actions(caller: Caller, flags: Iterable[Flag], user: str = "") -> Iterator[Command]:
     for position, flag in enumerate(flags):
         if flag.is_archived:
             continue
@@ -226,7 +226,7 @@ def _flag_actions(caller: Caller, flags: Iterable[Flag], user: str = "") -> Iter
         url = f"{reverse('playground')}?{urlencode({'q': name, **context})}"
         yield Command(label, url, "Playground")
         if not position:
-            yield from _toggles(caller, flag)
+            yield from _list_toggles(caller, flag)
         if caller.can(Permission.DELETE_FEATURE, project=project):
             url = f"{project_url(project, 'flags-archive')}?{urlencode({'name': name})}"
             yield Command(f"Archive {name}…", url, project)
@@ -234,7 +234,7 @@ def _flag_actions(caller: Caller, flags: Iterable[Flag], user: str = "") -> Iter
             yield Command(f"Edit {name}", flag_url(project, name, "flag-edit"), project)
 
 
-def _toggles(caller: Caller, flag: Flag) -> Iterator[Command]:
+def _list_toggles(caller: Caller, flag: Flag) -> Iterator[Command]:
     for environment, enabled in list_production_toggles(flag):
         if caller.can(
             Permission.UPDATE_FEATURE_ENVIRONMENT, project=flag.project_id, environment=environment

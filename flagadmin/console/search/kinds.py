@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from flagadmin.console.search.hits import Group, Hit, mark_words
-from flagadmin.core.errors import counted
+from flagadmin.core.errors import pluralize
 from groups.access import Caller
 from groups.groups.queries import search_groups
 from groups.people.queries import search_people, search_service_accounts
@@ -59,23 +59,23 @@ class Kind:
     def group_of(self, rows: Iterable[Any], total: int, caller: Caller, words: Words) -> Group:
         rows = list(rows)
         states = self.states(rows) if self.states else [NO_STATE] * len(rows)
-        hits = [self._hit(row, caller, words, *state) for row, state in zip(rows, states, strict=True)]
+        hits = [self._make_hit(row, caller, words, *state) for row, state in zip(rows, states, strict=True)]
         is_cut = self.most is not None and total >= self.most
         rank = getattr(rows[0], "rank", 0) if rows else 0
         return Group(self.key, self.label, self.icon, hits, total, rank, is_cut)
 
-    def _hit(self, row: Any, caller: Caller, words: Words, state: str, is_on: bool | None) -> Hit:
+    def _make_hit(self, row: Any, caller: Caller, words: Words, state: str, is_on: bool | None) -> Hit:
         name, url, place = self.describe(row, caller)
         joined = " · ".join(part for part in place if part)
         return Hit(mark_words(name, words), url, joined, state=state, is_on=is_on)
 
 
-def _flag(flag: Any, _: Caller) -> tuple[str, str, list[str | None]]:
+def _describe_flag(flag: Any, _: Caller) -> tuple[str, str, list[str | None]]:
     state = "archived" if flag.is_archived else "stale" if flag.stale else ""
     return flag.name, flag_url(flag.project_id, flag.name), [flag.project.name, state]
 
 
-def _flag_states(flags: Sequence[Flag]) -> list[State]:
+def _read_flag_states(flags: Sequence[Flag]) -> list[State]:
     """In production: the share, or of several such environments the smallest."""
     states = []
     for row in read_flag_cells(flags):
@@ -88,21 +88,21 @@ def _flag_states(flags: Sequence[Flag]) -> list[State]:
     return states
 
 
-def _project_states(projects: Sequence[Any]) -> list[State]:
+def _read_project_states(projects: Sequence[Any]) -> list[State]:
     counts = count_flags([project.pk for project in projects])
-    return [(counted(counts[project.pk]["featureCount"], "flag"), None) for project in projects]
+    return [(pluralize(counts[project.pk]["featureCount"], "flag"), None) for project in projects]
 
 
-def _project(project: Any, _: Caller) -> tuple[str, str, list[str | None]]:
+def _describe_project(project: Any, _: Caller) -> tuple[str, str, list[str | None]]:
     other_id = project.pk if project.pk.casefold() != project.name.casefold() else ""
     return project.name, project_url(project.pk), [other_id, "archived" if project.archived_at else ""]
 
 
-def _segment(segment: Any, _: Caller) -> tuple[str, str, list[str | None]]:
+def _describe_segment(segment: Any, _: Caller) -> tuple[str, str, list[str | None]]:
     return segment.name, reverse("segment", args=[segment.pk]), [segment.project_id]
 
 
-def _request(request: Any, _: Caller) -> tuple[str, str, list[str | None]]:
+def _describe_request(request: Any, _: Caller) -> tuple[str, str, list[str | None]]:
     url = reverse("change-request", args=[request.project_id, request.pk])
     where = [request.project_id, request.environment_id, request.state.lower()]
     return request.title, url, [f"request {request.pk}", *where]
@@ -118,15 +118,15 @@ def _plan_states(plans: Sequence[ReleasePlan]) -> list[State]:
     return [(plan.active.name, None) if plan.active else NO_STATE for plan in plans]
 
 
-def _context_field(field: Any, _: Caller) -> tuple[str, str, list[str | None]]:
+def _describe_context_field(field: Any, _: Caller) -> tuple[str, str, list[str | None]]:
     return field.name, reverse("context-field", args=[field.name]), [field.project_id]
 
 
-def _saved_context(saved_context: Any, _: Caller) -> tuple[str, str, list[str | None]]:
+def _describe_saved_context(saved_context: Any, _: Caller) -> tuple[str, str, list[str | None]]:
     return saved_context.name, reverse("saved-context", args=[saved_context.pk]), [saved_context.project_id]
 
 
-def _account(user: Any, _: Caller) -> tuple[str, str, list[str | None]]:
+def _describe_account(user: Any, _: Caller) -> tuple[str, str, list[str | None]]:
     page = "service-account" if user.is_service else "person"
     other_name = user.username if user.username != user.display_name else ""
     state = "" if user.is_active else "disabled"
@@ -134,23 +134,23 @@ def _account(user: Any, _: Caller) -> tuple[str, str, list[str | None]]:
 
 
 def _group(group: Any, _: Caller) -> tuple[str, str, list[str | None]]:
-    return group.name, reverse("group", args=[group.pk]), [counted(group.size, "member")]
+    return group.name, reverse("group", args=[group.pk]), [pluralize(group.size, "member")]
 
 
-def _role(role: Any, _: Caller) -> tuple[str, str, list[str | None]]:
+def _describe_role(role: Any, _: Caller) -> tuple[str, str, list[str | None]]:
     return role.name, reverse("role", args=[role.pk]), [role.get_type_display()]
 
 
-def _application(application: Any, _: Caller) -> tuple[str, str, list[str | None]]:
+def _describe_application(application: Any, _: Caller) -> tuple[str, str, list[str | None]]:
     return application.name, application_url(application.name), []
 
 
-def _token(token: Any, _: Caller) -> tuple[str, str, list[str | None]]:
+def _describe_token(token: Any, _: Caller) -> tuple[str, str, list[str | None]]:
     url = f"{reverse('tokens')}?{urlencode({'q': token.name})}"
     return token.name, url, [token.kind, token.environment_id or "all environments"]
 
 
-def _strategy_type(row: Any, caller: Caller) -> tuple[str, str, list[str | None]]:
+def _describe_strategy_type(row: Any, caller: Caller) -> tuple[str, str, list[str | None]]:
     may_edit = caller.can(Permission.UPDATE_STRATEGY) and not row.built_in
     listed = f"{reverse('strategy-types')}?{urlencode({'q': row.name})}"
     url = reverse("strategy-type", args=[row.name]) if may_edit else listed
@@ -159,18 +159,18 @@ def _strategy_type(row: Any, caller: Caller) -> tuple[str, str, list[str | None]
 
 
 KINDS = (
-    Kind("flags", "Flags", "flag", search_flags, _flag, MAX_RANKED, _flag_states),
-    Kind("projects", "Projects", "folder", search_projects, _project, states=_project_states),
-    Kind("segments", "Segments", "target", search_segments, _segment),
-    Kind("requests", "Change requests", "clock", search_requests, _request),
+    Kind("flags", "Flags", "flag", search_flags, _describe_flag, MAX_RANKED, _read_flag_states),
+    Kind("projects", "Projects", "folder", search_projects, _describe_project, states=_read_project_states),
+    Kind("segments", "Segments", "target", search_segments, _describe_segment),
+    Kind("requests", "Change requests", "clock", search_requests, _describe_request),
     Kind("plans", "Release plans", "clock", search_plans, _plan, states=_plan_states),
-    Kind("context-fields", "Context fields", "tag", search_context_fields, _context_field),
-    Kind("saved-contexts", "Saved contexts", "user", search_saved_contexts, _saved_context),
-    Kind("people", "People", "user", search_people, _account),
-    Kind("service-accounts", "Service accounts", "user", search_service_accounts, _account),
+    Kind("context-fields", "Context fields", "tag", search_context_fields, _describe_context_field),
+    Kind("saved-contexts", "Saved contexts", "user", search_saved_contexts, _describe_saved_context),
+    Kind("people", "People", "user", search_people, _describe_account),
+    Kind("service-accounts", "Service accounts", "user", search_service_accounts, _describe_account),
     Kind("groups", "Groups", "people", search_groups, _group),
-    Kind("roles", "Roles", "check", search_roles, _role),
-    Kind("applications", "Applications", "code", search_applications, _application),
-    Kind("tokens", "API tokens", "key", search_tokens, _token),
-    Kind("strategy-types", "Strategy types", "branch", search_strategy_types, _strategy_type),
+    Kind("roles", "Roles", "check", search_roles, _describe_role),
+    Kind("applications", "Applications", "code", search_applications, _describe_application),
+    Kind("tokens", "API tokens", "key", search_tokens, _describe_token),
+    Kind("strategy-types", "Strategy types", "branch", search_strategy_types, _describe_strategy_type),
 )

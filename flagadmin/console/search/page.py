@@ -7,11 +7,11 @@ from typing import Any
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponseBase
 
-from flagadmin.console.search.commands import action_group, operation_group, page_group
+from flagadmin.console.search.commands import make_action_group, make_operation_group, make_page_group
 from flagadmin.console.search.hits import Group
 from flagadmin.console.search.kinds import KINDS, MAX_HITS
-from flagadmin.console.search.similar import similar_groups
-from flagadmin.core.db.matching import words_of
+from flagadmin.console.search.similar import find_similar_groups
+from flagadmin.core.db.matching import split_words
 from flagadmin.core.lists.pages import Listing
 from groups.console import ConsolePage, read_current_page
 from projects.flags.lists.recent import MAX_RECENT, list_recent_names
@@ -38,7 +38,7 @@ class SearchPage(ConsolePage):
         return self.render_to_response(self.get_context_data(q=text, **self.find(text)))
 
     def find(self, text: str) -> dict[str, Any]:
-        words = words_of(text.removeprefix(ONLY_ACTIONS))
+        words = split_words(text.removeprefix(ONLY_ACTIONS))
         kind = next((kind for kind in KINDS if kind.key == self.request.GET.get("kind")), None)
         if kind and words and not text.startswith(ONLY_ACTIONS):
             listing: Listing[Any] = Listing(self.request.GET, kind.search(self.caller, words), columns=())
@@ -58,12 +58,12 @@ class SearchPage(ConsolePage):
         elif not words and not only_actions:
             groups += self.known_groups(flags)
         if not only_actions:
-            groups.append(page_group(self.caller, words))
-        groups.append(action_group(self.caller, words, flags[:2], alone=only_actions))
+            groups.append(make_page_group(self.caller, words))
+        groups.append(make_action_group(self.caller, words, flags[:2], alone=only_actions))
         if not any(groups) and words:
-            groups += similar_groups(self.caller, words)
+            groups += find_similar_groups(self.caller, words)
         if not only_actions:
-            groups.append(operation_group(words))
+            groups.append(make_operation_group(words))
         return sorted(filter(None, groups), key=lambda group: group.rank)
 
     def known_flags(self) -> list[Flag]:

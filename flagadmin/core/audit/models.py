@@ -17,25 +17,27 @@ class AuditEvents(models.QuerySet["AuditEvent"]):
 
     def older_than(self, event_id: int) -> "AuditEvents":
         """Those that come after this event in a list whose newest is first."""
-        place = _place(event_id)
+        place = _locate(event_id)
         return (
             self.none()
             if place is None
-            else self.filter(created_at__lte=place[0]).exclude(_not_before(*place))
+            else self.filter(created_at__lte=place[0]).exclude(_match_not_before(*place))
         )
 
     def not_older_than(self, event_id: int) -> "AuditEvents":
-        place = _place(event_id)
-        return self.all() if place is None else self.filter(_not_before(*place), created_at__gte=place[0])
+        place = _locate(event_id)
+        return (
+            self.all() if place is None else self.filter(_match_not_before(*place), created_at__gte=place[0])
+        )
 
 
-def _place(event_id: int) -> tuple[datetime, int] | None:
+def _locate(event_id: int) -> tuple[datetime, int] | None:
     """When the event was, None if it is older than all. An id that is not there stands for the one before it."""
     nearest = AuditEvent.objects.filter(pk__lte=event_id).order_by("-pk")
     return nearest.values_list("created_at", "pk").first()
 
 
-def _not_before(moment: datetime, event_id: int) -> models.Q:
+def _match_not_before(moment: datetime, event_id: int) -> models.Q:
     return models.Q(created_at__gt=moment) | models.Q(created_at=moment, pk__gte=event_id)
 
 

@@ -10,7 +10,7 @@ from django.db import connection, transaction
 
 from flagadmin.core.audit.events import DURING_MAINTENANCE, EventType
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.change_checks.comments import check_comment, current_comment
+from flagadmin.core.change_checks.comments import check_comment, get_comment
 from flagadmin.core.db import commits
 from flagadmin.core.db.copy_rows import copy_rows
 from flagadmin.core.http.logs import request_id
@@ -20,7 +20,7 @@ MOMENT = "flagadmin.moment"
 """The setting, local to a transaction, in which the database keeps the time of its events."""
 
 
-def transaction_moment() -> datetime:
+def read_transaction_time() -> datetime:
     """The time of all events of this transaction, for rows that state it too. Take the locks first."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT audit_moment()")
@@ -65,7 +65,7 @@ def record_all(events: Iterable[Event], *, actor: Actor) -> None:
     _check_change({event.type for event in events})
     check_comment(events)
     transaction.on_commit(commits.mark)
-    identifier, comment = request_id.get(), current_comment()
+    identifier, comment = request_id.get(), get_comment()
     AuditEvent.objects.bulk_create(
         [
             AuditEvent(
@@ -96,7 +96,7 @@ def copy_all(events: Iterable[Event], *, actor: Actor) -> int:
     """
     _check_change(())
     transaction.on_commit(commits.mark)
-    identifier, comment = request_id.get(), current_comment()
+    identifier, comment = request_id.get(), get_comment()
     return copy_rows(
         AuditEvent._meta.db_table,
         _COPIED,
@@ -109,9 +109,9 @@ def copy_all(events: Iterable[Event], *, actor: Actor) -> int:
                 event.environment,
                 event.feature,
                 event.subject,
-                _json(event.before),
-                _json(event.after),
-                _json(event.earlier),
+                _format_json(event.before),
+                _format_json(event.after),
+                _format_json(event.earlier),
                 identifier,
                 comment,
             )
@@ -146,7 +146,7 @@ _COPIED = (
 )
 
 
-def _json(document: Any) -> str | None:
+def _format_json(document: Any) -> str | None:
     if document is None:
         return None
     return (document if isinstance(document, bytes) else orjson.dumps(document)).decode()
@@ -159,7 +159,7 @@ def record_selected(kind: EventType, select: str, params: Sequence[Any], *, acto
     this order. It must not contain user input.
     """
     _check_change([kind])
-    own = [kind.value, actor.id, actor.name, request_id.get(), current_comment()]
+    own = [kind.value, actor.id, actor.name, request_id.get(), get_comment()]
     with connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO audit_auditevent "  # noqa: S608 - all values are passed as parameters

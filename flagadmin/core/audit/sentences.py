@@ -129,7 +129,7 @@ _REVERTED_CHANGE = "reverted a change of flag {feature}"
 _VERBS = {"created": "created", "updated": "changed", "deleted": "deleted"}
 
 
-def template_of(event_type: str) -> str:
+def find_template(event_type: str) -> str:
     """The template of a type. Without one, it is derived from the type, such as ``tag-type-created``."""
     written = _SENTENCES.get(event_type)
     if written is None:
@@ -138,22 +138,22 @@ def template_of(event_type: str) -> str:
     return written
 
 
-def address_of(event: AuditEvent) -> str:
+def read_address(event: AuditEvent) -> str:
     """Of a failed login."""
     after = event.after if isinstance(event.after, dict) else {}
     return str(after.get("address") or "an unknown address")
 
 
-def sentence(event: AuditEvent) -> str:
+def make_sentence(event: AuditEvent) -> str:
     takes_back = event.type == E.FEATURE_REVERTED and event.subject is None
     return (
-        (_REVERTED_CHANGE if takes_back else template_of(event.type))
+        (_REVERTED_CHANGE if takes_back else find_template(event.type))
         .format(
             project=event.project or "no project",
             environment=event.environment or "every environment",
             feature=event.feature or "",
             subject=event.subject or "",
-            address=address_of(event),
+            address=read_address(event),
         )
         .strip()
     )

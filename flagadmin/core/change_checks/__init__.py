@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from flagadmin.core.db.transactions import at_end_of_action
-from flagadmin.core.errors import MAX_DETAILS, AppError, Conflict, Problem, counted
+from flagadmin.core.db.transactions import make_at_end_of_action
+from flagadmin.core.errors import MAX_DETAILS, AppError, Conflict, Problem, pluralize
 
 MAX_NAMED = 3
 """Refusing projects that a message names."""
@@ -83,7 +83,7 @@ class BrokenExpectations(Refusal):
 
     @property
     def message(self) -> str:
-        expectations = counted(self.count, "expectation")
+        expectations = pluralize(self.count, "expectation")
         return f"This breaks {expectations}, which {self.refusing}. Nothing was saved."
 
     def as_app_error(self) -> AppError:
@@ -153,7 +153,7 @@ def begin(project_id: str, flags: Collection[str] | None = None) -> None:
 
     With ``flags``, only these are about to change.
     """
-    if running := at_end_of_action(_Running):
+    if running := make_at_end_of_action(_Running):
         for check in _checks:
             running.begin(check, project_id, flags)
 
@@ -198,6 +198,6 @@ def is_postponed() -> bool:
     return _postponing.get()
 
 
-def skipped_by() -> Any:
+def get_skipping_caller() -> Any:
     """The caller who would rather change at once what needs a change request, or None."""
     return _skipping.get()

@@ -6,8 +6,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django_htmx.http import reselect, reswap, retarget
 
-from flagadmin.core.change_checks.comments import FIELD, CommentRefused, comment_in_form
-from flagadmin.core.http.error_responses import previous_page
+from flagadmin.core.change_checks.comments import FIELD, CommentRefused, read_comment_in_form
+from flagadmin.core.http.error_responses import find_previous_page
 
 
 def ask_again(
@@ -18,7 +18,7 @@ def ask_again(
     kept = [(name, text) for name, texts in request.POST.lists() for text in texts]
     context = {
         "kept": [pair for pair in kept if pair[0] not in ("csrfmiddlewaretoken", asked)],
-        "back": previous_page(request),
+        "back": find_previous_page(request),
         **context,
     }
     answer = render(request, template, context, status=status)
@@ -26,5 +26,5 @@ def ask_again(
 
 
 def ask_for_comment(request: HttpRequest, error: CommentRefused) -> HttpResponse:
-    context = {"title": "Why?", "error": error, "comment": comment_in_form(request.POST)}
+    context = {"title": "Why?", "error": error, "comment": read_comment_in_form(request.POST)}
     return ask_again(request, "console/ask_comment.html", status=error.status, asked=FIELD, context=context)

@@ -88,19 +88,19 @@ def commenting(comment: str | Callable[[], str]) -> Iterator[None]:
         _read.reset(token)
 
 
-def current_comment() -> str:
+def get_comment() -> str:
     return _read.get()()
 
 
 # Where it comes from ----------------------------------------------------------------------------------------
 
 
-def comment_in_form(form: QueryDict) -> str:
+def read_comment_in_form(form: QueryDict) -> str:
     """A page may have several dialogs that ask for it: the first that is not empty."""
     return next((text for text in form.getlist(FIELD) if text.strip()), "")
 
 
-def comment_of(request: Request) -> Callable[[], str]:
+def make_comment_reader(request: Request) -> Callable[[], str]:
     """What reads the comment of an API call: from its header, or else from its body if that is an object.
 
     The body is read as late as this, because views read it after the permission. Raises CommentRefused for a header
@@ -109,12 +109,12 @@ def comment_of(request: Request) -> Callable[[], str]:
     header = tidy_comment(_decode(request.headers.get(HEADER, "")))
 
     def read() -> str:
-        return header or _in_body(request)
+        return header or _read_from_body(request)
 
     return read
 
 
-def _in_body(request: Request) -> str:
+def _read_from_body(request: Request) -> str:
     try:
         body = request.data
     except (APIException, AppError):  # of a view that needs none
@@ -131,7 +131,7 @@ def _decode(header: str) -> str:
         return header
 
 
-def header_parameters(path: str, method: str) -> list[dict[str, Any]]:
+def list_header_parameters(path: str, method: str) -> list[dict[str, Any]]:
     """The OpenAPI parameter of an operation that changes something."""
     if (
         method in SAFE_METHODS
@@ -162,6 +162,6 @@ def register(check: Check) -> None:
 
 def check_comment(events: Iterable[Any]) -> None:
     """Raises CommentRefused, ValidationError."""
-    if not current_comment():
+    if not get_comment():
         for check in _checks:
             check(events)

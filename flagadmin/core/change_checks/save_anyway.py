@@ -15,7 +15,7 @@ from django_htmx.http import HttpResponseClientRedirect
 
 from flagadmin.core.change_checks import Refusal, overriding, postponing, skipping
 from flagadmin.core.change_checks.ask_again import ask_again
-from flagadmin.core.change_checks.comments import comment_in_form, commenting
+from flagadmin.core.change_checks.comments import commenting, read_comment_in_form
 from flagadmin.core.change_checks.override import FIELD
 
 SKIP = "skip_change_request"
@@ -26,7 +26,7 @@ WHEN, LATER, STEPS = "when", "at", "steps"
 @contextmanager
 def saving_as_asked(request: HttpRequest, caller: Any) -> Iterator[None]:
     """As the form says: expectations may break, requests are skipped for a reason, or it is all made later."""
-    skips = SKIP in request.POST and comment_in_form(request.POST)
+    skips = SKIP in request.POST and read_comment_in_form(request.POST)
     with (
         overriding(caller if FIELD in request.POST else None),
         skipping(caller if skips else None),
@@ -37,7 +37,7 @@ def saving_as_asked(request: HttpRequest, caller: Any) -> Iterator[None]:
 
 def ask_what_to_do(request: HttpRequest, error: Refusal, caller: Any) -> HttpResponse:
     """The page of the refusal, or where it leads if the form says what to do about it."""
-    with commenting(comment_in_form(request.POST)):
+    with commenting(read_comment_in_form(request.POST)):
         url = error.settle(request.POST, caller)
     if url is not None:
         by_script = "HX-Request" in request.headers
@@ -49,6 +49,6 @@ def ask_what_to_do(request: HttpRequest, error: Refusal, caller: Any) -> HttpRes
         "skip": SKIP,
         "caller": caller,
         "may_skip": error.may_be_skipped_by(caller),
-        "comment": comment_in_form(request.POST),
+        "comment": read_comment_in_form(request.POST),
     }
     return ask_again(request, error.template_name, status=error.status, asked=error.asked, context=context)

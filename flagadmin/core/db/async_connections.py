@@ -17,11 +17,11 @@ async def connect(alias: str, application_name: str) -> Connection:
     fails, psycopg.Error if the database does not accept the connection.
     """
     # In a thread, because starting the bundled server takes seconds.
-    parameters = await asyncio.to_thread(_parameters, alias)
+    parameters = await asyncio.to_thread(_read_parameters, alias)
     parameters |= {"application_name": application_name, "cursor_factory": psycopg.AsyncCursor}
     return await psycopg.AsyncConnection.connect(**parameters, autocommit=True)
 
 
-def _parameters(alias: str) -> dict[str, Any]:
+def _read_parameters(alias: str) -> dict[str, Any]:
     parameters: dict[str, Any] = connections[alias].get_connection_params()
     return parameters

@@ -23,7 +23,7 @@ MAX_BYTES = 1_000_000  # above that, a server that starts begins anew
 def mark() -> None:
     """Counts one. Called after the commit and before the response; never fails: the notification comes anyway."""
     try:
-        os.write(_file(), b"\n")
+        os.write(_open_file(), b"\n")
     except OSError:
         log.exception("A change is not counted")
 
@@ -31,7 +31,7 @@ def mark() -> None:
 def count() -> int:
     """Another number than before if something has been committed since."""
     try:
-        return os.fstat(_file()).st_size
+        return os.fstat(_open_file()).st_size
     except OSError:
         return 0
 
@@ -39,11 +39,11 @@ def count() -> int:
 def limit_size() -> None:
     with suppress(OSError):
         if count() > MAX_BYTES:
-            os.ftruncate(_file(), 0)
+            os.ftruncate(_open_file(), 0)
 
 
 @functools.cache
-def _file() -> int:
+def _open_file() -> int:
     path = settings.DATA_DIR / "commits"
     opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     give_to_owner_of(path.parent, path)

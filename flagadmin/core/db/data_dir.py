@@ -25,11 +25,11 @@ def make_data_dir(path: Path) -> Path:
         folder.chmod(mode)
         give_to_owner_of(folder.parent, folder)
     if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
-        raise PermissionError(f"The data directory {path} {_why_not(path)}")
+        raise PermissionError(f"The data directory {path} {_describe_fault(path)}")
     return path
 
 
-def _why_not(path: Path) -> str:
+def _describe_fault(path: Path) -> str:
     if os.statvfs(path).f_flag & os.ST_RDONLY:
         return "is on a read-only file system."
     if path.stat().st_uid != os.geteuid():

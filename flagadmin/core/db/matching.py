@@ -16,12 +16,12 @@ MAX_WORDS, MAX_LETTERS = 8, 200
 WORD_START = "[-._/: ]"
 
 
-def words_of(text: str) -> tuple[str, ...]:
+def split_words(text: str) -> tuple[str, ...]:
     """The words that a row must contain, each once. The rest of a very long text is ignored."""
     return tuple(dict.fromkeys(text[:MAX_LETTERS].split()))[:MAX_WORDS]
 
 
-def best_matches(
+def find_best_matches(
     rows: QuerySet[M],
     words: Sequence[str],
     *names: str,
@@ -71,7 +71,9 @@ class _Matches(_OfWords):
     output_field = BooleanField()
 
     def as_sql(self, compiler: Any, connection: Any, **_: Any) -> Sql:  # type: ignore[override]
-        parts = [self.any_column(compiler, "LIKE", f"%{_like(connection, word)}%") for word in self.words]
+        parts = [
+            self.any_column(compiler, "LIKE", f"%{_escape_like(connection, word)}%") for word in self.words
+        ]
         return " AND ".join(sql for sql, _ in parts), [
             parameter for _, parameters in parts for parameter in parameters
         ]
@@ -84,7 +86,7 @@ class _Rank(_OfWords):
         exact, parameters = self.any_column(compiler, "=", " ".join(self.words))
         ranks = []
         for word in self.words:
-            text = _like(connection, word)
+            text = _escape_like(connection, word)
             tests = (("LIKE", f"{text}%"), ("~", WORD_START + re.escape(word)), ("LIKE", f"%{text}%"))
             cases = [self.any_column(compiler, *test) for test in tests]
             whens = " ".join(f"WHEN {sql} THEN {rank}" for rank, (sql, _) in enumerate(cases, 1))
@@ -93,20 +95,20 @@ class _Rank(_OfWords):
         return f"CASE WHEN {exact} THEN 0 ELSE {' + '.join(ranks)} END", parameters
 
 
-def _like(connection: Any, text: str) -> str:
+def _escape_like(connection: Any, text: str) -> str:
     return connection.ops.prep_for_like_query(text)
 
 
-def rank_of(words: Sequence[str], names: Sequence[str]) -> int | None:
+def rank_names(words: Sequence[str], names: Sequence[str]) -> int | None:
     """The rank of something that is not in the database; None if a word is missing in all its names."""
     folded = [name.casefold() for name in names]
-    ranks = [_rank(folded, word.casefold()) for word in words]
+    ranks = [_rank_word(folded, word.casefold()) for word in words]
     if any(rank is None for rank in ranks):
         return None
     return 0 if " ".join(words).casefold() in folded else sum(filter(None, ranks))
 
 
-def _rank(names: Sequence[str], word: str) -> int | None:
+def _rank_word(names: Sequence[str], word: str) -> int | None:
     if any(name.startswith(word) for name in names):
         return 1
     if any(re.search(WORD_START + re.escape(word), name) for name in names):

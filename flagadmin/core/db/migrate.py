@@ -6,8 +6,8 @@ from django.core.management import call_command
 from django.db import OperationalError
 
 from flagadmin.core.db.locks import Lock, hold
-from flagadmin.core.db.transactions import DEADLOCK, sqlstate
-from flagadmin.core.db.versions import newer_migrations_of_database
+from flagadmin.core.db.transactions import DEADLOCK, get_sqlstate
+from flagadmin.core.db.versions import read_newer_migrations
 
 log = logging.getLogger("flagadmin.runtime")
 
@@ -21,7 +21,7 @@ class NewerDatabaseError(Exception):
 def migrate() -> None:
     """Applies all migrations. Servers that start together migrate one after the other. Raises NewerDatabaseError."""
     with hold(Lock.MIGRATION):
-        if newer := newer_migrations_of_database():
+        if newer := read_newer_migrations():
             raise NewerDatabaseError(
                 f"A newer version of flagadmin has migrated the database ({', '.join(newer)}). Start that version, "
                 "or restore a backup made before the upgrade."
@@ -32,6 +32,6 @@ def migrate() -> None:
                 return
             except OperationalError as error:
                 # With a server of the previous version, which reads the tables meanwhile. What was migrated stays.
-                if sqlstate(error) != DEADLOCK or attempt == MAX_ATTEMPTS:
+                if get_sqlstate(error) != DEADLOCK or attempt == MAX_ATTEMPTS:
                     raise
                 log.warning("Migrating again: %s", error)

@@ -15,7 +15,7 @@ from prometheus_client import Counter, Gauge
 
 from flagadmin.core.errors import ServiceUnavailable
 from flagadmin.core.metrics.processes import process_name
-from flagadmin.core.metrics.sampling import sampled
+from flagadmin.core.metrics.sampling import register_sampler
 
 T = TypeVar("T")
 
@@ -39,25 +39,25 @@ class Reach:
         self._reached_at = float("-inf")  # on the monotonic clock
         self.is_lost = False
 
-    def reached(self) -> None:
+    def note_reached(self) -> None:
         self._reached_at = time.monotonic()
         self.is_lost = False
 
-    def lost(self) -> None:
+    def note_lost(self) -> None:
         self.is_lost = True
 
-    def unknown(self) -> None:
+    def forget(self) -> None:
         """Nobody looks any more."""
         self._reached_at = float("-inf")
         self.is_lost = False
 
-    def seconds_without(self) -> float:
+    def count_seconds_without(self) -> float:
         """Since the database was last reached; infinite if it never was."""
         return time.monotonic() - self._reached_at
 
-    def age(self) -> float | None:
+    def get_age(self) -> float | None:
         """The age in seconds of an answer from memory; None if there must be none, after too long."""
-        age = self.seconds_without()
+        age = self.count_seconds_without()
         return age if age < settings.SERVE_STALE_SECONDS else None
 
 
@@ -79,7 +79,7 @@ def read(reader: Callable[[], T], known: Callable[[], T | None], *, using: str =
             return reader()
         except UNREACHABLE as error:
             failure = error
-    age = reach.age()
+    age = reach.get_age()
     value = known() if age is not None else None
     if value is None:
         raise failure or ServiceUnavailable()
@@ -89,7 +89,7 @@ def read(reader: Callable[[], T], known: Callable[[], T | None], *, using: str =
 
 def may_use_known() -> bool:
     """Whether the current request may be answered with what is known, as the database could not be reached."""
-    age = reach.age()
+    age = reach.get_age()
     if age is not None:
         _age.set(age)
     return age is not None
@@ -104,13 +104,13 @@ def begin_request() -> None:
     _age.set(None)
 
 
-def cache_status() -> str | None:
+def get_cache_status() -> str | None:
     """The value of the header Cache-Status for the current request, None if its answer is not from memory."""
     age = _age.get()
-    return None if age is None else cache_status_of(age)
+    return None if age is None else make_cache_status(age)
 
 
-def cache_status_of(age: float) -> str:
+def make_cache_status(age: float) -> str:
     """Counts an answer of this age, and says so in the words of RFC 9211."""
     ANSWERS.inc()
     return f"flagadmin; hit; ttl=-{int(age)}"
@@ -128,6 +128,6 @@ def set_patience() -> None:
             pool.timeout = IMPATIENCE if reach.is_lost else patience
 
 
-@sampled
+@register_sampler
 def _sample() -> None:
-    SECONDS.labels(process_name()).set(reach.seconds_without() if reach.is_lost else 0.0)
+    SECONDS.labels(process_name()).set(reach.count_seconds_without() if reach.is_lost else 0.0)

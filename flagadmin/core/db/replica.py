@@ -14,7 +14,7 @@ from prometheus_client import Counter, Gauge
 
 from flagadmin.core.db.outages import UNREACHABLE, reach
 from flagadmin.core.metrics.processes import process_name
-from flagadmin.core.metrics.sampling import sampled
+from flagadmin.core.metrics.sampling import register_sampler
 
 log = logging.getLogger("flagadmin.replica")
 
@@ -42,17 +42,17 @@ class Replica:
     def is_lost(self) -> bool:
         return self._lost_at is not None
 
-    def lost(self) -> None:
+    def note_lost(self) -> None:
         if self._lost_at is None:
             self._lost_at = time.monotonic()
             log.error("The replica does not answer: SDKs are answered from the primary database")
 
-    def reached(self) -> None:
+    def note_reached(self) -> None:
         if self._lost_at is not None:
-            log.warning("The replica answers again, after %.0f s", self.seconds_lost())
+            log.warning("The replica answers again, after %.0f s", self.count_seconds_lost())
             self._lost_at = None
 
-    def seconds_lost(self) -> float:
+    def count_seconds_lost(self) -> float:
         return 0.0 if self._lost_at is None else time.monotonic() - self._lost_at
 
 
@@ -63,7 +63,7 @@ def has_replica() -> bool:
     return REPLICA in connections
 
 
-def sdk_database() -> str:
+def choose_sdk_database() -> str:
     """The replica if there is one and it answers. Only SDK responses may lag behind the primary database."""
     return REPLICA if has_replica() and not replica.is_lost else DEFAULT_DB_ALIAS
 
@@ -75,7 +75,7 @@ def has_other_database(using: str) -> bool:
 
 def read_for_sdks(reader: Callable[[str], T]) -> T:
     """What ``reader`` returns for the alias of the database that SDKs are answered from."""
-    using = sdk_database()
+    using = choose_sdk_database()
     if not has_other_database(using):
         return reader(using)
     try:
@@ -85,6 +85,6 @@ def read_for_sdks(reader: Callable[[str], T]) -> T:
         return reader(DEFAULT_DB_ALIAS)
 
 
-@sampled
+@register_sampler
 def _sample() -> None:
-    LOST.labels(process_name()).set(replica.seconds_lost())
+    LOST.labels(process_name()).set(replica.count_seconds_lost())

@@ -28,7 +28,7 @@ class _SharedPieces(Func):
         return f"({sql})", [value for piece in self.pieces for value in (*parameters, piece)]
 
 
-def similar_rows(rows: QuerySet[M], words: Sequence[str], column: str, limit: int) -> list[M]:
+def find_similar_rows(rows: QuerySet[M], words: Sequence[str], column: str, limit: int) -> list[M]:
     """The rows whose name is similar to all words, the most similar first. One query; none for short words.
 
     Only the MAX_CANDIDATES that share most pieces with the words are compared.
@@ -39,12 +39,12 @@ def similar_rows(rows: QuerySet[M], words: Sequence[str], column: str, limit: in
         return []
     candidates = rows.annotate(shared=_SharedPieces(column, pieces=pieces)).filter(shared__gt=0)
     candidates = candidates.order_by("-shared", column)[:MAX_CANDIDATES]
-    ranked = [(difference(folded, [getattr(row, column)]), row) for row in candidates]
+    ranked = [(count_differences(folded, [getattr(row, column)]), row) for row in candidates]
     similar = [(number, row) for number, row in ranked if number is not None]
     return [row for _, row in sorted(similar, key=lambda pair: pair[0])[:limit]]
 
 
-def difference(words: Iterable[str], names: Iterable[str]) -> int | None:
+def count_differences(words: Iterable[str], names: Iterable[str]) -> int | None:
     """The number of typing errors in the words, each compared with the beginnings of the parts of the names.
 
     None if a word has more than one, or two from six letters on. Words are in lower case.
@@ -52,14 +52,14 @@ def difference(words: Iterable[str], names: Iterable[str]) -> int | None:
     parts = [part for name in names for part in _PARTS.split(name.casefold()) if part]
     total = 0
     for word in words:
-        best = min((_errors(word, part) for part in parts), default=len(word))
+        best = min((_count_errors(word, part) for part in parts), default=len(word))
         if best > (2 if len(word) >= 6 else 1) or len(word) < MIN_LETTERS:
             return None
         total += best
     return total
 
 
-def _errors(word: str, part: str) -> int:
+def _count_errors(word: str, part: str) -> int:
     """Letters to add, drop, change or swap until the word is a beginning of the part (optimal string alignment)."""
     part = part[: len(word) + 2]
     before: list[int] = []

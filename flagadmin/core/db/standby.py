@@ -23,7 +23,7 @@ from prometheus_client import Counter, Gauge
 
 from flagadmin.core.db.async_connections import Connection, connect
 from flagadmin.core.metrics.processes import process_name
-from flagadmin.core.metrics.sampling import sampled
+from flagadmin.core.metrics.sampling import register_sampler
 
 log = logging.getLogger("flagadmin.standby")
 
@@ -83,17 +83,17 @@ class Standby:
     def is_missing(self) -> bool:
         return self._missing_since is not None
 
-    def missing(self) -> None:
+    def note_missing(self) -> None:
         if self._missing_since is None:
             self._missing_since = time.monotonic()
             log.error("No standby confirms commits: changes and reports get 503 until one does")
 
-    def confirmed(self) -> None:
+    def note_confirmed(self) -> None:
         if self._missing_since is not None:
-            log.warning("Commits are confirmed again, after %.0f s", self.seconds_missing())
+            log.warning("Commits are confirmed again, after %.0f s", self.count_seconds_missing())
             self._missing_since = None
 
-    def seconds_missing(self) -> float:
+    def count_seconds_missing(self) -> float:
         return 0.0 if self._missing_since is None else time.monotonic() - self._missing_since
 
 
@@ -157,7 +157,7 @@ async def _watch(connection: Connection) -> None:
     try:
         while True:
             if await waits.cancel_late():
-                standby.missing()
+                standby.note_missing()
             if standby.is_missing and (probe is None or probe.done()):
                 probe = asyncio.create_task(_wait_until_confirmed())
             await asyncio.sleep(LOOK if standby.is_required or standby.is_missing else LOOK_UNREQUIRED)
@@ -182,14 +182,14 @@ class CommitWaits:
         standby.is_required = row[0]
         now = time.monotonic()
         self._since = {wait: self._since.get(wait, now) for wait in map(tuple, row[1] or ())}
-        late = [wait for wait, since in self._since.items() if now - since >= _patience_with(wait)]
+        late = [wait for wait, since in self._since.items() if now - since >= _choose_patience(wait)]
         for pid, _, application in late:
             if application != PROBE:
                 await self._connection.execute(_CANCEL, [int(pid)])
         return bool(late)
 
 
-def _patience_with(wait: tuple[str, ...]) -> float:
+def _choose_patience(wait: tuple[str, ...]) -> float:
     """Seconds. A worker probes only after it has waited."""
     return LOOK if wait[2] == PROBE else float(settings.COMMIT_SECONDS)
 
@@ -202,10 +202,10 @@ async def _wait_until_confirmed() -> None:
     except (psycopg.Error, DatabaseError, OSError) as error:
         log.debug("Commits cannot be tried: %s", error)
     else:
-        standby.confirmed()
+        standby.note_confirmed()
 
 
-@sampled
+@register_sampler
 def _sample() -> None:
-    MISSING.labels(process_name()).set(standby.seconds_missing())
+    MISSING.labels(process_name()).set(standby.count_seconds_missing())
     REQUIRED.labels(process_name()).set(standby.is_required)

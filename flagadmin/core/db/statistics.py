@@ -4,7 +4,7 @@ from collections import Counter
 
 from django.db import connection
 
-from flagadmin.core.db.transactions import at_end_of_action
+from flagadmin.core.db.transactions import make_at_end_of_action
 
 MIN_ROWS = 1_000
 
@@ -21,7 +21,7 @@ class _Written:
 
 def note_written(table: str, rows: int) -> None:
     """Has the current action analyze the table at its end, if there are many rows in all."""
-    if written := at_end_of_action(_Written):
+    if written := make_at_end_of_action(_Written):
         written.rows[table] += rows
 
 

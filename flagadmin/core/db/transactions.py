@@ -22,7 +22,7 @@ DEADLOCK, SERIALIZATION_FAILURE, LOCK_NOT_AVAILABLE = "40P01", "40001", "55P03"
 FOREIGN_KEY_VIOLATION, UNIQUE_VIOLATION = "23503", "23505"
 
 
-def sqlstate(exc: BaseException) -> str | None:
+def get_sqlstate(exc: BaseException) -> str | None:
     """PostgreSQL's five-character error code for a Django database error, or None."""
     return getattr(exc.__cause__, "sqlstate", None)
 
@@ -32,7 +32,7 @@ _ends: ContextVar[dict[Hashable, Callable[[], None]] | None] = ContextVar("ends"
 End = TypeVar("End", bound=Callable[[], None])
 
 
-def at_end_of_action(make: Callable[[], End]) -> End | None:
+def make_at_end_of_action(make: Callable[[], End]) -> End | None:
     """What ``make()`` returned in this action, and is called at the end of the outermost one, before its commit.
 
     It is made once in an action. An exception at the end undoes the action. None outside of an action.
@@ -57,12 +57,12 @@ def transactional(action: Callable[P, R]) -> Callable[P, R]:
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
         if connection.in_atomic_block:
             return _to_its_end(action, *args, **kwargs)
-        return retrying(lambda: _to_its_end(action, *args, **kwargs))
+        return run_with_retries(lambda: _to_its_end(action, *args, **kwargs))
 
     return run
 
 
-def retrying(work: Callable[[], R]) -> R:
+def run_with_retries(work: Callable[[], R]) -> R:
     """Does the work in one transaction, again after a deadlock or a serialization failure.
 
     Actions within it end one by one, each with its checks.
@@ -72,13 +72,13 @@ def retrying(work: Callable[[], R]) -> R:
             with transaction.atomic():
                 return work()
         except OperationalError as exc:
-            if sqlstate(exc) not in (DEADLOCK, SERIALIZATION_FAILURE) or attempt == ATTEMPTS:
+            if get_sqlstate(exc) not in (DEADLOCK, SERIALIZATION_FAILURE) or attempt == ATTEMPTS:
                 raise
             time.sleep(random.uniform(0.005, 0.02) * 2**attempt)
         except IntegrityError as exc:
-            if sqlstate(exc) == FOREIGN_KEY_VIOLATION:
+            if get_sqlstate(exc) == FOREIGN_KEY_VIOLATION:
                 raise NotFound("Something that this request refers to has just been deleted.") from exc
-            if sqlstate(exc) != UNIQUE_VIOLATION:
+            if get_sqlstate(exc) != UNIQUE_VIOLATION:
                 raise
             if attempt == ATTEMPTS:
                 raise Conflict("Another request has just created the same. Try again.") from exc
@@ -114,7 +114,7 @@ def consistent_reads(using: str = DEFAULT_DB_ALIAS, *, read_only: bool = True) -
         yield
 
 
-def streamed(rows: Any, chunk: int = 2_000) -> Iterator[Any]:
+def stream_rows(rows: Any, chunk: int = 2_000) -> Iterator[Any]:
     """The rows of a queryset with a cursor of the database, ``chunk`` at a time, for results too large for memory.
 
     In a transaction, outside of which a cursor would be lost behind a pooler.

@@ -15,11 +15,11 @@ Expected = frozenset[str] | None
 """The versions that the caller accepts; None accepts every one."""
 
 
-def fingerprint(document: Any) -> str:
+def hash_document(document: Any) -> str:
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()[:32]
 
 
 def check_expected(expected: Expected, document: Any, message: str | None = None) -> None:
     """Raises EditConflict if ``document``, read under the lock, has none of the expected versions."""
-    if expected is not None and fingerprint(document) not in expected:
+    if expected is not None and hash_document(document) not in expected:
         raise EditConflict(document, message)

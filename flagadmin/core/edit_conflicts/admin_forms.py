@@ -19,7 +19,7 @@ from django.http import HttpRequest, QueryDict
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.edit_conflicts import check_expected
-from flagadmin.core.edit_conflicts.forms import FormVersion, ShownConflict, differences
+from flagadmin.core.edit_conflicts.forms import FormVersion, ShownConflict, describe_differences
 from flagadmin.core.errors import EditConflict
 
 
@@ -33,10 +33,10 @@ class ShownForms:
     def values(self) -> str:
         """The stored values in all fields, as JSON."""
         forms = [self.form, *(row for formset in self.formsets for row in formset.initial_forms)]
-        return json.dumps([(form.instance.pk, initial_values(form)) for form in forms], default=str)
+        return json.dumps([(form.instance.pk, read_initial_values(form)) for form in forms], default=str)
 
 
-def initial_values(form: ModelForm) -> dict[str, Any]:
+def read_initial_values(form: ModelForm) -> dict[str, Any]:
     return {name: form.get_initial_for_field(field, name) for name, field in form.fields.items()}
 
 
@@ -78,13 +78,13 @@ class EditConflictAdmin(admin.ModelAdmin):
         self, request: HttpRequest, object_id: str | None = None, *args: Any, **kwargs: Any
     ) -> Any:
         if request.method == "POST":
-            request.rejected = self.rejected(request, object_id)  # type: ignore[attr-defined]
+            request.rejected = self.find_rejected(request, object_id)  # type: ignore[attr-defined]
         response = super().changeform_view(request, object_id, *args, **kwargs)
-        if rejected := rejected_form(request):
+        if rejected := get_rejected_form(request):
             response.status_code = rejected.error.status
         return response
 
-    def rejected(self, request: HttpRequest, object_id: str | None) -> Rejected | None:
+    def find_rejected(self, request: HttpRequest, object_id: str | None) -> Rejected | None:
         if object_id is None:
             return None
         obj = self.get_object(request, unquote(object_id))
@@ -92,14 +92,14 @@ class EditConflictAdmin(admin.ModelAdmin):
             return None
         self.lock_rows(request, obj)
         obj = self.get_object(request, unquote(object_id))
-        stored = self.stored_forms(request, obj)
+        stored = self.make_stored_forms(request, obj)
         try:
             check_expected(FormVersion.sent(request.POST).expected, stored.values())
         except EditConflict as error:
             return Rejected(error, obj, stored)
         return None
 
-    def stored_forms(self, request: HttpRequest, obj: Any) -> ShownForms:
+    def make_stored_forms(self, request: HttpRequest, obj: Any) -> ShownForms:
         formsets = [
             formset(instance=obj, queryset=inline.get_queryset(request))
             for formset, inline in self.get_formsets_with_inlines(request, obj)
@@ -109,7 +109,7 @@ class EditConflictAdmin(admin.ModelAdmin):
     def get_formset_kwargs(self, request: HttpRequest, obj: Any, inline: Any, prefix: str) -> dict[str, Any]:
         """After a conflict, drops submitted rows if others are stored: they could not be matched."""
         kwargs = super().get_formset_kwargs(request, obj, inline, prefix)
-        rejected = rejected_form(request)
+        rejected = get_rejected_form(request)
         if rejected and not rejected.has_rows_of(prefix, request.POST):
             kwargs |= {"data": None, "files": None}
         return dict(kwargs)
@@ -120,15 +120,15 @@ class EditConflictAdmin(admin.ModelAdmin):
         obj = context["original"]
         if obj is not None and self.has_change_permission(request, obj):
             formsets = [inline.formset for inline in context["inline_admin_formsets"]]
-            context |= self.versions(request, obj, ShownForms(context["adminform"].form, formsets))
+            context |= self.make_versions(request, obj, ShownForms(context["adminform"].form, formsets))
         return super().render_change_form(request, context, *args, **kwargs)
 
-    def versions(self, request: HttpRequest, obj: Any, shown: ShownForms) -> dict[str, Any]:
+    def make_versions(self, request: HttpRequest, obj: Any, shown: ShownForms) -> dict[str, Any]:
         """The template variables of ``includes/edit_conflict.html``, and the error in place of Django's."""
         if request.method != "POST":
             return {"expected": FormVersion.of(shown.values(), self.events(obj))}
         sent = FormVersion.sent(request.POST)
-        rejected = rejected_form(request)
+        rejected = get_rejected_form(request)
         if rejected is None:
             return {"expected": sent}
         events = self.events(rejected.obj)
@@ -141,13 +141,13 @@ class EditConflictAdmin(admin.ModelAdmin):
         }
 
 
-def rejected_form(request: HttpRequest) -> Rejected | None:
+def get_rejected_form(request: HttpRequest) -> Rejected | None:
     return getattr(request, "rejected", None)
 
 
 def sentences_now(stored: ShownForms, entered: ShownForms) -> Iterator[str]:
     """Describes what is stored where it differs from what was entered."""
-    yield from differences(stored.form, entered.form)
+    yield from describe_differences(stored.form, entered.form)
     for formset, entered_formset in zip(stored.formsets, entered.formsets, strict=True):
         if not entered_formset.is_bound:
             yield "Rows were added or removed. Below, they are shown as they are now."
@@ -155,4 +155,6 @@ def sentences_now(stored: ShownForms, entered: ShownForms) -> Iterator[str]:
         forms = {form.instance.pk: form for form in entered_formset.initial_forms}
         for row in formset.initial_forms:
             row.fields.pop("DELETE", None)
-            yield from (f"{row.instance}: {text}" for text in differences(row, forms[row.instance.pk]))
+            yield from (
+                f"{row.instance}: {text}" for text in describe_differences(row, forms[row.instance.pk])
+            )

@@ -16,7 +16,7 @@ from django.utils.cache import get_conditional_response
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from flagadmin.core.edit_conflicts import Expected, fingerprint
+from flagadmin.core.edit_conflicts import Expected, hash_document
 from flagadmin.core.errors import EditConflict, PreconditionFailed, ValidationError
 
 _TAG = r'(W/)?"([^"]*)"'
@@ -52,21 +52,21 @@ class ETagMixin:
 
     @property
     def expected(self) -> Expected:
-        return expected_versions(self.request.headers.get("If-Match"))
+        return read_expected_versions(self.request.headers.get("If-Match"))
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)  # type: ignore[misc]
         if self.action in self.tagged:
             # Computed before the response body is read: an outdated version only causes a 412, but one newer
             # than the body would let the client overwrite a change it has not seen.
-            self.version = fingerprint(self.current_document())
+            self.version = hash_document(self.current_document())
 
     def finalize_response(self, request: Request, response: Response, *args: Any, **kwargs: Any) -> Any:
         if self.action in self.tagged and response.status_code == 200:
-            response.add_post_render_callback(self.with_tag)
+            response.add_post_render_callback(self.add_tag)
         return super().finalize_response(request, response, *args, **kwargs)  # type: ignore[misc]
 
-    def with_tag(self, response: Response) -> HttpResponseBase | None:
+    def add_tag(self, response: Response) -> HttpResponseBase | None:
         """Adds the ETag, or returns a 304 if the client already has this response."""
         body = hashlib.sha256(response.content).hexdigest()[:16]
         tag = response["ETag"] = f'"{self.version}-{body}"'
@@ -76,17 +76,17 @@ class ETagMixin:
 
     def handle_exception(self, exc: Exception) -> Any:
         if isinstance(exc, EditConflict):
-            headers = {"ETag": etag(exc.current)}
+            headers = {"ETag": make_etag(exc.current)}
             exc = PreconditionFailed(extra={"current": exc.current}, headers=headers)
         return super().handle_exception(exc)  # type: ignore[misc]
 
 
-def etag(document: Any) -> str:
+def make_etag(document: Any) -> str:
     """A tag with the version only, for responses that are not the document itself."""
-    return f'"{fingerprint(document)}"'
+    return f'"{hash_document(document)}"'
 
 
-def expected_versions(if_match: str | None) -> Expected:
+def read_expected_versions(if_match: str | None) -> Expected:
     """The versions that ``If-Match`` accepts. A weak tag never matches. Raises ValidationError."""
     if if_match is None or if_match.strip() == "*":  # "*" means "exists"; a missing row is a 404 anyway
         return None

@@ -10,9 +10,9 @@ from django.forms import BaseForm, BoundField, JSONField
 from django.http import HttpRequest, QueryDict
 
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.audit.sentences import sentence
-from flagadmin.core.edit_conflicts import Expected, check_expected, fingerprint
-from flagadmin.core.errors import AppError, EditConflict, clipped
+from flagadmin.core.audit.sentences import make_sentence
+from flagadmin.core.edit_conflicts import Expected, check_expected, hash_document
+from flagadmin.core.errors import AppError, EditConflict, clip
 
 MAX_EVENTS = 10
 MAX_VALUE_LENGTH = 300  # characters
@@ -32,7 +32,7 @@ class FormVersion:
     @classmethod
     def of(cls, document: Any, events: QuerySet[AuditEvent]) -> "FormVersion":
         """The version of what is stored. ``events``: the audit events of the object."""
-        return cls(fingerprint(document), events.aggregate(last=Max("id"))["last"] or 0)
+        return cls(hash_document(document), events.aggregate(last=Max("id"))["last"] or 0)
 
     @classmethod
     def sent(cls, data: QueryDict) -> "FormVersion":
@@ -50,7 +50,7 @@ class FormVersion:
         if self.event is None:
             return []
         since = events.filter(id__gt=self.event).order_by("-id")
-        return [(event, sentence(event)) for event in since[:MAX_EVENTS]]
+        return [(event, make_sentence(event)) for event in since[:MAX_EVENTS]]
 
     def __str__(self) -> str:
         return f"{self.fingerprint}.{self.event}"
@@ -64,7 +64,7 @@ class ShownConflict:
     now: Sequence[Any]  # sentences
 
 
-def differences(stored: BaseForm, entered: BaseForm) -> list[str]:
+def describe_differences(stored: BaseForm, entered: BaseForm) -> list[str]:
     """A sentence (``Root role: Viewer.``) for each field whose stored value differs from the entered one."""
     return [
         f"{field.label}: {describe_value(field)}."
@@ -82,7 +82,7 @@ def describe_value(field: BoundField) -> str:
     values = value if isinstance(value, list | tuple) else [value]
     labels = {str(key): label for key, label in getattr(field.field, "choices", ())}
     texts = [str(labels.get(str(item), item)) for item in values if item not in (None, "")]
-    return clipped(", ".join(texts), MAX_VALUE_LENGTH) or "empty"
+    return clip(", ".join(texts), MAX_VALUE_LENGTH) or "empty"
 
 
 class EditConflictMixin:

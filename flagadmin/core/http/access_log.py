@@ -27,7 +27,7 @@ def log_request(
     log.info("%s /%s %s", method, route, status, extra=fields)
 
 
-def kind_of_caller(request: HttpRequest) -> str:
+def get_kind_of_caller(request: HttpRequest) -> str:
     """`admin`, `personal`, `backend` or `frontend` for a token, `session`, or "" if nobody was authenticated.
 
     Reads what the view has found out, and queries nothing.

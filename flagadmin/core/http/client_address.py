@@ -6,17 +6,17 @@ from django.conf import settings
 from django.http import HttpRequest
 
 
-def client_address(request: HttpRequest) -> str:
+def get_client_address(request: HttpRequest) -> str:
     """The client's IP address, also of a DRF request."""
-    return address_of(request.META.get("REMOTE_ADDR") or "", request.META.get("HTTP_X_FORWARDED_FOR", ""))
+    return choose_address(request.META.get("REMOTE_ADDR") or "", request.META.get("HTTP_X_FORWARDED_FOR", ""))
 
 
-def peer_of(scope: Any) -> str:
+def get_peer(scope: Any) -> str:
     """The address at the other end of the connection of an RSGI request."""
     return str(scope.client).rpartition(":")[0].strip("[]")
 
 
-def address_of(peer: str, forwarded_for: str) -> str:
+def choose_address(peer: str, forwarded_for: str) -> str:
     """From the connection's other end and X-Forwarded-For. A proxy of ours adds the address as the last entry."""
     if settings.BEHIND_PROXY and forwarded_for:
         return forwarded_for.rpartition(",")[2].strip()

@@ -20,7 +20,7 @@ class Encodings(Protocol):
     def gzipped(self) -> bytes: ...
 
 
-def json_response(request: HttpRequest | Request, answer: Encodings) -> HttpResponse:
+def make_json_response(request: HttpRequest | Request, answer: Encodings) -> HttpResponse:
     """A JSON response with ``gzipped`` if the client accepts gzip, otherwise with ``body``. Varies by encoding."""
     if accepts_gzip(request):
         response = HttpResponse(answer.gzipped, content_type="application/json")

@@ -20,7 +20,7 @@ from flagadmin.core.change_checks.comments import CommentRefused
 from flagadmin.core.db.outages import reach
 from flagadmin.core.errors import AppError, Problem
 from flagadmin.core.http import health
-from flagadmin.core.http.logs import request_id, without_secrets
+from flagadmin.core.http.logs import drop_secrets, request_id
 
 log = logging.getLogger("flagadmin.http")
 
@@ -109,7 +109,7 @@ def problems_of(detail: Any, path: str = "") -> Iterator[Problem]:
     """DRF's nested error detail, flattened to problems with JSON paths ("values[2].name")."""
     if isinstance(detail, dict):
         for key, value in detail.items():
-            yield from problems_of(value, _inner_path(path, key))
+            yield from problems_of(value, _join_path(path, key))
     elif isinstance(detail, list):
         for index, item in enumerate(detail):
             nested = isinstance(item, dict | list)
@@ -118,7 +118,7 @@ def problems_of(detail: Any, path: str = "") -> Iterator[Problem]:
         yield Problem(path, str(detail))
 
 
-def _inner_path(path: str, key: str | int) -> str:
+def _join_path(path: str, key: str | int) -> str:
     if key == "non_field_errors":
         return path
     if isinstance(key, int):
@@ -126,7 +126,7 @@ def _inner_path(path: str, key: str | int) -> str:
     return f"{path}.{key}" if path else key
 
 
-def error_response(request: HttpRequest, exc: BaseException) -> HttpResponse:
+def make_error_response(request: HttpRequest, exc: BaseException) -> HttpResponse:
     """The response to a failed request: an error record for the API, a page elsewhere."""
     error = as_app_error(exc)
     if is_api(request):
@@ -139,7 +139,7 @@ def error_response(request: HttpRequest, exc: BaseException) -> HttpResponse:
             "error": error,
             "error_id": record["id"],
             "bare": error.status >= 500,
-            "back": previous_page(request),
+            "back": find_previous_page(request),
             "wanted": request.path.rstrip("/").rpartition("/")[2],
         }
         response = render(request, "console/error.html", context, status=error.status)
@@ -148,7 +148,7 @@ def error_response(request: HttpRequest, exc: BaseException) -> HttpResponse:
     return response
 
 
-def previous_page(request: HttpRequest) -> str:
+def find_previous_page(request: HttpRequest) -> str:
     """The URL of the page of this installation that led here, "" if there is none."""
     came_from = request.headers.get("Referer", "")
     try:
@@ -192,19 +192,19 @@ def exception_handler(exc: Exception, context: dict[str, Any]) -> Response:
 
 
 def handler400(request: HttpRequest, exception: Exception) -> HttpResponse:
-    return error_response(request, exception)
+    return make_error_response(request, exception)
 
 
 def handler403(request: HttpRequest, exception: Exception) -> HttpResponse:
-    return error_response(request, exception)
+    return make_error_response(request, exception)
 
 
 def handler404(request: HttpRequest, exception: Exception) -> HttpResponse:
-    return error_response(request, errors.NotFound(f"{without_secrets(request.path)} not found."))
+    return make_error_response(request, errors.NotFound(f"{drop_secrets(request.path)} not found."))
 
 
 def handler500(request: HttpRequest) -> HttpResponse:
-    return error_response(request, errors.UnknownError())
+    return make_error_response(request, errors.UnknownError())
 
 
 # Middleware ---------------------------------------------------------------------------------------------------

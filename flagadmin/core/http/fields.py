@@ -22,7 +22,7 @@ def limit_field(field: serializers.Field) -> serializers.Field:
     Errors of a choice field name the valid choices.
     """
     if isinstance(field, serializers.ChoiceField):
-        field.error_messages["invalid_choice"] = f"must be {_alternatives(field.choices)}, not {{input}}"
+        field.error_messages["invalid_choice"] = f"must be {_join_alternatives(field.choices)}, not {{input}}"
     if isinstance(field, serializers.CharField) and field.max_length is None:
         field.max_length = MAX_TEXT_LENGTH
         message = f"Must have at most {MAX_TEXT_LENGTH:,} characters."
@@ -30,7 +30,7 @@ def limit_field(field: serializers.Field) -> serializers.Field:
     return field
 
 
-def _alternatives(names: Iterable[str]) -> str:
+def _join_alternatives(names: Iterable[str]) -> str:
     """Joins names: ``open``, ``kept or discarded``, ``add, move, remove, replace or test``."""
     *others, last = sorted(names)
     return f"{', '.join(others)} or {last}" if others else last
@@ -108,6 +108,6 @@ class NameBody(Body):
     name = serializers.CharField()
 
 
-def validated(body: serializers.Serializer) -> dict[str, Any]:
+def validate_body(body: serializers.Serializer) -> dict[str, Any]:
     body.is_valid(raise_exception=True)
     return dict(body.validated_data)

@@ -32,15 +32,15 @@ def deflate(raw: bytes) -> Deflated:
     compressor = zlib.compressobj(LEVEL, zlib.DEFLATED, _RAW)
     # A full flush ends the block on a byte boundary and forgets what later parts could refer to.
     data = compressor.compress(raw) + compressor.flush(zlib.Z_FULL_FLUSH)
-    return Deflated(data, zlib.crc32(raw), len(raw), _power(8 * len(raw)))
+    return Deflated(data, zlib.crc32(raw), len(raw), _raise_x(8 * len(raw)))
 
 
-def gzip_member(parts: Iterable[Deflated]) -> bytes:
+def make_gzip_member(parts: Iterable[Deflated]) -> bytes:
     """The gzip form of everything the parts hold, one after the other."""
     written, crc, size = [_HEADER], 0, 0
     for part in parts:
         written.append(part.data)
-        crc = _product(part.shift, crc) ^ part.crc
+        crc = _multiply(part.shift, crc) ^ part.crc
         size += part.size
     trailer = crc.to_bytes(4, "little") + (size % 2**32).to_bytes(4, "little")
     return b"".join((*written, _LAST_BLOCK, trailer))
@@ -53,7 +53,7 @@ _POLYNOMIAL = 0xEDB88320
 _ONE, _X = 1 << 31, 1 << 30
 
 
-def _product(a: int, b: int) -> int:
+def _multiply(a: int, b: int) -> int:
     """The product of two polynomials."""
     product = 0
     while a:
@@ -64,21 +64,21 @@ def _product(a: int, b: int) -> int:
     return product
 
 
-def _squares() -> Iterator[int]:
+def _list_squares() -> Iterator[int]:
     """x to the power of 1, 2, 4, 8, ..."""
     square = _X
     for _ in range(64):
         yield square
-        square = _product(square, square)
+        square = _multiply(square, square)
 
 
-_SQUARES = tuple(_squares())
+_SQUARES = tuple(_list_squares())
 
 
-def _power(exponent: int) -> int:
+def _raise_x(exponent: int) -> int:
     """x to the power of this exponent."""
     power = _ONE
     for bit in range(exponent.bit_length()):
         if exponent >> bit & 1:
-            power = _product(_SQUARES[bit], power)
+            power = _multiply(_SQUARES[bit], power)
     return power

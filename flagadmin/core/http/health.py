@@ -42,19 +42,19 @@ def readyz(request: HttpRequest) -> HttpResponseBase:
     nobody.
     """
     try:
-        waiting = unapplied_migrations()
+        waiting = list_unapplied_migrations()
     except DatabaseError as error:
-        if reach.is_lost and (age := reach.age()) is not None:
+        if reach.is_lost and (age := reach.get_age()) is not None:
             return JsonResponse({"health": "DEGRADED", "secondsWithoutDatabase": int(age)})
         return _not_ready(unavailable(error))
     if _has_no_space():
         return _not_ready(DiskFull())
     if waiting:
         return _not_ready(ServiceUnavailable(f"Unapplied migrations: {', '.join(waiting)}."))
-    return JsonResponse(_health())
+    return JsonResponse(_read_health())
 
 
-def _health() -> dict[str, Any]:
+def _read_health() -> dict[str, Any]:
     """Of what serves, maybe without some of what it is to have."""
     missing = {"no standby": standby.is_missing, "no replica": replica.is_lost}
     reasons = [reason for reason, is_so in missing.items() if is_so]
@@ -89,7 +89,7 @@ def _not_ready(error: ServiceUnavailable) -> JsonResponse:
     return JsonResponse(error.record(error_id), status=error.status)
 
 
-def unapplied_migrations() -> list[str]:
+def list_unapplied_migrations() -> list[str]:
     """The names of unapplied migrations."""
     executor = MigrationExecutor(connection)
     plan = executor.migration_plan(executor.loader.graph.leaf_nodes())

@@ -62,7 +62,7 @@ def parse_json(body: bytes) -> Any:
     except orjson.JSONDecodeError as exc:
         raise errors.ValidationError(f"The body is not valid JSON: {exc}.") from exc
     # PostgreSQL text cannot contain NUL. Checked here, the error can name its path.
-    if b"\\u0000" in body and (path := _place_of(data, _has_nul)) is not None:
+    if b"\\u0000" in body and (path := _find_path(data, _has_nul)) is not None:
         raise errors.ValidationError.at(path, "a NUL character (\\u0000) is not allowed")
     return data
 
@@ -104,7 +104,7 @@ def check_bounds(data: Any, bounds: Bounds) -> None:
 
 
 def _too_many(data: Any, collection: list | dict, allowed: str) -> AppError:
-    path = _place_of(data, lambda value: value is collection) or ""
+    path = _find_path(data, lambda value: value is collection) or ""
     return errors.ValidationError.at(path, f"{allowed}, not {len(collection):,}")
 
 
@@ -114,7 +114,7 @@ def _has_nul(value: Any) -> bool:
     return isinstance(value, dict) and any("\0" in key for key in value)
 
 
-def _place_of(data: Any, sought: Callable[[Any], bool]) -> str | None:
+def _find_path(data: Any, sought: Callable[[Any], bool]) -> str | None:
     """The path of the first value that ``sought`` accepts.
 
     Not recursive: bodies may be nested deeper than the stack.

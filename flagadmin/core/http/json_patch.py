@@ -44,7 +44,7 @@ class PatchOperation(Body):
         return attrs
 
 
-def patch_example(path: str, value: Any) -> OpenApiExample:
+def make_patch_example(path: str, value: Any) -> OpenApiExample:
     operation = {"op": "replace", "path": path, "value": value}
     return OpenApiExample("Replace one value", [operation], request_only=True)
 

@@ -35,14 +35,14 @@ _SECRETS = (
 )
 
 
-def without_secrets(text: str) -> str:
+def drop_secrets(text: str) -> str:
     """The text with tokens and one-time links shortened, because logs contain URLs."""
     for pattern, instead in _SECRETS:
         text = pattern.sub(instead, text)
     return text
 
 
-def _request_id_of(record: logging.LogRecord) -> str:
+def _get_request_id(record: logging.LogRecord) -> str:
     """Of the present request, or of the one that Django logs about after all middleware has ended."""
     return request_id.get() or getattr(getattr(record, "request", None), "id", "")
 
@@ -57,7 +57,7 @@ class JsonFormatter(logging.Formatter):
             "logger": record.name,
             "message": record.getMessage(),
         }
-        if current := _request_id_of(record):
+        if current := _get_request_id(record):
             line["requestId"] = current
         if trace := trace_id():
             line["trace_id"] = trace  # OpenTelemetry's name in logs
@@ -65,7 +65,7 @@ class JsonFormatter(logging.Formatter):
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
         written = orjson.dumps(line, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
-        return written if record.name == _MAY_SHOW_LINKS else without_secrets(written)
+        return written if record.name == _MAY_SHOW_LINKS else drop_secrets(written)
 
 
 class PlainFormatter(logging.Formatter):
@@ -76,9 +76,9 @@ class PlainFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         written = super().format(record)
-        return written if record.name == _MAY_SHOW_LINKS else without_secrets(written)
+        return written if record.name == _MAY_SHOW_LINKS else drop_secrets(written)
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 (the name is logging's)
         line = super().formatMessage(record)
-        current = _request_id_of(record)
+        current = _get_request_id(record)
         return f"{line} [{current}]" if current else line

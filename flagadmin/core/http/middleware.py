@@ -14,7 +14,7 @@ from rest_framework.permissions import SAFE_METHODS
 from flagadmin.core import errors
 from flagadmin.core.db import outages
 from flagadmin.core.db.standby import is_reading
-from flagadmin.core.http.error_responses import error_response, is_api
+from flagadmin.core.http.error_responses import is_api, make_error_response
 from flagadmin.core.http.logs import request_id
 
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
@@ -29,7 +29,7 @@ CONTENT_SECURITY_POLICY = (
 _FORWARDED_ID = re.compile(r"[A-Za-z0-9._-]{8,64}\Z")
 
 
-def request_id_for(header: str) -> str:
+def choose_request_id(header: str) -> str:
     """The id of a request with this X-Request-Id header: the same, or a new one if it is not of our form."""
     return header if _FORWARDED_ID.match(header) else os.urandom(16).hex()
 
@@ -41,7 +41,7 @@ class RequestIdMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        identifier = request_id_for(request.headers.get("X-Request-Id", ""))
+        identifier = choose_request_id(request.headers.get("X-Request-Id", ""))
         request.id = identifier  # type: ignore[attr-defined]
         token = request_id.set(identifier)
         try:
@@ -65,7 +65,7 @@ class OutageMiddleware:
         outages.begin_request()
         is_reading.set(request.method in SAFE_METHODS)
         response = self.get_response(request)
-        if response.status_code < 400 and (status := outages.cache_status()):
+        if response.status_code < 400 and (status := outages.get_cache_status()):
             response["Cache-Status"] = status
         return response
 
@@ -85,7 +85,7 @@ class SecurityHeadersMiddleware:
         return response
 
 
-def canonical_path(path: str) -> str:
+def make_canonical_path(path: str) -> str:
     """Drops an API path's trailing slash, unless it belongs to a path parameter, such as the tag "x/"."""
     if not path.endswith("/") or not path.startswith(
         ("/api/admin/", "/api/client/", "/api/frontend/", "/api/proxy/", "/auth/", "/invite/", "/ofrep/")
@@ -108,19 +108,19 @@ class ErrorMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         if "\0" in request.path_info or "%00" in request.META.get("QUERY_STRING", ""):
-            return error_response(
+            return make_error_response(
                 request, errors.ValidationError("The URL must not contain a NUL character.")
             )
         if refused := request.META.get(REFUSED):
-            return error_response(request, refused)
-        request.path_info = canonical_path(request.path_info)
+            return make_error_response(request, refused)
+        request.path_info = make_canonical_path(request.path_info)
         try:
             return self.get_response(request)
         except (OperationalError, InterfaceError) as exc:
             # Wraps the middleware below, because that reads the database too (sessions).
-            return error_response(request, exc)
+            return make_error_response(request, exc)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         if isinstance(exception, Http404) and settings.DEBUG and not is_api(request):
             return None
-        return error_response(request, exception)
+        return make_error_response(request, exception)

@@ -11,7 +11,7 @@ def is_known(request: HttpRequest | Request, etag: str) -> bool:
     return is_listed(request.headers.get("If-None-Match", ""), etag)
 
 
-def known_etags(request: HttpRequest | Request) -> list[str]:
+def read_known_etags(request: HttpRequest | Request) -> list[str]:
     """The ETags in If-None-Match as strong ones, or ``["*"]``."""
     return read_etags(request.headers.get("If-None-Match", ""))
 

@@ -16,7 +16,7 @@ from drf_spectacular.utils import OpenApiExample, OpenApiResponse
 from rest_framework import serializers
 
 from flagadmin.core import errors
-from flagadmin.core.change_checks.comments import header_parameters
+from flagadmin.core.change_checks.comments import list_header_parameters
 from flagadmin.core.change_checks.override import query_parameters
 
 NUMBERED = frozenset(
@@ -44,7 +44,7 @@ class ApiSchema(AutoSchema):
             answers = operation["responses"]
             headers = {parameter["name"] for parameter in self._header_parameters}
             conditional = (412,) if "If-Match" in headers else ()
-            for status in (*usual_statuses(path, has_body="requestBody" in operation), *conditional):
+            for status in (*list_usual_statuses(path, has_body="requestBody" in operation), *conditional):
                 if str(status) not in answers:
                     answers[str(status)] = self._get_response_for_code(refusal(status), str(status))
             if "If-None-Match" in headers:
@@ -60,7 +60,7 @@ class ApiSchema(AutoSchema):
 
     def get_summary(self) -> str:
         """The first sentence of the description, or what of it stands before a colon or semicolon."""
-        return first_sentence(self.get_description())
+        return read_first_sentence(self.get_description())
 
     def get_tags(self) -> list[str]:
         return list(getattr(self.view, "tags", ())) or super().get_tags()
@@ -90,7 +90,7 @@ class ApiSchema(AutoSchema):
             *parameters,
             *self._header_parameters,
             *query_parameters(self.path, self.method),
-            *header_parameters(self.path, self.method),
+            *list_header_parameters(self.path, self.method),
         ]
 
     @property
@@ -110,7 +110,7 @@ class ApiSchema(AutoSchema):
         return schema
 
 
-def first_sentence(description: str) -> str:
+def read_first_sentence(description: str) -> str:
     return " ".join(_SENTENCE_END.split(description, maxsplit=1)[0].split()).rstrip(".:;")
 
 
@@ -184,7 +184,7 @@ def refusal(status: int, description: str | None = None, *, name: str | None = N
     )
 
 
-def usual_statuses(path: str, *, has_body: bool) -> tuple[int, ...]:
+def list_usual_statuses(path: str, *, has_body: bool) -> tuple[int, ...]:
     """The 4xx statuses that any operation at this path may return."""
     statuses = (400, 401, 403, 404, 409) if path.startswith("/api/admin") else (400, 401, 403)
     return (*statuses, 413, 415) if has_body else statuses
@@ -210,12 +210,12 @@ def main_operations_first(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     result["paths"] = first | {path: paths[path] for path in paths if path not in first}
     for path, method in MAIN_OPERATIONS:
         if path in first:
-            first[path] = result["paths"][path] = _with_first(first[path], method)
+            first[path] = result["paths"][path] = _put_first(first[path], method)
     main = [paths[path][method]["tags"][0] for path, method in MAIN_OPERATIONS if path in paths]
     others = sorted({operation["tags"][0] for item in paths.values() for operation in item.values()})
     result["tags"] = [{"name": name} for name in dict.fromkeys((*main, *others))]
     return result
 
 
-def _with_first(item: dict[str, Any], method: str) -> dict[str, Any]:
+def _put_first(item: dict[str, Any], method: str) -> dict[str, Any]:
     return {method: item[method], **item}

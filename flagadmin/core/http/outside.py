@@ -15,14 +15,14 @@ class Refused(Exception):
 
 def is_allowed(address: Address, *, encrypted: bool) -> bool:
     """Public addresses with TLS, and the networks of FLAGADMIN_INTEGRATION_NETWORKS."""
-    address = _embedded(address)
+    address = _get_embedded(address)
     if any(address in network for network in settings.INTEGRATION_NETWORKS):
         return True
     is_special = address.is_multicast or address.is_reserved or getattr(address, "is_site_local", False)
     return encrypted and address.is_global and not is_special
 
 
-def _embedded(address: Address) -> Address:
+def _get_embedded(address: Address) -> Address:
     """The IPv4 address that an IPv6 address leads to, if it does."""
     if isinstance(address, ipaddress.IPv6Address):
         if address in _NAT64:

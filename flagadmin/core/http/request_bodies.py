@@ -14,9 +14,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from flagadmin.core.errors import AppError
-from flagadmin.core.http.error_responses import error_response
+from flagadmin.core.http.error_responses import make_error_response
 from flagadmin.core.http.json_bodies import Bounds, inflate, read_json, too_large
-from flagadmin.core.http.middleware import GetResponse, canonical_path
+from flagadmin.core.http.middleware import GetResponse, make_canonical_path
 
 ORJSON_OPTIONS = orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z | orjson.OPT_NAIVE_UTC
 
@@ -43,7 +43,7 @@ class BoundedBodyMiddleware:
         try:
             bound_body(request, limit_of(view))
         except AppError as error:
-            return error_response(request, error)
+            return make_error_response(request, error)
         return None
 
 
@@ -57,7 +57,7 @@ def limit_of(view: Any) -> int:
 def limit_at(path: str) -> int:
     """The body limit of the view at a path, in bytes."""
     try:
-        return limit_of(resolve(canonical_path(path)).func)
+        return limit_of(resolve(make_canonical_path(path)).func)
     except Http404:
         return settings.BODY_LIMIT
 

@@ -14,8 +14,8 @@ from prometheus_client import REGISTRY, Counter, Histogram, disable_created_metr
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.registry import Collector
 
-from flagadmin.core.http.access_log import kind_of_caller, log_request
-from flagadmin.core.http.client_address import client_address
+from flagadmin.core.http.access_log import get_kind_of_caller, log_request
+from flagadmin.core.http.client_address import get_client_address
 from flagadmin.core.metrics.collector import AllProcesses
 from flagadmin.core.metrics.processes import DIRECTORY
 from flagadmin.core.metrics.sampling import sample
@@ -37,13 +37,13 @@ SECONDS = Histogram(
 def count_request(route: str, method: str, status: int, seconds: float) -> None:
     """``route`` is a URL pattern without the first slash: there are only so many of them."""
     if settings.METRICS_TOKEN:
-        requests, times = _children(route, method if method in METHODS else "other", status)
+        requests, times = _get_children(route, method if method in METHODS else "other", status)
         requests.inc()
         times.observe(seconds)
 
 
 @cache
-def _children(route: str, method: str, status: int) -> tuple[Counter, Histogram]:
+def _get_children(route: str, method: str, status: int) -> tuple[Counter, Histogram]:
     """What ``labels()`` takes three times as long to find."""
     return REQUESTS.labels(route, method, status), SECONDS.labels(route)
 
@@ -65,8 +65,8 @@ class RequestMetricsMiddleware:
                 method=method,
                 status=response.status_code,
                 seconds=seconds,
-                caller=kind_of_caller(request),
-                address=client_address(request),
+                caller=get_kind_of_caller(request),
+                address=get_client_address(request),
                 request_id=response.headers.get("X-Request-Id", ""),
             )
         return response
@@ -88,14 +88,14 @@ def metrics(request: HttpRequest) -> HttpResponse:
         return HttpResponse(status=401, headers={"WWW-Authenticate": "Bearer"})
     sample()
     return HttpResponse(
-        generate_latest(_collector()),
+        generate_latest(_make_collector()),
         content_type=CONTENT_TYPE_PLAIN_0_0_4,
         headers={"Cache-Control": "no-store"},
     )
 
 
 @cache
-def _collector() -> Collector:
+def _make_collector() -> Collector:
     """Of this process alone if it was not started by `serve`."""
     directory = os.environ.get(DIRECTORY)
     return AllProcesses(Path(directory)) if directory else REGISTRY

@@ -31,25 +31,25 @@ _remembered = _Remembered()
 
 def is_in_maintenance() -> bool:
     """For what is shown. `maintenance.check_writable` decides."""
-    return _current().is_in_maintenance
+    return _read_current().is_in_maintenance
 
 
-def frontend_origins() -> Sequence[str]:
+def read_frontend_origins() -> Sequence[str]:
     """The origins whose pages may call the frontend API and OFREP; ``*`` stands for all."""
-    return _origins(_current())
+    return _choose_origins(_read_current())
 
 
-def _origins(remembered: _Remembered) -> Sequence[str]:
+def _choose_origins(remembered: _Remembered) -> Sequence[str]:
     changed = remembered.frontend_origins
     return settings.FRONTEND_API_ORIGINS if changed is None else changed
 
 
-def remembered_origins() -> Sequence[str] | None:
+def get_remembered_origins() -> Sequence[str] | None:
     """The same without a query; None if it may be out of date. `keep_origins` has them read again ahead of that."""
     _remembered.is_asked = True
     if time.monotonic() >= _remembered.until and not reach.is_lost:
         return None
-    return _origins(_remembered)
+    return _choose_origins(_remembered)
 
 
 async def keep_origins() -> None:
@@ -73,7 +73,7 @@ def forget() -> None:
     _remembered.until = 0.0
 
 
-def _current() -> _Remembered:
+def _read_current() -> _Remembered:
     """While the database is away, what was last read."""
     now = time.monotonic()
     if now >= _remembered.until and not reach.is_lost:

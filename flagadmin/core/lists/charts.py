@@ -56,16 +56,18 @@ class Sparkline:
         return self.yes + self.no
 
 
-def sparkline(counts: Iterable[Counted]) -> Sparkline:
+def make_sparkline(counts: Iterable[Counted]) -> Sparkline:
     counts = list(counts)
     largest = max((count.yes + count.no for count in counts), default=0)
     step = (SPARK_WIDTH + SPARK_GAP) / max(1, len(counts))
-    bars = [_spark_bar(count, index * step, step - SPARK_GAP, largest) for index, count in enumerate(counts)]
+    bars = [
+        _make_spark_bar(count, index * step, step - SPARK_GAP, largest) for index, count in enumerate(counts)
+    ]
     return Sparkline(bars, counts, sum(count.yes for count in counts), sum(count.no for count in counts))
 
 
-def _spark_bar(count: Counted, x: float, width: float, largest: int) -> SparkBar:
-    yes, no = _height(count.yes, largest), _height(count.no, largest)
+def _make_spark_bar(count: Counted, x: float, width: float, largest: int) -> SparkBar:
+    yes, no = _measure_height(count.yes, largest), _measure_height(count.no, largest)
     gap = 1.0 if yes and no else 0.0
     if (over := yes + gap + no - SPARK_HEIGHT) > 0:
         yes, no = (yes - over, no) if yes > no else (yes, no - over)
@@ -79,7 +81,7 @@ def _spark_bar(count: Counted, x: float, width: float, largest: int) -> SparkBar
     )
 
 
-def _height(number: int, largest: int) -> float:
+def _measure_height(number: int, largest: int) -> float:
     return max(SMALLEST, number / largest * SPARK_HEIGHT) if number else 0.0
 
 
@@ -113,14 +115,16 @@ class Timeline:
 TICKS = 6  # below a timeline, at most
 
 
-def timeline(counts: Sequence[Counted], end: datetime, changes: Iterable[tuple[datetime, str]]) -> Timeline:
+def make_timeline(
+    counts: Sequence[Counted], end: datetime, changes: Iterable[tuple[datetime, str]]
+) -> Timeline:
     """The counts, oldest first, up to ``end``, with a mark at each of the changes (time, text) among them."""
     start, span = counts[0].at, end - counts[0].at
     top = _round_up(max(count.yes + count.no for count in counts))
     step = 100 / len(counts)
     every = -(-len(counts) // TICKS)
     return Timeline(
-        columns=[_column(count, index * step, step, top) for index, count in enumerate(counts)],
+        columns=[_make_column(count, index * step, step, top) for index, count in enumerate(counts)],
         levels=[(f"{100 - level / top * 100:.4g}%", level) for level in dict.fromkeys((top, top // 2, 0))],
         ticks=[
             (f"{index * step:.4g}%", "start" if not index else "middle", count.at)
@@ -131,7 +135,7 @@ def timeline(counts: Sequence[Counted], end: datetime, changes: Iterable[tuple[d
     )
 
 
-def _column(count: Counted, x: float, step: float, top: int) -> Column:
+def _make_column(count: Counted, x: float, step: float, top: int) -> Column:
     yes, no = count.yes / top * 100, count.no / top * 100
     sizes = (x + step * 0.1, step * 0.8, 100 - yes, yes, 100 - yes - no, no)
     return Column(count, *(f"{size:.4g}%" if size else "" for size in sizes))
@@ -160,17 +164,17 @@ class Slice:
     number: int = 0
 
 
-def variant_color(index: int) -> str:
+def choose_variant_color(index: int) -> str:
     """The color of a variant by its place among all that are drawn together. They repeat after VARIANT_COLORS."""
     return f"v{index % VARIANT_COLORS + 1}"
 
 
-def slices(numbers: Mapping[str, float]) -> list[Slice]:
+def make_slices(numbers: Mapping[str, float]) -> list[Slice]:
     """One bar divided in proportion to the numbers."""
     whole, start, parts = sum(numbers.values()), 0.0, []
     for index, (name, number) in enumerate(numbers.items()):
         width = number / whole * 100 if whole else 0.0
-        percent, color = percent_text(width), variant_color(index)
+        percent, color = format_percent(width), choose_variant_color(index)
         parts.append(Slice(name, f"{start:.2f}%", f"{width:.2f}%", percent, color, int(number)))
         start += width
     return parts
@@ -186,11 +190,13 @@ class VariantSplit:
     total: int
 
 
-def variant_split(weights: Mapping[str, float], measured: Mapping[str, int]) -> VariantSplit:
+def make_variant_split(weights: Mapping[str, float], measured: Mapping[str, int]) -> VariantSplit:
     """Measured names that are not configured come last: variants that no longer exist, or "disabled"."""
     names = [*weights, *sorted(measured.keys() - weights.keys())]
-    configured = slices({name: weights.get(name, 0) for name in names})
-    slices_counted = slices({name: measured.get(name, 0) for name in names}) if sum(measured.values()) else []
+    configured = make_slices({name: weights.get(name, 0) for name in names})
+    slices_counted = (
+        make_slices({name: measured.get(name, 0) for name in names}) if sum(measured.values()) else []
+    )
     texts = [part.percent for part in slices_counted] or ["–"] * len(names)
     rows = [
         (part.name, part.percent if part.name in weights else "–", text, measured.get(part.name, 0))
@@ -215,7 +221,7 @@ class LineBar:
         return not self.name.endswith(" more")
 
 
-def line_bars(numbers: Iterable[tuple[str, int, bool]]) -> list[LineBar]:
+def make_line_bars(numbers: Iterable[tuple[str, int, bool]]) -> list[LineBar]:
     """``numbers``: (name, number, whether to mark it as old)."""
     rows = list(numbers)
     total = sum(n for _, n, _ in rows)
@@ -224,14 +230,14 @@ def line_bars(numbers: Iterable[tuple[str, int, bool]]) -> list[LineBar]:
             name,
             n,
             f"{n / total * 100 if total else 0:.2f}%",
-            percent_text(n / total * 100 if total else 0),
+            format_percent(n / total * 100 if total else 0),
             old,
         )
         for name, n, old in rows
     ]
 
 
-def percent_text(percent: float) -> str:
+def format_percent(percent: float) -> str:
     """``50 %``, ``33.3 %``; never rounded to 0 or 100 unless it is."""
     rounded = round(percent, 1)
     if rounded == 0 and percent > 0:
@@ -241,7 +247,7 @@ def percent_text(percent: float) -> str:
 
 def answer_slices(counts: Sequence[tuple[str, str, float]]) -> list[Slice]:
     """One bar of answers: (name, color, how many) in order."""
-    parts = slices({name: number for name, _, number in counts})
+    parts = make_slices({name: number for name, _, number in counts})
     return [replace(part, color=color) for part, (_, color, _) in zip(parts, counts, strict=True)]
 
 
@@ -290,7 +296,7 @@ class VariantBar:
     chosen: str
 
 
-def rollout_bar(rollout: Any) -> RolloutBar:
+def make_rollout_bar(rollout: Any) -> RolloutBar:
     """The bar of a ``playground.engine.explanation.RolloutExplanation``."""
     threshold, bucket = min(max(rollout.threshold, 0), 100), rollout.bucket
     turns_on = ""
@@ -310,7 +316,7 @@ def rollout_bar(rollout: Any) -> RolloutBar:
     )
 
 
-def variant_bar(variant: Any) -> VariantBar:
+def make_variant_bar(variant: Any) -> VariantBar:
     """The bar of a ``playground.engine.explanation.VariantExplanation``."""
     total = variant.total or 1
     shares = []

@@ -18,13 +18,13 @@ FIRST_TIME, LAST_TIME = "from-time", "to-time"
 PARAMETERS = (FIRST, LAST, FIRST_TIME, LAST_TIME)
 
 
-def zone_of(request: HttpRequest) -> tzinfo:
+def read_zone(request: HttpRequest) -> tzinfo:
     """The zone in the browser's cookie, which js/times.js sets; UTC without one."""
-    return _zone(request.COOKIES.get("zone", "")[:64])
+    return _find_zone(request.COOKIES.get("zone", "")[:64])
 
 
 @lru_cache(maxsize=1024)
-def _zone(name: str) -> tzinfo:
+def _find_zone(name: str) -> tzinfo:
     try:
         return ZoneInfo(name)
     except (ValueError, OSError):  # unknown, or not the name of a zone
@@ -44,7 +44,7 @@ class End:
         return self.time.isoformat("seconds" if self.time.second else "minutes") if self.time else ""
 
     def __str__(self) -> str:
-        return f"{_short(self.day)} {self.day.year} {self.time_text}".strip()
+        return f"{_shorten(self.day)} {self.day.year} {self.time_text}".strip()
 
     def begin(self, zone: tzinfo) -> datetime:
         return datetime.combine(self.day, self.time or time(), zone)
@@ -92,21 +92,21 @@ class DateRange:
     def text(self) -> str:
         """``15 – 21 Nov 2026``, ``21 Nov 2026 14:30 – 21 Nov 2026 15:00``; "" if it is open at both ends."""
         if any(end and end.time for end in (self.first, self.last)):
-            return self._text_of_times()
+            return self._format_times()
         first, last = self.days
         if first and last:
             years = first.strftime("%Y"), last.strftime("%Y")
             begin = (
                 ""
                 if first == last
-                else _short(first, month=first.month != last.month or years[0] != years[1])
+                else _shorten(first, month=first.month != last.month or years[0] != years[1])
             )
-            return f"{begin} – {_short(last)} {last.year}" if begin else f"{_short(last)} {last.year}"
+            return f"{begin} – {_shorten(last)} {last.year}" if begin else f"{_shorten(last)} {last.year}"
         if first:
-            return f"Since {_short(first)} {first.year}"
-        return f"Until {_short(last)} {last.year}" if last else ""
+            return f"Since {_shorten(first)} {first.year}"
+        return f"Until {_shorten(last)} {last.year}" if last else ""
 
-    def _text_of_times(self) -> str:
+    def _format_times(self) -> str:
         if self.first and self.last:
             return f"{self.first} – {self.last}"
         return f"Since {self.first}" if self.first else f"Until {self.last}"
@@ -130,7 +130,7 @@ class DateRange:
         return (words[day], text) if day in words else (text, "")
 
 
-def _short(day: date, *, month: bool = True) -> str:
+def _shorten(day: date, *, month: bool = True) -> str:
     return f"{day.day} {day:%b}" if month else str(day.day)
 
 

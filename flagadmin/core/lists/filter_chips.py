@@ -43,18 +43,20 @@ def set_chips(listing: Listing, *, cleared: Sequence[str] = ()) -> list[SetChip]
 def free_chips(listing: Listing, names: Sequence[str], *, cleared: Sequence[str] = ()) -> list[FreeChip]:
     """The filters of these names that are not set."""
     return [
-        FreeChip(field, [] if field.is_typed else _links(field, listing, cleared))
+        FreeChip(field, [] if field.is_typed else _make_links(field, listing, cleared))
         for field, value in listing.filters
         if field.name in names and not value and (field.options is None or field.options)
     ]
 
 
-def joint_chip(label: str, listing: Listing, names: Sequence[str]) -> FreeChip:
+def join_chips(label: str, listing: Listing, names: Sequence[str]) -> FreeChip:
     """One chip for the filters of these names that are not set."""
     fields = [field for field, value in listing.filters if field.name in names and not value]
-    return FreeChip(Filter("", label), (), [(field.label, _links(field, listing, ())) for field in fields])
+    return FreeChip(
+        Filter("", label), (), [(field.label, _make_links(field, listing, ())) for field in fields]
+    )
 
 
-def _links(field: Filter, listing: Listing, cleared: Sequence[str]) -> list[tuple[str, str]]:
+def _make_links(field: Filter, listing: Listing, cleared: Sequence[str]) -> list[tuple[str, str]]:
     others: dict[str, str | None] = dict.fromkeys(cleared)
     return [(text, listing.url(**others, **{field.name: key})) for key, text in field.options or ()]

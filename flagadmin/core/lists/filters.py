@@ -92,7 +92,7 @@ class ListFilter(django_filters.FilterSet):
 
     def problems(self) -> Iterator[Problem]:
         data: QueryDict = self.data
-        yield from unknown_parameters(data, self.known)
+        yield from find_unknown_parameters(data, self.known)
         if self.once_only:
             repeated = [name for name in data if name in self.known and len(data.getlist(name)) > 1]
             yield from (Problem(name, "must be given only once") for name in repeated)
@@ -120,10 +120,12 @@ class ListFilter(django_filters.FilterSet):
     def parameters(cls) -> list[OpenApiParameter]:
         """The list's parameters in the OpenAPI document."""
         filters = {name: list_filter.field for name, list_filter in cls.base_filters.items()}
-        return [_parameter(name, field) for name, field in (filters | cls._meta.form.base_fields).items()]
+        return [
+            _make_parameter(name, field) for name, field in (filters | cls._meta.form.base_fields).items()
+        ]
 
 
-def _parameter(name: str, field: Any) -> OpenApiParameter:
+def _make_parameter(name: str, field: Any) -> OpenApiParameter:
     return OpenApiParameter(
         name,
         getattr(field, "openapi_type", str),
@@ -134,7 +136,7 @@ def _parameter(name: str, field: Any) -> OpenApiParameter:
     )
 
 
-def unknown_parameters(names: Iterable[str], known: Iterable[str]) -> Iterator[Problem]:
+def find_unknown_parameters(names: Iterable[str], known: Iterable[str]) -> Iterator[Problem]:
     """A problem for each unknown name: the list would otherwise contain rows that were not asked for."""
     known = list(known)
     for name in names:

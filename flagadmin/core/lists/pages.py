@@ -135,15 +135,15 @@ class Listing(Generic[Row]):
         self.page_name = page_name
         self.columns = columns
         self.filters = [(field, field.value(query)) for field in filters]
-        self.sort = self._known_sort(query.get("sort", "")) or default_sort
-        self.all_rows = sort_rows(rows, self._sorting())
+        self.sort = self._read_sort(query.get("sort", "")) or default_sort
+        self.all_rows = sort_rows(rows, self._list_sorting())
         self.per_page = per_page
 
-    def _known_sort(self, sort: str) -> str:
+    def _read_sort(self, sort: str) -> str:
         known = {column.key for column in self.columns if column.by}
         return sort if sort.removeprefix("-") in known else ""
 
-    def _sorting(self) -> list[str]:
+    def _list_sorting(self) -> list[str]:
         sign = "-" if self.sort.startswith("-") else ""
         key = self.sort.removeprefix("-")
         return [sign + name for column in self.columns if column.key == key for name in column.by]
@@ -256,12 +256,12 @@ class _Echo:
         return line
 
 
-def csv_response(
+def make_csv_response(
     request: HttpRequest | Request, name: str, header: Sequence[str], rows: Iterable[Sequence[Any]]
 ) -> StreamingHttpResponse:
     """Streams a CSV file with the data as it is, or with ``?spreadsheet=true`` without formulas."""
     return StreamingHttpResponse(
-        _csv_lines(header, rows, for_spreadsheet=is_for_spreadsheet(request)),
+        _format_csv_lines(header, rows, for_spreadsheet=is_for_spreadsheet(request)),
         content_type="text/csv; charset=utf-8",
         headers={"Content-Disposition": f'attachment; filename="{name}.csv"'},
     )
@@ -271,17 +271,17 @@ def is_for_spreadsheet(request: HttpRequest | Request) -> bool:
     return request.GET.get(SPREADSHEET) == "true"
 
 
-def _csv_lines(
+def _format_csv_lines(
     header: Sequence[str], rows: Iterable[Sequence[Any]], *, for_spreadsheet: bool
 ) -> Iterator[str]:
     writer = csv.writer(_Echo())
     yield writer.writerow(header)
     for row in rows:
-        cells = map(_csv_cell, row)
+        cells = map(_format_csv_cell, row)
         yield writer.writerow(map(quote_formula, cells) if for_spreadsheet else cells)
 
 
-def _csv_cell(value: Any) -> Any:
+def _format_csv_cell(value: Any) -> Any:
     if value is None:
         return ""
     return value.isoformat(timespec="seconds") if isinstance(value, datetime) else value

@@ -27,7 +27,7 @@ class AllProcesses(Collector):
 
     def collect(self) -> Iterable[Metric]:
         metrics: dict[str, Metric] = {}
-        for kind, sums in self._sums().items():
+        for kind, sums in self._sum().items():
             below = 0.0  # of the histogram's smaller buckets: they come one after the other
             for key, value in sums.items():
                 name, line, labels, text = self._decode(key)
@@ -41,7 +41,7 @@ class AllProcesses(Collector):
                     below = 0.0
         return metrics.values()
 
-    def _sums(self) -> dict[str, dict[str, float]]:
+    def _sum(self) -> dict[str, dict[str, float]]:
         """The number of each key, by kind of metric."""
         sums: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
         for path in sorted(self._directory.glob("*.db")):

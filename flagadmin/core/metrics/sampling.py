@@ -5,7 +5,7 @@ from collections.abc import Callable
 _samplers: list[Callable[[], None]] = []
 
 
-def sampled(sampler: Callable[[], None]) -> Callable[[], None]:
+def register_sampler(sampler: Callable[[], None]) -> Callable[[], None]:
     """A decorator: ``sampler`` sets gauges, every few seconds in each process that serves."""
     _samplers.append(sampler)
     return sampler

@@ -17,7 +17,7 @@ class ActivationError(Exception):
     """What was passed cannot be served on. The message says why."""
 
 
-def passed_socket() -> socket.socket | None:
+def take_passed_socket() -> socket.socket | None:
     """The listening TCP socket that the service manager has passed, None without one. Raises ActivationError."""
     if os.environ.get("LISTEN_PID") != str(os.getpid()):
         return None

@@ -112,7 +112,7 @@ def run_due_tasks(now: float, *, everywhere: bool = False) -> None:
     for periodic in _periodic:
         if periodic.everywhere == everywhere and periodic.due <= now:
             periodic.due = now + periodic.interval.total_seconds()
-            name = _name(periodic.task)
+            name = _name_task(periodic.task)
             begun = time.perf_counter()
             try:
                 if everywhere:
@@ -136,5 +136,5 @@ def _run_alone(task: Task) -> None:
             task()
 
 
-def _name(task: Task) -> str:
+def _name_task(task: Task) -> str:
     return f"{task.__module__}.{getattr(task, '__qualname__', task)}"

@@ -15,9 +15,9 @@ from prometheus_client import Counter, Gauge
 
 from flagadmin.core.errors import TooManyRequests
 from flagadmin.core.metrics.processes import process_name
-from flagadmin.core.metrics.sampling import sampled
+from flagadmin.core.metrics.sampling import register_sampler
 from flagadmin.core.server.loop_routes import StreamRequest
-from flagadmin.core.server.open_files import left_for_streams
+from flagadmin.core.server.open_files import count_files_for_streams
 from flagadmin.core.server.sockets import connections
 
 CONTENT_TYPE = "text/event-stream"
@@ -40,12 +40,12 @@ OPEN = Gauge("flagadmin_streams_open", "Streams that a process keeps open.", ["p
 EVENTS = Counter("flagadmin_stream_events_total", "Events sent to streams.")
 
 
-def event(name: str, data: bytes, *, identifier: object = None) -> bytes:
+def make_event(name: str, data: bytes, *, identifier: object = None) -> bytes:
     """An event. ``data`` is one line."""
-    return b"".join(event_parts(name, [data], identifier=identifier))
+    return b"".join(make_event_parts(name, [data], identifier=identifier))
 
 
-def event_parts(name: str, data: Iterable[bytes], *, identifier: object = None) -> Iterator[bytes]:
+def make_event_parts(name: str, data: Iterable[bytes], *, identifier: object = None) -> Iterator[bytes]:
     """An event whose data are put together only as they are sent. No generator: Django would close it before that."""
     numbered = b"" if identifier is None else b"id: %b\n" % str(identifier).encode()
     return chain([b"event: %b\n%bdata: " % (name.encode(), numbered)], data, [b"\n\n"])
@@ -119,7 +119,7 @@ class EventStream:
         try:
             for piece in _cut(parts):
                 if self._unread + len(piece) > UNREAD_BYTES:
-                    await self._until_read()
+                    await self._wait_until_read()
                 await self._give(piece)
         except TimeoutError:
             connections.reset(self.client)
@@ -131,7 +131,7 @@ class EventStream:
             if self.is_open:
                 self.when_read()
 
-    async def _until_read(self) -> None:
+    async def _wait_until_read(self) -> None:
         """Raises TimeoutError after READ_SECONDS."""
         pause, most = LOOKS
         async with asyncio.timeout(READ_SECONDS):
@@ -164,8 +164,8 @@ class EventStream:
         self._send_as_read(chain([retry(RECONNECT)], response))
         return subscription
 
-    async def until_ended(self) -> None:
-        disconnect = asyncio.ensure_future(_disconnected(self._request.protocol, self.end))
+    async def wait_until_ended(self) -> None:
+        disconnect = asyncio.ensure_future(_wait_for_disconnect(self._request.protocol, self.end))
         try:
             farewell = await self._ended
             if farewell:
@@ -193,7 +193,7 @@ class EventStreams:
 
     def check_room(self) -> None:
         """Raises TooManyRequests. May be called in any thread."""
-        if len(self) >= left_for_streams(settings.STREAMS_LIMIT):
+        if len(self) >= count_files_for_streams(settings.STREAMS_LIMIT):
             raise TooManyRequests(
                 f"{len(self):,} streams are open in this worker. Poll instead, or try again later.",
                 headers={"Retry-After": str(RETRY_AFTER)},
@@ -217,7 +217,7 @@ class EventStreams:
         bucket.add(stream)
         self._drain_on(request.stopping)
         try:
-            await stream.until_ended()
+            await stream.wait_until_ended()
         finally:
             bucket.discard(stream)
             for close in closed:
@@ -243,7 +243,7 @@ class EventStreams:
                 stream.end(retry(random.randint(*RECONNECT_SPREAD)))
 
 
-async def _disconnected(protocol: Any, end: Callable[[], object]) -> None:
+async def _wait_for_disconnect(protocol: Any, end: Callable[[], object]) -> None:
     await protocol.client_disconnect()
     end()
 
@@ -251,6 +251,6 @@ async def _disconnected(protocol: Any, end: Callable[[], object]) -> None:
 streams = EventStreams()
 
 
-@sampled
+@register_sampler
 def _sample() -> None:
     OPEN.labels(process_name()).set(len(streams))

@@ -13,7 +13,7 @@ def raise_limit(wanted: int) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, allowed), hard))
 
 
-def left_for_streams(wanted: int) -> int:
+def count_files_for_streams(wanted: int) -> int:
     """As many of the wanted streams as this process may have, beside everything else."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return wanted if soft == resource.RLIM_INFINITY else max(0, min(wanted, soft - OTHERS))

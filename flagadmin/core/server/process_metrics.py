@@ -11,7 +11,7 @@ from prometheus_client import Gauge
 
 from flagadmin import __version__
 from flagadmin.core.metrics.processes import process_name
-from flagadmin.core.metrics.sampling import sample, sampled
+from flagadmin.core.metrics.sampling import register_sampler, sample
 
 SAMPLE_SECONDS = 5.0
 
@@ -42,7 +42,7 @@ async def sample_worker() -> None:
         await asyncio.sleep(SAMPLE_SECONDS)
 
 
-@sampled
+@register_sampler
 def sample_process() -> None:
     name = process_name()
     BUILD.labels(__version__, platform.python_version(), name).set(1)
@@ -51,7 +51,7 @@ def sample_process() -> None:
     CPU.labels(name).set(process_time())
 
 
-@sampled
+@register_sampler
 def sample_pools() -> None:
     name = process_name()
     for database in connections:

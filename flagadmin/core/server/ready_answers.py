@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from flagadmin.core.http.middleware import request_id_for
+from flagadmin.core.http.middleware import choose_request_id
 from flagadmin.core.server.loop_routes import Headers, Learn, Ready
 
 # Host: ALLOWED_HOSTS. X-Forwarded-Proto: the redirect to HTTPS. Content-Type: the encoding of the query string.
@@ -51,7 +51,7 @@ class ReadyAnswers:
         """What decides answers beside the request, as it is known now. None if nothing is certain."""
         return ()
 
-    def basis(self, before: Any, sent: Ready, response: Any) -> Basis | None:
+    def find_basis(self, before: Any, sent: Ready, response: Any) -> Basis | None:
         """What Django's answer rests on, None if on more than is known. ``before`` is the state of before it began."""
         return Basis(lambda state: True, lambda: sent.body) if sent.status == 200 else None
 
@@ -65,7 +65,7 @@ class ReadyAnswers:
         if kept is None:
             return None
         self._answers.move_to_end(key)
-        identifier = request_id_for(request_id)
+        identifier = choose_request_id(request_id)
         return Ready(answer.status, [*answer.headers, (_REQUEST_ID, identifier)], kept, identifier)
 
     def learn(self, scope: Any, body: bytes = b"") -> Learn | None:
@@ -78,7 +78,7 @@ class ReadyAnswers:
             headers = [(name, value) for name, value in sent.headers if name != _REQUEST_ID]
             if any(name.lower() == "set-cookie" for name, _ in headers):  # for this client only
                 return
-            if basis := self.basis(state, sent, response):
+            if basis := self.find_basis(state, sent, response):
                 self._answers[key] = _Answer(sent.status, headers, basis)
                 self._answers.move_to_end(key)
                 while len(self._answers) > self.max_answers:
@@ -94,7 +94,7 @@ class ReadyAnswers:
         headers: dict[str, str] = {}
         for name, value in scope.headers.items():
             if name in self._read:
-                # As `environ_of` joins them.
+                # As `make_environ` joins them.
                 headers[name] = f"{headers[name]},{value}" if name in headers else value
         request_id = headers.get("x-request-id", "")
         if "cookie" in headers or "host" not in headers:

@@ -72,15 +72,15 @@ class Connections:
         descriptors = {}
         for descriptor, connection in _list_sockets():
             with connection, suppress(OSError):
-                descriptors.update(dict.fromkeys(_clients_of(connection), descriptor))
+                descriptors.update(dict.fromkeys(_list_clients(connection), descriptor))
         self._descriptors = descriptors
 
 
 def _is_client(connection: socket.socket, client: str) -> bool:
-    return connection.family != socket.AF_UNIX and client in _clients_of(connection)
+    return connection.family != socket.AF_UNIX and client in _list_clients(connection)
 
 
-def _clients_of(connection: socket.socket) -> tuple[str, str]:
+def _list_clients(connection: socket.socket) -> tuple[str, str]:
     address, port = connection.getpeername()[:2]
     return f"{address}:{port}", f"[{address}]:{port}"
 

@@ -55,12 +55,12 @@ def begin() -> None:
         tracer_provider=requests, middleware_position=settings.MIDDLEWARE.index(FIRST_INSIDE)
     )
     PsycopgInstrumentor().instrument(tracer_provider=queries)
-    logs.trace_id = current_trace_id
+    logs.trace_id = get_trace_id
     # multiprocessing does not call functions of atexit when a worker ends.
     Finalize(None, processor.shutdown, exitpriority=0)
 
 
-def current_trace_id() -> str:
+def get_trace_id() -> str:
     context = trace.get_current_span().get_span_context()
     return trace.format_trace_id(context.trace_id) if context.is_valid else ""
 
@@ -72,7 +72,7 @@ class WithoutSecrets(SpanExporter):
         self._exporter = exporter
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        return self._exporter.export([_without_secrets(span) for span in spans])
+        return self._exporter.export([_drop_secrets(span) for span in spans])
 
     def shutdown(self) -> None:
         self._exporter.shutdown()
@@ -81,9 +81,9 @@ class WithoutSecrets(SpanExporter):
         return self._exporter.force_flush(timeout_millis)
 
 
-def _without_secrets(span: ReadableSpan) -> ReadableSpan:
+def _drop_secrets(span: ReadableSpan) -> ReadableSpan:
     attributes = {
-        name: logs.without_secrets(value) if isinstance(value, str) else value
+        name: logs.drop_secrets(value) if isinstance(value, str) else value
         for name, value in (span.attributes or {}).items()
         if name in ATTRIBUTES
     }

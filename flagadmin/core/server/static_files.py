@@ -79,7 +79,7 @@ def collect_static_files() -> None:
     with (root / "source.sha256").open("a+") as collected:
         fcntl.flock(collected, fcntl.LOCK_EX)
         collected.seek(0)
-        digest = source_digest()
+        digest = hash_sources()
         if collected.read() == digest:
             return
         call_command("collectstatic", interactive=False, verbosity=0, ignore_patterns=NOT_SERVED)
@@ -89,7 +89,7 @@ def collect_static_files() -> None:
             give_to_owner_of(root.parent, path)
 
 
-def source_digest() -> str:
+def hash_sources() -> str:
     """A hash of the names and contents of all source files."""
     digest = hashlib.sha256()
     for finder in get_finders():

@@ -23,13 +23,13 @@ register = template.Library()
 @register.inclusion_tag("charts/evaluations.html")
 def evaluation_chart(counts: Iterable[charts.Counted], title: str, *, unit: str = "hour") -> dict[str, Any]:
     """Bars of on and off, one for each hour or day. ``counts``: objects with ``at``, ``yes``, ``no``."""
-    return {"chart": charts.sparkline(counts), "title": title, "id": _id(title), "unit": unit}
+    return {"chart": charts.make_sparkline(counts), "title": title, "id": _make_id(title), "unit": unit}
 
 
 @register.inclusion_tag("charts/timeline.html")
 def timeline_chart(chart: charts.Timeline, title: str, *, unit: str = "hour") -> dict[str, Any]:
     """Bars of on and off with axes, values on hover, and marks at changes."""
-    return {"chart": chart, "title": title, "id": _id(title), "unit": unit}
+    return {"chart": chart, "title": title, "id": _make_id(title), "unit": unit}
 
 
 @register.inclusion_tag("charts/share.html")
@@ -43,13 +43,13 @@ def variant_split_chart(
     weights: Mapping[str, float], measured: Mapping[str, int], title: str
 ) -> dict[str, Any]:
     """Two bars: variants by configured weight, and by how often SDKs reported them."""
-    return {"chart": charts.variant_split(weights, measured), "title": title, "id": _id(title)}
+    return {"chart": charts.make_variant_split(weights, measured), "title": title, "id": _make_id(title)}
 
 
 @register.inclusion_tag("charts/variant_weights.html")
 def variant_weights(weights: Mapping[str, float]) -> dict[str, Any]:
     """One bar of variants by weight, with a legend."""
-    return {"slices": charts.slices(weights)}
+    return {"slices": charts.make_slices(weights)}
 
 
 @register.inclusion_tag("charts/adoption.html")
@@ -60,8 +60,13 @@ def adoption_chart(
 
     ``list_url``: the beginning of an address that ``title:version`` completes; each number is then a link.
     """
-    return {"bars": charts.line_bars(versions), "title": title, "id": _id(title), "list_url": list_url}
+    return {
+        "bars": charts.make_line_bars(versions),
+        "title": title,
+        "id": _make_id(title),
+        "list_url": list_url,
+    }
 
 
-def _id(title: str) -> str:
+def _make_id(title: str) -> str:
     return f"chart-{slugify(title, allow_unicode=True)}"

@@ -29,13 +29,13 @@ def ago(moment: datetime | None) -> str:
         return "never"
     now = timezone.now()
     near = abs((now - moment).total_seconds()) < 60
-    return _time(moment, "ago", "just now" if near else f"{timesince(moment, now, depth=1)} ago")
+    return _make_time(moment, "ago", "just now" if near else f"{timesince(moment, now, depth=1)} ago")
 
 
 @register.filter(name="moment")
 def exact(moment: datetime | None, precision: str = "minute") -> str:
     """``2 Oct 2026, 08:36 UTC``; "never" for None."""
-    return _time(moment, precision, _text(moment, precision)) if moment else "never"
+    return _make_time(moment, precision, _format_moment(moment, precision)) if moment else "never"
 
 
 @register.filter
@@ -65,15 +65,15 @@ def clock(moment: datetime) -> str:
     return exact(moment, "clock")
 
 
-def _time(moment: datetime, kind: str, words: str) -> str:
+def _make_time(moment: datetime, kind: str, words: str) -> str:
     return format_html(
         '<time datetime="{}" data-time="{}" title="{}">{}</time>',
         moment.isoformat(),
         kind,
-        _text(moment, "second"),
+        _format_moment(moment, "second"),
         words,
     )
 
 
-def _text(moment: datetime, precision: str) -> str:
+def _format_moment(moment: datetime, precision: str) -> str:
     return FORMATS[precision].format(moment.astimezone(UTC))

@@ -7,10 +7,10 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from flagadmin.core.db.backups.backup import backup, dated_path, remove_old_backups
+from flagadmin.core.db.backups.backup import backup, make_dated_path, remove_old_backups
 from flagadmin.core.db.backups.check import check_backup
 from flagadmin.core.db.backups.errors import BackupError
-from flagadmin.core.db.backups.programs import describe_program, program
+from flagadmin.core.db.backups.programs import describe_program, find_program
 
 
 class Command(BaseCommand):
@@ -32,7 +32,7 @@ class Command(BaseCommand):
     def handle(
         self, *args: Any, path: Path, force: bool, keep: int | None, check: bool, **options: Any
     ) -> None:
-        file = dated_path(path) if path.is_dir() else path
+        file = make_dated_path(path) if path.is_dir() else path
         if keep and not path.is_dir():
             raise CommandError(f"--keep needs a folder; {path} is none.")
         if file.exists() and not force:
@@ -42,7 +42,7 @@ class Command(BaseCommand):
         try:
             contents = backup(file)
             self.stdout.write(f"Wrote {file} ({file.stat().st_size / 1e6:.1f} MB): {contents}.")
-            self.stdout.write(f"It was made by {describe_program(program('pg_dump'))}.")
+            self.stdout.write(f"It was made by {describe_program(find_program('pg_dump'))}.")
             if check:
                 self.stdout.write(check_backup(file))
             for removed in remove_old_backups(path, keep=keep) if keep else ():
@@ -50,7 +50,7 @@ class Command(BaseCommand):
         except (BackupError, OSError) as error:
             raise CommandError(str(error)) from error
         self.stdout.write(
-            f"It contains password hashes: keep it safe. It does not contain {key_name()}, without which "
+            f"It contains password hashes: keep it safe. It does not contain {name_key()}, without which "
             "second factors cannot be read after a restore: keep that in another safe place."
         )
 
@@ -61,7 +61,7 @@ def number_of_backups(text: str) -> int:
     return int(text)
 
 
-def key_name() -> str:
+def name_key() -> str:
     kept = settings.DATA_DIR / "secret_key"
     uses_file = kept.exists() and kept.read_text().strip() == settings.SECRET_KEY
     return f"the secret key ({kept})" if uses_file else "SECRET_KEY"

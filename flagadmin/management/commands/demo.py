@@ -14,7 +14,7 @@ from django.utils import timezone
 from flagadmin.core.db.migrate import NewerDatabaseError, migrate
 from flagadmin.demo.flags import VISITOR
 from flagadmin.demo.load import create_key, load_demo, set_first_password
-from flagadmin.management.commands.serve import check_free, local_url
+from flagadmin.management.commands.serve import check_free, make_local_url
 from groups.login.links import create_login_link
 from projects.models import Flag, Project
 
@@ -45,7 +45,7 @@ class Command(BaseCommand):
         self.stdout.write("Loading demo data ...")
         self.stdout.flush()
         admin = load_demo()
-        address = settings.PUBLIC_URL or local_url(host, port)
+        address = settings.PUBLIC_URL or make_local_url(host, port)
         visit = f"{reverse('playground')}?" + urlencode(
             {"environment": "production", **{f"context.{name}": value for name, value in VISITOR.items()}}
         )

@@ -26,7 +26,7 @@ from flagadmin.core.db.migrate import NewerDatabaseError, migrate
 from flagadmin.core.db.reachable import check_reachable
 from flagadmin.core.metrics import processes
 from flagadmin.core.server import background_tasks, tracing
-from flagadmin.core.server.activation import ActivationError, passed_socket, serve_on
+from flagadmin.core.server.activation import ActivationError, serve_on, take_passed_socket
 from flagadmin.core.server.open_files import OTHERS, raise_limit
 from flagadmin.core.server.static_files import collect_static_files
 from flagadmin.core.server.worker_processes import SHUTDOWN_TIMEOUT
@@ -59,14 +59,14 @@ class Command(BaseCommand):
 
     def handle(self, *, host: str, port: int, workers: int, **options: Any) -> None:
         try:
-            listener = passed_socket()
+            listener = take_passed_socket()
         except ActivationError as error:
             raise CommandError(str(error)) from error
         if listener:
             host, port = listener.getsockname()[:2]
         else:
             check_free(host, port)
-        background_tasks.public_url = settings.PUBLIC_URL or local_url(host, port)
+        background_tasks.public_url = settings.PUBLIC_URL or make_local_url(host, port)
         try:
             check_reachable()
             migrate()
@@ -83,7 +83,7 @@ class Command(BaseCommand):
             log.warning(
                 "There are no traces: their packages are not installed (pip install 'flagadmin[tracing]')."
             )
-        granian = server(host, port, workers)
+        granian = make_server(host, port, workers)
         if listener:
             serve_on(granian, listener)
         self.serve(granian)
@@ -126,16 +126,16 @@ def check_free(host: str, port: int) -> None:
             probe.listen(1)
     except OSError as error:
         raise CommandError(
-            f"Cannot listen on {host_in_url(host)}:{port}: {error.strerror}. Choose another --port or --host."
+            f"Cannot listen on {format_host(host)}:{port}: {error.strerror}. Choose another --port or --host."
         ) from error
 
 
-def local_url(host: str, port: int) -> str:
+def make_local_url(host: str, port: int) -> str:
     """The URL for a browser on this machine."""
-    return f"http://{'localhost' if host in ALL_INTERFACES else host_in_url(host)}:{port}"
+    return f"http://{'localhost' if host in ALL_INTERFACES else format_host(host)}:{port}"
 
 
-def host_in_url(host: str) -> str:
+def format_host(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
@@ -183,7 +183,7 @@ class RespawnLimit(dict[int, float]):
         return super().get(worker, default) if loops else default
 
 
-def server(host: str, port: int, workers: int) -> Any:
+def make_server(host: str, port: int, workers: int) -> Any:
     # Forked workers would inherit open connections and locks.
     multiprocessing.set_start_method("spawn", force=True)
     for name, value in KEEP_FREED_MEMORY.items():

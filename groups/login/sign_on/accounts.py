@@ -7,7 +7,13 @@ from flagadmin.core.errors import NoAccess, UserExists
 from flagadmin.core.installation.maintenance import exempt_from_maintenance
 from groups.access import Caller
 from groups.login.sign_on.identity import Identity, require_oidc
-from groups.login.sign_on.linking import add_link, check_domain, find_link, linked_identities, refresh_label
+from groups.login.sign_on.linking import (
+    add_link,
+    check_domain,
+    find_link,
+    find_linked_identities,
+    refresh_label,
+)
 from groups.login.sign_on.settings import OidcSettings
 from groups.login.sign_on.synchronize import synchronize
 from groups.models import User
@@ -42,7 +48,7 @@ def _find_by_email(identity: Identity, oidc: OidcSettings) -> User | None:
     if not (oidc.link_by_email and identity.email and identity.email_is_verified):
         return None
     user = User.objects.people().filter(email__iexact=identity.email).first()
-    return None if user is None or linked_identities(user).exists() else user
+    return None if user is None or find_linked_identities(user).exists() else user
 
 
 def _create_account(identity: Identity, oidc: OidcSettings) -> User:

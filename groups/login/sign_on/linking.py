@@ -27,7 +27,7 @@ def check_domain(identity: Identity, oidc: OidcSettings) -> None:
         raise NoAccess(f"You need a verified email address of {domains} to log in here.")
 
 
-def linked_identities(user: User) -> QuerySet[SocialAccount]:
+def find_linked_identities(user: User) -> QuerySet[SocialAccount]:
     """The identities of the configured provider that log in to the account: one or none."""
     return SocialAccount.objects.filter(user=user, provider=require_oidc().issuer)
 
@@ -36,8 +36,8 @@ def find_identity(user: User) -> dict[str, str] | None:
     """The linked identity, as audit events have it; None without a provider, or if the account is not linked."""
     if settings.OIDC is None or user.is_service:
         return None
-    link = linked_identities(user).first()
-    return None if link is None else identity_document(link)
+    link = find_linked_identities(user).first()
+    return None if link is None else make_identity_document(link)
 
 
 def find_link(identity: Identity) -> SocialAccount | None:
@@ -50,7 +50,7 @@ def add_link(user: User, identity: Identity) -> SocialAccount:
     link: SocialAccount = SocialAccount.objects.create(
         user=user, provider=identity.issuer, uid=identity.subject, extra_data={"label": identity.label}
     )
-    _record(EventType.USER_IDENTITY_LINKED, user, Caller(user=user), after=identity_document(link))
+    _record(EventType.USER_IDENTITY_LINKED, user, Caller(user=user), after=make_identity_document(link))
     return link
 
 
@@ -69,7 +69,7 @@ def link_identity(user: User, identity: Identity) -> None:
     if link is not None and link.user_id != user.pk:
         raise NameExists(f"{identity.label} already logs in to another account.")
     if link is None:
-        if linked_identities(user).exists():
+        if find_linked_identities(user).exists():
             raise NameExists("Your account is already linked. Unlink it first.")
         add_link(user, identity)
 
@@ -78,11 +78,14 @@ def describe_own_link(request: HttpRequest, user: User) -> dict[str, str] | None
     """The variables of ``login/own_link.html``, None without a provider."""
     if settings.OIDC is None:
         return None
-    link = linked_identities(user).first()
+    link = find_linked_identities(user).first()
     variables = {"issuer": settings.OIDC.issuer}
     if link is None:
-        return variables | {"check": link_check(request)}
-    return variables | {"label": identity_document(link)["identity"], "blocker": find_unlink_blocker(user)}
+        return variables | {"check": make_link_check(request)}
+    return variables | {
+        "label": make_identity_document(link)["identity"],
+        "blocker": find_unlink_blocker(user),
+    }
 
 
 def find_unlink_blocker(user: User) -> str:
@@ -95,7 +98,7 @@ def find_unlink_blocker(user: User) -> str:
 @transactional
 def unlink_identity(user: User) -> None:
     """Takes back what the claims gave, and the link. Raises NotFound, InvalidOperation."""
-    link = linked_identities(user).select_for_update().first()
+    link = find_linked_identities(user).select_for_update().first()
     if link is None:
         raise NotFound("Your account is not linked.")
     if blocker := find_unlink_blocker(user):
@@ -112,7 +115,7 @@ def unlink_identity_of(user_id: int, *, caller: Caller) -> User:
     user = access_account(caller, user_id, is_service=False)
     if user.pk == caller.id:
         raise InvalidOperation("Unlink your own account on your account's page.")
-    link = linked_identities(user).select_for_update(of=("self",)).first()
+    link = find_linked_identities(user).select_for_update(of=("self",)).first()
     if link is None:
         raise InvalidOperation(f"{user} is not linked.")
     _remove(link, caller=caller)
@@ -121,19 +124,19 @@ def unlink_identity_of(user_id: int, *, caller: Caller) -> User:
 
 def _remove(link: SocialAccount, *, caller: Caller) -> None:
     take_back(link.user, link)
-    before = identity_document(link)
+    before = make_identity_document(link)
     link.delete()
     _record(EventType.USER_IDENTITY_UNLINKED, link.user, caller, before=before)
 
 
-def link_check(request: HttpRequest) -> str:
+def make_link_check(request: HttpRequest) -> str:
     """A value that only this session's pages know, so that no other site can begin to link an account."""
     return salted_hmac(
         "groups.sign-on.link", request.session.session_key or "", algorithm="sha256"
     ).hexdigest()
 
 
-def identity_document(link: SocialAccount) -> dict[str, str]:
+def make_identity_document(link: SocialAccount) -> dict[str, str]:
     """``provider`` is its issuer; ``identity`` is what people recognize it by."""
     return {"provider": link.provider, "identity": link.extra_data.get("label", link.uid)}
 

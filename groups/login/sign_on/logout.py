@@ -7,7 +7,7 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.urls import reverse
 
-from groups.login.links import absolute_url
+from groups.login.links import make_absolute_url
 from groups.login.sign_on.identity import require_oidc
 from groups.sessions.store import ID_TOKEN
 
@@ -36,7 +36,7 @@ def find_provider_logout(request: HttpRequest) -> str:
         return ""
     query = {
         "client_id": oidc.client_id,
-        "post_logout_redirect_uri": absolute_url(request, reverse("login")),
+        "post_logout_redirect_uri": make_absolute_url(request, reverse("login")),
         **({"id_token_hint": id_token} if id_token else {}),
     }
     return f"{endpoint}{'&' if '?' in endpoint else '?'}{urlencode(query)}"

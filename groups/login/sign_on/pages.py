@@ -18,13 +18,13 @@ from django.views import View
 from django.views.decorators.cache import never_cache
 
 from flagadmin.core.errors import AppError, BadGateway, NoAccess, ServiceUnavailable
-from flagadmin.core.http.client_address import client_address
+from flagadmin.core.http.client_address import get_client_address
 from groups.console import ActionPage, ConsolePage
 from groups.login.actions import record_refusal
-from groups.login.flow import safe_next
+from groups.login.flow import make_safe_next
 from groups.login.login_form import LoginForm, render_login
 from groups.login.sign_on.identity import Identity, require_oidc
-from groups.login.sign_on.linking import link_check, unlink_identity
+from groups.login.sign_on.linking import make_link_check, unlink_identity
 from groups.login.throttle import log_failure
 from groups.people.personal_tokens import get_own_user
 from groups.second_factor.confirmation import is_confirmed
@@ -51,7 +51,7 @@ class SignOnPage(View):
         if self.request.user.is_authenticated:
             messages.error(self.request, error.message)
             return HttpResponseRedirect(reverse("account"))
-        identity, address = getattr(self.request, "proven_identity", None), client_address(self.request)
+        identity, address = getattr(self.request, "proven_identity", None), get_client_address(self.request)
         if isinstance(identity, Identity):
             record_refusal(identity.label, error.message, address=address)
         elif error.status < 500:  # anybody can call this page, so it writes no event
@@ -69,7 +69,7 @@ class StartPage(SignOnPage):
     """/login/sso/?next=/path/"""
 
     def get(self, request: HttpRequest) -> HttpResponseBase:
-        next_url = safe_next(request.GET.get("next"))
+        next_url = make_safe_next(request.GET.get("next"))
         if request.user.is_authenticated:
             return HttpResponseRedirect(next_url)
         request.session.set_expiry(UNFINISHED_SECONDS)  # until the login: anybody can begin one
@@ -81,7 +81,7 @@ class LinkPage(ConsolePage):
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         require_oidc()
-        if not constant_time_compare(request.GET.get("check", ""), link_check(request)):
+        if not constant_time_compare(request.GET.get("check", ""), make_link_check(request)):
             raise NoAccess("Start on your account page.")
         if not is_confirmed(request, get_own_user(self.caller)):  # a new way to log in, like a second factor
             return redirect_to_login(request.get_full_path(), reverse("account-confirm"))
@@ -110,9 +110,9 @@ class CallbackPage(SignOnPage):
 
 
 def send_to_provider(request: HttpRequest, *, process: str, next_url: str) -> HttpResponse:
-    from groups.login.sign_on.provider import provider
+    from groups.login.sign_on.provider import make_provider
 
-    return provider(request).redirect_to(request, process=process, next_url=next_url)
+    return make_provider(request).redirect_to(request, process=process, next_url=next_url)
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.functional import cached_property
 
-from groups.login.links import absolute_url
+from groups.login.links import make_absolute_url
 from groups.login.sign_on.identity import is_storable, require_oidc
 from groups.models import User
 
@@ -36,10 +36,10 @@ class Endpoints(OpenIDConnectOAuth2Adapter):
     state: dict[str, Any]  # what was kept when the browser was sent away
 
     def get_provider(self) -> "Provider":
-        return provider(self.request)
+        return make_provider(self.request)
 
     def get_callback_url(self, request: HttpRequest, app: SocialApp) -> str:
-        return absolute_url(request, reverse("sign-on-callback"))
+        return make_absolute_url(request, reverse("sign-on-callback"))
 
     @cached_property
     def openid_config(self) -> dict[str, Any]:
@@ -140,7 +140,7 @@ class CallbackView(OAuth2CallbackView):
         return state, refusal
 
 
-def provider(request: HttpRequest | None) -> Provider:
+def make_provider(request: HttpRequest | None) -> Provider:
     """The configured provider. It is identified by its issuer, so that another's subjects are other people."""
     oidc = require_oidc()
     app = SocialApp(

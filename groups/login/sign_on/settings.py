@@ -35,7 +35,7 @@ class OidcSettings:
     ] = ()  # (value of the claim, root role); the first that fits counts
 
 
-def oidc_settings() -> OidcSettings | None:
+def read_oidc_settings() -> OidcSettings | None:
     """The provider, None if none is set. Raises ImproperlyConfigured naming the variables that do not fit."""
     variables = sorted(
         name for name, value in os.environ.items() if name.startswith(PREFIX) and value.strip()
@@ -45,7 +45,7 @@ def oidc_settings() -> OidcSettings | None:
     if missing := [name for name in REQUIRED if name not in variables]:
         raise ImproperlyConfigured(f"{variables[0]} is set, so {' and '.join(missing)} must be set too.")
     oidc = OidcSettings(
-        issuer=_issuer(),
+        issuer=_read_issuer(),
         client_id=environment.text(f"{PREFIX}CLIENT_ID"),
         client_secret=environment.text(f"{PREFIX}CLIENT_SECRET"),
         scopes=tuple(environment.text(f"{PREFIX}SCOPES", "openid profile email").replace(",", " ").split()),
@@ -57,7 +57,7 @@ def oidc_settings() -> OidcSettings | None:
         link_by_email=environment.flag(f"{PREFIX}LINK_BY_EMAIL"),
         logout=environment.flag(f"{PREFIX}LOGOUT"),
         groups_claim=environment.text(f"{PREFIX}GROUPS_CLAIM"),
-        root_roles=tuple(_root_roles()),
+        root_roles=tuple(_read_root_roles()),
     )
     if "openid" not in oidc.scopes:
         raise ImproperlyConfigured(f"{PREFIX}SCOPES must contain openid.")
@@ -79,7 +79,7 @@ def password_login(oidc: OidcSettings | None) -> bool:
     return is_on
 
 
-def _issuer() -> str:
+def _read_issuer() -> str:
     name = f"{PREFIX}ISSUER"
     issuer = environment.text(name).removesuffix("/.well-known/openid-configuration").rstrip("/")
     url = urlsplit(issuer)
@@ -91,7 +91,7 @@ def _issuer() -> str:
     return issuer
 
 
-def _root_roles() -> list[tuple[str, str]]:
+def _read_root_roles() -> list[tuple[str, str]]:
     name, roles = f"{PREFIX}ROOT_ROLES", []
     for pair in environment.names(name):
         value, _, role = pair.rpartition("=")

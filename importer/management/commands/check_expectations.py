@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from flagadmin.core.errors import AppError, counted
+from flagadmin.core.errors import AppError, pluralize
 from flagadmin.core.http.json_bodies import parse_json
 from groups.access import Caller
 from importer.body.schemas import parse_body
@@ -125,7 +125,7 @@ class Command(BaseCommand):
         broken = {id(result) for result in find_broken_if_imported(plan, results, caller=caller)}
         counting = [result for result in results if result.met or id(result) in broken]
         if before := len(results) - len(counting):
-            self.stdout.write(f"{counted(before, 'expectation')} not met now either; --all counts them.")
+            self.stdout.write(f"{pluralize(before, 'expectation')} not met now either; --all counts them.")
         return counting
 
     def _people(

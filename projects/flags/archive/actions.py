@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from flagadmin.core.audit.events import EventType
-from flagadmin.core.audit.record import Event, record_all, transaction_moment
+from flagadmin.core.audit.record import Event, read_transaction_time, record_all
 from flagadmin.core.db.transactions import transactional
 from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.errors import InvalidOperation, Problem
@@ -56,7 +56,7 @@ def _archive(flags: Iterable[Flag], *, expected: Expected = None, caller: Caller
     for flag in active:
         check_expected(expected, make_metadata_document(flag))
     check_no_children(active, "archived")
-    now = transaction_moment()
+    now = read_transaction_time()
     for flag in active:
         flag.archived_at = now
     Flag.objects.filter(pk__in=[flag.pk for flag in active]).update(archived_at=now)

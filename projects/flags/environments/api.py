@@ -9,7 +9,7 @@ from rest_framework.decorators import action
 from rest_framework.response import Response
 
 from flagadmin.core.edit_conflicts.etags import ETagMixin
-from flagadmin.core.http.json_patch import PatchOperation, apply_patch, patch_example
+from flagadmin.core.http.json_patch import PatchOperation, apply_patch, make_patch_example
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from playground.engine.definitions import VariantDefinition
@@ -115,7 +115,7 @@ class FlagVariantsViewSet(ETagMixin, OnFlagViewSet):
     @extend_schema(
         operation_id="patchEnvironmentsFeatureVariants",
         request=PatchOperation(many=True),
-        examples=[patch_example("/0/name", "blue")],
+        examples=[make_patch_example("/0/name", "blue")],
         responses={200: VariantsRecord},
     )
     def edit(self, request: ApiRequest, project_id: str, name: str, environment: str) -> Response:

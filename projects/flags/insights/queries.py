@@ -9,8 +9,8 @@ from django.db import connection
 from django.db.models import Q
 from django.utils import timezone
 
-from flagadmin.core.audit.sentences import sentence
-from flagadmin.core.lists.charts import Slice, Timeline, slices, timeline
+from flagadmin.core.audit.sentences import make_sentence
+from flagadmin.core.lists.charts import Slice, Timeline, make_slices, make_timeline
 from groups.access import Caller
 from projects.flags.insights.evaluations import Evaluations, read_evaluations_by_day, read_evaluations_by_hour
 from projects.history.back import TYPES
@@ -58,8 +58,8 @@ def read_insights(flag: Flag, environments: Sequence[str], period: str, *, calle
             name,
             counted,
             _make_chart(flag, name, counted, length, caller=caller) if counted.total else None,
-            slices(_keep_largest(counted.variants)),
-            slices(_keep_largest(applications.get(name, {}))),
+            make_slices(_keep_largest(counted.variants)),
+            make_slices(_keep_largest(applications.get(name, {}))),
         )
         for name, counted in evaluations.items()
     ]
@@ -72,11 +72,11 @@ def _make_chart(
     events = readable_events(caller).filter(project=flag.project_id, feature=flag.name, type__in=TYPES)
     in_period = events.filter(Q(environment=environment) | Q(environment=None), created_at__gte=start)
     changes = [(event.created_at, _describe_event(event)) for event in in_period.order_by("-pk")[:MAX_MARKS]]
-    return timeline(evaluations.counts, end, changes)
+    return make_timeline(evaluations.counts, end, changes)
 
 
 def _describe_event(event: Any) -> str:
-    return f"{event.created_at:%Y-%m-%d %H:%M} UTC, {event.actor_name}: {sentence(event)}"
+    return f"{event.created_at:%Y-%m-%d %H:%M} UTC, {event.actor_name}: {make_sentence(event)}"
 
 
 def _count_applications(flag: Flag, environments: Sequence[str], now: datetime) -> dict[str, dict[str, int]]:

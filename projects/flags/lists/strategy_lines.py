@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import urlencode
 
-from flagadmin.core.lists.charts import variant_color
+from flagadmin.core.lists.charts import choose_variant_color
 from playground.engine.definitions import StrategyDefinition, VariantDefinition
 from playground.engine.strategy_types import STRATEGY_TYPES
 from projects.strategies.sentences import Summary, format_percent, summarize_strategy
@@ -38,7 +38,7 @@ class Palette:
         ]
 
     def _color(self, name: str) -> str:
-        return self.colors.setdefault(name, variant_color(len(self.colors)))
+        return self.colors.setdefault(name, choose_variant_color(len(self.colors)))
 
 
 @dataclass(frozen=True, slots=True)

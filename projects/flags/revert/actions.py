@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record
 from flagadmin.core.db.transactions import transactional
-from flagadmin.core.edit_conflicts import Expected, check_expected, fingerprint
+from flagadmin.core.edit_conflicts import Expected, check_expected, hash_document
 from flagadmin.core.errors import Conflict, NoAccess, Problem
 from groups.access import Caller, missing
 from projects.access import access_flag_for_update
@@ -84,7 +84,7 @@ def _check_unchanged(expected: Expected, before: Document) -> None:
     places = ProjectEnvironment.objects.filter(project=before["project"])
     if expected is not None:
         seen = seen_version(before, places.values_list("environment_id", flat=True))
-        if fingerprint(seen) not in expected:
+        if hash_document(seen) not in expected:
             check_expected(expected, before)
 
 

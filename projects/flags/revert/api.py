@@ -7,7 +7,7 @@ from rest_framework import serializers
 from rest_framework.response import Response
 
 from flagadmin.core.edit_conflicts.etags import ETagMixin
-from flagadmin.core.http.fields import ListOf, validated
+from flagadmin.core.http.fields import ListOf, validate_body
 from flagadmin.core.http.openapi import refusal
 from flagadmin.core.http.timestamps import iso
 from groups.access import missing
@@ -103,7 +103,7 @@ class RevertViewSet(ETagMixin, OnFlagViewSet):
     def list(self, request: ApiRequest, project_id: str, name: str) -> Response:
         """List what reverting the flag to a version would change, and what cannot be restored. Changes nothing."""
         query = {key: request.query_params[key] for key in ("event", "at") if key in request.query_params}
-        target = self.target(validated(VersionQuery(data=query)))
+        target = self.target(validate_body(VersionQuery(data=query)))
         plan = plan_revert(self.flag, target, caller=self.caller)
         used = {segment for planned in plan.parts for segment in planned.part.used_segments()}
         segments = dict(Segment.objects.filter(pk__in=used).values_list("pk", "name"))

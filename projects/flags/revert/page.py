@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 
-from flagadmin.core.edit_conflicts import fingerprint
+from flagadmin.core.edit_conflicts import hash_document
 from flagadmin.core.errors import AppError, NoAccess, NotFound, Problem, ValidationError
 from groups.access import missing
 from groups.console import Crumbs
@@ -158,7 +158,7 @@ class RevertPage(DraftingPage):
             parts=parts,
             possible=any(not part.reasons for part in parts),
             changed_segments=find_changed_segments(self.plan, self.target),
-            expected=fingerprint(self.plan.before),
+            expected=hash_document(self.plan.before),
             back=self.back(),
             **kwargs,
         )

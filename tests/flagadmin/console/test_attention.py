@@ -6,7 +6,7 @@ import pytest
 from django.db import transaction
 from django.utils import timezone
 
-from flagadmin.console.attention import needs_attention
+from flagadmin.console.attention import list_attention
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record
 from groups.access import Caller
@@ -32,7 +32,7 @@ DAY = timedelta(days=1)
 
 
 def items(caller: Caller, kind: str):
-    return [item for item in needs_attention(caller) if item.kind == kind]
+    return [item for item in list_attention(caller) if item.kind == kind]
 
 
 def seen(flag: Flag, ago: timedelta, environment: str = "production") -> None:
@@ -40,8 +40,8 @@ def seen(flag: Flag, ago: timedelta, environment: str = "production") -> None:
 
 
 def test_nothing_needs_attention_at_first(callers) -> None:
-    assert needs_attention(callers("admin")) == []
-    assert needs_attention(callers("outsider")) == []
+    assert list_attention(callers("admin")) == []
+    assert list_attention(callers("outsider")) == []
 
 
 def test_stale_flags_have_reasons(callers, shop) -> None:
@@ -239,7 +239,7 @@ def test_the_most_urgent_comes_first_and_a_source_is_bounded(callers, shop) -> N
         make_token(
             "backend", environment="production", expires_at=timezone.now() + (number + 1) * DAY, name="t"
         )
-    levels = [item.level for item in needs_attention(callers("admin"))]
+    levels = [item.level for item in list_attention(callers("admin"))]
     assert levels == ["red", "red", "amber", "amber", "amber", "amber"]
 
 
@@ -248,7 +248,7 @@ def test_the_number_of_queries_does_not_grow(callers, django_assert_max_num_quer
         make_flag(f"f{number}", stale=True)
         make_token("backend", environment="production", expires_at=timezone.now() + DAY, name=f"t{number}")
     with django_assert_max_num_queries(20):
-        needs_attention(callers("admin"))
+        list_attention(callers("admin"))
 
 
 def test_adoption_shows_the_most_used_versions_the_oldest_and_the_others_as_a_number(shop) -> None:

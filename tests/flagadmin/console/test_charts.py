@@ -9,11 +9,11 @@ from django.template import Context, Template
 from flagadmin.core.lists.charts import (
     SPARK_HEIGHT,
     SPARK_WIDTH,
-    line_bars,
-    percent_text,
-    slices,
-    sparkline,
-    variant_split,
+    format_percent,
+    make_line_bars,
+    make_slices,
+    make_sparkline,
+    make_variant_split,
 )
 
 START = datetime(2026, 11, 21, 13, tzinfo=UTC)
@@ -35,7 +35,7 @@ def rendered(text: str, **context: object) -> str:
 
 
 def test_the_highest_hour_fills_the_height_and_the_others_are_in_proportion() -> None:
-    full, half, none = sparkline(hours((100, 0), (0, 50), (0, 0))).bars
+    full, half, none = make_sparkline(hours((100, 0), (0, 50), (0, 0))).bars
     assert (full.yes_y, full.yes_height, full.no_height) == (0, SPARK_HEIGHT, 0)
     assert (half.no_y, half.no_height) == (SPARK_HEIGHT / 2, SPARK_HEIGHT / 2)
     assert (none.yes_height, none.no_height) == (0, 0)
@@ -43,7 +43,7 @@ def test_the_highest_hour_fills_the_height_and_the_others_are_in_proportion() ->
 
 @pytest.mark.parametrize("count", [(1, 1), (1_000_000, 1), (1, 1_000_000), (7, 12)])
 def test_bars_stay_inside_and_on_and_off_are_both_visible(count: tuple[int, int]) -> None:
-    (bar,) = sparkline(hours(count)).bars
+    (bar,) = make_sparkline(hours(count)).bars
     assert bar.no_y >= 0
     assert bar.yes_height > 0
     assert bar.no_height > 0
@@ -53,7 +53,7 @@ def test_bars_stay_inside_and_on_and_off_are_both_visible(count: tuple[int, int]
 
 @pytest.mark.parametrize("number", [24, 30])
 def test_bars_fill_the_width(number: int) -> None:
-    last = sparkline(hours(*[(1, 0)] * number)).bars[-1]
+    last = make_sparkline(hours(*[(1, 0)] * number)).bars[-1]
     assert last.x + last.width == pytest.approx(SPARK_WIDTH, abs=0.2)
 
 
@@ -83,7 +83,7 @@ def test_the_share_bar_is_as_wide_as_its_share(percent: float | None, width: str
 
 
 def test_variants_as_configured_and_as_measured() -> None:
-    split = variant_split({"blue": 500, "green": 500}, {"blue": 30, "green": 60, "gone": 10})
+    split = make_variant_split({"blue": 500, "green": 500}, {"blue": 30, "green": 60, "gone": 10})
     assert [(part.name, part.width) for part in split.configured] == [
         ("blue", "50.00%"),
         ("green", "50.00%"),
@@ -98,7 +98,7 @@ def test_variants_as_configured_and_as_measured() -> None:
 
 
 def test_variants_that_nobody_reported_are_not_measured() -> None:
-    split = variant_split({"blue": 1000}, {})
+    split = make_variant_split({"blue": 1000}, {})
     assert split.measured == []
     assert split.rows == [("blue", "100 %", "–", 0)]
 
@@ -115,11 +115,11 @@ def test_a_variant_has_the_same_color_in_both_bars_and_in_the_table() -> None:
 
 
 def test_slices_of_nothing_have_no_width() -> None:
-    assert [part.width for part in slices({"a": 0, "b": 0})] == ["0.00%", "0.00%"]
+    assert [part.width for part in make_slices({"a": 0, "b": 0})] == ["0.00%", "0.00%"]
 
 
 def test_versions_have_bars_of_all_instances_and_the_oldest_is_marked() -> None:
-    bars = line_bars([("6.1.2", 12, False), ("3.9.0", 3, True)])
+    bars = make_line_bars([("6.1.2", 12, False), ("3.9.0", 3, True)])
     assert [(bar.width, bar.percent) for bar in bars] == [("80.00%", "80 %"), ("20.00%", "20 %")]
     page = rendered("{% adoption_chart rows 'Node SDK' %}", rows=[("6.1.2", 1200, False), ("3.9.0", 3, True)])
     assert "oldest" in page.split("3.9.0")[1]
@@ -147,4 +147,4 @@ def test_numbers_of_versions_lead_to_a_list() -> None:
     ],
 )
 def test_percentages_are_rounded_but_never_to_nothing_or_everything(percent: float, text: str) -> None:
-    assert percent_text(percent) == text
+    assert format_percent(percent) == text

@@ -10,7 +10,7 @@ from django.http import QueryDict
 from django.test import RequestFactory
 
 from flagadmin.core.errors import ValidationError
-from flagadmin.core.lists.pages import Column, Filter, Listing, change_query, csv_response, curl_for
+from flagadmin.core.lists.pages import Column, Filter, Listing, change_query, curl_for, make_csv_response
 
 
 class Thing(NamedTuple):
@@ -92,7 +92,7 @@ def test_a_changed_query_sets_replaces_and_removes():
 )
 def test_only_csv_for_spreadsheets_runs_no_formula(text, query, apostrophe):
     request = RequestFactory().get(f"/{query}")
-    response = csv_response(request, "things", ["Name", "Size"], [[text, -1], [None, 2]])
+    response = make_csv_response(request, "things", ["Name", "Size"], [[text, -1], [None, 2]])
 
     rows = list(csv.reader(io.StringIO(b"".join(response.streaming_content).decode(), newline="")))
     assert rows == [["Name", "Size"], [apostrophe + text, "-1"], ["", "2"]]

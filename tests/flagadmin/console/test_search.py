@@ -7,7 +7,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from flagadmin.console.navigation import all_sections
+from flagadmin.console.navigation import list_sections
 from flagadmin.console.search.commands import SYNONYMS
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record
@@ -197,7 +197,7 @@ def test_pages_are_found_by_what_people_call_them(browse, shop):
 
 
 def test_synonyms_are_of_pages_that_there_are(db):
-    assert set(SYNONYMS) <= {page.label for section in all_sections() for page in section.pages}
+    assert set(SYNONYMS) <= {page.label for section in list_sections() for page in section.pages}
 
 
 def test_actions_on_a_flag_are_those_the_caller_may_perform(browse, shop):

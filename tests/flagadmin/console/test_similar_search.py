@@ -2,7 +2,7 @@
 
 import pytest
 
-from flagadmin.core.db.similar import MAX_CANDIDATES, difference, similar_rows
+from flagadmin.core.db.similar import MAX_CANDIDATES, count_differences, find_similar_rows
 from projects.models import FavoriteFlag, Flag
 from tests.support.cast import make_project
 from tests.support.flags import add_strategy, make_flag, switch_on
@@ -27,7 +27,7 @@ from tests.support.search_hits import names
     ],
 )
 def test_typing_errors_are_counted(word, name, errors):
-    assert difference([word], [name]) == errors
+    assert count_differences([word], [name]) == errors
 
 
 def test_misspelled_flags_and_projects_are_found(browse, shop):
@@ -59,8 +59,10 @@ def test_few_candidates_are_compared(shop):
     )
     make_flag("checkout")
 
-    assert [flag.name for flag in similar_rows(Flag.objects.all(), ["chekcout"], "name", 5)] == ["checkout"]
-    assert len(similar_rows(Flag.objects.all(), ["carts"], "name", 1000)) <= MAX_CANDIDATES
+    assert [flag.name for flag in find_similar_rows(Flag.objects.all(), ["chekcout"], "name", 5)] == [
+        "checkout"
+    ]
+    assert len(find_similar_rows(Flag.objects.all(), ["carts"], "name", 1000)) <= MAX_CANDIDATES
 
 
 def test_at_first_the_last_flags_and_favorites_are_offered(browse, people, shop):

@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 from django.urls import get_resolver
 
-from flagadmin.core.edit_conflicts.etags import ETagMixin, expected_versions
+from flagadmin.core.edit_conflicts.etags import ETagMixin, read_expected_versions
 from flagadmin.core.errors import ValidationError
 from groups.models import Group, Role, User
 from projects.models import (
@@ -305,13 +305,13 @@ def test_of_two_at_once_one_is_done(transactional_db: Any, api: Any, kind: Kind,
     ],
 )
 def test_versions_of_if_match(header: str | None, versions: set[str] | None) -> None:
-    assert expected_versions(header) == versions
+    assert read_expected_versions(header) == versions
 
 
 @pytest.mark.parametrize("header", ["", "a", '"a', '"a" "b"', '"a",', '*, "a"', 'w/"a"'])
 def test_malformed_if_match(header: str) -> None:
     with pytest.raises(ValidationError):
-        expected_versions(header)
+        read_expected_versions(header)
 
 
 def test_whatever_is_read_and_changed_has_tags() -> None:

@@ -7,7 +7,7 @@ import pytest
 from django.db import connection
 from django.test import Client
 
-from flagadmin.core.http.logs import JsonFormatter, PlainFormatter, without_secrets
+from flagadmin.core.http.logs import JsonFormatter, PlainFormatter, drop_secrets
 from groups.login.links import create_login_link
 from groups.tokens import make_secret
 from tests.support.cast import client, make_token
@@ -147,4 +147,4 @@ def test_log_lines(formatter):
     ],
 )
 def test_what_is_cut(text, expected):
-    assert without_secrets(text) == expected
+    assert drop_secrets(text) == expected

@@ -6,7 +6,7 @@ import pytest
 
 from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.errors import NotFound
-from flagadmin.core.http.logs import without_secrets
+from flagadmin.core.http.logs import drop_secrets
 from groups.access import Caller
 from groups.login.invitations import reset_password
 from groups.login.links import create_login_link, find_link
@@ -96,9 +96,9 @@ def test_a_token_that_expires_makes_one_that_ends_with_it(people):
     ],
 )
 def test_a_key_in_an_address_is_masked_whatever_its_form(written):
-    assert "chosen" not in without_secrets(f"GET {written} 404")
+    assert "chosen" not in drop_secrets(f"GET {written} 404")
 
 
 def test_what_is_no_key_stays_in_the_log():
     line = '{"time":"2026-11-22T01:26:14.270+00:00","message":"Serving at http://127.0.0.1:43075/"}'
-    assert without_secrets(line) == line
+    assert drop_secrets(line) == line

@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.lists.charts import timeline
+from flagadmin.core.lists.charts import make_timeline
 from projects.applications.cleanup import clean_usage
 from projects.flags.insights.evaluations import Count
 from projects.flags.insights.queries import MAX_PARTS
@@ -117,7 +117,7 @@ def test_it_is_only_for_readers_of_the_project(browse, cart):
 @pytest.mark.parametrize(("most", "top"), [(0, 2), (1, 2), (3, 5), (7, 10), (11, 20), (10**9 + 1, 2 * 10**9)])
 def test_axes_end_at_round_numbers(most, top):
     start = datetime(2026, 1, 1, tzinfo=UTC)
-    chart = timeline([Count(start, most)], start + timedelta(hours=1), [])
+    chart = make_timeline([Count(start, most)], start + timedelta(hours=1), [])
     assert chart.levels[0] == ("0%", top)
     assert chart.levels[-1] == ("100%", 0)
 
@@ -126,5 +126,5 @@ def test_a_change_outside_of_the_period_has_no_mark():
     start = datetime(2026, 1, 1, tzinfo=UTC)
     hours = [Count(start + timedelta(hours=number), 1) for number in range(4)]
     changes = [(start - timedelta(hours=1), "before"), (start + timedelta(hours=1), "in it")]
-    chart = timeline(hours, start + timedelta(hours=4), changes)
+    chart = make_timeline(hours, start + timedelta(hours=4), changes)
     assert chart.marks == [("25.00%", "in it")]

@@ -8,7 +8,7 @@ from django.db.models import OuterRef, Subquery
 from django.utils import timezone
 
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.edit_conflicts import fingerprint
+from flagadmin.core.edit_conflicts import hash_document
 from flagadmin.core.errors import Conflict, EditConflict, NoAccess, NotFound, ValidationError
 from groups.access import Caller
 from projects.environments.actions import delete_environment
@@ -192,11 +192,11 @@ def production(version: dict[str, Any]) -> list[dict[str, Any]]:
 def test_somebody_was_faster(cart: Flag) -> None:
     target = version()
     environments.enable_flag(*PLACE, caller=SYSTEM)
-    seen = frozenset([fingerprint(now())])
+    seen = frozenset([hash_document(now())])
     set_stale("shop", ["cart"], True, caller=SYSTEM)
     with pytest.raises(EditConflict):
         revert(target, expected=seen)
-    revert(target, expected=frozenset([fingerprint(now())]))
+    revert(target, expected=frozenset([hash_document(now())]))
 
 
 @pytest.mark.django_db(transaction=True)
@@ -206,7 +206,7 @@ def test_of_two_at_once_one_is_told(transactional_db: None, stop: Any) -> None:
     create_flag("shop", NewFlag(name="cart"), caller=SYSTEM)
     target = version()
     environments.enable_flag(*PLACE, caller=SYSTEM)
-    seen = frozenset([fingerprint(now())])
+    seen = frozenset([hash_document(now())])
 
     def attempt() -> bool:
         try:

@@ -8,7 +8,7 @@ from django.db import transaction
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.models import AuditEvent
-from flagadmin.core.audit.record import Event, copy_all, record, record_selected, transaction_moment
+from flagadmin.core.audit.record import Event, copy_all, read_transaction_time, record, record_selected
 from groups.access import Caller
 from importer.apply.execute import import_body
 from importer.apply.undo import undo_import
@@ -119,20 +119,20 @@ def test_a_change_under_way_has_the_moment_of_its_first_event(flags: list[str]) 
     """However it records them."""
     with transaction.atomic():
         record(Event(type=EventType.PROJECT_UPDATED, project="shop"), actor=WHO)
-        first = transaction_moment()
+        first = read_transaction_time()
         copy_all([Event(type=EventType.PROJECT_UPDATED, project="shop")] * 2, actor=WHO)
         select = "SELECT %s, name, NULL::jsonb, NULL::jsonb FROM projects_flag"
         record_selected(EventType.FEATURE_DELETED, select, ["shop"], actor=WHO)
     recorded = AuditEvent.objects.order_by("-id")[: 3 + Flag.objects.count()]
     assert {event.created_at for event in recorded} == {first}
     with transaction.atomic():
-        assert transaction_moment() > first
+        assert read_transaction_time() > first
 
 
 def test_a_change_that_is_undone_leaves_its_moment_to_nobody(flags: list[str]) -> None:
     with transaction.atomic():
         record(Event(type=EventType.PROJECT_UPDATED, project="shop"), actor=WHO)
-        undone = transaction_moment()
+        undone = read_transaction_time()
         transaction.set_rollback(True)
     with transaction.atomic():
         record(Event(type=EventType.PROJECT_UPDATED, project="shop"), actor=WHO)

@@ -11,8 +11,8 @@ from django.db import OperationalError, connection, transaction
 from flagadmin.core.db.backups.contents import Contents, write_label
 from flagadmin.core.db.backups.database import check_direct, check_installed
 from flagadmin.core.db.backups.errors import BackupError
-from flagadmin.core.db.backups.programs import connection_arguments, program, running
-from flagadmin.core.db.transactions import LOCK_NOT_AVAILABLE, sqlstate
+from flagadmin.core.db.backups.programs import find_program, make_connection_arguments, running
+from flagadmin.core.db.transactions import LOCK_NOT_AVAILABLE, get_sqlstate
 
 ARCHIVE = ("--no-owner", "--no-privileges")
 DATED = "flagadmin-*Z.backup"
@@ -25,8 +25,13 @@ def backup(path: Path) -> Contents:
     """Writes the database to ``path``, with mode 0600 as it contains password hashes. Raises BackupError."""
     check_direct()
     check_installed()
-    command = [program("pg_dump"), "--format=custom", *ARCHIVE, f"--lock-wait-timeout={MAX_LOCK_SECONDS}s"]
-    to_database, password = connection_arguments()
+    command = [
+        find_program("pg_dump"),
+        "--format=custom",
+        *ARCHIVE,
+        f"--lock-wait-timeout={MAX_LOCK_SECONDS}s",
+    ]
+    to_database, password = make_connection_arguments()
     draft = path.with_name(f".{path.name}.{os.getpid()}.part")
     draft.touch(mode=0o600)
     try:
@@ -42,7 +47,7 @@ def backup(path: Path) -> Contents:
     return contents
 
 
-def dated_path(folder: Path) -> Path:
+def make_dated_path(folder: Path) -> Path:
     return folder / f"flagadmin-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.backup"
 
 
@@ -67,7 +72,7 @@ def _snapshot() -> Iterator[tuple[str, Contents]]:
         try:
             contents = Contents.of_database()
         except OperationalError as error:
-            if sqlstate(error) != LOCK_NOT_AVAILABLE:
+            if get_sqlstate(error) != LOCK_NOT_AVAILABLE:
                 raise
             raise BackupError(
                 f"A table has been locked for {MAX_LOCK_SECONDS} seconds, such as by a migration. Try again later."

@@ -21,7 +21,7 @@ def check_backup(path: Path) -> str:
         done = subprocess.run(
             [sys.executable, "-m", "flagadmin", "restore", str(path.resolve())],
             cwd=Path(flagadmin.__file__).parents[1],
-            env=_environment(folder),
+            env=_make_environment(folder),
             capture_output=True,
             text=True,
             check=False,
@@ -32,7 +32,7 @@ def check_backup(path: Path) -> str:
     return f"Checked in a scratch database, which has been removed: {output}"
 
 
-def _environment(folder: str) -> dict[str, str]:
+def _make_environment(folder: str) -> dict[str, str]:
     """That of this process, with a database and a data directory of its own, and the same keys."""
     other = {"DATABASE_URL", "DATABASE_REPLICA_URL"}
     environment = {name: value for name, value in os.environ.items() if name not in other}

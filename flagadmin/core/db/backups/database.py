@@ -10,17 +10,17 @@ MAX_NAMED_TABLES = 3
 
 def check_installed() -> None:
     """Raises BackupError unless the database is that of an installation of flagadmin."""
-    tables = _tables()
+    tables = _list_tables()
     if not tables >= OF_FLAGADMIN:
-        raise BackupError(f"There is no flagadmin installation in {_place()}: {_describe(tables)}.")
+        raise BackupError(f"There is no flagadmin installation in {_name_database()}: {_describe(tables)}.")
 
 
 def check_not_foreign() -> None:
     """Raises BackupError if the database has tables, but not those of flagadmin: a restore would drop them."""
-    tables = _tables()
+    tables = _list_tables()
     if tables and not tables >= OF_FLAGADMIN:
         raise BackupError(
-            f"The database {_place()} belongs to another application: {_describe(tables)}. "
+            f"The database {_name_database()} belongs to another application: {_describe(tables)}. "
             "Restore into an empty database."
         )
 
@@ -38,7 +38,7 @@ def check_direct() -> None:
 
 def holds_data() -> bool:
     """Whether the database has ever been used: every change creates an audit event."""
-    tables = _tables()
+    tables = _list_tables()
     with connection.cursor() as cursor:
         for table in ("audit_auditevent", "groups_user", "projects_flag"):
             if table in tables:
@@ -48,12 +48,12 @@ def holds_data() -> bool:
     return False
 
 
-def _tables() -> set[str]:
+def _list_tables() -> set[str]:
     with connection.cursor() as cursor:
         return set(connection.introspection.table_names(cursor))
 
 
-def _place() -> str:
+def _name_database() -> str:
     connection.ensure_connection()
     info = connection.connection.info
     return f"{info.dbname} at {info.host or 'this machine'}"

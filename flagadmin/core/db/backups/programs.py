@@ -21,7 +21,7 @@ from django.conf import settings
 from django.db import connection
 
 from flagadmin.core.db.backups.errors import BackupError
-from flagadmin.core.db.bundled.binaries import MAJOR_VERSION, tool_path
+from flagadmin.core.db.bundled.binaries import MAJOR_VERSION, find_tool
 
 BUNDLED_VERSION = int(MAJOR_VERSION)
 MAX_LINE_LENGTH = 300  # of an error; a statement in it may be very long
@@ -32,19 +32,19 @@ def is_bundled() -> bool:
     return bool(settings.DATABASES["default"]["ENGINE"] == "flagadmin.core.db.bundled")
 
 
-def server_version() -> int:
+def read_server_version() -> int:
     connection.ensure_connection()
     return int(connection.pg_version) // 10000  # type: ignore[attr-defined]
 
 
-def program(name: str) -> str:
+def find_program(name: str) -> str:
     """The path of a program that works with the server of the database. Raises BackupError."""
-    if is_bundled() or (sys.platform == "linux" and server_version() <= BUNDLED_VERSION):
-        return str(tool_path(name))
+    if is_bundled() or (sys.platform == "linux" and read_server_version() <= BUNDLED_VERSION):
+        return str(find_tool(name))
     path = shutil.which(name)
     if path is None:
         raise BackupError(
-            f"{name} is not installed. Install PostgreSQL's client programs, version {server_version()} or newer."
+            f"{name} is not installed. Install PostgreSQL's client programs, version {read_server_version()} or newer."
         )
     _check_version(path)
     return path
@@ -53,11 +53,11 @@ def program(name: str) -> str:
 def describe_program(path: str) -> str:
     """Such as ``pg_dump (PostgreSQL) 18.4, bundled``."""
     done = subprocess.run([path, "--version"], capture_output=True, text=True, check=True)
-    origin = "bundled" if path == str(tool_path(Path(path).name)) else path
+    origin = "bundled" if path == str(find_tool(Path(path).name)) else path
     return f"{done.stdout.strip()}, {origin}"
 
 
-def connection_arguments() -> tuple[list[str], dict[str, str]]:
+def make_connection_arguments() -> tuple[list[str], dict[str, str]]:
     """The arguments with which a program connects to the database, and the environment with the password."""
     connection.ensure_connection()
     info = connection.connection.info
@@ -74,7 +74,7 @@ def running(
 
     Raises BackupError if the program fails, also if the context could not write all of its input because of that.
     """
-    environment = os.environ | _preloaded(command[0]) | (variables or {})
+    environment = os.environ | _preload_libpq(command[0]) | (variables or {})
     with (
         tempfile.TemporaryFile() as errors,  # a pipe could fill up
         subprocess.Popen(command, env=environment, stderr=errors, **streams) as process,
@@ -90,11 +90,11 @@ def running(
                 with suppress(BrokenPipeError):
                     process.stdin.close()
         if process.wait():
-            reason = _reason(errors)
-            raise BackupError(f"{Path(command[0]).name} failed. {_what_changed(reason)}: {reason}")
+            reason = _find_reason(errors)
+            raise BackupError(f"{Path(command[0]).name} failed. {_describe_what_changed(reason)}: {reason}")
 
 
-def _what_changed(reason: str) -> str:
+def _describe_what_changed(reason: str) -> str:
     if NO_TRANSACTION in reason:
         return "The file ended the transaction, so a part of it was restored. Restore another backup"
     return "Nothing was changed"
@@ -103,22 +103,22 @@ def _what_changed(reason: str) -> str:
 def _check_version(path: str) -> None:
     shown = subprocess.run([path, "--version"], capture_output=True, text=True, check=True).stdout
     major = int(re.search(r"(?<!\d)(\d+)[.\s]", shown + "\n")[1])  # type: ignore[index]
-    if major < server_version():
+    if major < read_server_version():
         raise BackupError(
-            f"{path} is version {major} and does not work with a server of version {server_version()}. "
-            f"Install PostgreSQL's client programs {server_version()}."
+            f"{path} is version {major} and does not work with a server of version {read_server_version()}. "
+            f"Install PostgreSQL's client programs {read_server_version()}."
         )
 
 
-def _preloaded(path: str) -> dict[str, str]:
+def _preload_libpq(path: str) -> dict[str, str]:
     """Gives a bundled program psycopg's libpq: its own has no TLS, so it could not connect as flagadmin does."""
-    libpq = _libpq_of_psycopg()
-    if libpq is None or path != str(tool_path(Path(path).name)):
+    libpq = _find_libpq_of_psycopg()
+    if libpq is None or path != str(find_tool(Path(path).name)):
         return {}
     return {"LD_PRELOAD": str(libpq)}
 
 
-def _libpq_of_psycopg() -> Path | None:
+def _find_libpq_of_psycopg() -> Path | None:
     if sys.platform != "linux" or psycopg.pq.version() // 10000 < BUNDLED_VERSION:
         return None
     try:
@@ -128,7 +128,7 @@ def _libpq_of_psycopg() -> Path | None:
     return next((Path(str(file.locate())) for file in contained if file.name.startswith("libpq-")), None)
 
 
-def _reason(errors: IO[bytes]) -> str:
+def _find_reason(errors: IO[bytes]) -> str:
     """The last lines of a program's error output."""
     errors.seek(0)
     lines = errors.read().decode(errors="replace").splitlines()[-5:]

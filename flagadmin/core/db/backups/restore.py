@@ -12,9 +12,9 @@ from flagadmin.core.db.backups.backup import ARCHIVE
 from flagadmin.core.db.backups.contents import Label, read_label
 from flagadmin.core.db.backups.database import check_direct, check_not_foreign
 from flagadmin.core.db.backups.errors import BackupError
-from flagadmin.core.db.backups.programs import connection_arguments, program, running
+from flagadmin.core.db.backups.programs import find_program, make_connection_arguments, running
 from flagadmin.core.db.transactions import AUDITED
-from flagadmin.core.db.versions import newer_migrations
+from flagadmin.core.db.versions import find_newer_migrations
 
 MAGIC = b"PGDMP"
 _APPLIED = re.compile(r"^\d+\t([\w.]+)\t(\w+)\t", re.MULTILINE)
@@ -63,17 +63,17 @@ def restore(path: Path) -> None:
     label = check_archive(path)
     check_direct()
     check_not_foreign()
-    settings, last = _known_settings(), _last_revision()
+    settings, last = _list_known_settings(), _read_last_revision()
     psql = [
-        program("psql"),
+        find_program("psql"),
         "--quiet",
         "--no-psqlrc",
         "--single-transaction",
         "--set=ON_ERROR_STOP=1",
         "--file=-",
     ]
-    pg_restore = _pg_restore(path)
-    to_database, password = connection_arguments()
+    pg_restore = _make_pg_restore_command(path)
+    to_database, password = make_connection_arguments()
     with running([*psql, *to_database], password, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as target:
         _write(target, _CLEAR)
         with running(pg_restore, stdout=subprocess.PIPE) as source:
@@ -94,25 +94,25 @@ def check_archive(path: Path) -> Label | None:
     with path.open("rb") as file:
         if file.read(len(MAGIC)) != MAGIC:
             raise BackupError(f"{path} is not a backup made by `flagadmin backup`.")
-    applied = set(_APPLIED.findall(_migrations_of(path)))
+    applied = set(_APPLIED.findall(_read_migrations(path)))
     if not any(app == "projects" for app, _ in applied):
         raise BackupError(f"{path} is a backup of another application: it contains no flags.")
-    if newer := newer_migrations(applied):
+    if newer := find_newer_migrations(applied):
         raise BackupError(
             f"{path} was made by a newer version of flagadmin (it has {', '.join(newer)}). Update first."
         )
     return read_label(path)
 
 
-def _migrations_of(path: Path) -> str:
-    command = _pg_restore(path, "--data-only", "--table=django_migrations")
+def _read_migrations(path: Path) -> str:
+    command = _make_pg_restore_command(path, "--data-only", "--table=django_migrations")
     with running(command, stdout=subprocess.PIPE) as process:
         assert process.stdout
         return process.stdout.read().decode(errors="replace")
 
 
-def _pg_restore(path: Path, *options: str) -> list[str]:
-    return [program("pg_restore"), *ARCHIVE, *options, "--file=-", str(path)]
+def _make_pg_restore_command(path: Path, *options: str) -> list[str]:
+    return [find_program("pg_restore"), *ARCHIVE, *options, "--file=-", str(path)]
 
 
 def _copy_statements(source: IO[bytes], target: IO[bytes], settings: set[str]) -> None:
@@ -126,13 +126,13 @@ def _copy_statements(source: IO[bytes], target: IO[bytes], settings: set[str]) -
     shutil.copyfileobj(source, target, 1_000_000)
 
 
-def _known_settings() -> set[str]:
+def _list_known_settings() -> set[str]:
     with connection.cursor() as cursor:
         cursor.execute("SELECT name FROM pg_settings")
         return {name for (name,) in cursor.fetchall()}
 
 
-def _last_revision() -> int:
+def _read_last_revision() -> int:
     with connection.cursor() as cursor:
         cursor.execute("SELECT to_regclass('projects_revision_seq') IS NOT NULL")
         if not cursor.fetchone()[0]:

@@ -25,7 +25,7 @@ class Account:
         return {"user": self.uid, "group": self.gid, "extra_groups": []}
 
 
-def server_account(data_dir: Path) -> Account | None:
+def find_server_account(data_dir: Path) -> Account | None:
     """The account that runs the server, or None to run it under this process's own account.
 
     Only root switches accounts: to the owner of the data directory, so that both root and the owner can start
@@ -39,17 +39,17 @@ def server_account(data_dir: Path) -> Account | None:
         return None
     for place in (data_dir / "postgres", data_dir):
         if place.exists() and (owner := place.stat().st_uid) != 0:
-            return _account(owner) or _nobody()
-    return _named(OWN) or _nobody()
+            return _find_account(owner) or _find_nobody()
+    return _find_by_name(OWN) or _find_nobody()
 
 
-def accounts_let_in(account: Account | None) -> set[str]:
+def list_accounts_let_in(account: Account | None) -> set[str]:
     """The accounts that may connect to a server run by ``account`` (None: this process's own account)."""
     name = account.name if account else pwd.getpwuid(os.geteuid()).pw_name
     return {"root", name} - {SHARED}
 
 
-def _account(uid: int) -> Account | None:
+def _find_account(uid: int) -> Account | None:
     try:
         entry = pwd.getpwuid(uid)
     except KeyError:
@@ -57,7 +57,7 @@ def _account(uid: int) -> Account | None:
     return Account(name=entry.pw_name, uid=entry.pw_uid, gid=entry.pw_gid)
 
 
-def _named(name: str) -> Account | None:
+def _find_by_name(name: str) -> Account | None:
     try:
         entry = pwd.getpwnam(name)
     except KeyError:
@@ -65,8 +65,8 @@ def _named(name: str) -> Account | None:
     return Account(name=name, uid=entry.pw_uid, gid=entry.pw_gid)
 
 
-def _nobody() -> Account:
-    if account := _named(SHARED):
+def _find_nobody() -> Account:
+    if account := _find_by_name(SHARED):
         return account
     raise EmbeddedServerError(
         "PostgreSQL does not run as root, and this machine has no account flagadmin or nobody."
@@ -75,7 +75,7 @@ def _nobody() -> Account:
 
 
 def _check_named(uid: int) -> None:
-    if _account(uid) is None:
+    if _find_account(uid) is None:
         raise EmbeddedServerError(
             f"User {uid} has no entry in /etc/passwd, which PostgreSQL requires."
             " Give it one, or set DATABASE_URL."

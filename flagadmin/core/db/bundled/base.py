@@ -11,7 +11,7 @@ from flagadmin.core.db.bundled.server import (
     ConnectionParameters,
     EmbeddedServerError,
     ensure_running,
-    tool_path,
+    find_tool,
 )
 from flagadmin.core.db.pooled import PooledConnections
 
@@ -23,10 +23,10 @@ class DatabaseClient(PostgresClient):
     def settings_to_cmd_args_env(
         cls, settings_dict: dict[str, Any], parameters: Any
     ) -> tuple[list[str], dict[str, str] | None]:
-        server = server_of(settings_dict)
+        server = start_server(settings_dict)
         database = settings_dict | {"HOST": server["host"], "USER": server["user"], "OPTIONS": {}}
         arguments, environment = super().settings_to_cmd_args_env(database, parameters)
-        return [str(tool_path("psql")), *arguments[1:]], environment
+        return [str(find_tool("psql")), *arguments[1:]], environment
 
 
 class DatabaseWrapper(PooledConnections, postgresql.DatabaseWrapper):
@@ -37,14 +37,14 @@ class DatabaseWrapper(PooledConnections, postgresql.DatabaseWrapper):
     def get_connection_params(self) -> dict[str, Any]:
         # Called for every connection, pooled or not, so that a killed server is restarted before anything
         # waits for it.
-        server = server_of(self.settings_dict)
+        server = start_server(self.settings_dict)
         parameters = super().get_connection_params()
         parameters.pop("data_dir")
         parameters.pop("durable", None)
         return parameters | {"host": server["host"], "user": server["user"]}
 
 
-def server_of(settings_dict: dict[str, Any]) -> ConnectionParameters:
+def start_server(settings_dict: dict[str, Any]) -> ConnectionParameters:
     """Starts the server of these database settings if it is not running.
 
     Raises OperationalError with the reason.

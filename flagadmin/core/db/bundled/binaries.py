@@ -18,7 +18,7 @@ COPIES = Path("/var/lib/flagadmin-postgresql")  # /var/lib is root's alone to wr
 
 
 @functools.cache
-def wheel_root() -> Path:
+def find_wheel_root() -> Path:
     """The folder with PostgreSQL's bin, lib and share inside the installed wheel."""
     # Located without importing the package, whose modules load psutil and another server manager.
     spec = importlib.util.find_spec(_PACKAGE)
@@ -31,20 +31,20 @@ def wheel_root() -> Path:
     )
 
 
-def tool_path(name: str) -> Path:
+def find_tool(name: str) -> Path:
     """The path of one of PostgreSQL's programs: psql, pg_dump, pg_restore and others."""
-    path = wheel_root() / "bin" / name
+    path = find_wheel_root() / "bin" / name
     if not path.exists():
         raise EmbeddedServerError(f"The bundled PostgreSQL does not include {name}.")
     return path
 
 
-def runnable_root(account: Account | None) -> Path:
+def find_runnable_root(account: Account | None) -> Path:
     """An installation that `account` (None: this process's own) can run: the wheel's, or a copy of it.
 
     A wheel in root's home is readable by root alone. Raises EmbeddedServerError.
     """
-    root = wheel_root()
+    root = find_wheel_root()
     if account is None or _runs(root, account):
         return root
     built = (root / "bin" / "postgres").stat()

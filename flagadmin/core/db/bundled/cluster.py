@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from flagadmin.core.db.bundled import binaries
-from flagadmin.core.db.bundled.account import Account, server_account
+from flagadmin.core.db.bundled.account import Account, find_server_account
 from flagadmin.core.db.bundled.errors import EmbeddedServerError
 from flagadmin.core.db.bundled.roles import SUPERUSER, access_files
 from flagadmin.core.db.data_dir import give_to_owner_of
@@ -121,7 +121,7 @@ class Cluster:
             shutil.rmtree(left_over)
         draft = self.data_dir / f"postgres.new.{os.getpid()}"
         draft.mkdir(mode=0o700)
-        account = server_account(self.data_dir)
+        account = find_server_account(self.data_dir)
         if account:
             os.chown(draft, account.uid, account.gid)
         self._initdb(draft, account)
@@ -129,7 +129,7 @@ class Cluster:
 
     def _initdb(self, draft: Path, account: Account | None) -> None:
         command = [
-            str(binaries.runnable_root(account) / "bin" / "initdb"),
+            str(binaries.find_runnable_root(account) / "bin" / "initdb"),
             f"--pgdata={self._data_argument(draft, account)}",
             f"--username={SUPERUSER}",
             "--auth=trust",
@@ -143,7 +143,7 @@ class Cluster:
             command,
             check=False,
             cwd=draft,
-            env=_environment(),
+            env=_make_environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -192,9 +192,9 @@ class Cluster:
         time.sleep(0.2)
 
     def _launch(self) -> None:
-        account = server_account(self.data_dir)
+        account = find_server_account(self.data_dir)
         self._write_access(account)
-        program = binaries.runnable_root(account) / "bin" / "postgres"
+        program = binaries.find_runnable_root(account) / "bin" / "postgres"
         settings = _ALWAYS if self.durable else _ALWAYS | _NOT_DURABLE
         place = self._data_argument(self.folder, account)
         access = {f"{name}_file": f"{place}/flagadmin_{name}.conf" for name in ("hba", "ident")}
@@ -206,7 +206,7 @@ class Cluster:
             self._process = subprocess.Popen(
                 command,
                 cwd=self.folder,
-                env=_environment(),
+                env=_make_environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -239,11 +239,11 @@ class Cluster:
         pid = self.postmaster_pid()
         if pid is None:
             return
-        _signal(pid, signal.SIGINT)  # "fast" shutdown: ends sessions and writes the data
+        _send_signal(pid, signal.SIGINT)  # "fast" shutdown: ends sessions and writes the data
         deadline = time.monotonic() + STOP_SECONDS
         while self.postmaster_pid() == pid and not self._has_exited(pid):
             if time.monotonic() > deadline:
-                _signal(pid, signal.SIGQUIT)  # immediate shutdown; the next start recovers
+                _send_signal(pid, signal.SIGQUIT)  # immediate shutdown; the next start recovers
                 deadline = float("inf")
             time.sleep(0.01)
         self._forget_process()
@@ -293,7 +293,7 @@ def _as(account: Account | None) -> dict[str, Any]:
     return account.process_arguments() if account else {}
 
 
-def _environment() -> dict[str, str]:
+def _make_environment() -> dict[str, str]:
     """Omits this process's variables: they contain secrets that the account's processes could read."""
     environment = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ}
     return environment | {"LC_ALL": "C"}
@@ -312,6 +312,6 @@ def _works_in(folder: Path, process: Path) -> bool:
         return False
 
 
-def _signal(pid: int, number: signal.Signals) -> None:
+def _send_signal(pid: int, number: signal.Signals) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, number)

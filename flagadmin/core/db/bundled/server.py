@@ -17,14 +17,14 @@ import psycopg
 
 import flagadmin
 from flagadmin.core.db.bundled import users
-from flagadmin.core.db.bundled.binaries import tool_path
+from flagadmin.core.db.bundled.binaries import find_tool
 from flagadmin.core.db.bundled.cluster import Cluster
 from flagadmin.core.db.bundled.errors import EmbeddedServerError
 from flagadmin.core.db.bundled.ownership import DATABASE, prepare_databases
 from flagadmin.core.db.bundled.roles import APPLICATION
 from flagadmin.core.db.data_dir import make_data_dir
 
-__all__ = ["EmbeddedServerError", "ensure_running", "release", "tool_path"]
+__all__ = ["EmbeddedServerError", "ensure_running", "find_tool", "release"]
 
 READY_SECONDS = 120.0  # recovery after a crash may take a while
 

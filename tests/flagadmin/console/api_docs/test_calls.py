@@ -9,7 +9,7 @@ from html import unescape
 import pytest
 from django.test import Client
 
-from flagadmin.console.api_docs.calls import Call, as_curl, as_python, filled_path, path_value
+from flagadmin.console.api_docs.calls import Call, as_curl, as_python, fill_path, make_path_value
 from projects.models import Flag, TagType
 from tests.support.cast import make_token
 from tests.support.flags import make_flag
@@ -95,5 +95,5 @@ def test_a_path_is_filled_and_quoted() -> None:
         {"name": "token", "in": "query", "required": True},
         {"name": "limit", "in": "query"},
     ]
-    assert filled_path("/api/admin/tag-types/{name}", parameters) == "/api/admin/tag-types/simple?token=1"
-    assert path_value("/api/admin/projects/{projectId}/features/{name}", "name") == "new-checkout"
+    assert fill_path("/api/admin/tag-types/{name}", parameters) == "/api/admin/tag-types/simple?token=1"
+    assert make_path_value("/api/admin/projects/{projectId}/features/{name}", "name") == "new-checkout"

@@ -6,11 +6,11 @@ from html import unescape
 import pytest
 from django.test import Client
 
-from flagadmin.console.api_docs.document import openapi_document
-from flagadmin.console.api_docs.operations import all_operations, read_document
-from flagadmin.console.api_docs.pages import body_example, describe_answers, only_content, without_summary
+from flagadmin.console.api_docs.document import get_openapi_document
+from flagadmin.console.api_docs.operations import list_operations, read_document
+from flagadmin.console.api_docs.pages import describe_answers, drop_summary, make_body_example, read_content
 from groups.permissions import Permission
-from groups.roles.subjects import name_of_permission
+from groups.roles.subjects import name_permission
 from tests.support.description import faults
 from tests.support.page_text import page_text
 
@@ -37,15 +37,15 @@ def test_each_is_listed_once_by_its_summary() -> None:
     listed = {found: unescape(summary) for found, summary in LISTED.findall(Client().get("/api/docs/").text)}
     expected = {operation["operationId"]: operation["summary"] for *_, operation in described()}
     assert listed == expected
-    assert len(all_operations()) == len(expected)
+    assert len(list_operations()) == len(expected)
 
 
 def test_deprecated_ones_are_marked_and_the_last_of_their_subject() -> None:
     subjects = re.findall(r"<details.*?</details>", Client().get("/api/docs/").text, re.DOTALL)
     marked = [[">deprecated<" in line for line in re.findall(r"<li.*?</li>", one)] for one in subjects]
-    assert sum(map(sum, marked)) == sum(operation.is_deprecated for operation in all_operations()) > 0
+    assert sum(map(sum, marked)) == sum(operation.is_deprecated for operation in list_operations()) > 0
     assert all(marks == sorted(marks) for marks in marked)
-    assert not all_operations()[0].is_deprecated
+    assert not list_operations()[0].is_deprecated
 
 
 def test_only_the_first_subject_is_unfolded_unless_it_is_a_search() -> None:
@@ -71,7 +71,7 @@ def test_an_unknown_operation_leads_to_the_list() -> None:
 @pytest.mark.exhaustive
 def test_each_has_a_page_that_shows_it() -> None:
     document = read_document()
-    for operation in all_operations():
+    for operation in list_operations():
         answer = Client().get(f"/api/docs/{operation.id}/")
         text = page_text(answer)
         assert answer.status_code == 200
@@ -89,7 +89,7 @@ def test_the_page_says_who_may_call_it() -> None:
         text = page_text(Client().get(f"/api/docs/{operation_id}/"))
         return text.partition("Who may call it")[2]
 
-    assert f"{name_of_permission(Permission.CREATE_FEATURE)} CREATE_FEATURE in the project" in callers(
+    assert f"{name_permission(Permission.CREATE_FEATURE)} CREATE_FEATURE in the project" in callers(
         "createFeature"
     )
     both = callers("updateSegment")
@@ -103,7 +103,7 @@ def test_the_page_says_who_may_call_it() -> None:
 
 def test_permissions_are_those_that_the_view_sets_declare() -> None:
     """As tests/flagadmin/security/permissions.tsv, which is compared with what requests are answered."""
-    callers = openapi_document().callers
+    callers = get_openapi_document().callers
     assert set(callers) == {operation["operationId"] for *_, operation in described()}
     assert list(callers["deleteProject"].permissions) == [Permission.DELETE_PROJECT]
     assert list(callers["getRoleProjectAccess"].permissions) == [Permission.ADMIN, Permission.READ_ROLE]
@@ -117,9 +117,9 @@ def test_examples_of_bodies_are_allowed_by_their_schemas() -> None:
     document = read_document()
     components = {"components": document["components"]}
     for _, path, operation in described():
-        media, content = only_content(operation.get("requestBody", {}))
+        media, content = read_content(operation.get("requestBody", {}))
         if "json" in media:
-            assert faults(content["schema"] | components, body_example(document, content)) == [], path
+            assert faults(content["schema"] | components, make_body_example(document, content)) == [], path
         assert list(describe_answers(document, operation["responses"]))
 
 
@@ -133,4 +133,4 @@ def test_examples_of_bodies_are_allowed_by_their_schemas() -> None:
     ],
 )
 def test_a_description_does_not_repeat_its_summary(description: str, rest: str) -> None:
-    assert without_summary(description, "Get a flag") == rest
+    assert drop_summary(description, "Get a flag") == rest

@@ -40,6 +40,6 @@ def test_other_errors_and_endless_deadlocks_end_the_start(monkeypatch: pytest.Mo
 
 @pytest.mark.django_db(transaction=True)
 def test_a_newer_database_is_not_migrated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(migrate, "newer_migrations_of_database", lambda: ["projects.9999_next"])
+    monkeypatch.setattr(migrate, "read_newer_migrations", lambda: ["projects.9999_next"])
     with pytest.raises(migrate.NewerDatabaseError, match=r"projects\.9999_next"):
         migrate.migrate()

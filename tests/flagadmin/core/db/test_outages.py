@@ -24,7 +24,7 @@ def _own_reach() -> Iterator[None]:
     outages.begin_request()
     yield
     outages.begin_request()
-    reach.unknown()
+    reach.forget()
     sdk_tokens.clear()
 
 
@@ -33,29 +33,29 @@ def fails() -> str:
 
 
 def test_the_database_is_read_while_it_can_be_reached() -> None:
-    reach.reached()
+    reach.note_reached()
     assert read(lambda: "stored", lambda: "known") == "stored"
     assert not outages.is_from_memory()
-    assert outages.cache_status() is None
+    assert outages.get_cache_status() is None
 
 
 def test_what_is_known_is_the_answer_when_it_fails() -> None:
-    reach.reached()
+    reach.note_reached()
     assert read(fails, lambda: "known") == "known"
     assert outages.is_from_memory()
-    assert (outages.cache_status() or "").startswith("flagadmin; hit; ttl=-")
+    assert (outages.get_cache_status() or "").startswith("flagadmin; hit; ttl=-")
 
 
 def test_nothing_is_tried_once_it_is_lost() -> None:
-    reach.reached()
-    reach.lost()
+    reach.note_reached()
+    reach.note_lost()
     assert read(lambda: "stored", lambda: "known") == "known"
     assert read(lambda: "replicated", lambda: "known", using="replica") == "replicated"
 
 
 @pytest.mark.parametrize("lost", [False, True])
 def test_what_is_not_known_is_refused(lost: bool) -> None:
-    reach.reached()
+    reach.note_reached()
     reach.is_lost = lost
     with pytest.raises(ServiceUnavailable if lost else OperationalError):
         read(fails, lambda: None)
@@ -65,7 +65,7 @@ def test_nothing_is_known_for_too_long(monkeypatch: pytest.MonkeyPatch, settings
     settings.SERVE_STALE_SECONDS = 300
     for seconds, age in ((299, 299), (301, None)):
         monkeypatch.setattr(reach, "_reached_at", time.monotonic() - seconds)
-        found = reach.age()
+        found = reach.get_age()
         assert found is None if age is None else int(found or 0) >= age
     with pytest.raises(OperationalError):
         read(fails, lambda: "known")
@@ -86,8 +86,8 @@ def watching(monkeypatch: pytest.MonkeyPatch, tokens: dict[int, TokenState | Non
     watcher = Watcher()
     watcher._state = State({"default": 4}, tokens)
     monkeypatch.setattr(scopes, "watcher", watcher)
-    reach.reached()
-    reach.lost()
+    reach.note_reached()
+    reach.note_lost()
 
 
 def test_a_tokens_scope_is_the_watchers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,12 +128,12 @@ def test_sdk_tokens_are_known_until_they_are_found_to_be_revoked() -> None:
     backend, others = ApiToken.objects.get(kind="backend").pk, ApiToken.objects.get(kind="admin").pk
     assert backend in sdk_tokens.ids()  # beside those of tests before this one
     assert others not in sdk_tokens.ids()
-    reach.reached()
-    reach.lost()
+    reach.note_reached()
+    reach.note_lost()
     assert find_token(sdk, now=timezone.now()).kind == "backend"
     with pytest.raises(ServiceUnavailable):
         find_token(admin, now=timezone.now())
-    reach.reached()
+    reach.note_reached()
     ApiToken.objects.all().delete()
     with pytest.raises(AuthenticationRequired):
         find_token(sdk, now=timezone.now())

@@ -7,15 +7,15 @@ from django.db import OperationalError
 
 from flagadmin.core.db import outages
 from flagadmin.core.db import replica as module
-from flagadmin.core.db.replica import has_other_database, read_for_sdks, replica, sdk_database
+from flagadmin.core.db.replica import choose_sdk_database, has_other_database, read_for_sdks, replica
 
 
 @pytest.fixture(autouse=True)
 def _with_replica(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(module, "has_replica", lambda: True)
     yield
-    replica.reached()
-    outages.reach.unknown()
+    replica.note_reached()
+    outages.reach.forget()
 
 
 def fails_on_the_replica(using: str) -> str:
@@ -38,15 +38,15 @@ def test_the_primary_is_asked_if_the_replica_fails() -> None:
 
 
 def test_a_lost_replica_is_not_asked() -> None:
-    replica.lost()
-    assert sdk_database() == "default"
-    assert replica.seconds_lost() > 0
-    replica.reached()
-    assert sdk_database() == "replica"
+    replica.note_lost()
+    assert choose_sdk_database() == "default"
+    assert replica.count_seconds_lost() > 0
+    replica.note_reached()
+    assert choose_sdk_database() == "replica"
 
 
 def test_the_replica_alone_is_asked_while_the_primary_is_lost() -> None:
-    outages.reach.lost()
+    outages.reach.note_lost()
     assert not has_other_database("replica")
     with pytest.raises(OperationalError):
         read_for_sdks(fails_on_the_replica)

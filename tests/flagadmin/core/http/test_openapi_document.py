@@ -22,7 +22,7 @@ def test_is_built_once(monkeypatch: pytest.MonkeyPatch) -> None:
         return build(*args, **kwargs)
 
     monkeypatch.setattr(SchemaGenerator, "get_schema", count_and_build)
-    description._openapi_document.cache_clear()
+    description._make_openapi_document.cache_clear()
     answers = [client().get(ADDRESS) for _ in range(3)]
     assert {answer.status_code for answer in answers} == {200}
     assert answers[0].json()["info"]["title"] == "flagadmin"
@@ -32,9 +32,9 @@ def test_is_built_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_is_prepared_by_each_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     assert description.prepare_openapi_document in loop_routes.tasks
     monkeypatch.setattr(description, "PREPARE_AFTER", 0)
-    description._openapi_document.cache_clear()
+    description._make_openapi_document.cache_clear()
     asyncio.run(description.prepare_openapi_document())
-    assert description._openapi_document.cache_info().currsize == 1
+    assert description._make_openapi_document.cache_info().currsize == 1
 
 
 def test_is_not_sent_to_whoever_has_it() -> None:

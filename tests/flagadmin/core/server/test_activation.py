@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from flagadmin.core.server.activation import FIRST_DESCRIPTOR, ActivationError, passed_socket
+from flagadmin.core.server.activation import FIRST_DESCRIPTOR, ActivationError, take_passed_socket
 from tests.support.kept_socket import serve_command
 from tests.support.live_server import PATIENCE
 from tests.support.paths import ROOT
@@ -83,10 +83,10 @@ def test_requests_wait_for_the_first_start_and_for_a_restart(
 
 def test_without_a_service_manager_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LISTEN_PID", raising=False)
-    assert passed_socket() is None
+    assert take_passed_socket() is None
     monkeypatch.setenv("LISTEN_PID", str(os.getpid() + 1))  # for another process, which has started this one
     monkeypatch.setenv("LISTEN_FDS", "1")
-    assert passed_socket() is None
+    assert take_passed_socket() is None
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_what_cannot_be_served_on_is_named(
     with (tmp_path / "file").open("w") as file:
         monkeypatch.setattr("flagadmin.core.server.activation.FIRST_DESCRIPTOR", file.fileno())
         with pytest.raises(ActivationError, match=message):
-            passed_socket()
+            take_passed_socket()
 
 
 def test_a_socket_that_does_not_listen_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,5 +110,5 @@ def test_a_socket_that_does_not_listen_is_refused(monkeypatch: pytest.MonkeyPatc
     with socket.socket() as idle:
         monkeypatch.setattr("flagadmin.core.server.activation.FIRST_DESCRIPTOR", os.dup(idle.fileno()))
         with pytest.raises(ActivationError, match="not a listening TCP socket"):
-            passed_socket()
+            take_passed_socket()
     assert FIRST_DESCRIPTOR == 3

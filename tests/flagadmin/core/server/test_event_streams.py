@@ -12,7 +12,7 @@ from django.http import HttpResponse, StreamingHttpResponse
 
 from flagadmin.core.errors import TooManyRequests
 from flagadmin.core.server import event_streams, open_files
-from flagadmin.core.server.event_streams import KEEP_ALIVE, EventStream, EventStreams, event, retry
+from flagadmin.core.server.event_streams import KEEP_ALIVE, EventStream, EventStreams, make_event, retry
 from flagadmin.core.server.loop_routes import Ready, StreamRequest
 from tests.support.event_loop import run, until
 
@@ -72,8 +72,8 @@ async def settled() -> None:
 
 
 def test_an_event_is_a_block_of_lines() -> None:
-    assert event("changed", b'{"a":1}', identifier=7) == b'event: changed\nid: 7\ndata: {"a":1}\n\n'
-    assert event("changed", b"x") == b"event: changed\ndata: x\n\n"
+    assert make_event("changed", b'{"a":1}', identifier=7) == b'event: changed\nid: 7\ndata: {"a":1}\n\n'
+    assert make_event("changed", b"x") == b"event: changed\ndata: x\n\n"
 
 
 def test_a_stream_begins_with_djangos_answer_and_ends_with_the_client() -> None:
@@ -291,7 +291,7 @@ def test_streams_leave_open_files_for_others(
     monkeypatch: pytest.MonkeyPatch, soft: int, streams: int
 ) -> None:
     monkeypatch.setattr(open_files.resource, "getrlimit", lambda _: (soft, soft))
-    assert open_files.left_for_streams(5_000) == streams
+    assert open_files.count_files_for_streams(5_000) == streams
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ def routes(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, empty in (("shortcuts", {}), ("streams", {}), ("tasks", [])):
         monkeypatch.setattr(loop_routes, name, empty)
     monkeypatch.setattr(rsgi.processes, "set_stop_handler", lambda stop, is_busy: None)
-    monkeypatch.setattr(rsgi, "_stopping_by_signal", lambda: lambda: None)
+    monkeypatch.setattr(rsgi, "_prepare_stop_by_signal", lambda: lambda: None)
     monkeypatch.setattr(rsgi, "drop_stalled_readers", lambda: True)
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from flagadmin.core.db.bundled.cluster import Cluster
-from flagadmin.management.commands.serve import local_url
+from flagadmin.management.commands.serve import make_local_url
 from tests.support.live_server import PATIENCE, descendants, reserved_port, wait_until
 from tests.support.serve import serve, wait_until_it_answers
 
@@ -145,7 +145,7 @@ def test_says_so_when_the_port_is_taken(empty: Path, command: str) -> None:
     ],
 )
 def test_links_have_an_address_that_answers(host: str, address: str) -> None:
-    assert local_url(host, 8000) == address
+    assert make_local_url(host, 8000) == address
 
 
 def test_starts_and_tells_what_is_wrong_with_a_given_token(data_dir: Path, port: int) -> None:

@@ -150,10 +150,10 @@ def test_a_backup_of_a_newer_version(db, tmp_path, monkeypatch):
     file = tmp_path / "newer.backup"
     file.write_bytes(restores.MAGIC)
     listed = "COPY\n1\tprojects\t0001_initial\t2026\n2\tprojects\t9999_later\t2026\n"
-    monkeypatch.setattr(restores, "_migrations_of", lambda path: listed)
+    monkeypatch.setattr(restores, "_read_migrations", lambda path: listed)
     with pytest.raises(BackupError, match=r"newer version .*projects\.9999_later"):
         restores.check_archive(file)
-    monkeypatch.setattr(restores, "_migrations_of", lambda path: "COPY\n1\tauth\t0001_initial\t2026\n")
+    monkeypatch.setattr(restores, "_read_migrations", lambda path: "COPY\n1\tauth\t0001_initial\t2026\n")
     with pytest.raises(BackupError, match="another application"):
         restores.check_archive(file)
 
@@ -204,19 +204,19 @@ def test_a_table_that_stays_locked(transactional_db, tmp_path, monkeypatch, tabl
 
 def test_client_programs_for_a_newer_server(db, monkeypatch, tmp_path):
     monkeypatch.setattr(programs, "is_bundled", lambda: False)
-    assert programs.describe_program(programs.program("pg_dump")).endswith(", bundled")
+    assert programs.describe_program(programs.find_program("pg_dump")).endswith(", bundled")
 
-    monkeypatch.setattr(programs, "server_version", lambda: 19)
+    monkeypatch.setattr(programs, "read_server_version", lambda: 19)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(BackupError, match=r"pg_dump is not installed.*version 19 or newer"):
-        programs.program("pg_dump")
+        programs.find_program("pg_dump")
     path = tmp_path / "pg_dump"
     path.write_text("#!/bin/sh\necho 'pg_dump (PostgreSQL) 12.3'\n")
     path.chmod(0o755)
     with pytest.raises(BackupError, match="is version 12 and does not work with a server of version 19"):
-        programs.program("pg_dump")
+        programs.find_program("pg_dump")
     path.write_text("#!/bin/sh\necho 'pg_dump (PostgreSQL) 19.1'\n")
-    assert programs.describe_program(programs.program("pg_dump")) == f"pg_dump (PostgreSQL) 19.1, {path}"
+    assert programs.describe_program(programs.find_program("pg_dump")) == f"pg_dump (PostgreSQL) 19.1, {path}"
 
 
 def test_old_dated_backups_are_removed(tmp_path):

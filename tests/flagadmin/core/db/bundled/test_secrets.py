@@ -9,7 +9,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from flagadmin.core.db.bundled.account import Account, accounts_let_in
+from flagadmin.core.db.bundled.account import Account, list_accounts_let_in
 from flagadmin.core.db.bundled.cluster import SOCKET_NAME, Cluster
 from flagadmin.core.db.bundled.roles import APPLICATION, SUPERUSER
 from flagadmin.core.db.bundled.server import ensure_running, release
@@ -65,6 +65,6 @@ def test_the_account_that_runs_the_server_for_root_is_not_let_in(
 
 
 def test_root_and_the_owner_are_let_in_but_not_nobody() -> None:
-    assert accounts_let_in(Account(name="nobody", uid=65534, gid=65534)) == {"root"}
-    assert accounts_let_in(Account(name="anna", uid=1000, gid=1000)) == {"root", "anna"}
-    assert "root" in accounts_let_in(None)
+    assert list_accounts_let_in(Account(name="nobody", uid=65534, gid=65534)) == {"root"}
+    assert list_accounts_let_in(Account(name="anna", uid=1000, gid=1000)) == {"root", "anna"}
+    assert "root" in list_accounts_let_in(None)
