@@ -57,9 +57,10 @@ def evaluate(users: int) -> None:
     """Compares flags of one token that are all written otherwise."""
     from django.utils import timezone
 
-    from importer.moving import prove
     from importer.moving.answers import Client, read_flags
     from importer.moving.proof import TokenProof
+    from importer.moving.proof_people import People
+    from importer.moving.unlike_flags import compare
     from tests.support.generated_unleash import make_recording
 
     recording = make_recording(PROJECTS * (EVALUATED + 1), PROJECTS)
@@ -68,10 +69,10 @@ def evaluate(users: int) -> None:
     before, after = (read_flags("", Client.model_validate(there)) for _ in range(2))
     for flag in after.values():
         flag["strategies"][0]["parameters"]["rollout"] = "50"
-    people = prove.People([], users, timezone.now())
+    people = People([], users, timezone.now())
     proof = TokenProof("bench", "production")
     with timed(f"evaluate {len(before):,} flags for {users:,} users"):
-        prove.compare(proof, before, after, people)
+        compare(proof, before, after, people)
     print(f"{len(proof.differences):,} flags differ")
 
 
