@@ -6,6 +6,7 @@ from typing import Any
 
 from django.core.management import CommandError, call_command
 
+from tests.support.delivering import use_database
 from tests.support.recorded_unleash import ADMIN, EXPORT, Recording, replayed
 
 
@@ -60,3 +61,9 @@ def add(recording: Recording, path: str, answer: Any) -> None:
             "answer": answer,
         }
     )
+
+
+def apply_in(database: str, address: str) -> None:
+    """A move to a database, in a process of its own."""
+    use_database(database)
+    call_command("move", "apply", "--from", address, "--token", ADMIN)
