@@ -51,6 +51,7 @@ urlpatterns = [
     path(f"{TEMPLATE}details", edit.SetDetails.as_view(), name="release-template-details"),
     path(f"{TEMPLATE}milestones/new", edit.AddMilestone.as_view(), name="milestone-new"),
     path(MILESTONE, edit.SetMilestone.as_view(), name="milestone"),
+    path(f"{MILESTONE}/remove/", edit.RemoveMilestone.as_view(), name="milestone-remove"),
     path(f"{MILESTONE}/strategies/new", MilestoneStrategyPage.as_view(), name="milestone-strategy-new"),
     path(
         f"{MILESTONE}/strategies/<str:strategy_id>",

@@ -18,7 +18,7 @@ from projects.revision import read_revisions
 from releases.applying import find_applied_environment, is_applied_to, proposed_changes
 from releases.derive import ProposedChange, derive_changes, find_differing
 from releases.needs_request import SKIP, Gated, NeedsChangeRequest
-from releases.schedules.later import Postponed, find_postponed
+from releases.schedules.later import Postponed, StepsNeedRequest, find_postponed
 
 
 def guard(project_id: str) -> Callable[[], Refusal | None]:
@@ -84,7 +84,7 @@ def _guard_postponed(project_id: str, guarded: Sequence[str]) -> Callable[[], Re
     def check() -> Refusal:
         refusals = (_compare(project_id, name, before[name]) for name in guarded)
         if refusal := next(filter(None, refusals), None):
-            return refusal
+            return StepsNeedRequest(refusal.gated)
         return Postponed(find_postponed(project_id, before))
 
     return check
@@ -97,7 +97,7 @@ def _compare(
     names: Collection[str] | None = None,
     *,
     applied: str = "",
-) -> Refusal | None:
+) -> NeedsChangeRequest | None:
     after = read_definitions([project_id], environment, flags=names)
     flags, segments = find_differing(before, after)
     if not flags and not segments:

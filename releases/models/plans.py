@@ -66,7 +66,8 @@ class ReleasePlan(models.Model):
     does not. ``numbers_from``: safeguards read nothing older. ``look_at``: when the background task looks next.
     ``approved``: where changes need a change request, steps are taken as long as nobody has edited the plan without.
     ``by``: who started it, and must still be allowed to; ``is_personal`` tells a deleted person from an API token.
-    ``reason``: why it is paused.
+    ``reason``: why it is paused. ``pause_if_broken``: before a step that would break an expectation of a saved context,
+    also where the project lets them break.
     """
 
     class State(models.TextChoices):
@@ -90,6 +91,7 @@ class ReleasePlan(models.Model):
     numbers_from = models.DateTimeField(null=True, blank=True)
     look_at = models.DateTimeField(null=True, blank=True)
     approved = models.BooleanField(default=False)
+    pause_if_broken = models.BooleanField(default=False, db_default=False)
     author = models.ForeignKey(User, models.SET_NULL, null=True, blank=True, related_name="+")
     by = models.ForeignKey(User, models.SET_NULL, null=True, blank=True, related_name="+")
     by_name = models.CharField(max_length=255, blank=True)

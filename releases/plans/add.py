@@ -54,6 +54,7 @@ class Steps(NamedTuple):
     strategy: Mapping[str, Any]
     rollouts: Sequence[int]
     transition: Mapping[str, Any] | None
+    pause_if_broken: bool = False
 
 
 @transactional
@@ -83,6 +84,7 @@ def add_steps(place: Place, strategy_id: str, steps: Steps, *, caller: Caller) -
     ]
     name = " → ".join(map(str, steps.rollouts)) + " %"
     plan = ReleasePlan(name=name, strategy_ids=[strategy_id] if strategy_id else [])
+    plan.pause_if_broken = steps.pause_if_broken
     return _insert(plan, flag, place, milestones, caller)
 
 

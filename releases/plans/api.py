@@ -84,7 +84,10 @@ class ReleasePlanViewSet(PlansOfFlag):
         values = body["steps"]
         transition = {key: values.get(key) for key in ("intervalMinutes", "window")}
         steps = Steps(
-            values.get("strategy") or {}, values["rollouts"], transition if any(transition.values()) else None
+            values.get("strategy") or {},
+            values["rollouts"],
+            transition if any(transition.values()) else None,
+            values["pauseIfExpectationBreaks"],
         )
         return Response(self.document(add_steps(self.place, values["strategyId"], steps, caller=self.caller)))
 

@@ -23,6 +23,7 @@ def plan_document(plan: ReleasePlan) -> Document:
         "releasePlanTemplateId": plan.template_key,
         "state": plan.state,
         "reason": plan.reason,
+        "pauseIfExpectationBreaks": plan.pause_if_broken,
         "milestones": [
             milestone_document(milestone, plan.paused_at if milestone.pk == plan.active_id else None)
             for milestone in plan.milestones.all()

@@ -41,7 +41,8 @@ def find_share(strategy: Mapping[str, Any]) -> int:
 
 def read_steps(form: Mapping[str, str], strategy: Mapping[str, Any]) -> Steps:
     """Raises ValidationError."""
-    return Steps(strategy, read_rollouts(form.get("rollouts", "")), read_transition(form))
+    rollouts, transition = read_rollouts(form.get("rollouts", "")), read_transition(form)
+    return Steps(strategy, rollouts, transition, "pause_if_broken" in form)
 
 
 def read_rollouts(text: str) -> list[int]:

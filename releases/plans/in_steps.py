@@ -8,7 +8,7 @@ from flagadmin.core.errors import ValidationError
 from groups.access import Caller
 from releases.derive import ProposedChange
 from releases.models import ReleasePlan
-from releases.plans.access import Place
+from releases.plans.access import Place, place_of
 from releases.plans.actions import start_milestone
 from releases.plans.add import add_steps
 from releases.plans.forms import read_pause, read_steps
@@ -27,6 +27,18 @@ class Changed(NamedTuple):
 
 def save_in_steps(places: Sequence[Changed], form: Mapping[str, str], *, caller: Caller) -> ReleasePlan:
     """Raises ValidationError, and what adding a plan and starting it raise."""
+    plan = add_in_steps(places, form, caller=caller)
+    first = plan.milestones.all()[0]
+    try:
+        return start_milestone(place_of(plan), plan.pk, first.pk, caller=caller)
+    except Refusal as error:
+        raise ValidationError(
+            f"The plan was added and not started. {error.as_app_error().message}"
+        ) from error
+
+
+def add_in_steps(places: Sequence[Changed], form: Mapping[str, str], *, caller: Caller) -> ReleasePlan:
+    """A plan of what the form would change, not started. Raises ValidationError, and what adding a plan raises."""
     changes = [(place, change) for place in places for change in place.changes]
     if len(changes) != 1 or changes[0][1].action not in ("addStrategy", "updateStrategy"):
         raise ValidationError(NOT_IN_STEPS)
@@ -38,10 +50,4 @@ def save_in_steps(places: Sequence[Changed], form: Mapping[str, str], *, caller:
     plan = add_steps(place, strategy, steps, caller=caller)
     if safeguard is not None:
         plan = set_safeguard(place, plan.pk, safeguard, caller=caller)
-    first = plan.milestones.all()[0]
-    try:
-        return start_milestone(place, plan.pk, first.pk, caller=caller)
-    except Refusal as error:
-        raise ValidationError(
-            f"The plan was added and not started. {error.as_app_error().message}"
-        ) from error
+    return plan

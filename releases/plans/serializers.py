@@ -20,6 +20,11 @@ class StepsBody(TransitionBody):
     rollouts = ListOf(
         child=serializers.IntegerField(), max_length=30, help_text="Per cent of users at each step."
     )
+    pauseIfExpectationBreaks = serializers.BooleanField(
+        required=False,
+        default=False,
+        help_text="Pause before a step that would break an expectation of a saved context.",
+    )
 
 
 class PlanBody(Body):
@@ -94,5 +99,6 @@ class PlanRecord(serializers.Serializer):
     releasePlanTemplateId = serializers.CharField(allow_blank=True)
     state = serializers.CharField(help_text=f"One of {', '.join(ReleasePlan.State.values)}.")
     reason = serializers.CharField(allow_blank=True, help_text="Why it is paused.")
+    pauseIfExpectationBreaks = serializers.BooleanField()
     milestones = MilestoneRecord(many=True)
     safeguards = SafeguardRecord(many=True)

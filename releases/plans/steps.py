@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record
+from flagadmin.core.errors import InvalidOperation, counted
 from groups.access import EVERYTHING, Caller
 from projects.models import Strategy
 from projects.strategies.actions import add_strategy, remove_strategy, update_strategy
@@ -30,10 +31,13 @@ LOOK_EVERY = timedelta(minutes=1)
 def enter_milestone(plan: ReleasePlan, milestone: Milestone, caller: Caller, *, passed: bool = False) -> None:
     """Makes the milestone the active one, with an event of who changes. The plan must be locked with its flag.
 
-    ``passed``: the one before has held as long as it should.
+    ``passed``: the one before has held as long as it should. Raises InvalidOperation if that would break expectations,
+    and the plan pauses for them.
     """
     now, before = timezone.now(), plan.active
     measured = measure_start(plan, milestone, now=now)
+    if passed and plan.pause_if_broken and (broken := len(measured.effects.broken)):
+        raise InvalidOperation(f"{milestone.name} would break {counted(broken, 'expectation')}.")
     write_strategies(plan, milestone, caller)
     if before is not None and passed:
         before.passed_at = now

@@ -16,9 +16,10 @@ MAX_MARKS = 200
 
 
 class Mark(NamedTuple):
-    """``at``: when it is applied by itself, None if nobody has scheduled it."""
+    """Of a flag, or of the segment with this id. ``at``: when it is applied by itself, None if nobody says so."""
 
     flag: str
+    segment: int
     environment: str
     number: int
     url: str
@@ -35,9 +36,9 @@ def find_marks(caller: Caller, flags: Collection[str], environment: str = "") ->
     return _read_marks(caller, changes)
 
 
-def find_segment_marks(caller: Caller, segment: int) -> Iterator[Mark]:
-    """The same for a segment."""
-    return _read_marks(caller, Change.objects.filter(feature="", payload__id=segment))
+def find_segment_marks(caller: Caller, segments: Collection[int]) -> Iterator[Mark]:
+    """The same for segments."""
+    return _read_marks(caller, Change.objects.filter(feature="", payload__id__in=list(segments)))
 
 
 def _read_marks(caller: Caller, changes: QuerySet[Change]) -> Iterator[Mark]:
@@ -50,6 +51,7 @@ def _read_marks(caller: Caller, changes: QuerySet[Change]) -> Iterator[Mark]:
         scheduled = request.state == ChangeRequest.State.SCHEDULED
         yield Mark(
             change.feature,
+            0 if change.feature else change.payload["id"],
             request.environment_id,
             request.pk,
             reverse("change-request", args=[request.project_id, request.pk]),

@@ -15,7 +15,8 @@ from projects.definitions import Definitions, read_definitions
 from projects.models import Flag
 from releases.derive import ProposedChange, derive_changes
 from releases.models import ChangeRequest
-from releases.plans.in_steps import Changed, save_in_steps
+from releases.needs_request import NeedsChangeRequest
+from releases.plans.in_steps import Changed, add_in_steps, save_in_steps
 from releases.requests.propose import send_changes
 from releases.schedules.actions import check_time, schedule_request
 
@@ -73,6 +74,33 @@ class Postponed(Refusal):
             self.message, self.places = error.message, ()
             return None
         return f"/projects/{plan.flag.project_id}/features/{plan.flag.name}/"
+
+
+class StepsNeedRequest(NeedsChangeRequest):
+    """A form that may ask for steps, where changes need a request: it is to start the plan, which is added at once."""
+
+    refused = ""
+
+    @property
+    def message(self) -> str:
+        return self.refused or super().message
+
+    def settle(self, answers: Mapping[str, str], caller: Any) -> str | None:
+        if answers.get(WHEN) != STEPS or not {"send_for_review", "add_to_request"}.intersection(answers):
+            return super().settle(answers, caller)
+        try:
+            return self._settle_in_steps(answers, caller)
+        except AppError as error:
+            self.refused = error.message
+            return None
+
+    @transactional
+    def _settle_in_steps(self, answers: Mapping[str, str], caller: Any) -> str | None:
+        project, environment, _, changes, *_ = self.gated
+        plan = add_in_steps([Changed(project, environment, changes or ())], answers, caller=caller)
+        payload = {"planId": plan.pk, "milestoneId": plan.milestones.all()[0].pk}
+        start = ProposedChange(plan.flag.name, "startMilestone", payload)
+        return NeedsChangeRequest(self.gated._replace(changes=[start])).settle(answers, caller)
 
 
 def find_own(places: Sequence[Place], caller: Caller) -> list[Place]:

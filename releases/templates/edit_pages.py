@@ -5,18 +5,19 @@ from typing import Any
 from django.urls import reverse
 from django.utils.functional import cached_property
 
-from flagadmin.core.errors import ValidationError
-from groups.console import ActionPage
+from flagadmin.core.errors import ValidationError, counted
+from groups.console import ActionPage, ConfirmPage, ConsolePage, Crumbs
 from releases.models import ReleaseTemplate
 from releases.plans.forms import read_transition
 from releases.templates import actions
-from releases.templates.documents import find_by_id
+from releases.templates.documents import find_by_id, template_document
+from releases.templates.pages import TEMPLATES, UPDATE
 from releases.templates.queries import find_template
 
 Document = dict[str, Any]
 
 
-class TemplateAction(ActionPage):
+class OnTemplate(ConsolePage):
     @cached_property
     def template(self) -> ReleaseTemplate:
         return find_template(self.caller, self.kwargs["template_id"])
@@ -24,15 +25,17 @@ class TemplateAction(ActionPage):
     def back(self) -> str:
         return reverse("release-template", args=[self.kwargs["template_id"]])
 
+    def change(self, edit: actions.Edit) -> None:
+        template = self.template
+        actions.edit_milestones(template.pk, edit, project_id=template.project_id, caller=self.caller)
+
+
+class TemplateAction(ActionPage, OnTemplate):
     def name(self) -> str:
         """Raises ValidationError."""
         if not (name := self.request.POST.get("name", "").strip()[:255]):
             raise ValidationError.at("name", "Enter a name.")
         return name
-
-    def change(self, edit: actions.Edit) -> None:
-        template = self.template
-        actions.edit_milestones(template.pk, edit, project_id=template.project_id, caller=self.caller)
 
 
 class SetDetails(TemplateAction):
@@ -51,13 +54,10 @@ class AddMilestone(TemplateAction):
 
 
 class SetMilestone(TemplateAction):
-    """Its name and what the next one waits for. With ``remove`` it is removed."""
+    """Its name and what the next one waits for."""
 
     def act(self) -> str:
         post, key = self.request.POST, self.kwargs["milestone_id"]
-        if "remove" in post:
-            self.change(lambda milestones: milestones.remove(find_by_id(milestones, key, "Milestone")))
-            return "Removed the milestone."
         name = self.name()
 
         def edit(milestones: list[Document]) -> None:
@@ -67,3 +67,31 @@ class SetMilestone(TemplateAction):
 
         self.change(edit)
         return f"Saved {name}."
+
+
+class RemoveMilestone(ConfirmPage, OnTemplate):
+    def get_title(self) -> str:
+        return f"Remove milestone {self.milestone()['name']}?"
+
+    def crumbs(self) -> Crumbs:
+        return (TEMPLATES, (self.template.name, self.back()))
+
+    def milestone(self) -> Document:
+        milestones = template_document(self.template)["milestones"]
+        return find_by_id(milestones, self.kwargs["milestone_id"], "Milestone")
+
+    def plan(self) -> dict[str, Any]:
+        update, own = UPDATE
+        actions.check_scope(self.caller, update, own, self.template.project_id)
+        number = len(self.milestone()["strategies"])
+        return {
+            "lead": f"It is removed from {self.template.name}, with {counted(number, 'strategy', 'strategies')}. "
+            "Plans that were made from the template stay.",
+            "button": "Remove milestone",
+            "cancel": self.back(),
+        }
+
+    def act(self) -> tuple[str, str]:
+        key = self.kwargs["milestone_id"]
+        self.change(lambda milestones: milestones.remove(find_by_id(milestones, key, "Milestone")))
+        return "Removed the milestone.", self.back()

@@ -3,6 +3,7 @@
 ``{% marks_of flag.name as marks %}`` are those of a flag, in all environments or in a named one.
 ``{% marks_of_segment segment.pk as marks %}`` are those of a segment.
 ``{% marks_of_rows rows as marks %}`` are those of a list: the first one by flag and environment.
+``{% marks_of_segments rows as marks %}`` are those of a list of segments: the first one by its id.
 """
 
 from collections.abc import Iterable, Mapping
@@ -24,7 +25,15 @@ def marks_of(context: Mapping[str, Any], flag: str, environment: str = "") -> li
 
 @register.simple_tag(takes_context=True)
 def marks_of_segment(context: Mapping[str, Any], segment: int | None) -> list[Mark]:
-    return list(find_segment_marks(context["caller"], segment)) if segment else []
+    return list(find_segment_marks(context["caller"], [segment])) if segment else []
+
+
+@register.simple_tag(takes_context=True)
+def marks_of_segments(context: Mapping[str, Any], rows: Iterable[Any]) -> dict[int, Mark]:
+    marks: dict[int, Mark] = {}
+    for mark in find_segment_marks(context["caller"], [row.id for row in rows]):
+        marks.setdefault(mark.segment, mark)
+    return marks
 
 
 @register.simple_tag(takes_context=True)

@@ -152,5 +152,7 @@ def test_segments_have_marks(browse, cart, callers):
     request = send_changes("shop", "production", changes, caller=callers["owner"])
     mark, page = f"Request {request.pk}: Change segment nordic (in review)", f"/segments/{segment.pk}/"
     assert mark in page_text(browse("owner").get(page))
+    assert f"Request {request.pk}" in page_text(browse("owner").get("/segments/"))
+    assert f"Request {request.pk}" not in page_text(browse("outsider").get("/segments/"))
     set_state("shop", request.pk, "Cancelled", caller=callers["owner"])
     assert mark not in page_text(browse("owner").get(page))

@@ -7,7 +7,7 @@ A form may also ask for a later time (``WHEN`` is ``at``): it is refused in any 
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -26,18 +26,22 @@ WHEN, LATER, STEPS = "when", "at", "steps"
 @contextmanager
 def saving_as_asked(request: HttpRequest, caller: Any) -> Iterator[None]:
     """As the form says: expectations may break, requests are skipped for a reason, or it is all made later."""
-    skips = SKIP in request.POST and read_comment_in_form(request.POST)
     with (
         overriding(caller if FIELD in request.POST else None),
-        skipping(caller if skips else None),
+        skipping_as_asked(request, caller),
         postponing() if request.POST.get(WHEN) in (LATER, STEPS) else nullcontext(),
     ):
         yield
 
 
+def skipping_as_asked(request: HttpRequest, caller: Any) -> AbstractContextManager[None]:
+    skips = SKIP in request.POST and read_comment_in_form(request.POST)
+    return skipping(caller if skips else None)
+
+
 def ask_what_to_do(request: HttpRequest, error: Refusal, caller: Any) -> HttpResponse:
     """The page of the refusal, or where it leads if the form says what to do about it."""
-    with commenting(read_comment_in_form(request.POST)):
+    with commenting(read_comment_in_form(request.POST)), skipping_as_asked(request, caller):
         url = error.settle(request.POST, caller)
     if url is not None:
         by_script = "HX-Request" in request.headers

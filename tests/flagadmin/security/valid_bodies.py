@@ -307,7 +307,7 @@ VALID: dict[str, Any] = {
     f"put {_ADMIN}/release-plan-templates/{_MILESTONE}/strategies/<str:strategy_id>": STEP,
     f"post {_PLACE}/release-plans": {
         "steps": TRANSITION | {
-            "strategyId": "<strategy>", "strategy": STRATEGY, "rollouts": [5, 25],
+            "strategyId": "<strategy>", "strategy": STRATEGY, "rollouts": [5, 25], "pauseIfExpectationBreaks": True,
         },
     },
     f"put {_PLACE}/progressions/<str:milestone_id>": {"transitionCondition": TRANSITION, "targetMilestone": ""},

@@ -10,6 +10,7 @@ from flagadmin.core.audit.models import AuditEvent
 from flagadmin.core.installation.models import Installation
 from groups.access import Caller
 from groups.models import Grant, User
+from playground.models import SavedContext
 from projects.flags.archive.actions import archive_flags
 from projects.models import FlagEnvironment, ProjectEnvironment, Strategy
 from releases.models import Milestone, ReleasePlan
@@ -48,6 +49,28 @@ def test_each_step_is_taken_at_its_time(plan, pass_time):
     assert state_of(plan) == ("done", "50 %")
     assert started_events() == ["5 %", "25 %", "50 %"]
     assert reload(plan).look_at is None
+
+
+def test_a_step_that_would_break_an_expectation_pauses_a_plan_that_says_so(plan, pass_time):
+    expected = [{"flag": "cart", "environment": "production", "enabled": False, "variant": None}]
+    SavedContext.objects.create(name="Bea", context={"userId": "7"}, expectations=expected)
+    ReleasePlan.objects.update(pause_if_broken=True)
+    Milestone.objects.filter(place=1).update(strategies=[everybody(plan)])
+    pass_time(DAY)
+    look_at_due()
+    assert (rollout_of(), state_of(plan)) == (5, ("paused", "5 %"))
+    assert reload(plan).reason == "25 % would break 1 expectation."
+    actions.start_milestone(PLACE, plan.pk, milestone_at(plan, 1).pk, caller=WHO)
+    assert rollout_of() == 100
+
+
+def milestone_at(plan: ReleasePlan, place: int) -> Milestone:
+    return Milestone.objects.get(plan=plan, place=place)
+
+
+def everybody(plan: ReleasePlan) -> dict[str, Any]:
+    [strategy] = milestone_at(plan, 1).strategies
+    return strategy | {"parameters": strategy["parameters"] | {"rollout": "100"}}
 
 
 def test_events_say_who_took_the_step_and_why(plan, pass_time):

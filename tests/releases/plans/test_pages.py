@@ -176,6 +176,35 @@ def test_the_form_of_a_strategy_offers_steps_and_takes_the_first(browse, shop):
     assert "has a release plan" in page_text(refused)
 
 
+@pytest.mark.parametrize("button", ["send_for_review", "add_to_request"])
+def test_where_changes_need_a_request_steps_become_one_with_a_plan(browse, shop, button):
+    cart(10)
+    owner = browse("owner")
+    ProjectEnvironment.objects.update(required_approvals=1)
+    asked = page_text(save(owner))
+    assert "In steps…" in asked
+    assert "At a time…" not in asked
+    steps = {"when": "steps", "rollouts": "15, 50", "interval": "1440", "confirmed": "yes"}
+    sent = save(owner, **steps, **{button: "yes"})
+    request, plan = ChangeRequest.objects.get(), ReleasePlan.objects.get()
+    assert sent.url == f"/projects/shop/change-requests/{request.pk}/"
+    assert request.changes.get().action == "startMilestone"
+    assert request.state == ("In review" if button == "send_for_review" else "Draft")
+    assert (state_of(plan), rollout_of()) == (("planned", None), 10)
+    again = save(owner, **steps, **{button: "yes"})
+    assert again.status_code == 403
+    assert "has a release plan" in page_text(again)
+    assert ChangeRequest.objects.count() == 1
+
+
+def test_who_may_skip_requests_starts_steps_with_a_reason(browse, shop):
+    cart(10)
+    ProjectEnvironment.objects.update(required_approvals=1)
+    steps = {"when": "steps", "rollouts": "15, 50", "interval": "1440", "confirmed": "yes"}
+    save(browse("admin"), **steps, skip_change_request="yes", comment="Now")
+    assert (state_of(ReleasePlan.objects.get()), rollout_of()) == (("running", "15 %"), 15)
+
+
 def foreseen(owner: Any, **form: str) -> Any:
     strategy = strategy_of()
     address = f"{FLAG}strategies/edit?environmentId=production&strategyId={strategy.pk}"
@@ -227,6 +256,16 @@ def test_a_plan_from_the_form_begins_with_its_safeguard(browse, shop):
     safeguard = Safeguard.objects.get()
     assert (safeguard.metric, safeguard.operator, safeguard.threshold) == ("errors", ">", 0.05)
     assert state_of(safeguard.plan) == ("running", "15 %")
+    assert not safeguard.plan.pause_if_broken
+
+
+def test_a_plan_from_the_form_pauses_if_an_expectation_breaks(browse, shop):
+    cart(10)
+    owner = browse("owner")
+    assert "Pause if an expectation breaks" in page_text(save(owner))
+    steps = {"when": "steps", "rollouts": "15, 50", "interval": "1440", "pause_if_broken": "on"}
+    save(owner, confirmed="yes", **steps)
+    assert ReleasePlan.objects.get().pause_if_broken
 
 
 def test_the_strategy_of_a_plan_leads_to_the_plan(browse, shop):

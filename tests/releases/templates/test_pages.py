@@ -144,7 +144,11 @@ def test_milestones_are_added_changed_and_removed(browse, template):
     assert milestones()[0].transition == {"intervalMinutes": 60}
     owner.post(url(template, "milestones", before.pk), {"name": "Few", "interval": ""})
     assert milestones()[0].transition is None
-    owner.post(url(template, "milestones", before.pk), {"remove": "yes"})
+    removal = url(template, "milestones", f"{before.pk}/remove/")
+    asked = page_text(owner.get(removal))
+    assert "Remove milestone Few?" in asked
+    assert len(milestones()) == 3
+    owner.post(removal)
     assert [milestone.name for milestone in milestones()] == ["All", "Later"]
     owner.post(url(template, "details"), {"name": "Slow", "description": "Take care"})
     template.refresh_from_db()
@@ -156,7 +160,8 @@ def test_who_may_only_read_changes_nothing(browse, template):
     assert "Add strategy" not in page_text(reader.get(url(template, "")))
     assert reader.get(strategy_url(template)).status_code == 200
     assert reader.post(strategy_url(template), {"do": "save"}).status_code == 403
-    assert reader.post(url(template, "milestones", first.pk), {"remove": "yes"}).status_code == 403
+    assert reader.get(url(template, "milestones", f"{first.pk}/remove/")).status_code == 403
+    assert reader.post(url(template, "milestones", f"{first.pk}/remove/")).status_code == 403
     assert reader.post(url(template, "milestones", "new"), {"name": "x"}).status_code == 403
     assert reader.post(url(template, "details"), {"name": "x"}).status_code == 403
     assert browse("outsider").get(strategy_url(template)).status_code == 404
