@@ -23,6 +23,7 @@ from projects.models import (
 )
 from releases.derive import find_differing
 from tests.flagadmin.security.calls import calls
+from tests.flagadmin.security.plan_tricks import PLAN_TRICKS
 from tests.flagadmin.security.routes import routes
 from tests.flagadmin.security.tricks import TRICKS
 from tests.flagadmin.security.valid_bodies import VALID, valid_body
@@ -31,6 +32,7 @@ from tests.support.cast import client, make_project, make_token, make_user
 from tests.support.playground import live_flag
 
 P = Permission
+ALL_TRICKS = TRICKS | PLAN_TRICKS
 WRITES = calls(routes("api/admin/"), ("post", "put", "patch", "delete"))
 NOT_HELD = {
     P.ADMIN,
@@ -135,12 +137,12 @@ def cart(shop: Any) -> Flag:
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("trick", TRICKS)
+@pytest.mark.parametrize("trick", ALL_TRICKS)
 def test_no_trick_changes_an_answer(attacker: Any, mallory: Any, cart: Flag, trick: str) -> None:
     before = answers()
     browser = Client()
     browser.force_login(mallory)
-    TRICKS[trick](attacker, browser)
+    ALL_TRICKS[trick](attacker, browser)
     assert not any(find_differing(before, answers())), trick
     guarded = ProjectEnvironment.objects.get(project="shop", environment="production")
     assert guarded.required_approvals == 1
