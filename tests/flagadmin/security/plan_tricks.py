@@ -129,6 +129,11 @@ def save_in_steps(browser: Any, **more: str) -> None:
     let_time_pass()
 
 
+def guard_flag(who: Any) -> None:
+    who.put(f"{PLACE}/safeguards", ALERT, format="json")
+    fire()
+
+
 def guard_flag_by_page(browser: Any) -> None:
     form = {"source": "alert", "metric": "Down"}
     browser.post(f"{PAGE}/environments/production/safeguards/", form)
@@ -161,7 +166,7 @@ def signal(who: Any) -> None:
 PLAN_TRICKS: dict[str, Any] = {
     "a safeguard that steps an approved plan back": lambda c, b: guard_plan(c, "stepBack"),
     "a safeguard that turns off by an approved plan": lambda c, b: guard_plan(c, "turnOff"),
-    "a safeguard of the flag": lambda c, b: [c.put(f"{PLACE}/safeguards", ALERT, format="json"), fire()],
+    "a safeguard of the flag": lambda c, b: guard_flag(c),
     "a safeguard of the flag by its page": lambda c, b: guard_flag_by_page(b),
     "have an approved plan go on sooner": lambda c, b: hurry(c),
     "edit a plan and resume it": lambda c, b: pause_and_resume(c),
