@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event, record
-from flagadmin.core.errors import InvalidOperation, counted
+from flagadmin.core.errors import InvalidOperation, pluralize
 from groups.access import EVERYTHING, Caller
 from projects.models import Strategy
 from projects.strategies.actions import add_strategy, remove_strategy, update_strategy
@@ -37,7 +37,7 @@ def enter_milestone(plan: ReleasePlan, milestone: Milestone, caller: Caller, *, 
     now, before = timezone.now(), plan.active
     measured = measure_start(plan, milestone, now=now)
     if passed and plan.pause_if_broken and (broken := len(measured.effects.broken)):
-        raise InvalidOperation(f"{milestone.name} would break {counted(broken, 'expectation')}.")
+        raise InvalidOperation(f"{milestone.name} would break {pluralize(broken, 'expectation')}.")
     write_strategies(plan, milestone, caller)
     if before is not None and passed:
         before.passed_at = now

@@ -5,7 +5,7 @@ from typing import Any
 from django.urls import reverse
 from django.utils.functional import cached_property
 
-from flagadmin.core.errors import ValidationError, counted
+from flagadmin.core.errors import ValidationError, pluralize
 from groups.console import ActionPage, ConfirmPage, ConsolePage, Crumbs
 from releases.models import ReleaseTemplate
 from releases.plans.forms import read_transition
@@ -85,7 +85,7 @@ class RemoveMilestone(ConfirmPage, OnTemplate):
         actions.check_scope(self.caller, update, own, self.template.project_id)
         number = len(self.milestone()["strategies"])
         return {
-            "lead": f"It is removed from {self.template.name}, with {counted(number, 'strategy', 'strategies')}. "
+            "lead": f"It is removed from {self.template.name}, with {pluralize(number, 'strategy', 'strategies')}. "
             "Plans that were made from the template stay.",
             "button": "Remove milestone",
             "cancel": self.back(),
