@@ -101,6 +101,8 @@ class Application:
             return await self._find_handler(request)(request)
         except AppError as error:
             return respond_error(scope.path, error)
+        except EOFError:  # the client has disconnected
+            return Response(400, [])
         except Exception:
             log.exception("A request failed")
             return respond_error(scope.path, UnknownError())

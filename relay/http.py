@@ -12,11 +12,11 @@ import orjson
 from flagadmin.core.errors import AppError, AuthenticationRequired, PayloadTooLarge, ValidationError
 from flagadmin.core.http.etag_lists import is_listed
 from flagadmin.core.http.json_bodies import Bounds, inflate, read_json
+from flagadmin.core.server.receiving import SMALL_BODY, receive_parts, receive_small
 from sdk.ofrep import errors as ofrep
 
 JSON = ("content-type", "application/json")
 MAX_BODY = 4_000_000  # bytes
-SMALL = 65_536
 MAX_FIELDS = 1_000  # of a query
 BOUNDS = Bounds()
 BULK_BOUNDS = Bounds(values=1_000_000)
@@ -81,22 +81,26 @@ class Request:
 
 
 async def receive(scope: Any, protocol: Any) -> Request:
-    """Raises PayloadTooLarge. The server ends connections that send too slowly."""
+    """Raises PayloadTooLarge, RequestTimeout, and EOFError if the client has disconnected."""
     headers = scope.headers
     if "content-length" not in headers and "transfer-encoding" not in headers:
         return Request(scope, b"")
-    declared = int(headers.get("content-length") or 0)
-    if declared > MAX_BODY:
+    declared, size = int(headers.get("content-length") or 0), 0
+    check_size(declared)
+    if 0 < declared <= SMALL_BODY:
+        return Request(scope, await receive_small(protocol, declared))
+
+    def add(nbytes: int) -> None:
+        nonlocal size
+        size += nbytes
+        check_size(size)
+
+    return Request(scope, await receive_parts(protocol, declared, add))
+
+
+def check_size(nbytes: int) -> None:
+    if nbytes > MAX_BODY:
         raise PayloadTooLarge("The body is too large.")
-    if 0 < declared <= SMALL:
-        return Request(scope, await protocol())  # in one step, which takes half as long
-    parts, size = list[bytes](), 0
-    async for part in protocol:
-        parts.append(part)
-        size += len(part)
-        if size > MAX_BODY:
-            raise PayloadTooLarge("The body is too large.")
-    return Request(scope, b"".join(parts))
 
 
 def respond_json(document: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:

@@ -14,7 +14,7 @@ from playground.engine.constraints import CompiledConstraint
 from playground.engine.context import Context, Values
 from playground.engine.evaluator import Evaluation
 from playground.engine.flags import CompiledFlag
-from playground.engine.hashing import ROLLOUT_SEED, VARIANT_SEED, Random, hash_place
+from playground.engine.hashing import ROLLOUT_SEED, VARIANT_SEED, Random, hash_place, murmur3
 from playground.engine.operators import UNDECIDABLE, Test
 from playground.engine.outcomes import PICK, FlagOutcome
 from playground.engine.snapshot import Snapshot
@@ -135,7 +135,8 @@ def _add_active(flags: list[_Flag[T]], held: int, values: Values, random: Random
             if threshold < ALWAYS or not draws:
                 identifier = values[column]
                 if identifier is not None:
-                    if hash_place(key, 100, identifier, ROLLOUT_SEED) > threshold:
+                    # `hash_place` without a call
+                    if murmur3(key + identifier, ROLLOUT_SEED) % 100 >= threshold:
                         continue
                 elif not draws or int(random() * 100) + 1 > threshold:
                     continue
@@ -161,6 +162,9 @@ def _dependent(snapshot: Snapshot) -> set[int]:
     return {*snapshot.children, *(positions[name] for name in parents if name in positions)}
 
 
+_DIGITS = bytes([48, 49]).ljust(256, b"0")  # 0 and 1 as text, which int() reads fastest
+
+
 class _Tested:
     """The constraints that decide something, each tested once for a context. What holds is a bit set."""
 
@@ -183,13 +187,12 @@ class _Tested:
         index = self._known.setdefault(id(constraint), len(self._tests))
         if index == len(self._tests):
             self._tests.append(_tested(constraint))
-        return 1 << 8 * index
+        return 1 << index
 
     def held(self, values: Values) -> int:
-        """What holds for these values of the columns: a byte for each constraint, which is made fastest."""
-        return int.from_bytes(
-            bytes([test(values[column]) is not inverted for test, column, inverted in self._tests]), "little"
-        )
+        """What holds for these values of the columns: a bit for each constraint, the lowest for the first."""
+        held = bytes([test(values[column]) is not inverted for test, column, inverted in self._tests])
+        return int(held[::-1].translate(_DIGITS) or b"0", 2)
 
 
 def _tested(constraint: CompiledConstraint) -> tuple[Test, int, bool]:

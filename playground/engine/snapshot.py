@@ -161,6 +161,11 @@ class Snapshot:
             chosen.update(field for *_, field in variants.overrides)
         return frozenset(hashed | chosen | ({"userId", "sessionId"} if "default" in hashed else set()))
 
+    @cached_property
+    def choosing(self) -> frozenset[int]:
+        """The columns by which variants are chosen."""
+        return frozenset(variants.column for variants in self._variant_lists() if variants.divides)
+
     def _variant_lists(self) -> Iterator[CompiledVariants]:
         for flag in self.flags:
             lists = (flag.variants, *(strategy.variants for strategy in flag.strategies))

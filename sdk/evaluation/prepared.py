@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from functools import cached_property
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
@@ -37,6 +37,8 @@ class Prepared:
         self.snapshot, self.flags = compiled.snapshot, compiled.flags
         versions = FORMAT, compiled.snapshot.environment, sorted(revisions.items())
         self._only: dict[str, Snapshot] = {}
+        self.written: dict[Hashable, tuple[bytes, bytes]] = {}
+        """Of OFREP's answers what no context changes, by how a flag was decided. Written when first needed."""
         self.state = hashlib.blake2b(orjson.dumps(versions), digest_size=16).hexdigest()
 
     @cached_property

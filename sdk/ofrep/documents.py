@@ -1,6 +1,6 @@
 """The documents of OFREP: what a provider gets for each flag."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import orjson
@@ -12,8 +12,9 @@ from playground.engine.context import Context
 from playground.engine.evaluator import Evaluation
 from playground.engine.flags import CompiledFlag
 from playground.engine.hashing import Random
-from playground.engine.outcomes import FlagOutcome
+from playground.engine.outcomes import PICK, FlagOutcome, PlainOutcome
 from playground.engine.reasons import Reasons
+from playground.engine.variants import NONE
 from playground.evaluation_metrics import EVALUATIONS
 from playground.response.fragments import FlagFragments
 from sdk.evaluation.prepared import Prepared
@@ -30,6 +31,7 @@ from sdk.ofrep.reasons import (
 from sdk.ofrep.values import find_choice, read_value
 
 EVALUATED = EVALUATIONS.labels("ofrep")
+MAX_KEPT = 1_000  # bytes of what is written once
 
 # What browsers are told: conditions, their values and percentages are for the server's side only.
 WITHOUT_DEFINITIONS: Mapping[tuple[Reason, bool], str] = {
@@ -46,50 +48,78 @@ WITHOUT_DEFINITIONS: Mapping[tuple[Reason, bool], str] = {
 class Resolver:
     """Resolves flags of one evaluation. `browser`: for a frontend token, which must not see definitions."""
 
-    def __init__(self, evaluation: Evaluation, *, browser: bool) -> None:
+    def __init__(self, evaluation: Evaluation, prepared: Prepared, *, browser: bool) -> None:
+        snapshot = evaluation.snapshot
         self._evaluation = evaluation
         self._reasons = Reasons(evaluation)
         self._has_key = evaluation.context.lookup("userId") is not None
         self._drawn = drawn_flags(evaluation)
-        self._static = evaluation.snapshot.static
+        self._draws_variants = any(evaluation.values[column] is None for column in snapshot.choosing)
         self._browser = browser
+        self._written = prepared.written
 
-    def flag(self, position: int, fragments: FlagFragments) -> dict[str, Any]:
+    def flag(self, position: int, fragments: FlagFragments) -> bytes:
         """OFREP's evaluationSuccess of the flag at a position. Raises TargetingKeyMissing, and ValidationError for an
         unreadable payload.
 
-        `variant` is never missing, because providers read it unasked: without one it is "enabled" or "disabled".
+        What does not depend on the context is written once for each way in which the flag can be decided.
         """
         evaluation = self._evaluation
-        flag, outcome = evaluation.snapshot.flags[position], FlagOutcome(*evaluation.outcomes[position])
-        if not self._has_key and lacks_targeting_key(evaluation, flag, outcome):
+        flag, outcome = evaluation.snapshot.flags[position], evaluation.outcomes[position]
+        result, on, decided, pick, place, strategies, unmet = outcome
+        if not self._has_key and lacks_targeting_key(evaluation, flag, FlagOutcome(*outcome)):
             raise TargetingKeyMissing(
                 f"The rollout of flag {flag.name} is by userId: the context needs a targetingKey."
             )
-        choice = find_choice(flag, outcome)
-        outside = () if outcome.on else find_outside(evaluation, flag, outcome)
-        reason = find_reason(flag, outcome, choice, outside, is_static=self._static[position])
-        metadata: dict[str, Any] = {
-            "why": self._why(flag, outcome, reason),
-            "project": flag.project,
-            "stale": fragments.stale,
-        }
-        if is_random(evaluation, flag, outcome, choice, drawn=position in self._drawn):
-            metadata["random"] = True
-        if (bucket := find_bucket(evaluation, flag, outcome, outside)) is not None:
-            metadata["bucket"] = bucket
-        return {
+        outside = find_outside(evaluation, flag, strategies) if decided == NONE and not on else ()
+        chosen = NONE if decided == NONE else strategies[decided][PICK]
+        way = self._browser, flag.name, result, on, decided, chosen, pick, place > 0, bool(outside)
+        written = None if unmet else self._written.get(way)
+        if written is None:
+            written = self._write(position, fragments, FlagOutcome(*outcome), outside)
+            if not unmet and len(written[0]) <= MAX_KEPT:
+                self._written[way] = written
+        before, after = written
+        why = b"" if self._browser else orjson.dumps(self._reasons.flag(flag, outcome))
+        drawn = b',"random":true' if self._is_random(position, flag, outcome) else b""
+        bucket = find_bucket(evaluation, flag, outcome, outside)
+        hashed = b"" if bucket is None else b',"bucket":%d' % bucket
+        return b"".join((before, why, after, drawn, hashed, b"}}"))
+
+    def _write(
+        self, position: int, fragments: FlagFragments, outcome: FlagOutcome, outside: Collection[int]
+    ) -> tuple[bytes, bytes]:
+        """What stands before and after the sentence that says why, which browsers always get the same.
+
+        `variant` is never missing, because providers read it unasked: without one it is "enabled" or "disabled".
+        """
+        snapshot = self._evaluation.snapshot
+        flag, choice = snapshot.flags[position], find_choice(snapshot.flags[position], outcome)
+        reason = find_reason(flag, outcome, choice, outside, is_static=snapshot.static[position])
+        before = {
             "key": flag.name,
             "reason": reason,
             "variant": choice.name if choice else "enabled" if outcome.on else "disabled",
             "value": read_value(outcome, fragments),
-            "metadata": metadata,
         }
+        after = {"project": flag.project, "stale": fragments.stale}
+        why = orjson.dumps(self._describe(flag, outcome, reason)) if self._browser else b""
+        return (
+            orjson.dumps(before)[:-1] + b',"metadata":{"why":' + why,
+            b"," + orjson.dumps(after)[1:-1],
+        )
 
-    def _why(self, flag: CompiledFlag, outcome: FlagOutcome, reason: Reason) -> str:
-        if not self._browser or reason is DISABLED:
+    def _describe(self, flag: CompiledFlag, outcome: FlagOutcome, reason: Reason) -> str:
+        """Why, without definitions."""
+        if reason is DISABLED:
             return self._reasons.flag(flag, outcome)
         return WITHOUT_DEFINITIONS[reason, outcome.on]
+
+    def _is_random(self, position: int, flag: CompiledFlag, outcome: PlainOutcome) -> bool:
+        is_drawn = position in self._drawn
+        return (is_drawn or self._draws_variants) and is_random(
+            self._evaluation, flag, FlagOutcome(*outcome), drawn=is_drawn
+        )
 
 
 def render_flag(prepared: Prepared, name: str, context: Context, random: Random, *, browser: bool) -> bytes:
@@ -101,9 +131,8 @@ def render_flag(prepared: Prepared, name: str, context: Context, random: Random,
         raise FlagNotFound(f"Active flag {name} not found in {environment} with this token's projects.")
     evaluation = Evaluation(prepared.only(name), context, random)
     EVALUATED.inc()
-    resolver = Resolver(evaluation, browser=browser)
-    fragments = prepared.flags[position]
-    return orjson.dumps(resolver.flag(evaluation.snapshot.positions[name], fragments))
+    resolver = Resolver(evaluation, prepared, browser=browser)
+    return resolver.flag(evaluation.snapshot.positions[name], prepared.flags[position])
 
 
 def render_flags(
@@ -112,11 +141,13 @@ def render_flags(
     """``{"flags": [...]}`` and ``more``: every flag by name, each an evaluationSuccess or an evaluationFailure."""
     evaluation = Evaluation(prepared.snapshot, context, random)
     EVALUATED.inc(len(prepared.flags))
-    resolver = Resolver(evaluation, browser=browser)
+    resolver = Resolver(evaluation, prepared, browser=browser)
     flags = []
     for position, fragments in enumerate(prepared.flags):
         try:
             flags.append(resolver.flag(position, fragments))
         except ValidationError as error:
-            flags.append(describe_failure(error, prepared.snapshot.flags[position].name))
-    return orjson.dumps({"flags": flags} | more)
+            failure = describe_failure(error, prepared.snapshot.flags[position].name)
+            flags.append(orjson.dumps(failure))
+    rest = b"," + orjson.dumps(more)[1:] if more else b"}"
+    return b'{"flags":[' + b",".join(flags) + b"]" + rest

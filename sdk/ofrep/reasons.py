@@ -1,6 +1,6 @@
 """OpenFeature's reasons: what kind of decision led to a flag's value."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from enum import StrEnum
 
 from playground.engine.chance import state_over_calls
@@ -15,6 +15,7 @@ from playground.engine.outcomes import (
     UNREADABLE,
     FlagOutcome,
     ParentProblem,
+    PlainOutcome,
     State,
     StrategyOutcome,
     cause_of,
@@ -22,7 +23,7 @@ from playground.engine.outcomes import (
 )
 from playground.engine.strategies import CompiledStrategy
 from playground.engine.variants import NONE
-from sdk.ofrep.values import Choice
+from sdk.ofrep.values import Choice, find_choice
 
 
 class Reason(StrEnum):
@@ -72,11 +73,13 @@ def _is_split(flag: CompiledFlag, outcome: FlagOutcome, choice: Choice | None) -
     return rollout is not None and rollout.threshold < 100
 
 
-def find_outside(evaluation: Evaluation, flag: CompiledFlag, outcome: FlagOutcome) -> list[int]:
+def find_outside(
+    evaluation: Evaluation, flag: CompiledFlag, outcomes: Sequence[StrategyOutcome]
+) -> list[int]:
     """The positions of the strategies of a flag that only their rollout kept off."""
     outside = []
     for position, strategy in enumerate(flag.strategies):
-        rollout, its_outcome = strategy.rollout, outcome.strategies[position]
+        rollout, its_outcome = strategy.rollout, outcomes[position]
         if (
             rollout is not None
             and its_outcome[BUCKET] > rollout.threshold
@@ -97,25 +100,25 @@ def _conditions_hold(
 
 
 def find_bucket(
-    evaluation: Evaluation, flag: CompiledFlag, outcome: FlagOutcome, outside: Collection[int]
+    evaluation: Evaluation, flag: CompiledFlag, outcome: PlainOutcome, outside: Collection[int]
 ) -> int | None:
     """The bucket, from 1 to 100, that decided, or that the rollout did not reach; None if none was hashed."""
-    for position in outside if outcome.decided == NONE else (outcome.decided,):
-        rollout, bucket = flag.strategies[position].rollout, outcome.strategies[position][BUCKET]
+    _, _, decided, _, _, strategies, _ = outcome
+    for position in outside if decided == NONE else (decided,):
+        rollout, bucket = flag.strategies[position].rollout, strategies[position][BUCKET]
         if rollout is not None and bucket and evaluation.values[rollout.column] is not None:
             return bucket
     return None
 
 
-def is_random(
-    evaluation: Evaluation, flag: CompiledFlag, outcome: FlagOutcome, choice: Choice | None, *, drawn: bool
-) -> bool:
+def is_random(evaluation: Evaluation, flag: CompiledFlag, outcome: FlagOutcome, *, drawn: bool) -> bool:
     """Whether the next request with the same context may get something else: there was nothing to hash.
 
     `drawn`: a bucket of the flag or of a parent may have been drawn (``playground.engine.chance.drawn_flags``).
     """
     if drawn and state_over_calls(evaluation, flag, outcome)[0] is State.RANDOM:
         return True
+    choice = find_choice(flag, outcome)
     return choice is not None and choice.is_by_weight and evaluation.values[choice.variants.column] is None
 
 

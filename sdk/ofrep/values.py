@@ -3,7 +3,6 @@
 import math
 import re
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import orjson
@@ -15,7 +14,6 @@ from playground.engine.outcomes import PICK, PLACE, FlagOutcome
 from playground.engine.variants import NONE, CompiledVariants
 from playground.response.fragments import FlagFragments
 
-MAX_KEPT = 500  # bytes of a variant whose value is remembered
 _JSON_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?", re.ASCII)
 
 
@@ -61,11 +59,6 @@ def read_value(outcome: FlagOutcome, fragments: FlagFragments) -> Any:
         variant = fragments.picks[outcome.pick]
     else:
         return True
-    return _read_short_variant(variant) if len(variant) <= MAX_KEPT else _read_variant(variant)
-
-
-@lru_cache(maxsize=10_000)
-def _read_short_variant(variant: bytes) -> Any:
     return _read_variant(variant)
 
 

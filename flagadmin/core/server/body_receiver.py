@@ -11,16 +11,13 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from django.conf import settings
-from granian.rsgi import ProtocolClosed, ProtocolError
 
 from flagadmin.core import errors
 from flagadmin.core.http.json_bodies import too_large
 from flagadmin.core.http.request_bodies import limit_at
+from flagadmin.core.server.receiving import SMALL_BODY, receive_parts, receive_small
 
 APIS = ("/api/", "/ofrep/")  # of known callers
-RECEIVE_TIMEOUT = 10.0  # for any body; a larger one must then arrive at BYTES_PER_SECOND
-BYTES_PER_SECOND = 100_000
-SMALL_BODY = 65_536  # bytes; received in one call
 MAX_BYTES = 300_000_000  # of bodies that are not small, in one worker
 MAX_LARGE_BODIES = 4  # above the ordinary limit, at the same time in one worker; others wait
 SLOT_TIMEOUT = 30.0
@@ -46,6 +43,9 @@ class BodyReceiver:
         limit = settings.BODY_LIMIT if ordinary else limit_at(scope.path)
         if declared > limit:
             raise too_large(limit)
+        if ordinary and declared <= SMALL_BODY:
+            yield await receive_small(protocol, declared)
+            return
         if not 0 < declared <= SMALL_BODY and (scope.path.startswith(APIS) or limit > settings.BODY_LIMIT):
             limit = await self._limit_for_caller(scope, declared, limit)
         if limit <= settings.BODY_LIMIT:
@@ -80,48 +80,24 @@ class BodyReceiver:
 
     @asynccontextmanager
     async def _received(self, protocol: Any, declared: int, limit: int) -> AsyncIterator[bytes]:
-        small = 0 < declared <= SMALL_BODY
-        try:
-            body = await (_receive_small(protocol) if small else self._receive_large(protocol, limit))
-        except TimeoutError:
-            raise errors.RequestTimeout from None
-        except (ProtocolClosed, ProtocolError):
-            raise EOFError from None
-        try:
-            if len(body) < declared:
-                raise EOFError
-            yield body
-        finally:
-            self._bytes -= 0 if small else len(body)
+        size = 0  # of what this body adds to the bytes in memory
 
-    async def _receive_large(self, protocol: Any, limit: int) -> bytes:
-        """Adds the size of the body to the bytes in memory; the caller subtracts it later."""
-        chunks, size = list[bytes](), 0
-        begin = asyncio.get_running_loop().time()
+        def add(nbytes: int) -> None:
+            nonlocal size
+            size += nbytes
+            self._bytes += nbytes
+            if size > limit:
+                raise too_large(limit)
+            if self._bytes > MAX_BYTES:
+                raise too_many_bodies()
+
         try:
-            async with asyncio.timeout_at(begin + RECEIVE_TIMEOUT) as deadline:
-                async for chunk in protocol:
-                    chunks.append(chunk)
-                    size += len(chunk)
-                    self._bytes += len(chunk)
-                    if size > limit:
-                        raise too_large(limit)
-                    if self._bytes > MAX_BYTES:
-                        raise too_many_bodies()
-                    deadline.reschedule(begin + RECEIVE_TIMEOUT + size / BYTES_PER_SECOND)
-        except BaseException:
+            yield await receive_parts(protocol, declared, add)
+        finally:
             self._bytes -= size
-            raise
-        return b"".join(chunks)
 
 
 def too_many_bodies() -> errors.ServiceUnavailable:
     return errors.ServiceUnavailable(
         "Too many large bodies are being received. Try again later.", headers={"Retry-After": "30"}
     )
-
-
-async def _receive_small(protocol: Any) -> bytes:
-    async with asyncio.timeout(RECEIVE_TIMEOUT):
-        body: bytes = await protocol()
-    return body

@@ -8,31 +8,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from granian.rsgi import ProtocolClosed
 
 from flagadmin.core import errors
 from flagadmin.core.server import body_receiver as receiver_module
+from flagadmin.core.server import receiving
 from flagadmin.core.server.body_receiver import BodyReceiver
+from tests.support.sender import Sender
 
 IMPORT = "/api/admin/features-batch/import"
-
-
-class Sender:
-    """Granian's protocol object, for a client that sends these chunks and then hangs, ends or goes away."""
-
-    def __init__(self, *chunks: bytes, then: str = "end") -> None:
-        self.chunks, self.then = chunks, then
-
-    async def __call__(self) -> bytes:
-        return b"".join([chunk async for chunk in self])
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        for chunk in self.chunks:
-            yield chunk
-        if self.then == "hang":
-            await asyncio.Event().wait()
-        if self.then == "leave":
-            raise ProtocolClosed
 
 
 async def known(scope: Any) -> None:
@@ -65,7 +48,7 @@ def scope(length: int | None, path: str) -> Any:
 
 @pytest.fixture
 def no_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(receiver_module, "RECEIVE_TIMEOUT", 0.01)
+    monkeypatch.setattr(receiving, "RECEIVE_TIMEOUT", 0.01)
     monkeypatch.setattr(receiver_module, "SLOT_TIMEOUT", 0.01)
 
 
@@ -81,7 +64,7 @@ def test_a_body_that_does_not_arrive(length: int | None, no_time: None) -> None:
 
 
 def test_a_body_that_keeps_arriving_has_more_time(no_time: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(receiver_module, "BYTES_PER_SECOND", 1000)
+    monkeypatch.setattr(receiving, "BYTES_PER_SECOND", 1000)
 
     class Slow(Sender):
         async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -140,9 +123,9 @@ def test_large_bodies_have_few_places(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("path", "length"),
     [
-        (IMPORT, receiver_module.SMALL_BODY + 1),
-        ("/api/admin/playground", receiver_module.SMALL_BODY + 1),
-        ("/ofrep/v1/evaluate/flags", receiver_module.SMALL_BODY + 1),
+        (IMPORT, receiving.SMALL_BODY + 1),
+        ("/api/admin/playground", receiving.SMALL_BODY + 1),
+        ("/ofrep/v1/evaluate/flags", receiving.SMALL_BODY + 1),
         ("/import/", 1_000_001),
     ],
 )
@@ -153,12 +136,12 @@ def test_a_strangers_body_is_not_read(path: str, length: int) -> None:
 
 @pytest.mark.parametrize("path", ["/login/", "/playground/", "/import/"])
 def test_a_form_whose_session_has_ended_is_read(path: str) -> None:
-    body = b"a" * (receiver_module.SMALL_BODY + 1)
+    body = b"a" * (receiving.SMALL_BODY + 1)
     assert received(Sender(body), len(body), path, caller=unknown) == body
 
 
 def test_a_strangers_body_may_be_small() -> None:
-    body = b"a" * receiver_module.SMALL_BODY
+    body = b"a" * receiving.SMALL_BODY
     assert received(Sender(body), len(body), caller=unknown) == body
     assert received(Sender(body), None, caller=unknown) == body
     with pytest.raises(errors.PayloadTooLarge):
