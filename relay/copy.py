@@ -130,7 +130,7 @@ class Copy:
         if flags.scope in self._flags and self._flags[flags.scope].is_prepared:
             await asyncio.to_thread(flags.prepare)
         self._flags[flags.scope] = flags
-        self._tell_waiting()
+        self.tell_waiting()
 
     def _store(self, flags: Flags) -> None:
         head = {
@@ -178,7 +178,7 @@ class Copy:
                 await self.fetch(token)
 
         await asyncio.gather(*(fetch(token) for token in self._needed().values()))
-        self._tell_waiting()  # streams whose token was revoked
+        self.tell_waiting()  # streams whose token was revoked
 
     async def wait_for_change(self, seconds: float) -> bool:
         """Whether something may have changed before the time was over. Thousands of streams wait here."""
@@ -192,7 +192,7 @@ class Copy:
             timer.cancel()
             self._waiting.discard(waiter)
 
-    def _tell_waiting(self) -> None:
+    def tell_waiting(self) -> None:
         for waiter in self._waiting:
             _settle(waiter, True)
 

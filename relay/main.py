@@ -14,6 +14,7 @@ from granian.server.embed import Server
 
 from flagadmin.core.errors import AppError
 from flagadmin.core.server.open_files import OTHERS, raise_limit
+from flagadmin.core.server.sockets import drop_stalled_readers
 from relay.application import Application
 from relay.copy import Copy
 from relay.health import Health
@@ -31,6 +32,7 @@ log = logging.getLogger("flagadmin.relay")
 
 THREADS = 8  # that ask the upstream at the same time
 BACKLOG = 1_024  # connections that wait to be accepted
+STOP_SECONDS = 15.0  # for requests that have begun: longer than a body may take
 CONNECTIONS = 512  # that are served at the same time, beside streams
 
 
@@ -78,8 +80,15 @@ async def _run(options: Options, storage: Storage) -> None:
         backlog=BACKLOG,
         backpressure=CONNECTIONS + MAX_STREAMS,
     )
+    serving = loop.create_task(server.serve())
+
+    def stop() -> None:
+        streams.end()
+        server.stop()
+        loop.call_later(STOP_SECONDS, serving.cancel)
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, server.stop)
+        loop.add_signal_handler(number, stop)
     tasks = [
         loop.create_task(work)
         for work in (
@@ -87,17 +96,26 @@ async def _run(options: Options, storage: Storage) -> None:
             copy.keep_current(),
             reports.keep_sending(),
             presence.keep_telling(),
+            _drop_stalled_readers(),
             Listening(options.upstream, options.upstream_headers, tokens, copy).run(),
         )
     ]
     log.info("Relay of %s at http://%s:%d", options.upstream, options.host, options.port)
     try:
-        await server.serve()
+        await serving
+    except asyncio.CancelledError:
+        log.warning("Clients that did not read their answers were cut off")
     finally:
         for task in tasks:
             task.cancel()
         await _send_last(reports, options.timeout)
         threads.shutdown(wait=False, cancel_futures=True)
+
+
+async def _drop_stalled_readers() -> None:
+    """Once the server listens."""
+    while not drop_stalled_readers():
+        await asyncio.sleep(0.1)
 
 
 async def _learn(tokens: Tokens, secrets: Sequence[str]) -> None:

@@ -2,6 +2,7 @@
 
 import hashlib
 import logging
+import random
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -26,6 +27,7 @@ log = logging.getLogger("flagadmin.relay")
 MAX_STREAMS = 20_000
 KEEP_ALIVE = 15.0  # seconds
 COMMENT = b":\n\n"
+RECONNECT_SPREAD = (500, 2_500)  # milliseconds until the clients of a relay that stops connect again
 CLOCK = 1.0  # seconds between two looks at flags that compare the current time
 HEADERS = [("content-type", "text/event-stream"), ("cache-control", "no-store"), ("x-accel-buffering", "no")]
 REFETCH = b'event: message\nid: %d\ndata: {"type":"refetchEvaluation"}\n\n'
@@ -37,6 +39,7 @@ class Streams:
     def __init__(self, tokens: Tokens, copy: Copy) -> None:
         self._tokens, self._copy = tokens, copy
         self.open = 0
+        self._is_stopping = False
         self._limit = count_files_for_streams(MAX_STREAMS)
         self._versions: WeakKeyDictionary[Prepared, tuple[int, int]] = WeakKeyDictionary()
 
@@ -53,15 +56,26 @@ class Streams:
             async with aclosing(events):
                 async for event in events:
                     await transport.send_bytes(event)
+                    del event  # may be large, and the next one may be hours away
+            if self._is_stopping:
+                await transport.send_bytes(b"retry: %d\n\n" % random.randint(*RECONNECT_SPREAD))
         except Exception as error:  # noqa: BLE001 - Granian's, when the client has gone
             log.debug("A stream ended: %s", error)
         finally:
             self.open -= 1
 
+    def end(self) -> None:
+        """Ends all streams: the relay stops."""
+        self._is_stopping = True
+        self._copy.tell_waiting()
+
+    def _may_go_on(self, token: Token) -> bool:
+        return not self._is_stopping and self._tokens.get(token.secret) == token
+
     async def tell_changes(self, token: Token, version: int | None) -> Events:
         """For SDKs: everything, or what has changed since the version."""
         kind = b"unleash-connected"
-        while self._tokens.get(token.secret) == token:
+        while self._may_go_on(token):
             changes = self._copy.changes(token.scope)
             if changes is None:
                 return
@@ -75,7 +89,7 @@ class Streams:
     async def tell_refetch(self, token: Token, version: int | None) -> Events:
         """For providers of OpenFeature: that they should ask again, unless the version is still the same."""
         silent_since = time.monotonic()
-        while self._tokens.get(token.secret) == token:
+        while self._may_go_on(token):
             prepared = await prepare(await self._copy.find(token))
             latest = self._version_of(prepared, token)
             if latest != version:

@@ -184,6 +184,20 @@ def test_a_delta_has_what_changed(relay: Relay, upstream: Upstream) -> None:
         wait_until(lambda: relay.flags(BACKEND) == ["everyone", "seen", "half", "child"])
 
 
+def test_a_relay_that_stops_ends_its_streams(upstream: Upstream, tmp_path: Path) -> None:
+    """SDKs keep them open for days, and the relay's manager would wait for them."""
+    with (
+        relaying(upstream.port, tmp_path, "--token", BACKEND) as relay,
+        closing(Client(relay.port, BACKEND)) as client,
+    ):
+        client._connection.request("GET", "/api/client/streaming", headers={"Authorization": BACKEND})
+        stream = client._connection.getresponse()
+        assert stream.readline() == b"event: unleash-connected\n"
+        relay.process.terminate()
+        assert b"\nretry: " in stream.read()
+        assert relay.process.wait(30) == 0
+
+
 def test_one_flag_of_a_frontend_sdk_is_told_when_it_is_off_too(relay: Relay) -> None:
     """As Unleash Edge does; what is not there is 404."""
     for path in ("/api/frontend/features/seen", "/api/proxy/features/seen"):
