@@ -1,5 +1,6 @@
 """What deploy/ has for relays fits their options."""
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -24,6 +25,14 @@ def test_the_regions_of_compose(monkeypatch: pytest.MonkeyPatch, region: str) ->
     assert (command, options.upstream, options.region) == ("relay", "http://flagadmin:8000", region)
     assert options.tokens == ("*:production.a", "*:development.b")
     assert str(options.data) == service["volumes"][0].partition(":")[2]
+
+
+def test_flagadmin_answers_to_the_names_that_are_asked_beside_relays() -> None:
+    """A host that is not allowed gets 400: for its own health check, it would be unhealthy."""
+    beside = yaml.safe_load((DEPLOY / "compose.regions.yaml").read_text())["services"]["flagadmin"]
+    alone = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]["flagadmin"]
+    [checked] = re.findall(r"http://([^:/]+)", alone["healthcheck"]["test"][1])
+    assert {"flagadmin", checked} <= set(beside["environment"]["FLAGADMIN_ALLOWED_HOSTS"].split(","))
 
 
 def test_the_unit(monkeypatch: pytest.MonkeyPatch) -> None:
