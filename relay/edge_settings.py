@@ -15,6 +15,7 @@ TAKEN = {
     "INTERFACE": "HOST",
     "METRICS_INTERVAL_SECONDS": "REPORT_SECONDS",
     "PORT": "PORT",
+    "STRICT": "STRICT",
     "TOKENS": "TOKENS",
     "TRUST_PROXY": "BEHIND_PROXY",
     "UPSTREAM_REQUEST_TIMEOUT": "TIMEOUT_SECONDS",
@@ -28,7 +29,7 @@ NEEDLESS = frozenset(
         *("DISABLE_ALL_ENDPOINT", "DISABLE_FEATURES_ENDPOINT", "DISABLE_INSTANCE_DATA_ENDPOINT"),
         *("DISABLE_METRICS_BATCH_ENDPOINT", "DISABLE_METRICS_ENDPOINT", "DISABLE_TOKENS_ENDPOINT"),
         *("CLIENT_KEEPALIVE_TIMEOUT", "EDGE_KEEPALIVE_TIMEOUT", "EDGE_REQUEST_TIMEOUT"),
-        *("DYNAMIC", "INSTANCE_ID", "LOG_FORMAT", "STRICT", "TOKEN_REVALIDATION_INTERVAL_SECONDS"),
+        *("DYNAMIC", "INSTANCE_ID", "LOG_FORMAT", "TOKEN_REVALIDATION_INTERVAL_SECONDS"),
         *("UPSTREAM_SOCKET_TIMEOUT", "WORKERS"),
         *("REDIS_HOST", "REDIS_MODE", "REDIS_PASSWORD", "REDIS_PORT", "REDIS_SCHEME", "REDIS_SECURE"),
         *("REDIS_READ_CONNECTION_TIMEOUT_MILLISECONDS", "REDIS_URL", "REDIS_USERNAME", "S3_BUCKET_NAME"),
@@ -73,9 +74,7 @@ def read_edge_settings(variables: Mapping[str, str]) -> dict[str, str]:
         raise ValueError(f"A relay cannot take over these settings of Unleash Edge: {reasons}.")
     settings = {"HOST": "0.0.0.0"}  # noqa: S104 - where Edge listens unless it is told otherwise
     settings |= {TAKEN[name]: value for name, value in used.items() if name in TAKEN}
-    if "BEHIND_PROXY" in settings:
-        settings["BEHIND_PROXY"] = "1"
-    return settings
+    return settings | {name: "1" for name in ("BEHIND_PROXY", "STRICT") if name in settings}
 
 
 def parse_variables(lines: Iterable[str]) -> dict[str, str]:

@@ -64,7 +64,7 @@ async def _run(options: Options, storage: Storage) -> None:
     async def ask(method: str, path: str, **more: Any) -> Answer:
         return await loop.run_in_executor(threads, functools.partial(upstream.ask, method, path, **more))
 
-    tokens = Tokens(storage, ask)
+    tokens = Tokens(storage, ask, covering=options.tokens if options.is_strict else ())
     copy = Copy(storage, ask, tokens, interval=options.poll)
     reports = Reports(storage, ask, tokens, interval=options.report)
     Request.is_behind_proxy = options.is_behind_proxy

@@ -30,6 +30,7 @@ class Options:
     origins: tuple[str, ...] = ("*",)
     metrics_token: str = ""
     is_behind_proxy: bool = False
+    is_strict: bool = False
 
 
 def read_options(arguments: Sequence[str]) -> Options:
@@ -99,12 +100,20 @@ def _add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -
         default=settings.get("BEHIND_PROXY") == "1",
         help=f"take client addresses from X-Forwarded-For ({PREFIX}BEHIND_PROXY=1)",
     )
+    parser.add_argument(
+        "--strict",
+        action="store_true",
+        default=settings.get("STRICT") == "1",
+        help=f"serve only tokens whose environment and projects one of --token covers ({PREFIX}STRICT=1)",
+    )
 
 
 def _make_options(given: argparse.Namespace) -> Options:
     """Raises ValueError."""
     if not given.upstream.startswith(("http://", "https://")):
         raise ValueError("--upstream must begin with http:// or https://")
+    if given.strict and not given.token:
+        raise ValueError("--strict needs --token: nobody else would be served")
     return Options(
         upstream=given.upstream.rstrip("/").removesuffix("/api"),
         data=Path(given.data),
@@ -119,6 +128,7 @@ def _make_options(given: argparse.Namespace) -> Options:
         origins=tuple(_listed(given.origins)),
         metrics_token=given.metrics_token,
         is_behind_proxy=given.behind_proxy,
+        is_strict=given.strict,
     )
 
 

@@ -65,9 +65,11 @@ Ask = Callable[..., Awaitable[Answer]]
 class Tokens:
     """All methods are called in the event loop."""
 
-    def __init__(self, storage: Storage, ask: Ask) -> None:
+    def __init__(self, storage: Storage, ask: Ask, *, covering: Sequence[str] = ()) -> None:
+        """Only tokens are served that one of the `covering` ones covers, if there are such."""
         self._storage = storage
         self._ask = ask
+        self._covering = covering
         self._known: dict[str, Token] = {}
         self._tickets: dict[str, str] = {}  # secrets by ticket, empty until they are looked for
         self._refused: OrderedDict[str, float] = OrderedDict()  # by secret until when
@@ -76,6 +78,7 @@ class Tokens:
         for document in _read_documents(storage.read(FILE)):
             if token := _read_token(document):
                 self._known[token.secret] = token
+        self._drop_uncovered()
 
     def __len__(self) -> int:
         return len(self._known)
@@ -112,6 +115,8 @@ class Tokens:
             raise AuthenticationRequired("API token not found.")
         if len(self._known) >= MAX_TOKENS:
             raise ServiceUnavailable("This relay has as many tokens as it can keep.")
+        if any(own not in self._known and own not in self._refused for own in self._covering):
+            raise ServiceUnavailable("This relay does not know yet what its own tokens cover.")
         if secret not in self._asking and len(self._asking) >= MAX_ASKING:
             raise ServiceUnavailable("Too many tokens are being asked about. Try again later.")
         if secret not in self._asking:
@@ -125,7 +130,8 @@ class Tokens:
             ) from error
         token = self._known.get(secret)
         if token is None:
-            raise AuthenticationRequired("API token not found.")
+            hint = " This relay serves only what its own tokens cover." if self._covering else ""
+            raise AuthenticationRequired(f"API token not found.{hint}")
         return token
 
     async def check_all(self) -> None:
@@ -161,6 +167,7 @@ class Tokens:
             self._known.pop(secret, None)
         for token in valid:
             self._known[token.secret] = token
+        self._drop_uncovered()
         for secret in set(secrets).difference(self._known):
             self._refuse(secret)
         if before != {secret: self._known.get(secret) for secret in secrets}:
@@ -168,8 +175,15 @@ class Tokens:
             documents = [token.as_document() for token in self._known.values()]
             self._storage.write(FILE, orjson.dumps(documents))
         for token in valid:
-            if before[token.secret] != token and self.when_known is not None:
+            is_new = before[token.secret] != token and token.secret in self._known
+            if is_new and self.when_known is not None:
                 await self.when_known(token)
+
+    def _drop_uncovered(self) -> None:
+        own = [self._known[secret] for secret in self._covering if secret in self._known]
+        for token in self.all() if self._covering else ():
+            if not any(each.covers(token.scope) for each in own):
+                del self._known[token.secret]
 
     def _refuse(self, secret: str) -> None:
         self._refused[secret] = time.monotonic() + REFUSED_FOR

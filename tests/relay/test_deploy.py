@@ -55,6 +55,7 @@ def test_the_unit(monkeypatch: pytest.MonkeyPatch) -> None:
         ["--upstream", "http://x", "--data", "d", "--poll-seconds", "0"],
         ["--upstream", "http://x", "--data", "d", "--port", "http"],
         ["--upstream", "http://x", "--data", "d", "--unknown"],
+        ["--upstream", "http://x", "--data", "d", "--strict"],
     ],
 )
 def test_options_that_are_missing_or_wrong(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:

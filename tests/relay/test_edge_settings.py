@@ -40,6 +40,7 @@ def test_an_environment_file_is_taken_over(tmp_path: Path, monkeypatch: pytest.M
         region="eu",
         report=30,
         is_behind_proxy=True,
+        is_strict=True,
     )
 
 
@@ -54,6 +55,7 @@ def test_the_environment_of_a_container_is_taken_over(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("text", "said"),
     [
+        ("UPSTREAM_URL=http://x\nBACKUP_FOLDER=/d\nSTRICT=true\n", "--strict needs --token"),
         (FILE + "TLS_ENABLE=true\n", "TLS_ENABLE: a proxy in front of the relay does this"),
         (FILE + "TOKEN_HEADER=X-Token\n", "TOKEN_HEADER: SDKs send their token in Authorization"),
         ("environment:\n  UPSTREAM_URL: x\n", "Line 1 must be NAME=value"),
