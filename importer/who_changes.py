@@ -13,11 +13,11 @@ from importer.states import PlannedStates, plan_states
 from playground.comparison.answer import Answer
 from playground.comparison.budget import Budget
 from playground.comparison.contexts import generate_contexts
-from playground.comparison.documents import EXAMPLES, comparison_document
+from playground.comparison.documents import EXAMPLES, make_comparison_document
 from playground.comparison.given_contexts import GivenContexts
 from playground.comparison.who_changes import WhoChanges, choose_number_of_users, choose_users
 from playground.engine.context import Context
-from playground.saved_contexts.report import changes_document
+from playground.saved_contexts.report import make_changes_document
 
 MAX_FLAGS = 1_000
 """Changed flags that are compared, the first by name."""
@@ -61,6 +61,6 @@ def answer_plan(plan: Plan, *, caller: Caller, contexts: Mapping[str, Any], limi
     who = WhoChanges(*pair.snapshots, made_contexts, names, budget=BUDGET)
     changed = find_changed_if_imported(states, caller=caller)
     return {
-        **comparison_document(who, saved=given_contexts.saved, limit=limit),
-        "expectations": changes_document(changed),
+        **make_comparison_document(who, saved=given_contexts.saved, limit=limit),
+        "expectations": make_changes_document(changed),
     }

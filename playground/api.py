@@ -54,7 +54,7 @@ class PlaygroundViewSet(ViewSet):
         query = read_request(request.data)
         [environment] = query.environments
         snapshots, notes = load_snapshots(self.caller, query, {"environment": environment})
-        body = render_answer(snapshots[environment], query, _notes(notes))
+        body = render_answer(snapshots[environment], query, _write_notes(notes))
         return Response(body, headers=DEPRECATED)
 
     @extend_schema(
@@ -67,7 +67,7 @@ class PlaygroundViewSet(ViewSet):
     @action(detail=False, methods=["post"])
     def advanced(self, request: ApiRequest) -> Response:
         body = request.data
-        invalid = combinations.invalid_properties(context_of(body))
+        invalid = combinations.list_invalid_properties(read_context(body))
         query = read_request(body, several=True)
         context = {key: value for key, value in query.context.items() if key not in invalid}
         paths = {f"environments[{index}]": name for index, name in enumerate(query.environments)}
@@ -78,7 +78,7 @@ class PlaygroundViewSet(ViewSet):
         answer = b'{"features":[%b],"input":%b' % (features, orjson.dumps(query.echo))
         if invalid:
             answer += b',"warnings":%b' % orjson.dumps({"invalidContextProperties": invalid})
-        return Response(answer + _notes(notes) + b"}")
+        return Response(answer + _write_notes(notes) + b"}")
 
     @extend_schema(
         operation_id="comparePlayground",
@@ -126,11 +126,11 @@ class PlaygroundViewSet(ViewSet):
         return Response(check_document(check_request(self.caller, body)))
 
 
-def _notes(notes: list[str]) -> bytes:
+def _write_notes(notes: list[str]) -> bytes:
     return b',"notes":%b' % orjson.dumps(notes) if notes else b""
 
 
-def context_of(body: Any) -> dict[str, Any]:
+def read_context(body: Any) -> dict[str, Any]:
     """The context as it was sent, without the known fields, which are coerced whatever their type."""
     context = body.get("context") if isinstance(body, dict) else None
     known = {"userId", "sessionId", "remoteAddress", "environment", "appName", "currentTime"}

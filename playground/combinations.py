@@ -11,7 +11,7 @@ from typing import Any
 from flagadmin.core.errors import ValidationError
 
 
-def invalid_properties(context: dict[str, Any]) -> list[str]:
+def list_invalid_properties(context: dict[str, Any]) -> list[str]:
     """Top-level keys whose value is not a string: ignored with a warning, as in the reference."""
     return [key for key, value in context.items() if key != "properties" and not isinstance(value, str)]
 
@@ -36,7 +36,7 @@ def count_contexts(fields: dict[str, list[str]]) -> int:
     return total
 
 
-def contexts(fields: dict[str, list[str]]) -> Iterator[dict[str, str]]:
+def combine_contexts(fields: dict[str, list[str]]) -> Iterator[dict[str, str]]:
     """Every combination; the first field varies slowest."""
     for values in product(*fields.values()):
         yield dict(zip(fields, values, strict=True))

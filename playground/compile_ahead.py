@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from django.conf import settings
 from django.db import Error, connection
 
-from playground.pages.form import default_environment
+from playground.pages.form import choose_default_environment
 from playground.response.snapshot import Batch
 from playground.snapshot_cache import compile_ahead
 from projects.models import Environment, Flag
@@ -48,7 +48,8 @@ def prepare() -> None:
         return
     if flags <= settings.SNAPSHOT_CACHE_BYTES / FLAG_BYTES:
         compile_ahead(
-            default_environment(list(Environment.objects.values_list("name", flat=True))), pause_between
+            choose_default_environment(list(Environment.objects.values_list("name", flat=True))),
+            pause_between,
         )
     count_ahead()
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from flagadmin.core.errors import Problem
 from playground.engine import literals
-from playground.engine.coercion import string_of, text_of
+from playground.engine.coercion import string_of, to_text
 from playground.engine.context import TOP_LEVEL
 
 MAX_FIELDS = 1_000
@@ -20,77 +20,77 @@ def read_context(body: Body, problems: list[Problem]) -> Body:
         return {}
     context = body["context"]
     if not isinstance(context, dict):
-        problems.append(Problem("context", f"must be an object, not {kind_of(context)}"))
+        problems.append(Problem("context", f"must be an object, not {describe_kind(context)}"))
         return {}
-    if problem := size_problem(context, MAX_FIELDS):
+    if problem := find_size_problem(context, MAX_FIELDS):
         problems.append(Problem("context", problem))
         return {}
     read: Body = {}
     for key, value in context.items():
         if key == "properties":
             if value is not None:
-                read[key] = _properties(value, problems)
-        elif (text := _text(value, "context", key, problems)) is not None:
+                read[key] = _read_properties(value, problems)
+        elif (text := _read_text(value, "context", key, problems)) is not None:
             read[key] = text
-    problems.extend(_bad_time(read))
+    problems.extend(_list_time_problems(read))
     return read
 
 
-def _properties(value: Any, problems: list[Problem]) -> dict[str, str]:
+def _read_properties(value: Any, problems: list[Problem]) -> dict[str, str]:
     if not isinstance(value, dict):
-        problems.append(Problem("context.properties", f"must be an object, not {kind_of(value)}"))
+        problems.append(Problem("context.properties", f"must be an object, not {describe_kind(value)}"))
         return {}
-    if problem := size_problem(value, MAX_FIELDS):
+    if problem := find_size_problem(value, MAX_FIELDS):
         problems.append(Problem("context.properties", problem))
         return {}
     texts: dict[str, str] = {}
     for key, item in value.items():
-        if (text := _text(item, "context.properties", key, problems)) is not None:
+        if (text := _read_text(item, "context.properties", key, problems)) is not None:
             texts[key] = text
     return texts
 
 
-def _text(value: Any, place: str, key: str, problems: list[Problem]) -> str | None:
+def _read_text(value: Any, place: str, key: str, problems: list[Problem]) -> str | None:
     """The text of a scalar, None for null; adds what is wrong with it to ``problems``."""
     if type(value) is str and len(value) <= MAX_TEXT_LENGTH:  # most are
-        return text_of(value)
+        return to_text(value)
     if isinstance(value, dict | list):
         is_own = place == "context" and key not in TOP_LEVEL
         hint = "; put nested values into properties as strings" if is_own else ""
-        problems.append(Problem(f"{place}.{key}", f"must be a string, not {kind_of(value)}{hint}"))
+        problems.append(Problem(f"{place}.{key}", f"must be a string, not {describe_kind(value)}{hint}"))
         return None
-    if problem := length_problem(value):
+    if problem := find_length_problem(value):
         problems.append(Problem(f"{place}.{key}", problem))
         return None
     return string_of(value)
 
 
-def size_problem(sent: Sized, limit: int) -> str | None:
+def find_size_problem(sent: Sized, limit: int) -> str | None:
     """What is wrong with too many entries, None if there are not."""
     return f"must have at most {limit:,} entries; this has {len(sent):,}" if len(sent) > limit else None
 
 
-def length_problem(value: Any) -> str | None:
+def find_length_problem(value: Any) -> str | None:
     """What is wrong with a text that is too long, None if it is not."""
     if isinstance(value, str) and len(value) > MAX_TEXT_LENGTH:
         return f"must have at most {MAX_TEXT_LENGTH:,} characters; this has {len(value):,}"
     return None
 
 
-def _bad_time(context: Mapping[str, Any]) -> Iterator[Problem]:
+def _list_time_problems(context: Mapping[str, Any]) -> Iterator[Problem]:
     time = context.get("currentTime")
-    if time is not None and (message := time_problem(time)):
+    if time is not None and (message := find_time_problem(time)):
         yield Problem("context.currentTime", message)
 
 
-def time_problem(text: str) -> str:
+def find_time_problem(text: str) -> str:
     """What is wrong with a currentTime, "" if nothing is."""
-    if literals.instant(text) is not None:
+    if literals.read_instant(text) is not None:
         return ""
     return f'must be a date and time with its offset, for example 2026-11-21T09:00:00Z, not "{text}"'
 
 
-def kind_of(value: Any) -> str:
+def describe_kind(value: Any) -> str:
     """A JSON value of the wrong type as error messages show it: `a list`, `"x"`, `5`."""
     if value is None:
         return "null"
@@ -100,4 +100,4 @@ def kind_of(value: Any) -> str:
         return "a list"
     if isinstance(value, str):
         return f'"{value[:80]}"'
-    return text_of(value)
+    return to_text(value)

@@ -109,18 +109,18 @@ def render_advanced_features(
     evaluations_by_flag: dict[tuple[str, str], dict[str, list[bytes]]] = {}
     for environment in environments:
         compiled = snapshots[environment]
-        for context in combinations.contexts(fields):
+        for context in combinations.combine_contexts(fields):
             extra = orjson.dumps({"environment": environment, "context": context})[1:]
             evaluation = evaluate(compiled.snapshot, Context(context), now=now, random=random.random)
             for flag, item in zip(compiled.snapshot.flags, render_each(compiled, evaluation), strict=True):
                 by_environment = evaluations_by_flag.setdefault((flag.name, flag.project), {})
                 by_environment.setdefault(environment, []).append(item[:-1] + b"," + extra)
     return b",".join(
-        _advanced_feature(*key, by_environment) for key, by_environment in evaluations_by_flag.items()
+        _write_advanced_feature(*key, by_environment) for key, by_environment in evaluations_by_flag.items()
     )
 
 
-def _advanced_feature(name: str, project: str, by_environment: Mapping[str, list[bytes]]) -> bytes:
+def _write_advanced_feature(name: str, project: str, by_environment: Mapping[str, list[bytes]]) -> bytes:
     head = orjson.dumps({"name": name, "projectId": project})[:-1]
     lists = b",".join(b"%b:[%b]" % (orjson.dumps(e), b",".join(items)) for e, items in by_environment.items())
     return head + b',"environments":{' + lists + b"}}"

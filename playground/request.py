@@ -7,8 +7,8 @@ from typing import Any
 from django.utils.dateparse import parse_datetime
 
 from flagadmin.core.errors import Problem, ValidationError
-from playground.context_body import Body, kind_of, length_problem, read_context, size_problem
-from playground.engine.coercion import string_of, text_of
+from playground.context_body import Body, describe_kind, find_length_problem, find_size_problem, read_context
+from playground.engine.coercion import string_of, to_text
 
 EVERY_PROJECT = "*"
 MAX_ENVIRONMENTS, MAX_PROJECTS = 100, 10_000
@@ -35,10 +35,10 @@ def read_request(body: Any, *, several: bool = False) -> PlaygroundRequest:
     after this coercion.
     """
     if not isinstance(body, dict):
-        raise ValidationError(f"The body must be an object, not {kind_of(body)}.")
+        raise ValidationError(f"The body must be an object, not {describe_kind(body)}.")
     problems: list[Problem] = []
-    environments = _environments(body, several, problems)
-    projects = _projects(body.get("projects"), problems)
+    environments = _read_environments(body, several, problems)
+    projects = _read_projects(body.get("projects"), problems)
     context = read_context(body, problems)
     at = read_moment(body.get("at"), problems)
     if problems:
@@ -47,7 +47,7 @@ def read_request(body: Any, *, several: bool = False) -> PlaygroundRequest:
     echo["context"] = context
     echo["environments" if several else "environment"] = environments if several else environments[0]
     if isinstance(echo.get("projects"), list):
-        echo["projects"] = [text_of(project) for project in echo["projects"]]
+        echo["projects"] = [to_text(project) for project in echo["projects"]]
     return PlaygroundRequest(environments, projects, context, echo, at)
 
 
@@ -65,7 +65,7 @@ def read_moment(value: Any, problems: list[Problem]) -> datetime | None:
     return at
 
 
-def _environments(body: Body, several: bool, problems: list[Problem]) -> list[str]:
+def _read_environments(body: Body, several: bool, problems: list[Problem]) -> list[str]:
     name = "environments" if several else "environment"
     value = body.get(name)
     if value is None:
@@ -73,38 +73,38 @@ def _environments(body: Body, several: bool, problems: list[Problem]) -> list[st
         return []
     listed = value if several else [value]
     if not isinstance(listed, list):
-        problems.append(Problem(name, f"must be a list of names, not {kind_of(value)}"))
+        problems.append(Problem(name, f"must be a list of names, not {describe_kind(value)}"))
         return []
     if not listed:
         problems.append(Problem(name, "must name at least one environment"))
-    if problem := size_problem(listed, MAX_ENVIRONMENTS):
+    if problem := find_size_problem(listed, MAX_ENVIRONMENTS):
         problems.append(Problem(name, problem))
         return []
     for index, item in enumerate(listed):
         path = f"{name}[{index}]" if several else name
         if string_of(item) is None:
-            problems.append(Problem(path, f"must be a name, not {kind_of(item)}"))
-        elif problem := length_problem(item):
+            problems.append(Problem(path, f"must be a name, not {describe_kind(item)}"))
+        elif problem := find_length_problem(item):
             problems.append(Problem(path, problem))
-        elif not text_of(item):
+        elif not to_text(item):
             problems.append(Problem(path, "must not be empty"))
-    return [text_of(item) for item in listed]
+    return [to_text(item) for item in listed]
 
 
-def _projects(value: Any, problems: list[Problem]) -> list[str] | None:
+def _read_projects(value: Any, problems: list[Problem]) -> list[str] | None:
     if value is None or value == EVERY_PROJECT:
         return None
     if not isinstance(value, list):
-        message = f'must be a list of project ids, or "*" for all you can read, not {kind_of(value)}'
+        message = f'must be a list of project ids, or "*" for all you can read, not {describe_kind(value)}'
         problems.append(Problem("projects", message))
         return []
-    if problem := size_problem(value, MAX_PROJECTS):
+    if problem := find_size_problem(value, MAX_PROJECTS):
         problems.append(Problem("projects", problem))
         return []
     for index, item in enumerate(value):
         if string_of(item) is None:
-            problems.append(Problem(f"projects[{index}]", f"must be a project id, not {kind_of(item)}"))
-        elif problem := length_problem(item):
+            problems.append(Problem(f"projects[{index}]", f"must be a project id, not {describe_kind(item)}"))
+        elif problem := find_length_problem(item):
             problems.append(Problem(f"projects[{index}]", problem))
-    named = list(dict.fromkeys(text_of(item) for item in value))
+    named = list(dict.fromkeys(to_text(item) for item in value))
     return None if EVERY_PROJECT in named else named

@@ -36,7 +36,7 @@ class SnapshotCache(SharingCache[Key, ResponseSnapshot]):
                 self.drop(other)
         super().put(key, value, limit=limit)
 
-    def nearest(self, key: Key) -> tuple[ResponseSnapshot | None, set[str]]:
+    def find_nearest(self, key: Key) -> tuple[ResponseSnapshot | None, set[str]]:
         """The snapshot from which most can be taken over, and the projects unchanged since.
 
         Its columns and segments are taken over too: there must be few, unless most of its flags are.
@@ -81,22 +81,22 @@ def _sample() -> None:
     CACHE_BYTES.labels("snapshots", process_name()).set(cache.nbytes)
 
 
-def snapshot(projects: Iterable[str] | None, environment: str) -> ResponseSnapshot:
+def load_snapshot(projects: Iterable[str] | None, environment: str) -> ResponseSnapshot:
     """The compiled flags of these projects (None: of all) in this environment, as the database has them now.
 
     Projects that do not exist are left out. One query when the snapshot is cached.
     """
-    return snapshot_at(read_revisions(projects), environment)
+    return load_snapshot_at(read_revisions(projects), environment)
 
 
-def snapshot_at(current: Mapping[str, int], environment: str) -> ResponseSnapshot:
+def load_snapshot_at(current: Mapping[str, int], environment: str) -> ResponseSnapshot:
     """The compiled flags of projects whose revisions were just read (``projects.revision.read_revisions``)."""
     cached = cache.get(make_key(current, environment))
     LOOKUPS.labels("hit" if cached else "miss").inc()
     return cached or _compile(list(current), environment)
 
 
-def cached_snapshot(current: Mapping[str, int], environment: str) -> ResponseSnapshot | None:
+def get_cached_snapshot(current: Mapping[str, int], environment: str) -> ResponseSnapshot | None:
     """The compiled flags of projects at these revisions, if this worker has them."""
     return cache.get(make_key(current, environment))
 
@@ -132,11 +132,11 @@ def compile_ahead(environment: str, paced: Callable[[Iterator[Batch], Event], It
     with consistent_reads():
         current = read_revisions()
         key = make_key(current, environment)
-        if 2 * len(cache.nearest(key)[1]) > len(current):
+        if 2 * len(cache.find_nearest(key)[1]) > len(current):
             return
         ahead = _being_compiled[environment] = _Ahead(len(current))
         try:
-            batches = _batches(current, environment)
+            batches = _read_batches(current, environment)
             compiled = compile_batches(paced(batches, ahead.needed), environment=environment)
             compiled.lay_out()
             cache.put(key, compiled, limit=settings.SNAPSHOT_CACHE_BYTES)
@@ -145,7 +145,7 @@ def compile_ahead(environment: str, paced: Callable[[Iterator[Batch], Event], It
             ahead.done.set()
 
 
-def _batches(projects: Iterable[str], environment: str) -> Iterator[Batch]:
+def _read_batches(projects: Iterable[str], environment: str) -> Iterator[Batch]:
     return ((read.flags, read.segments) for read in read_definition_batches(projects, environment))
 
 
@@ -161,8 +161,8 @@ def _compile(projects: list[str], environment: str) -> ResponseSnapshot:
             compiled = cache.get(key)
             if compiled is not None:
                 return compiled
-            earlier, unchanged = cache.nearest(key)
-            batches = _batches([name for name in projects if name not in unchanged], environment)
+            earlier, unchanged = cache.find_nearest(key)
+            batches = _read_batches([name for name in projects if name not in unchanged], environment)
             compiled = compile_batches(batches, environment=environment, earlier=earlier, unchanged=unchanged)
         cache.put(key, compiled, limit=settings.SNAPSHOT_CACHE_BYTES)
         COMPILE_SECONDS.observe(perf_counter() - begun)

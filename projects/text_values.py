@@ -12,7 +12,7 @@ def format_scalar(value: Any) -> str:
     """
     if isinstance(value, str):
         return value
-    return reading.text_of(value) if is_scalar(value) else str(value)
+    return reading.to_text(value) if is_scalar(value) else str(value)
 
 
 def is_scalar(value: Any) -> bool:

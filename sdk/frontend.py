@@ -12,7 +12,7 @@ from flagadmin.core.http.client_address import get_client_address
 from groups.authentication import ApiKeyAuthentication, ApiRequest, IsFrontendCaller
 from playground.engine.context import TOP_LEVEL
 from playground.openapi import EvaluationContext
-from playground.snapshot_cache import snapshot_at
+from playground.snapshot_cache import load_snapshot_at
 from projects.applications.usage_report import InstanceKey, UsageReport
 from sdk import schemas as wire
 from sdk.base import environment_of, token_of
@@ -118,7 +118,7 @@ def evaluate_toggles(request: ApiRequest, fields: dict[str, Any]) -> HttpRespons
         address=get_client_address(request._request),
         now=timezone.now(),
     )
-    prepared = prepare(snapshot_at(scope.revisions, scope.environment), scope.revisions)
+    prepared = prepare(load_snapshot_at(scope.revisions, scope.environment), scope.revisions)
     known = request.headers.get("If-None-Match", "") if request.method == "GET" else ""
     response = respond(answer_toggles(prepared, context, known))
     response["Cache-Control"] = "no-cache"

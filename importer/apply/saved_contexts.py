@@ -13,7 +13,7 @@ from importer.apply.digests import digest
 from importer.plan.import_plan import Action, Plan
 from playground.models import SavedContext
 from playground.saved_contexts.actions import check_may_change
-from playground.saved_contexts.documents import saved_context_document
+from playground.saved_contexts.documents import make_saved_context_document
 
 Document = dict[str, Any]
 FIELDS = ("context", "note", "expectations")
@@ -52,18 +52,18 @@ def undo_saved_contexts(written: Document, caller: Caller) -> Iterator[Event]:
             saved.enforced_in = state["before"].get("enforced_in", {})
             yield _change(saved, state["before"], caller)
         else:
-            yield _event(EventType.SAVED_CONTEXT_DELETED, saved, before=saved_context_document(saved))
+            yield _event(EventType.SAVED_CONTEXT_DELETED, saved, before=make_saved_context_document(saved))
             saved.delete()
 
 
 def _change(saved: SavedContext, values: Document, caller: Caller) -> Event:
-    before = saved_context_document(saved) if saved.pk else None
+    before = make_saved_context_document(saved) if saved.pk else None
     for field in FIELDS:
         setattr(saved, field, values[field])
     saved.updated_by, saved.updated_at = caller.name, timezone.now()
     saved.save()
     kind = EventType.SAVED_CONTEXT_UPDATED if before else EventType.SAVED_CONTEXT_CREATED
-    return _event(kind, saved, before=before, after=saved_context_document(saved))
+    return _event(kind, saved, before=before, after=make_saved_context_document(saved))
 
 
 def _document(saved: SavedContext) -> Document:

@@ -18,7 +18,7 @@ from playground.comparison.budget import Budget
 from playground.comparison.contexts import make_context
 from playground.comparison.users import make_users
 from playground.comparison.who_changes import Contexts, WhoChanges, choose_number_of_users
-from playground.engine.context import Context, time_text
+from playground.engine.context import Context, format_time
 from playground.engine.definitions import FlagDefinition, SegmentDefinition, StrategyDefinition
 from playground.engine.snapshot import Snapshot
 from playground.response.snapshot import compile_playground
@@ -79,7 +79,7 @@ def read_users(content: bytes) -> Users:
     columns = UserFile(BytesIO(content)).fields
     rows = UserFile(BytesIO(content)).check(frozenset(columns))
     chosen = Sample.of(UserFile(BytesIO(content)), rows, rows).chosen
-    now = time_text(timezone.now())
+    now = format_time(timezone.now())
     identifiers: dict[str, dict[str, None]] = {field: {} for field in columns}
     for _, user in chosen:
         for field, text in user.items():

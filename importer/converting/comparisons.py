@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from importer.converting.conditions import All, Condition, Test, Unsupported
 from importer.converting.conditions import Any as AnyOf
 from importer.converting.files import text_of
-from playground.engine.literals import version
+from playground.engine.literals import read_version
 
 _NUMBERS = {"==": "NUM_EQ", "<": "NUM_LT", "<=": "NUM_LTE", ">": "NUM_GT", ">=": "NUM_GTE"}
 _INVERSE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
@@ -60,6 +60,6 @@ def complete_version(text: str) -> str:
     numbers, dash, rest = text.removeprefix("v").removeprefix("V").partition("-")
     numbers, plus, build = numbers.partition("+")
     complete = f"{numbers}{'.0' * (2 - numbers.count('.'))}{dash}{rest}{plus}{build}"
-    if version(complete) is None:
+    if read_version(complete) is None:
         raise Unsupported(f"{text[:60]} is not a version like 1.2.3.")
     return complete

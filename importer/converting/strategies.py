@@ -29,7 +29,7 @@ from importer.converting.flags import Flag, Outcome, Result, Rule, Split
 from importer.converting.rollouts import Choice, keep_rules
 from playground.engine.constraints import compile_constraint
 from playground.engine.context import Columns
-from playground.engine.operators import OPERATORS, problem
+from playground.engine.operators import OPERATORS, find_problem
 from playground.engine.strategy_types import FLEXIBLE_ROLLOUT
 from projects.limits import Limits
 from projects.strategies.variant_rules import TOTAL_WEIGHT
@@ -207,7 +207,7 @@ def _constraint(test: Test, limits: Limits) -> Document:
     if test.case_insensitive:
         constraint["caseInsensitive"] = True
     for value in test.values or (test.value,):
-        if fault := problem(operator, value) or _value_fault(value, limits if test.values else None):
+        if fault := find_problem(operator, value) or _value_fault(value, limits if test.values else None):
             raise Unsupported(f"{test.field} is compared with {value[:60]!r}, which {fault}.")
     if unreadable := compile_constraint(constraint, Columns()).fault:
         raise Unsupported(f"SDKs could not read a constraint: {unreadable}.")

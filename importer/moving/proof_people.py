@@ -6,7 +6,7 @@ from io import BytesIO
 
 from flagadmin.core.errors import ValidationError
 from importer.moving.keeping import SYSTEM
-from playground.engine.context import Context, time_text
+from playground.engine.context import Context, format_time
 from playground.queries import list_known_fields
 from playground.user_runs.file import UserFile
 from projects.revision import read_revisions
@@ -36,5 +36,5 @@ def read_users(csv: bytes, now: datetime) -> list[Context]:
     count = UserFile(BytesIO(csv)).check(fields)
     if count > MAX_USERS:
         raise ValidationError.at("users", f"must have at most {MAX_USERS:,} users; this file has {count:,}")
-    time = time_text(now)
+    time = format_time(now)
     return [Context.of_texts(values, now=time) for _, values in UserFile(BytesIO(csv)).users()]

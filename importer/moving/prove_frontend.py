@@ -20,7 +20,7 @@ from importer.moving.source import Source
 from playground.comparison.users import make_users
 from playground.engine.context import TOP_LEVEL, Context
 from playground.response.frontend import render_toggles
-from playground.snapshot_cache import snapshot_at
+from playground.snapshot_cache import load_snapshot_at
 from sdk.evaluation.context import make_context
 from sdk.evaluation.prepared import Prepared, prepare
 from sdk.evaluation.toggles import read_query_context
@@ -101,7 +101,7 @@ def _evaluate_here(
 ) -> Iterator[tuple[Variants, Variants]]:
     """What frontends get for each query, with the lowest and the highest numbers that chance can draw."""
     scope = read_token_scope(token, using=DEFAULT_DB_ALIAS)
-    prepared = prepare(snapshot_at(scope.revisions, scope.environment), scope.revisions)
+    prepared = prepare(load_snapshot_at(scope.revisions, scope.environment), scope.revisions)
     for query in queries:
         fields = read_query_context(query)
         context = make_context(fields, environment=scope.environment, address="", now=now)

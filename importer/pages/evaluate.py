@@ -27,7 +27,7 @@ from playground.pages.form import make_form, read_form_options
 from playground.pages.matrix import Matrix
 from playground.pages.query import Label, PlaygroundQuery, read_query
 from playground.response.snapshot import compile_playground
-from playground.snapshot_cache import snapshot
+from playground.snapshot_cache import load_snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def evaluate_as_if_imported(
     plan = plan_import(body_of(run), caller=caller)
     planned = build_definitions(plan)
     compiled = compile_playground(planned.flags, planned.segments, environment=run.environment).snapshot
-    present = snapshot([run.project], run.environment).snapshot
+    present = load_snapshot([run.project], run.environment).snapshot
     evaluations = _evaluations(query, present, compiled)
     matrix = Matrix(evaluations, [Label.of("Now"), Label.of(f"After the {run.noun}")], page_query)
     used = frozenset(name for state in (present, compiled) for name in state.columns.fields())

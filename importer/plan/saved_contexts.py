@@ -18,8 +18,8 @@ from playground.saved_contexts.rules import (
     MAX_EXPECTATIONS,
     MAX_IN_A_PROJECT,
     Known,
-    expectation_documents,
     expectation_problems,
+    make_expectation_documents,
     saved_context_problems,
 )
 from projects.models import Environment, Flag
@@ -89,7 +89,7 @@ def _plan_saved_context(name: str, entry: Any, around: _Around) -> SavedContextP
 
 
 def _file_expectations(entry: Any, environment: str) -> list[Document]:
-    return expectation_documents(
+    return make_expectation_documents(
         [expectation | {"environment": environment} for expectation in entry.get("expectations", ())]
     )
 

@@ -25,10 +25,10 @@ from playground.saved_contexts.checks import check_request
 from playground.saved_contexts.expectations import (
     Checked,
     compile_flags,
+    describe_shares,
     read_stored_flags,
-    shares_words,
 )
-from playground.saved_contexts.report import summary
+from playground.saved_contexts.report import summarize
 from projects.access import check_environment, check_project
 from projects.models import Flag
 
@@ -61,7 +61,7 @@ def explain_flag(call: Call, asked: ExplainFlag) -> Answer:
         "flag": asked.flag,
         "environment": asked.environment,
         **({"at": asked.at} if query.at else {}),
-        "result": shares_words(shares),
+        "result": describe_shares(shares),
         "reason": FlagReasons(snapshot, asked.flag).of(context),
         "enabled": explained.enabled,
         "strategies": [_strategy(strategy) for strategy in explained.strategies],
@@ -180,7 +180,7 @@ def check_expectations(call: Call, asked: CheckExpectations) -> Answer:
     return {
         "checked": len(checked),
         "failed": len(failed),
-        "summary": summary(checked),
+        "summary": summarize(checked),
         "notMet": [_unmet(check) for check in failed[: asked.most]],
     }
 

@@ -5,12 +5,12 @@ from typing import Any, NotRequired
 
 from groups.access import Caller
 from playground.comparison.budget import Budget
-from playground.comparison.documents import EXAMPLES, ComparisonDocument, comparison_document
+from playground.comparison.documents import EXAMPLES, ComparisonDocument, make_comparison_document
 from playground.comparison.request import read_question
 from playground.comparison.states import add_children
 from playground.comparison.who_changes import WhoChanges
 from playground.saved_contexts.effects import find_changed_expectations, list_expected_flags
-from playground.saved_contexts.report import ChangesDocument, changes_document
+from playground.saved_contexts.report import ChangesDocument, make_changes_document
 
 BUDGET = Budget()
 
@@ -36,7 +36,7 @@ def answer_question(caller: Caller, body: Mapping[str, Any]) -> Answer:
         instead=question.saved_contexts,
     )
     answer: Answer = {
-        **comparison_document(who, saved=question.saved, limit=body.get("limit", EXAMPLES)),
-        "expectations": changes_document(changed),
+        **make_comparison_document(who, saved=question.saved, limit=body.get("limit", EXAMPLES)),
+        "expectations": make_changes_document(changed),
     }
     return {**answer, "notes": question.notes} if question.notes else answer

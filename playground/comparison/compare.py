@@ -115,7 +115,7 @@ class Comparison:
     def after(self) -> Snapshot:
         return self._after.snapshot
 
-    def differing(self) -> list[str]:
+    def list_differing(self) -> list[str]:
         """The flags that are not the same in both states, with their parents and segments."""
         return [name for name in self.names() if not self.is_same(name)]
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 
-from playground.comparison.rules import Rule, StrategyRules, identifier, read_rules
-from playground.engine.context import Context, PointInTime, time_text
+from playground.comparison.rules import Rule, StrategyRules, make_identifier, read_rules
+from playground.engine.context import Context, PointInTime, format_time
 from projects.definitions import Definitions
 
 Texts = dict[str, str]
 NOTHING: Mapping[str, str] = {}
 MAX_VALUES = 31
-"""Values of a field that are combined with those of every other field: a prime, see `_pairwise`."""
+"""Values of a field that are combined with those of every other field: a prime, see `_pair_values`."""
 
 
 class Rules:
@@ -33,31 +33,31 @@ class Rules:
             for field, value in strategy.identifiers:
                 self.values.setdefault(field, {None: None})[value] = None
 
-    def goals(self) -> Iterator[StrategyRules]:
+    def list_goals(self) -> Iterator[StrategyRules]:
         """For each strategy what lets it pass, with a strategy of each parent."""
         for name, strategies in self.by_flag.items():
             above = [self.by_flag[parent] for parent in self.parents[name] if parent in self.by_flag]
             for strategy in strategies:
-                needed = chain.from_iterable(_first(parent).rules for parent in above)
+                needed = chain.from_iterable(_pick_first(parent).rules for parent in above)
                 yield strategy._replace(rules=[*strategy.rules, *needed])
             for parent in above:
                 for strategy in parent[1:]:
-                    yield strategy._replace(rules=[*_first(strategies).rules, *strategy.rules])
+                    yield strategy._replace(rules=[*_pick_first(strategies).rules, *strategy.rules])
 
 
-def _met(goal: StrategyRules) -> Texts:
+def _meet(goal: StrategyRules) -> Texts:
     """Values with which the rules of a strategy hold together, as far as there are any."""
     texts: Texts = {}
-    for field, rules in _by_field(goal).items():
+    for field, rules in _group_by_field(goal).items():
         named = dict.fromkeys(value for rule in rules for value in rule.values)
-        tried = chain((None,), named, (identifier(field, number) for number in range(1, 200)))
+        tried = chain((None,), named, (make_identifier(field, number) for number in range(1, 200)))
         fits = (value for value in tried if all(rule.holds(value) for rule in rules))
         if (value := next(fits, None)) is not None:
             texts[field] = value
     return texts
 
 
-def _by_field(goal: StrategyRules) -> dict[str, list[Rule]]:
+def _group_by_field(goal: StrategyRules) -> dict[str, list[Rule]]:
     rules_by_field: dict[str, list[Rule]] = {}
     for rule in goal.rules:
         rules_by_field.setdefault(rule.field, []).append(rule)
@@ -71,46 +71,46 @@ def generate_contexts(
     pairs of values of two fields. All have the ``fixed`` values."""
     rules = states if isinstance(states, Rules) else Rules(states)
     made_texts: dict[tuple[tuple[str, str], ...], Texts] = {}
-    for made in islice(chain([{}], _one_by_one(rules), _pairwise(rules)), 20 * limit):
+    for made in islice(chain([{}], _meet_one_by_one(rules), _pair_values(rules)), 20 * limit):
         texts = {**made, **fixed}
         made_texts.setdefault(tuple(sorted(texts.items())), texts)
         if len(made_texts) >= limit:
             break
-    time = time_text(now)
+    time = format_time(now)
     return [make_context(texts, time) for texts in made_texts.values()]
 
 
 def make_context(texts: Texts, now: str) -> Context:
     if texts.get("currentTime") == "":  # as good as none
-        texts = _with(texts, "currentTime", None)
+        texts = _replace_value(texts, "currentTime", None)
     return Context.of_texts(texts, now=now)
 
 
-def _first(strategies: Sequence[StrategyRules]) -> StrategyRules:
+def _pick_first(strategies: Sequence[StrategyRules]) -> StrategyRules:
     return strategies[0] if strategies else StrategyRules([], [])
 
 
-def _one_by_one(rules: Rules) -> Iterator[Texts]:
+def _meet_one_by_one(rules: Rules) -> Iterator[Texts]:
     """What lets each strategy pass, and the same with every other value that it names."""
-    for goal in rules.goals():
-        met = _met(goal)
+    for goal in rules.list_goals():
+        met = _meet(goal)
         yield met
-        for field, needed in _by_field(goal).items():
+        for field, needed in _group_by_field(goal).items():
             for value in dict.fromkeys((None, *chain.from_iterable(rule.values for rule in needed))):
-                yield _with(met, field, value)
+                yield _replace_value(met, field, value)
         for field, value in goal.identifiers:
-            yield _with(met, field, value)
+            yield _replace_value(met, field, value)
     for field, values in rules.values.items():
         for value in values:
-            yield _with({}, field, value)
+            yield _replace_value({}, field, value)
 
 
-def _with(texts: Texts, field: str, value: str | None) -> Texts:
+def _replace_value(texts: Texts, field: str, value: str | None) -> Texts:
     others = {key: text for key, text in texts.items() if key != field}
     return others if value is None else others | {field: value}
 
 
-def _pairwise(rules: Rules) -> Iterator[Texts]:
+def _pair_values(rules: Rules) -> Iterator[Texts]:
     """Every pair of values of two fields at least once.
 
     An orthogonal array: in row (i, j) the field k has the value i + k j modulo a prime p. Two rows that agree in two
@@ -119,7 +119,7 @@ def _pairwise(rules: Rules) -> Iterator[Texts]:
     fields = [(field, list(values)[:MAX_VALUES]) for field, values in rules.values.items()][:MAX_VALUES]
     if len(fields) < 2:
         return
-    prime = _prime(max(len(fields), *(len(values) for _, values in fields)))
+    prime = _find_prime(max(len(fields), *(len(values) for _, values in fields)))
     for i in range(prime):
         for j in range(prime):
             chosen = {
@@ -128,5 +128,5 @@ def _pairwise(rules: Rules) -> Iterator[Texts]:
             yield {field: value for field, value in chosen.items() if value is not None}
 
 
-def _prime(least: int) -> int:
+def _find_prime(least: int) -> int:
     return next(n for n in range(max(least, 2), 2 * least + 2) if all(n % d for d in range(2, n)))

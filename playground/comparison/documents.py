@@ -71,7 +71,7 @@ class ComparisonDocument(TypedDict):
     examples: list[ExampleDocument]
 
 
-def comparison_document(
+def make_comparison_document(
     who: WhoChanges, *, saved: Sequence[SavedContext] = (), limit: int = EXAMPLES
 ) -> ComparisonDocument:
     """``saved`` are the first of the contexts, ``limit`` is how many examples there are at most."""
@@ -81,8 +81,8 @@ def comparison_document(
         "contexts": who.users,
         "people": who.affected,
         "counts": {change.value: counts[change] for change in Change},
-        "flags": [_flag_document(flag.for_users) for flag in who.flags],
-        "examples": [_example_document(*found, saved) for found in islice(examples, limit)],
+        "flags": [_make_flag_document(flag.for_users) for flag in who.flags],
+        "examples": [_make_example_document(*found, saved) for found in islice(examples, limit)],
     }
 
 
@@ -95,14 +95,14 @@ def answer_document(answer: Answer) -> AnswerDocument:
     }
 
 
-def result_document(result: Result) -> ResultDocument:
+def make_result_document(result: Result) -> ResultDocument:
     return {
         "results": [{**answer_document(answer), "share": float(share)} for answer, share in result.shares],
         "reason": result.reason,
     }
 
 
-def _flag_document(flag: FlagComparison) -> FlagDocument:
+def _make_flag_document(flag: FlagComparison) -> FlagDocument:
     return {
         "name": flag.name,
         "counts": {change.value: flag.count(change) for change in Change},
@@ -116,13 +116,15 @@ def _count_documents(counts: Mapping[Answer, Fraction]) -> Iterator[CountedAnswe
         yield {**answer_document(answer), "contexts": float(contexts)}
 
 
-def _example_document(example: Example, flag: FlagChanges, saved: Sequence[SavedContext]) -> ExampleDocument:
+def _make_example_document(
+    example: Example, flag: FlagChanges, saved: Sequence[SavedContext]
+) -> ExampleDocument:
     document: ExampleDocument = {
         "flag": example.flag,
         "context": flag.source.table.contexts[example.position].given,
         "change": example.change.value,
-        "before": result_document(example.before),
-        "after": result_document(example.after),
+        "before": make_result_document(example.before),
+        "after": make_result_document(example.after),
     }
     if example.position < len(saved):
         document["savedContext"] = saved[example.position].name

@@ -85,15 +85,15 @@ class DraftState(State):
         return DraftState(self.environment, draft)
 
     def prepare(self, stored: StoredFlags) -> None:
-        stored.need(self._touched(stored.compile()), self.used_segments)
+        stored.need(self._find_touched(stored.compile()), self.used_segments)
 
     def compile(self, stored: StoredFlags) -> Snapshot:
-        names, read = self._touched(stored.compile()), stored.definitions
+        names, read = self._find_touched(stored.compile()), stored.definitions
         flags = [flag for flag in read.flags if flag["name"] in names]
         segments = {key: read.segments[key] for key in self.draft.segments if key in read.segments}
         return stored.replace(names, self.draft.apply_to(Definitions(flags, segments)))
 
-    def _touched(self, snapshot: Snapshot) -> set[str]:
+    def _find_touched(self, snapshot: Snapshot) -> set[str]:
         """The flags that the draft changes: its own, and those that use its segments."""
         return find_users(snapshot, self.draft.segments) | ({self.draft.flag} if self.draft.flag else set())
 
@@ -122,39 +122,41 @@ class DraftReader:
 
     def read(self, body: Mapping[str, Any]) -> Draft:
         """Raises ValidationError with everything that prevents saving."""
-        draft = Draft(segments=self._segments(body.get("segments") or []))
+        draft = Draft(segments=self._read_segments(body.get("segments") or []))
         name = body.get("flag")
         if name is not None:
-            draft = self._of_flag(self._flag(name), body, draft)
+            draft = self._read_flag_part(self._find_flag(name), body, draft)
         elif body.keys() - {"segments"}:
             self.problems.append(Problem(f"{self.path}.flag", "is required: the flag that the draft changes"))
         check_values(self.problems)
         return draft
 
-    def _flag(self, name: str) -> Flag:
+    def _find_flag(self, name: str) -> Flag:
         rows = Flag.objects.active().filter(name=name, project_id__in=list(self.projects))
         flag = rows.select_related("project").first()
         if flag is None:
             raise ValidationError.at(f"{self.path}.flag", f"flag {name} not found")
         return flag
 
-    def _of_flag(self, flag: Flag, body: Mapping[str, Any], draft: Draft) -> Draft:
+    def _read_flag_part(self, flag: Flag, body: Mapping[str, Any], draft: Draft) -> Draft:
         changes: dict[str, Any] = {}
         default: Mapping[str, Any] = {}
-        if body.keys() & IN_ENVIRONMENT and (place := self._place(flag)):
+        if body.keys() & IN_ENVIRONMENT and (place := self._find_project_environment(flag)):
             rows = Strategy.objects.filter(flag=flag, environment_id=self.environment)
             stored = {document["id"]: document for document in read_strategy_documents(rows)}
             strategies = list(stored.values())
             if "strategies" in body:
-                strategies = changes["strategies"] = list(self._strategies(flag, body["strategies"], stored))
+                strategies = changes["strategies"] = list(
+                    self._read_strategies(flag, body["strategies"], stored)
+                )
             if "variants" in body:
-                changes["variants"] = self._variants(flag, body["variants"])
+                changes["variants"] = self._read_variants(flag, body["variants"])
             if "enabled" in body:
                 changes["enabled"] = body["enabled"]
             if body.get("enabled"):
                 default = self._switch(flag, place, strategies)
         if "dependencies" in body:
-            changes["dependencies"] = self._parents(flag, body["dependencies"])
+            changes["dependencies"] = self._read_parents(flag, body["dependencies"])
         if body.get("archived"):
             self._check(f"{self.path}.archived", lambda: check_no_children([flag], "archived"))
         return replace(
@@ -165,7 +167,7 @@ class DraftReader:
             default_strategy=default,
         )
 
-    def _place(self, flag: Flag) -> ProjectEnvironment | None:
+    def _find_project_environment(self, flag: Flag) -> ProjectEnvironment | None:
         """The environment, which the project must use."""
         try:
             return find_project_environment(flag.project_id, self.environment)
@@ -184,7 +186,7 @@ class DraftReader:
             self._check(path, lambda: check_number_of_strategies(flag, self.environment, len(strategies)))
         return document
 
-    def _strategies(
+    def _read_strategies(
         self, flag: Flag, bodies: list[Mapping[str, Any]], stored: Mapping[str, StrategyDefinition]
     ) -> Iterator[StrategyDefinition]:
         path = f"{self.path}.strategies"
@@ -217,27 +219,27 @@ class DraftReader:
             members,
             path,
             defaults=StrategyDefaults(flag=flag.name, stickiness=flag.project.default_stickiness),
-            known_names=self._known_names(flag),
+            known_names=self._load_known_names(flag),
             limits=self.limits,
             stored_variants=variants,
         )
 
-    def _known_names(self, flag: Flag) -> KnownNames:
+    def _load_known_names(self, flag: Flag) -> KnownNames:
         if self.known_names is None:
             self.known_names = load_known_names(flag.project_id)
         return self.known_names
 
-    def _variants(self, flag: Flag, bodies: list[Mapping[str, Any]]) -> list[VariantDefinition]:
+    def _read_variants(self, flag: Flag, bodies: list[Mapping[str, Any]]) -> list[VariantDefinition]:
         self.problems += variants_problems(bodies, f"{self.path}.variants")
         return make_variants(bodies, read_variants(flag, self.environment))
 
-    def _parents(self, flag: Flag, bodies: list[Mapping[str, Any]]) -> list[DependencyDefinition]:
+    def _read_parents(self, flag: Flag, bodies: list[Mapping[str, Any]]) -> list[DependencyDefinition]:
         among = Flag.objects.filter(project_id__in=list(self.projects))
         names = [parent["feature"] for parent in bodies]
         self.problems += parents_problems(flag, names, among, f"{self.path}.dependencies")
         return [make_dependency(parent) for parent in bodies]
 
-    def _segments(self, bodies: list[Mapping[str, Any]]) -> dict[int, list[ConstraintDefinition]]:
+    def _read_segments(self, bodies: list[Mapping[str, Any]]) -> dict[int, list[ConstraintDefinition]]:
         ids = [segment["id"] for segment in bodies]
         usable = Segment.objects.usable_in(*self.projects)
         rows = dict(usable.filter(id__in=ids).values_list("id", "project_id"))

@@ -18,8 +18,8 @@ from groups.access import Caller
 from playground.comparison.contexts import Texts, generate_contexts
 from playground.comparison.users import GeneratedUsers
 from playground.comparison.who_changes import Contexts
-from playground.context_body import kind_of, read_context
-from playground.engine.context import Context, PointInTime, time_text
+from playground.context_body import describe_kind, read_context
+from playground.engine.context import Context, PointInTime, format_time
 from playground.models import SavedContext
 from playground.queries import list_known_fields
 from playground.saved_contexts.queries import get_named_contexts
@@ -143,12 +143,14 @@ class GivenContexts:
 def read_explicit(contexts: Any, now: PointInTime) -> list[Context]:
     """Contexts as they were sent, read as by the playground. Raises ValidationError."""
     if not isinstance(contexts, list):
-        raise ValidationError.at(f"{PATH}.explicit", f"must be a list of contexts, not {kind_of(contexts)}")
+        raise ValidationError.at(
+            f"{PATH}.explicit", f"must be a list of contexts, not {describe_kind(contexts)}"
+        )
     _check_number(len(contexts), "explicit")
     problems: list[Problem] = []
     documents = [_read(context, f"explicit[{index}]", problems) for index, context in enumerate(contexts)]
     check_problems(problems)
-    time = time_text(now)
+    time = format_time(now)
     return [Context.of_strings(document, now=time) for document in documents]
 
 
@@ -162,7 +164,7 @@ def read_fixed_fields(document: Any) -> Texts:
 
 def read_csv(text: str, caller: Caller, now: datetime) -> list[Context]:
     """A context for each row. Raises ValidationError with the rows and columns that are wrong."""
-    body, time = text.encode(), time_text(now)
+    body, time = text.encode(), format_time(now)
     fields = list_known_fields(read_revisions(caller.readable_projects))
     try:
         _check_number(UserFile(BytesIO(body)).check(fields), "csv")

@@ -100,8 +100,8 @@ def _read(edit: FlagEdit | NewFlagEdit) -> tuple[Definitions, Definitions]:
         )
         segments = read.segments
         return Definitions([edit.before], segments), Definitions([edit.after], segments)
-    near = [edit.flag, *_children(edit)]
-    names, used = {*near, *_parents(edit, near)}, set(edit.draft.used_segments())
+    near = [edit.flag, *_list_children(edit)]
+    names, used = {*near, *_list_parents(edit, near)}, set(edit.draft.used_segments())
     stored = read_definitions([edit.project], edit.environment, flags=names, segments=used)
     return stored, edit.draft.apply_to(stored)
 
@@ -124,13 +124,13 @@ def _compare(
     before, after = compile_definitions(edit.environment, *states)
     who = WhoChanges(before, after, contexts, [name], budget=BUDGET, always=[name])
     [changes] = who.flags
-    children = map(who.compare, _below(before, name)) if changes.users else ()
+    children = map(who.compare, _find_children(before, name)) if changes.users else ()
     return Impact(
         flag=name,
         environment=edit.environment,
         who=who,
         changes=changes,
-        examples=list(_examples(who, changes, sampling.examples)),
+        examples=list(_pick_examples(who, changes, sampling.examples)),
         children=[(child.name, child.users) for child in children if child.users],
         is_off=_is_off(name, states),
         once_on=_turn_on(edit, states, before, contexts),
@@ -161,12 +161,12 @@ def _turn_on(
     return who.flags[0]
 
 
-def _below(snapshot: Snapshot, name: str) -> Iterator[str]:
+def _find_children(snapshot: Snapshot, name: str) -> Iterator[str]:
     """The flags that depend on one."""
     return (flag.name for flag in snapshot.flags if any(parent.name == name for parent in flag.parents))
 
 
-def _children(edit: FlagEdit) -> QuerySet[Dependency, str]:
+def _list_children(edit: FlagEdit) -> QuerySet[Dependency, str]:
     rows = Dependency.objects.filter(
         parent__name=edit.flag, flag__project=edit.project, flag__archived_at=None
     )
@@ -174,14 +174,14 @@ def _children(edit: FlagEdit) -> QuerySet[Dependency, str]:
     return on.order_by("flag__name").values_list("flag__name", flat=True)[:MAX_CHILDREN]
 
 
-def _parents(edit: FlagEdit, names: Iterable[str]) -> Iterator[str]:
+def _list_parents(edit: FlagEdit, names: Iterable[str]) -> Iterator[str]:
     """The parents of the flag and of its children, also those that the flag would get."""
     yield from (parent["feature"] for parent in edit.draft.changes.get("dependencies", ()))
     rows = Dependency.objects.filter(flag__name__in=names, flag__project=edit.project)
     yield from rows.values_list("parent__name", flat=True)
 
 
-def _examples(who: WhoChanges, flag: FlagChanges, limit: int) -> Iterator[tuple[Context, Example]]:
+def _pick_examples(who: WhoChanges, flag: FlagChanges, limit: int) -> Iterator[tuple[Context, Example]]:
     """Some contexts of each change, no two with the same values."""
     kinds = [change for change in COUNTED if flag.for_everyone.count(change)]
     room = dict.fromkeys(kinds, -(-limit // max(1, len(kinds))))

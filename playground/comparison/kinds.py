@@ -46,7 +46,7 @@ def register(kind: StateKind) -> None:
     _kinds[kind.member] = kind
 
 
-def registered_kinds() -> Iterable[StateKind]:
+def list_kinds() -> Iterable[StateKind]:
     """In the order in which they were registered."""
     return _kinds.values()
 
@@ -62,7 +62,7 @@ def read_state(caller: Caller, body: Body, path: str) -> State:
     return Stored(body["environment"])
 
 
-def state_choices(caller: Caller) -> list[tuple[str, list[Choice]]]:
+def list_state_choices(caller: Caller) -> list[tuple[str, list[Choice]]]:
     """What pages offer beside environments, by heading: `import:` and the id of an import, for example."""
     offered = ((kind, kind.choices(caller)) for kind in _kinds.values())
     return [
@@ -73,6 +73,6 @@ def state_choices(caller: Caller) -> list[tuple[str, list[Choice]]]:
 
 
 def split_choice(chosen: str) -> tuple[str, str]:
-    """The member of the body and its value that were chosen: an environment, or one of `state_choices`."""
+    """The member of the body and its value that were chosen: an environment, or one of `list_state_choices`."""
     member, colon, value = chosen.partition(":")
     return (member, value) if colon and member in _kinds else ("environment", chosen)

@@ -21,7 +21,7 @@ from playground.engine.snapshot import Snapshot
 from playground.queries import read_known_revisions, refuse_too_many
 from playground.request import PlaygroundRequest
 from playground.response.snapshot import ResponseSnapshot, compile_playground
-from playground.snapshot_cache import cached_snapshot, snapshot_at
+from playground.snapshot_cache import get_cached_snapshot, load_snapshot_at
 from projects.definitions import Definitions, read_definitions
 from projects.history.past import (
     Changed,
@@ -80,7 +80,7 @@ class Moment:
         if self.is_ahead:
             return [note for name in environments for note in self._forecast(name).notes]
         return [
-            f"{change.project} was changed outside flagadmin {_when(change.first, change.last)}. "
+            f"{change.project} was changed outside flagadmin {_format_period(change.first, change.last)}. "
             "What those changes replaced is not known."
             for change in read_outside_changes(self.projects, self.at)
         ]
@@ -216,14 +216,14 @@ class Then(NamedTuple):
 @consistent_reads()
 def _read(current: Mapping[str, int], environment: str, moment: Moment) -> Then:
     """With the present if this worker has compiled it, or if it must: where little has changed, most is shared."""
-    present, is_first = cached_snapshot(current, environment), not moment.has_read(environment)
+    present, is_first = get_cached_snapshot(current, environment), not moment.has_read(environment)
     changed = moment.changed(environment)
     if present is None and is_first:
-        rest = _unchanged(current, changed)
+        rest = _list_unchanged(current, changed)
         if len(rest) < len(changed.names):
             read = read_definitions(current, environment, flags=rest) if rest else Definitions([], {})
             return Then(changed.applied(read), None)
-    present = present or snapshot_at(current, environment)
+    present = present or load_snapshot_at(current, environment)
     users = find_users(present.snapshot, changed.changed_segments) - changed.names
     if not users:
         return Then(Definitions(changed.flags, changed.segments), present, changed.names)
@@ -232,12 +232,12 @@ def _read(current: Mapping[str, int], environment: str, moment: Moment) -> Then:
     return Then(Definitions(flags, unchanged.segments | changed.segments), present, changed.names | users)
 
 
-def _unchanged(current: Mapping[str, int], changed: Changed) -> list[str]:
+def _list_unchanged(current: Mapping[str, int], changed: Changed) -> list[str]:
     names = Flag.objects.active().filter(project_id__in=list(current)).values_list("name", flat=True)
     return [name for name in names if name not in changed.names]
 
 
-def _when(first: datetime, last: datetime) -> str:
+def _format_period(first: datetime, last: datetime) -> str:
     if first == last:
         return f"on {first:%d %B %Y at %H:%M:%S} UTC"
     return f"between {first:%d %B %Y, %H:%M:%S} and {last:%d %B %Y, %H:%M:%S} UTC"
@@ -275,7 +275,7 @@ def load_snapshots(
         if contexts is not None:
             limit = settings.PLAYGROUND_MAX_EVALUATIONS
             refuse_too_many(current, environments=len(paths), contexts=contexts, limit=limit)
-        return {name: snapshot_at(current, name) for name in paths.values()}, []
+        return {name: load_snapshot_at(current, name) for name in paths.values()}, []
     current, moments = find_readable_past(caller, query.projects, paths, dict.fromkeys(paths, query.at))
     moment = next(iter(moments.values()))
     return {name: compile_past(current, name, moment) for name in paths.values()}, moment.notes(

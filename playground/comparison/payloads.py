@@ -34,14 +34,14 @@ def normalize_payloads(shares: Shares) -> Shares:
     return replace_payloads(shares, normalize_payload)
 
 
-def payload_words(payload: Payload | None) -> str:
+def describe_payload(payload: Payload | None) -> str:
     """`number 900`, cut if it is long."""
-    return clip(_text(payload), MAX_SHOWN)
+    return clip(_format_payload(payload), MAX_SHOWN)
 
 
-def differing_words(before: Shares, after: Shares) -> tuple[str, str]:
+def describe_difference(before: Shares, after: Shares) -> tuple[str, str]:
     """The payloads of both sides; of long ones the part in which they differ."""
-    texts = [", ".join(_text(answer.payload) for answer, _ in shares) for shares in (before, after)]
+    texts = [", ".join(_format_payload(answer.payload) for answer, _ in shares) for shares in (before, after)]
     alike = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(*texts, strict=False)))
     start = max(0, alike - MAX_SHOWN // 2)
     if start and max(map(len, texts)) > MAX_SHOWN:
@@ -50,5 +50,5 @@ def differing_words(before: Shares, after: Shares) -> tuple[str, str]:
     return old, new
 
 
-def _text(payload: Payload | None) -> str:
+def _format_payload(payload: Payload | None) -> str:
     return "no payload" if payload is None else " ".join(payload).strip()

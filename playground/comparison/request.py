@@ -11,7 +11,7 @@ from flagadmin.core.http.fields import ListOf
 from groups.access import Caller
 from playground.comparison.budget import Budget
 from playground.comparison.given_contexts import ContextsBody, GivenContexts
-from playground.comparison.kinds import read_state, registered_kinds
+from playground.comparison.kinds import list_kinds, read_state
 from playground.comparison.past import find_readable_past
 from playground.comparison.states import Scope, State, StatePair, add_children
 from playground.comparison.who_changes import Contexts
@@ -30,10 +30,10 @@ class StateBody(StrictSerializer):
     environment = serializers.CharField(required=False, help_text="Required, except with `import`.")
 
     def get_fields(self) -> dict[str, serializers.Field]:
-        return {**super().get_fields(), **{kind.member: kind.make_field() for kind in registered_kinds()}}
+        return {**super().get_fields(), **{kind.member: kind.make_field() for kind in list_kinds()}}
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        kinds = [kind for kind in registered_kinds() if kind.member in attrs]
+        kinds = [kind for kind in list_kinds() if kind.member in attrs]
         for kind in kinds:
             for member in kind.not_beside.keys() & attrs.keys():
                 raise serializers.ValidationError({kind.member: kind.not_beside[member]})
@@ -88,11 +88,11 @@ def read_question(
     moments = [state for state in (before, after) if state.at is not None]
     few: list[str] = []
     if flag and moments and before.can_read_few and after.can_read_few:
-        few = [flag, *_dependent_flags(flag, projects), *beside()]
+        few = [flag, *_list_dependent_flags(flag, projects), *beside()]
     elif not flag and not moments:  # before flags are compiled, which takes longest if there are too many
         budget.check_size(count_active_flags(projects), given_contexts.most)
     pair = StatePair(projects, before, after, few=few if len(few) <= MAX_READ_ALONE else ())
-    names = _names(flag, pair)
+    names = _list_names(flag, pair)
     budget.check_size(len(names), given_contexts.most)
     notes = dict.fromkeys(chain(before.notes(), after.notes()))
     return Question(
@@ -117,7 +117,7 @@ def read_states(caller: Caller, body: Mapping[str, Any]) -> tuple[dict[str, int]
     return projects, before, after
 
 
-def _names(flag: str | None, pair: StatePair) -> list[str]:
+def _list_names(flag: str | None, pair: StatePair) -> list[str]:
     """All flags, or one with those that depend on it."""
     if flag is None:
         return sorted({*pair.before.names, *pair.after.names})
@@ -126,6 +126,6 @@ def _names(flag: str | None, pair: StatePair) -> list[str]:
     return [flag, *sorted(add_children([flag], pair.snapshots) - {flag})]
 
 
-def _dependent_flags(flag: str, projects: Iterable[str]) -> list[str]:
+def _list_dependent_flags(flag: str, projects: Iterable[str]) -> list[str]:
     rows = Dependency.objects.filter(parent__name=flag, flag__project__in=list(projects))
     return list(rows.values_list("flag__name", flat=True))

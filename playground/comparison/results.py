@@ -30,7 +30,7 @@ from playground.comparison.shares import (
     sort_shares,
 )
 from playground.comparison.table import ContextTable, Mask
-from playground.engine.batch import constraints_of
+from playground.engine.batch import list_constraints
 from playground.engine.constraints import Conditions
 from playground.engine.flags import CompiledFlag, Parent
 from playground.engine.operators import UNDECIDABLE
@@ -79,33 +79,33 @@ class StateResults:
         flag = self.flag(name)
         if flag is None:
             return {ALWAYS_OFF: self.table.everyone}
-        alone = self._without_parents(flag)
-        return self._with_parents(flag, alone) if flag.parents else alone
+        alone = self._evaluate_without_parents(flag)
+        return self._apply_parents(flag, alone) if flag.parents else alone
 
-    def _without_parents(self, flag: CompiledFlag) -> dict[Shares, Mask]:
+    def _evaluate_without_parents(self, flag: CompiledFlag) -> dict[Shares, Mask]:
         """The results as if the flag had no parents, kept for its children."""
         results = self._alone.get(flag.name)
         if results is None:
-            results = self._alone[flag.name] = self._of_strategies(flag)
+            results = self._alone[flag.name] = self._evaluate_strategies(flag)
         return results
 
-    def _of_strategies(self, flag: CompiledFlag) -> dict[Shares, Mask]:
+    def _evaluate_strategies(self, flag: CompiledFlag) -> dict[Shares, Mask]:
         if not flag.enabled or flag.fault is not None:
             return {ALWAYS_OFF: self.table.everyone}
         results: dict[Shares, Mask] = defaultdict(int)
-        for path, mask in self._paths(flag.strategies).items():
-            for shares, part in self._answers(flag, path, mask):
+        for path, mask in self._find_paths(flag.strategies).items():
+            for shares, part in self._split_by_variant(flag, path, mask):
                 results[shares] |= part
         return dict(results)
 
-    def _paths(self, strategies: tuple[CompiledStrategy, ...]) -> dict[Path, Mask]:
+    def _find_paths(self, strategies: tuple[CompiledStrategy, ...]) -> dict[Path, Mask]:
         """Which strategies decide, by set of contexts."""
         decided: dict[Path, Mask] = defaultdict(int)
         open_paths = {Path(): self.table.everyone}
         for index, strategy in enumerate(strategies):
             if not strategy.counts or not open_paths:
                 continue
-            verdicts = list(self._verdicts(strategy))
+            verdicts = list(self._list_verdicts(strategy))
             still_open: dict[Path, Mask] = defaultdict(int)
             for path, mask in open_paths.items():
                 rest = mask
@@ -121,7 +121,7 @@ class StateResults:
             decided[path] |= mask
         return decided
 
-    def _verdicts(self, strategy: CompiledStrategy) -> Iterator[tuple[Mask, Fraction, bool | None]]:
+    def _list_verdicts(self, strategy: CompiledStrategy) -> Iterator[tuple[Mask, Fraction, bool | None]]:
         """Where a strategy passes (True) or an SDK would have to tell (None), and on which share of calls."""
         if strategy.mode is Mode.NEVER or strategy.missing_segments:
             return
@@ -131,9 +131,9 @@ class StateResults:
         if strategy.mode is Mode.ONLY_SDK:
             yield where, ONE, None
             return
-        undecidable = self._undecidable(strategy) if where else 0
+        undecidable = self._find_undecidable(strategy) if where else 0
         rollout = strategy.rollout
-        for inside, share in [(where, ONE)] if rollout is None else self._inside(rollout):
+        for inside, share in [(where, ONE)] if rollout is None else self._find_inside(rollout):
             if certain := where & inside & ~undecidable:
                 yield certain, share, True
             if unknown := where & inside & undecidable:
@@ -147,11 +147,11 @@ class StateResults:
             mask &= self.table.holds(constraint, self._pairs[constraint.column])
         return mask
 
-    def _undecidable(self, strategy: CompiledStrategy) -> Mask:
+    def _find_undecidable(self, strategy: CompiledStrategy) -> Mask:
         """The contexts with a text for which only an SDK can tell whether a pattern matches."""
         matched = {
             self._pairs[constraint.column]
-            for constraint in constraints_of(strategy, self.snapshot.segments)
+            for constraint in list_constraints(strategy, self.snapshot.segments)
             if constraint.operator == "REGEX"
         }
         mask = 0
@@ -159,7 +159,7 @@ class StateResults:
             mask |= self.table.test(self.table.column(pair), lambda value: value is UNDECIDABLE)
         return mask
 
-    def _inside(self, rollout: Rollout) -> Iterator[tuple[Mask, Fraction]]:
+    def _find_inside(self, rollout: Rollout) -> Iterator[tuple[Mask, Fraction]]:
         """The contexts in a rollout, and on which share of calls."""
         pair, limit = self._pairs[rollout.column], rollout.threshold
         without = self.table.without(pair)
@@ -168,14 +168,14 @@ class StateResults:
         if rollout.draws and limit > 0:
             yield without, Fraction(min(limit, 100), 100)
 
-    def _answers(self, flag: CompiledFlag, path: Path, mask: Mask) -> Iterator[tuple[Shares, Mask]]:
+    def _split_by_variant(self, flag: CompiledFlag, path: Path, mask: Mask) -> Iterator[tuple[Shares, Mask]]:
         """The contexts on a path, parted by their variants."""
         parts: list[tuple[Mask, dict[Answer, Fraction]]] = [(mask, {})]
         for index, share in path.passed:
             variants = None if index == NONE else flag.strategies[index].variants
-            parts = _join(parts, self._picks(flag.variants if variants is None else variants), share)
+            parts = _join(parts, self._pick_variants(flag.variants if variants is None else variants), share)
         if path.failed and not flag.strategies:
-            parts = _join(parts, self._picks(flag.variants), path.failed)
+            parts = _join(parts, self._pick_variants(flag.variants), path.failed)
         elif path.failed:
             parts = [(part, add_share(answers, OFF, path.failed)) for part, answers in parts]
         if path.unknown:
@@ -183,7 +183,7 @@ class StateResults:
         for part, answers in parts:
             yield sort_shares(answers), part
 
-    def _picks(self, variants: CompiledVariants | None) -> Picks:
+    def _pick_variants(self, variants: CompiledVariants | None) -> Picks:
         """The variant of each context."""
         everyone = self.table.everyone
         if variants is None:
@@ -198,10 +198,12 @@ class StateResults:
         if rest and not variants.total:
             picks.append((rest, ALWAYS_ON))
         elif rest:
-            picks += [(part & rest, shares) for part, shares in self._weighted(variants) if part & rest]
+            picks += [
+                (part & rest, shares) for part, shares in self._split_by_weight(variants) if part & rest
+            ]
         return picks
 
-    def _weighted(self, variants: CompiledVariants) -> Iterator[tuple[Mask, Shares]]:
+    def _split_by_weight(self, variants: CompiledVariants) -> Iterator[tuple[Mask, Shares]]:
         pair, limits, total = self._pairs[variants.column], variants.limits, variants.total
         without = self.table.without(pair)
         if without != self.table.everyone:
@@ -217,16 +219,16 @@ class StateResults:
             ),
         )
 
-    def _with_parents(self, flag: CompiledFlag, alone: dict[Shares, Mask]) -> dict[Shares, Mask]:
+    def _apply_parents(self, flag: CompiledFlag, alone: dict[Shares, Mask]) -> dict[Shares, Mask]:
         results: dict[Shares, Mask] = defaultdict(int)
-        parted = self._parents(flag.parents)
+        parted = self._evaluate_parents(flag.parents)
         for shares, mask in alone.items():
             for (met, unknown), where in parted.items():
                 if part := mask & where:
                     results[apply_parents(shares, met, unknown)] |= part
         return dict(results)
 
-    def _parents(self, parents: tuple[Parent, ...]) -> dict[Met, Mask]:
+    def _evaluate_parents(self, parents: tuple[Parent, ...]) -> dict[Met, Mask]:
         """The contexts by the share of calls on which every parent is as the flag needs it, and on which an SDK would
         have to tell. SDKs evaluate a parent for each dependency, so that chance decides each on its own."""
         masks: dict[Met, Mask] = {(ONE, ZERO): self.table.everyone}
@@ -234,28 +236,28 @@ class StateResults:
             flag = self.flag(parent.name)
             if flag is None or flag.parents:
                 return {(ZERO, ZERO): self.table.everyone}
-            masks = _combine(masks, self._parent(flag, parent))
+            masks = _combine(masks, self._evaluate_parent(flag, parent))
         return masks
 
-    def _parent(self, flag: CompiledFlag, parent: Parent) -> dict[Met, Mask]:
+    def _evaluate_parent(self, flag: CompiledFlag, parent: Parent) -> dict[Met, Mask]:
         """The same for one parent. SDKs ask first whether it is on, then evaluate it again for its variant."""
         switched: dict[Met, Mask] = defaultdict(int)
-        for shares, where in self._without_parents(flag).items():
+        for shares, where in self._evaluate_without_parents(flag).items():
             switched[share_switched(shares, parent.enabled)] |= where
         if not parent.variants or not flag.enabled or flag.fault is not None:
             return switched
         with_variant: dict[Met, Mask] = defaultdict(int)
-        for shares, where in self._drawn_again(flag).items():
+        for shares, where in self._draw_again(flag).items():
             with_variant[share_with_variant(shares, parent.variants)] |= where
         return _combine(switched, with_variant)
 
-    def _drawn_again(self, flag: CompiledFlag) -> dict[Shares, Mask]:
+    def _draw_again(self, flag: CompiledFlag) -> dict[Shares, Mask]:
         """The variants of a flag that is on, with the strategies drawn again: where none passes, its own variants."""
         if flag.name not in self._again:
             results: dict[Shares, Mask] = defaultdict(int)
-            for path, mask in self._paths(flag.strategies).items():
+            for path, mask in self._find_paths(flag.strategies).items():
                 without = path._replace(passed=(*path.passed, (NONE, path.failed)), failed=ZERO)
-                for shares, part in self._answers(flag, without, mask):
+                for shares, part in self._split_by_variant(flag, without, mask):
                     results[shares] |= part
             self._again[flag.name] = results
         return self._again[flag.name]

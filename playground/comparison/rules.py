@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 from playground.comparison.matching import find_matching_text
 from playground.engine import literals
-from playground.engine.coercion import objects_of, parameters_of, strings_of, text_of
+from playground.engine.coercion import objects_of, parameters_of, strings_of, to_text
 from playground.engine.constraints import CompiledConstraint, Constraints
 from playground.engine.context import FORMS, Context
-from playground.engine.hashing import ROLLOUT_SEED, VARIANT_SEED, hashes
+from playground.engine.hashing import ROLLOUT_SEED, VARIANT_SEED, compute_hashes
 from playground.engine.operators import OPERATORS
 from playground.engine.strategies import Rollout, compile_strategy
 from playground.engine.strategy_types import STRATEGY_TYPES
@@ -47,31 +47,31 @@ class StrategyRules(NamedTuple):
 
 def read_rules(flag: Document, segments: Mapping[int, Document]) -> list[StrategyRules]:
     """The rules of each strategy of a flag, and of the flag's own variants."""
-    name, compiler = text_of(flag.get("name")), Constraints()
+    name, compiler = to_text(flag.get("name")), Constraints()
     pairs = compiler.columns.pairs
     rules_by_strategy = []
     for document in objects_of(flag.get("strategies")):
         strategy = compile_strategy(document, name, {}, compiler)
-        documents = [*objects_of(document.get("constraints")), *_own(document)]
+        documents = [*objects_of(document.get("constraints")), *_make_own_constraint(document)]
         rules = [
-            _rule(constraint, constraint_document, pairs())
+            _make_rule(constraint, constraint_document, pairs())
             for constraint, constraint_document in zip(strategy.constraints, documents, strict=False)
         ]
         for segment in document.get("segments") or ():
             constraints = objects_of(segments.get(segment, {}).get("constraints"))
             rules += [
-                _rule(compiler.compile(constraint_document), constraint_document, pairs())
+                _make_rule(compiler.compile(constraint_document), constraint_document, pairs())
                 for constraint_document in constraints
             ]
         if strategy.rollout is not None:
-            rules += _rollout(strategy.rollout, pairs())
-        rules_by_strategy.append(StrategyRules(rules, _identifiers(strategy.variants)))
+            rules += _make_rollout_rules(strategy.rollout, pairs())
+        rules_by_strategy.append(StrategyRules(rules, _find_identifiers(strategy.variants)))
     variants = compile_flag_variants(flag.get("variants"), name, compiler.columns, compiler.shared)
     if variants is not None:
         overridden = [
             (field, value) for _, _, values, field in variants.overrides for value in sorted(values)
         ]
-        rules_by_strategy.append(StrategyRules([], [*_identifiers(variants), *overridden]))
+        rules_by_strategy.append(StrategyRules([], [*_find_identifiers(variants), *overridden]))
     return rules_by_strategy
 
 
@@ -86,9 +86,9 @@ class Condition(NamedTuple):
     @classmethod
     def of(cls, constraint: Document) -> Condition:
         return cls(
-            text_of(constraint.get("contextName")),
-            text_of(constraint.get("operator")),
-            text_of(constraint.get("value")),
+            to_text(constraint.get("contextName")),
+            to_text(constraint.get("operator")),
+            to_text(constraint.get("value")),
             tuple(strings_of(constraint.get("values"))),
         )
 
@@ -97,51 +97,51 @@ class Condition(NamedTuple):
         family = OPERATORS[self.operator].family if self.operator in OPERATORS else ""
         if family == "network":
             for network in self.listed:
-                yield from _around_network(network)
+                yield from _list_network_neighbors(network)
         elif family == "regex":
             yield from (find_matching_text(self.value), "", "~")
         elif family in ("number", "date", "version"):
-            yield from _around(self.value.strip(" \t"))
+            yield from _list_neighbors(self.value.strip(" \t"))
         else:
             yield from self.listed
             if family == "text":
                 for text in self.listed:
                     yield from (f"{text}~", f"~{text}", f"~{text}~", text.upper())
-            yield _outside(self.listed)
+            yield _make_outside_value(self.listed)
 
 
 def read_conditions(flag: Document, segments: Mapping[int, Document]) -> Iterator[Condition]:
     """The conditions of a flag's strategies, their segments included."""
     for strategy in objects_of(flag.get("strategies")):
-        documents = [*objects_of(strategy.get("constraints")), *_own(strategy)]
+        documents = [*objects_of(strategy.get("constraints")), *_make_own_constraint(strategy)]
         for segment in strategy.get("segments") or ():
             documents += objects_of(segments.get(segment, {}).get("constraints"))
         yield from map(Condition.of, documents)
 
 
-def sticky_fields(flag: Document) -> Iterator[str]:
+def list_sticky_fields(flag: Document) -> Iterator[str]:
     """The fields that a flag hashes, and those by which its variants have overrides."""
     variants = objects_of(flag.get("variants"))
     for strategy in objects_of(flag.get("strategies")):
         parameters = parameters_of(strategy.get("parameters"))
-        kind = STRATEGY_TYPES.get(text_of(strategy.get("name")))
+        kind = STRATEGY_TYPES.get(to_text(strategy.get("name")))
         if kind is not None and kind.percentage:
-            yield _field(kind.stickiness or parameters.get("stickiness", "default"))
+            yield _get_sticky_field(kind.stickiness or parameters.get("stickiness", "default"))
         variants += objects_of(strategy.get("variants"))
     for variant in variants:
-        yield _field(text_of(variant.get("stickiness")) or "default")
-        yield from (text_of(each.get("contextName")) for each in objects_of(variant.get("overrides")))
+        yield _get_sticky_field(to_text(variant.get("stickiness")) or "default")
+        yield from (to_text(each.get("contextName")) for each in objects_of(variant.get("overrides")))
 
 
-def _own(strategy: Document) -> Iterator[Document]:
+def _make_own_constraint(strategy: Document) -> Iterator[Document]:
     """The condition of a strategy type that lists values, as a constraint."""
-    kind = STRATEGY_TYPES.get(text_of(strategy.get("name")))
+    kind = STRATEGY_TYPES.get(to_text(strategy.get("name")))
     values = kind and kind.values(parameters_of(strategy.get("parameters")))
     if kind is not None and values is not None:
         yield {"contextName": kind.field, "operator": kind.operator, "values": values}
 
 
-def _rule(constraint: CompiledConstraint, document: Document, pairs: list[tuple[str, str]]) -> Rule:
+def _make_rule(constraint: CompiledConstraint, document: Document, pairs: list[tuple[str, str]]) -> Rule:
     form, field = pairs[constraint.column]
     read, test, inverted = FORMS[form], constraint.test, constraint.inverted
 
@@ -152,45 +152,50 @@ def _rule(constraint: CompiledConstraint, document: Document, pairs: list[tuple[
     return Rule(constraint.field, holds, list(dict.fromkeys(Condition.of(document).values())))
 
 
-def _rollout(rollout: Rollout, pairs: list[tuple[str, str]]) -> list[Rule]:
+def _make_rollout_rules(rollout: Rollout, pairs: list[tuple[str, str]]) -> list[Rule]:
     if pairs[rollout.column][0] == "never":
         return []
-    field = _field(rollout.stickiness)
+    field = _get_sticky_field(rollout.stickiness)
 
     def holds(text: str | None) -> bool:
         if text is None:
             return False
-        [hashed] = hashes(rollout.key, (text.encode(),), ROLLOUT_SEED)
+        [hashed] = compute_hashes(rollout.key, (text.encode(),), ROLLOUT_SEED)
         return hashed % 100 < rollout.threshold
 
-    places = [hashed % 100 for hashed in hashes(rollout.key, _searched(field), ROLLOUT_SEED)]
+    places = [
+        hashed % 100
+        for hashed in compute_hashes(rollout.key, _make_searched_identifiers(field), ROLLOUT_SEED)
+    ]
     inside = next((n for n, place in enumerate(places, 1) if place < rollout.threshold), None)
     outside = next((n for n, place in enumerate(places, 1) if place >= rollout.threshold), None)
-    values = [identifier(field, number) for number in (inside, outside) if number is not None]
+    values = [make_identifier(field, number) for number in (inside, outside) if number is not None]
     return [Rule(field, holds, values)]
 
 
-def _identifiers(variants: CompiledVariants | None) -> list[tuple[str, str]]:
+def _find_identifiers(variants: CompiledVariants | None) -> list[tuple[str, str]]:
     """For each variant an identifier that gets it."""
     if variants is None or not variants.total:
         return []
-    field = _field(variants.stickiness)
+    field = _get_sticky_field(variants.stickiness)
     numbers: dict[int, int] = {}
-    for number, place in enumerate(hashes(variants.key, _searched(field), VARIANT_SEED), 1):
+    for number, place in enumerate(
+        compute_hashes(variants.key, _make_searched_identifiers(field), VARIANT_SEED), 1
+    ):
         numbers.setdefault(bisect_right(variants.limits, place % variants.total), number)
-    return [(field, identifier(field, number)) for number in numbers.values()]
+    return [(field, make_identifier(field, number)) for number in numbers.values()]
 
 
-def _field(stickiness: str) -> str:
+def _get_sticky_field(stickiness: str) -> str:
     return "userId" if stickiness == "default" else stickiness
 
 
 @lru_cache(maxsize=20)
-def _searched(field: str) -> list[bytes]:
-    return [identifier(field, number).encode() for number in range(1, SEARCHED + 1)]
+def _make_searched_identifiers(field: str) -> list[bytes]:
+    return [make_identifier(field, number).encode() for number in range(1, SEARCHED + 1)]
 
 
-def identifier(field: str, number: int) -> str:
+def make_identifier(field: str, number: int) -> str:
     """A value of a field that nobody lists: "user-7" of userId."""
     return f"{field.removesuffix('Id')}-{number}"
 
@@ -198,33 +203,33 @@ def identifier(field: str, number: int) -> str:
 _VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 
 
-def _outside(listed: Collection[str]) -> str:
+def _make_outside_value(listed: Collection[str]) -> str:
     """A value that is not in a list, nor does it contain one that is."""
     if not any(text.casefold() in OTHER for text in listed):
         return OTHER
     return next(text for size in range(1, 100) if (text := "~" * size) not in listed)
 
 
-def _around(value: str) -> Iterator[str]:
+def _list_neighbors(value: str) -> Iterator[str]:
     """A number, date or version, and its neighbors."""
     yield value
-    if (instant := literals.constraint_instant(value)) is not None:
+    if (instant := literals.read_constraint_instant(value)) is not None:
         with suppress(OverflowError):
             bound = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=instant[0])
             for moment in (bound - timedelta(seconds=1), bound, bound + timedelta(seconds=1)):
                 yield f"{moment:%Y-%m-%dT%H:%M:%S}.000Z"
-    elif literals.version(value) is not None and (matched := _VERSION.match(value)):
+    elif literals.read_version(value) is not None and (matched := _VERSION.match(value)):
         major, minor, patch = map(int, matched.groups())
         yield from (f"{major}.{minor}.{patch + 1}", f"{major}.{minor}.{patch}", f"{major}.{minor}.{patch}-0")
         yield from ("0.0.0-0", f"{major + 1}.0.0")
-    elif (number := literals.constraint_number(value)) is not None:
+    elif (number := literals.read_constraint_number(value)) is not None:
         for near in (number - 1, number + 1, nextafter(number, -inf), nextafter(number, inf)):
-            yield text_of(near)
+            yield to_text(near)
 
 
-def _around_network(text: str) -> Iterator[str]:
+def _list_network_neighbors(text: str) -> Iterator[str]:
     """The first and last address of a network, and those before and after it."""
-    parsed = literals.network(text)
+    parsed = literals.read_network(text)
     if parsed is not None:
         version, mask, base = parsed
         size = 1 << (32 if version == 4 else 128)

@@ -35,12 +35,12 @@ Met = tuple[Fraction, Fraction]
 def share_switched(shares: Shares, enabled: bool) -> Met:
     """On how many calls a parent is on, or off."""
     wanted = State.ON if enabled else State.OFF
-    return _met(shares, lambda answer: answer.state is wanted)
+    return _share_met(shares, lambda answer: answer.state is wanted)
 
 
 def share_with_variant(shares: Shares, variants: Collection[str]) -> Met:
     """On how many calls a parent that is on gives one of these variants, or none: that satisfies any."""
-    return _met(shares, lambda answer: answer.variant in (None, *variants))
+    return _share_met(shares, lambda answer: answer.variant in (None, *variants))
 
 
 def combine_met(some: Met, others: Met) -> Met:
@@ -49,7 +49,7 @@ def combine_met(some: Met, others: Met) -> Met:
     return met, possible - met
 
 
-def _met(shares: Shares, is_met: Callable[[Answer], bool]) -> Met:
+def _share_met(shares: Shares, is_met: Callable[[Answer], bool]) -> Met:
     met = unknown = ZERO
     for answer, share in shares:
         if answer.state is State.UNKNOWN:

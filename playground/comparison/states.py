@@ -19,7 +19,7 @@ from flagadmin.core.errors import Problem
 from playground.engine.compilation import compile_snapshot, recompile
 from playground.engine.snapshot import Snapshot
 from playground.models import SavedContext
-from playground.snapshot_cache import snapshot_at
+from playground.snapshot_cache import load_snapshot_at
 from projects.definitions import Definitions, read_definitions
 
 Revisions = Mapping[str, int]
@@ -128,7 +128,7 @@ class StoredFlags:
 
     @cached_property
     def _cached(self) -> Snapshot:
-        return snapshot_at(self.projects, self.environment).snapshot
+        return load_snapshot_at(self.projects, self.environment).snapshot
 
     def need(self, names: Collection[str], segments: Iterable[int]) -> None:
         """Has `definitions` read these flags and segments."""
@@ -145,13 +145,13 @@ class StoredFlags:
     @cached_property
     def snapshot(self) -> Snapshot:
         """With the flags that are in `definitions` as they are there, should they have changed meanwhile."""
-        return self._replaced(self._cached, self._needed, self.definitions) if self._needed else self._cached
+        return self._replace(self._cached, self._needed, self.definitions) if self._needed else self._cached
 
     def replace(self, names: Collection[str], by: Definitions) -> Snapshot:
         """The snapshot with other definitions of these flags. Those without a definition are gone."""
-        return self._replaced(self.snapshot, names, by)
+        return self._replace(self.snapshot, names, by)
 
-    def _replaced(self, snapshot: Snapshot, names: Collection[str], by: Definitions) -> Snapshot:
+    def _replace(self, snapshot: Snapshot, names: Collection[str], by: Definitions) -> Snapshot:
         return recompile(
             by.flags,
             by.segments,
@@ -251,9 +251,9 @@ class StatePair:
         if self._read is not None:
             return self._read
         names = set(names)
-        return read_states(self.projects, self.states, names | self._parents(names))
+        return read_states(self.projects, self.states, names | self._find_parents(names))
 
-    def _parents(self, names: Collection[str]) -> set[str]:
+    def _find_parents(self, names: Collection[str]) -> set[str]:
         return {
             parent.name
             for snapshot in self.snapshots

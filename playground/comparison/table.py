@@ -13,8 +13,8 @@ from itertools import count, repeat
 from typing import Any, NamedTuple, TypeAlias
 
 from playground.engine.constraints import CompiledConstraint
-from playground.engine.context import PARSERS, Context, sticky_text
-from playground.engine.hashing import ROLLOUT_SEED, VARIANT_SEED, hashes
+from playground.engine.context import PARSERS, Context, find_sticky_text
+from playground.engine.hashing import ROLLOUT_SEED, VARIANT_SEED, compute_hashes
 
 Mask = int
 DEFAULT_IDENTIFIER = ("identifier", "default")
@@ -53,30 +53,30 @@ class ContextTable:
         """The values in a form of a field."""
         column = self._columns.get(pair)
         if column is None:
-            indices, texts = self._distinct_texts(pair)
+            indices, texts = self._find_distinct_texts(pair)
             column = self._columns[pair] = Column(indices, _parse_all(pair[0], texts))
         return column
 
-    def _distinct_texts(self, pair: tuple[str, str]) -> tuple[Indices, Sequence[str | None]]:
+    def _find_distinct_texts(self, pair: tuple[str, str]) -> tuple[Indices, Sequence[str | None]]:
         """By context the index of its text, and the texts."""
         key = pair if pair == DEFAULT_IDENTIFIER or pair[0] in _CONSTANT else pair[1]
         distinct = self._distinct.get(key)
         if distinct is None:
-            distinct = self._distinct[key] = _index(list(self._texts(pair)))
+            distinct = self._distinct[key] = _index_texts(list(self._list_texts(pair)))
         return distinct
 
-    def _texts(self, pair: tuple[str, str]) -> Iterable[str | None]:
+    def _list_texts(self, pair: tuple[str, str]) -> Iterable[str | None]:
         if pair[0] in _CONSTANT:
             return repeat(None, len(self.contexts))
         if pair == DEFAULT_IDENTIFIER:
-            return self._default_identifiers()
-        return self._field_texts(pair[1])
+            return self._list_default_identifiers()
+        return self._list_field_texts(pair[1])
 
-    def _field_texts(self, field: str) -> Iterable[str | None]:
+    def _list_field_texts(self, field: str) -> Iterable[str | None]:
         return (context.values.get(field) for context in self.contexts)
 
-    def _default_identifiers(self) -> Iterable[str | None]:
-        return (sticky_text(context, "default") for context in self.contexts)
+    def _list_default_identifiers(self) -> Iterable[str | None]:
+        return (find_sticky_text(context, "default") for context in self.contexts)
 
     def where(self, column: Column, chosen: bytes) -> Mask:
         """The contexts of the chosen values: `chosen` has a byte for each of them, 1 or 0."""
@@ -106,7 +106,7 @@ class ContextTable:
         hashes_of_values = self._hashes.get((pair, key, seed))
         if hashes_of_values is None:
             identifiers = [value or b"" for value in self.column(pair).values]
-            hashes_of_values = self._hashes[pair, key, seed] = hashes(key, identifiers, seed)
+            hashes_of_values = self._hashes[pair, key, seed] = compute_hashes(key, identifiers, seed)
         return hashes_of_values
 
     def within(self, pair: tuple[str, str], key: bytes, threshold: int) -> Mask:
@@ -153,7 +153,7 @@ def mask_positions(mask: Mask, length: int) -> Iterator[int]:
         position = held.find(1, position + 1)
 
 
-def _index(texts: list[str | None]) -> tuple[Indices, Sequence[str | None]]:
+def _index_texts(texts: list[str | None]) -> tuple[Indices, Sequence[str | None]]:
     """Where most are different, it is not worth it to compute each once."""
     distinct = dict.fromkeys(texts)
     if 2 * len(distinct) > len(texts):

@@ -13,9 +13,9 @@ from random import Random
 from typing import Any, NamedTuple, overload
 
 from playground.comparison.contexts import NOTHING, make_context
-from playground.comparison.rules import OTHER, Condition, identifier, read_conditions, sticky_fields
+from playground.comparison.rules import OTHER, Condition, list_sticky_fields, make_identifier, read_conditions
 from playground.comparison.table import DEFAULT_IDENTIFIER, Column, ContextTable
-from playground.engine.context import DEFAULTS, Context, PointInTime, sticky_text, time_text
+from playground.engine.context import DEFAULTS, Context, PointInTime, find_sticky_text, format_time
 from playground.engine.definitions import FlagDefinition
 from projects.definitions import Definitions
 
@@ -55,9 +55,9 @@ class NameValues:
         sticky = {"userId"}
         known = set[Condition]()  # most strategies of a flag, and most flags in two states, repeat conditions
         for place, (flags, segments) in enumerate(self._states):
-            parents = (parent["feature"] for name in names for parent in _dependencies(flags.get(name)))
+            parents = (parent["feature"] for name in names for parent in _list_dependencies(flags.get(name)))
             for flag in (flags[name] for name in dict.fromkeys((*names, *parents)) if name in flags):
-                sticky.update(sticky_fields(flag))
+                sticky.update(list_sticky_fields(flag))
                 for condition in read_conditions(flag, segments):
                     if condition in known:
                         continue
@@ -68,17 +68,17 @@ class NameValues:
                             first.setdefault(field, {})[value] = None
                         elif value not in first.get(field, ()):
                             added.setdefault(field, {})[value] = None
-        return NamedValues(_tuples(first), _tuples(added), frozenset(sticky - {"random"}))
+        return NamedValues(_make_tuples(first), _make_tuples(added), frozenset(sticky - {"random"}))
 
     def of_all(self) -> NamedValues:
         return self.of(*dict.fromkeys(name for flags, _ in self._states for name in flags))
 
 
-def _dependencies(flag: FlagDefinition | None) -> Iterable[Any]:
+def _list_dependencies(flag: FlagDefinition | None) -> Iterable[Any]:
     return () if flag is None else flag.get("dependencies") or ()
 
 
-def _tuples(values: Mapping[str, Iterable[str]]) -> dict[str, Values]:
+def _make_tuples(values: Mapping[str, Iterable[str]]) -> dict[str, Values]:
     return {field: tuple(listed) for field, listed in values.items()}
 
 
@@ -88,7 +88,7 @@ class GeneratedUsers:
     def __init__(
         self, *, now: PointInTime, count: int, seed: int = 0, fixed: Mapping[str, str] = NOTHING
     ) -> None:
-        self.now, self.count, self.seed, self.fixed = time_text(now), count, seed, dict(fixed)
+        self.now, self.count, self.seed, self.fixed = format_time(now), count, seed, dict(fixed)
         self._columns: dict[object, Texts] = {}
 
     def texts(self, field: str, first: Values | None, added: Values | None, *, sticky: bool) -> Texts:
@@ -105,7 +105,7 @@ class GeneratedUsers:
         if not sticky:
             if first is None and added is None:
                 return [None] * self.count
-            by_rank = _share_out((None, *(first or ())), added or (), self.count)
+            by_rank = _distribute((None, *(first or ())), added or (), self.count)
             return list(map(by_rank.__getitem__, _shuffle_ranks(field, self.seed, self.count)))
         named = (*(first or ()), *(added or ()))
         texts = list(_make_identifiers(field, self.seed, self.count))
@@ -121,7 +121,7 @@ class GeneratedUsers:
 
 @lru_cache(maxsize=REMEMBERED)
 def _make_identifiers(field: str, seed: int, count: int) -> Sequence[str | None]:
-    return tuple(identifier(field, number) for number in range(1 + seed * count, 1 + (seed + 1) * count))
+    return tuple(make_identifier(field, number) for number in range(1 + seed * count, 1 + (seed + 1) * count))
 
 
 @lru_cache(maxsize=REMEMBERED)
@@ -132,7 +132,7 @@ def _shuffle_ranks(field: str, seed: int, count: int) -> Sequence[int]:
     return tuple(ranks)
 
 
-def _share_out(first: Sequence[str | None], added: Values, count: int) -> list[str | None]:
+def _distribute(first: Sequence[str | None], added: Values, count: int) -> list[str | None]:
     """A value for each of so many users, all equally often. What an edit adds is taken from those with a value that no
     condition means: other shares stay as they are."""
     values: list[str | None] = []
@@ -214,14 +214,14 @@ class UserTable(ContextTable):
             self._columns[pair] = column
         return column
 
-    def _field_texts(self, field: str) -> Iterable[str | None]:
+    def _list_field_texts(self, field: str) -> Iterable[str | None]:
         before, users, after = self._parts
         given, made = ((context.values.get(field) for context in part) for part in (before, after))
         return chain(given, users.values(field), made)
 
-    def _default_identifiers(self) -> Iterable[str | None]:
+    def _list_default_identifiers(self) -> Iterable[str | None]:
         before, users, after = self._parts
-        given, made = ((sticky_text(context, "default") for context in part) for part in (before, after))
+        given, made = ((find_sticky_text(context, "default") for context in part) for part in (before, after))
         return chain(given, users.texts("userId"), made)
 
 

@@ -82,18 +82,18 @@ def find_version_changes(
     )
     last_outside = outside.first() or 0
 
-    def key(version: Version) -> Key:
+    def make_key(version: Version) -> Key:
         return flag.pk, version.first, version.last, last_outside, users
 
     changes_by_version = {
-        version: known for version in versions if (known := cache.get(key(version))) is not None
+        version: known for version in versions if (known := cache.get(make_key(version))) is not None
     }
     new = sorted({*versions} - changes_by_version.keys(), key=lambda version: -version.last)
     if new:
         with consistent_reads():
             new_changes = _compute(flag, new, users)
         for version, changes in new_changes.items():
-            cache.put(key(version), changes, limit=settings.SNAPSHOT_CACHE_BYTES // 64)
+            cache.put(make_key(version), changes, limit=settings.SNAPSHOT_CACHE_BYTES // 64)
         changes_by_version |= new_changes
     return changes_by_version
 
@@ -105,14 +105,14 @@ def _compute(flag: Flag, versions: Sequence[Version], users: int) -> dict[Versio
     sides: dict[Version, list[Document | None]] = {version: [] for version in versions}
     for version in _walk_back(back.undo, events, versions):
         sides[version].append(back.version())
-    order = [name for name in Environment.objects.names() if name in set(_used(flag))]
+    order = [name for name in Environment.objects.names() if name in set(_list_used(flag))]
     places = {
         version: [name for name in order if _may_differ(name, *reversed(documents))]
         for version, documents in sides.items()
     }
-    names = {flag.name, *_parents(side for documents in sides.values() for side in documents)}
+    names = {flag.name, *_list_parents(side for documents in sides.values() for side in documents)}
     wanted = {version: environments[:MAX_PLACES] for version, environments in places.items()}
-    changed = _changed_places(flag.name, names, since, wanted, users)
+    changed = _compare_versions(flag.name, names, since, wanted, users)
     return {
         version: VersionChanges(
             tuple(ChangedPlace(name, changed[_Place(version, name)]) for name in wanted[version]),
@@ -136,7 +136,7 @@ def _walk_back(
             yield version
 
 
-def _used(flag: Flag) -> Iterable[str]:
+def _list_used(flag: Flag) -> Iterable[str]:
     return flag.project.environments.values_list("name", flat=True)
 
 
@@ -154,12 +154,12 @@ def _may_differ(environment: str, before: Document | None, after: Document | Non
     return old != new or parents[0] != parents[1]
 
 
-def _parents(sides: Iterable[Document | None]) -> Iterator[str]:
+def _list_parents(sides: Iterable[Document | None]) -> Iterator[str]:
     for side in sides:
         yield from (parent["feature"] for parent in (side["dependencies"] if side else ()))
 
 
-def _changed_places(
+def _compare_versions(
     flag: str, names: Iterable[str], since: int, wanted: Mapping[Version, Sequence[str]], users: int
 ) -> dict[_Place, Mapping[Change, int] | None]:
     names = list(names)

@@ -72,10 +72,10 @@ class Tables:
         key = named.key if named else None
         comparison = self._by_key.get(key)
         if comparison is None:
-            comparison = self._by_key[key] = Comparison(*self._states, self._table(named))
+            comparison = self._by_key[key] = Comparison(*self._states, self._make_table(named))
         return comparison
 
-    def _table(self, named: NamedValues | None) -> ContextTable:
+    def _make_table(self, named: NamedValues | None) -> ContextTable:
         given, generated, made = self._contexts.given, self._contexts.generated, self._contexts.made
         if named is None or generated is None:
             return ContextTable([*given, *made])
@@ -116,11 +116,11 @@ class FlagChanges:
     @property
     def on_before(self) -> float:
         """The share of users for whom the flag is on; random results count with their share of calls."""
-        return _share_on(self.for_users.before)
+        return _compute_share_on(self.for_users.before)
 
     @property
     def on_after(self) -> float:
-        return _share_on(self.for_users.after)
+        return _compute_share_on(self.for_users.after)
 
 
 class WhoChanges:
@@ -195,7 +195,7 @@ class WhoChanges:
         """Compares one more flag for the same contexts."""
         comparison = self._tables.compare(name)
         compared = comparison.flag(name)
-        return self._flag_changes(compared, compared, comparison)
+        return self._make_flag_changes(compared, compared, comparison)
 
     def examples(
         self,
@@ -219,11 +219,11 @@ class WhoChanges:
         other = Comparison(self.comparison.before, self.comparison.after, ContextTable(make(names)))
         changed = {name: compared for name in names if (compared := other.flag(name)).changed}
         return {
-            name: self._flag_changes(self._tables.compare(name).flag(name), compared, other)
+            name: self._make_flag_changes(self._tables.compare(name).flag(name), compared, other)
             for name, compared in changed.items()
         }
 
-    def _flag_changes(
+    def _make_flag_changes(
         self, compared: FlagComparison, found: FlagComparison, source: Comparison
     ) -> FlagChanges:
         """``compared`` has the users, ``found`` the examples."""
@@ -240,14 +240,14 @@ class WhoChanges:
         )
 
 
-def _share_on(answers: Mapping[Answer, Fraction]) -> float:
+def _compute_share_on(answers: Mapping[Answer, Fraction]) -> float:
     on = sum((count for answer, count in answers.items() if answer.state is State.ON), Fraction(0))
     return float(on / max(1, sum(answers.values())))
 
 
 def find_differing(before: Snapshot, after: Snapshot) -> list[str]:
     """The flags that are not the same in both states, by name, with their parents and segments."""
-    return Comparison(before, after, ContextTable(())).differing()
+    return Comparison(before, after, ContextTable(())).list_differing()
 
 
 def choose_number_of_users(flags: int) -> int:

@@ -78,7 +78,7 @@ class ActiveFlags(Generic[T]):
         """`pieces_of` returns the pieces of the flag at a position."""
         self._snapshot = snapshot
         self._tested = _Tested(snapshot)
-        apart = _dependent(snapshot)
+        apart = _find_dependent(snapshot)
         self._apart = snapshot.part({snapshot.flags[position].name for position in apart}) if apart else None
         self._runs: list[tuple[list[_Flag[T]], str, Pieces[T] | None]] = []
         """Flags by name, cut at those that are evaluated apart: the flags before one, its name and its pieces."""
@@ -89,11 +89,11 @@ class ActiveFlags(Generic[T]):
             if position in apart:
                 self._runs.append((run, flag.name, pieces_of(position)))
                 run = []
-            elif strategies := tuple(self._strategies(flag, pieces_of(position))):
+            elif strategies := tuple(self._prepare_strategies(flag, pieces_of(position))):
                 run.append(_Flag(strategies))
         self._runs.append((run, "", None))
 
-    def _strategies(self, flag: CompiledFlag, pieces: Pieces[T]) -> Iterator[_Strategy[T]]:
+    def _prepare_strategies(self, flag: CompiledFlag, pieces: Pieces[T]) -> Iterator[_Strategy[T]]:
         own = _choose(flag.variants, pieces.own, pieces.plain)
         if not flag.strategies:
             yield _Strategy(0, ALWAYS, NONE, b"", True, *own)
@@ -155,7 +155,7 @@ def _choose(
     return pieces[bisect_left(variants.limits, 1)] if variants.total else plain, None
 
 
-def _dependent(snapshot: Snapshot) -> set[int]:
+def _find_dependent(snapshot: Snapshot) -> set[int]:
     """The positions of the flags that depend on others, and of those others."""
     positions = snapshot.positions
     parents = {parent.name for child in snapshot.children for parent in snapshot.flags[child].parents}
@@ -177,16 +177,16 @@ class _Tested:
         """The bits of what a strategy and its segments need."""
         needed = 0
         for constraint in strategy.constraints:
-            needed |= self._bit(constraint)
+            needed |= self._assign_bit(constraint)
         for position in strategy.segments:
             for constraint in self._segments[position].constraints:
-                needed |= self._bit(constraint)
+                needed |= self._assign_bit(constraint)
         return needed
 
-    def _bit(self, constraint: CompiledConstraint) -> int:
+    def _assign_bit(self, constraint: CompiledConstraint) -> int:
         index = self._known.setdefault(id(constraint), len(self._tests))
         if index == len(self._tests):
-            self._tests.append(_tested(constraint))
+            self._tests.append(_make_test(constraint))
         return 1 << index
 
     def held(self, values: Values) -> int:
@@ -195,7 +195,7 @@ class _Tested:
         return int(held[::-1].translate(_DIGITS) or b"0", 2)
 
 
-def _tested(constraint: CompiledConstraint) -> tuple[Test, int, bool]:
+def _make_test(constraint: CompiledConstraint) -> tuple[Test, int, bool]:
     if constraint.operator != "REGEX":
         return constraint.test, constraint.column, constraint.inverted
     test, inverted = constraint.test, constraint.inverted

@@ -16,11 +16,11 @@ from typing import NamedTuple
 from playground.engine.constraints import CompiledConstraint, Conditions
 from playground.engine.context import Values
 from playground.engine.flags import CompiledFlag, CompiledSegment
-from playground.engine.hashing import ROLLOUT_SEED, Random, drawn_places, hash_places
+from playground.engine.hashing import ROLLOUT_SEED, Random, draw_places, hash_places
 from playground.engine.operators import UNDECIDABLE, Test
 from playground.engine.outcomes import StrategyOutcome
 from playground.engine.strategies import CompiledStrategy, Mode, Rollout
-from playground.engine.variants import NONE, CompiledVariants, variant_places
+from playground.engine.variants import NONE, CompiledVariants, place_variants
 
 
 class BatchResult(NamedTuple):
@@ -100,7 +100,7 @@ class Rollouts:
         """The bucket of each rollout, from 1 to 100; None if there is no identifier and none is drawn."""
         if identifier is not None:
             return hash_places(self._keys, repeat(100), identifier, ROLLOUT_SEED)
-        return drawn_places(repeat(100, len(self._keys)), random) if self._draws else None
+        return draw_places(repeat(100, len(self._keys)), random) if self._draws else None
 
 
 class StrategyVariants:
@@ -122,7 +122,7 @@ class StrategyVariants:
         self._keys.append(variants.key)
 
     def places(self, identifier: bytes | None, random: Random) -> list[int]:
-        return variant_places(self._keys, self._totals, identifier, random)
+        return place_variants(self._keys, self._totals, identifier, random)
 
 
 class Batch:
@@ -186,7 +186,7 @@ class Batch:
         segment_bits = bits[len(self._all_hold) :]
         del bits[len(self._all_hold) :]
         segments_hold = list(map(eq, segment_bits, self._segments_all_hold))
-        buckets, nobody = self._buckets(values, random)
+        buckets, nobody = self._compute_buckets(values, random)
         inside = map(le, buckets, self._thresholds)
         verdicts: list[bool | None] = list(map(and_, map(eq, bits, self._all_hold), inside))
         for position in nobody:
@@ -199,10 +199,10 @@ class Batch:
         for position, columns in self._matched.items():
             if verdicts[position] and any(values[column] is UNDECIDABLE for column in columns):
                 verdicts[position] = None
-        picks, places = self._picks(values, random)
+        picks, places = self._pick_variants(values, random)
         return BatchResult(verdicts, bits, buckets, picks, places, segment_bits, segments_hold)
 
-    def _buckets(self, values: Values, random: Random) -> tuple[list[int], list[int]]:
+    def _compute_buckets(self, values: Values, random: Random) -> tuple[list[int], list[int]]:
         """The bucket of every strategy, and the positions of those with a rollout but no identifier."""
         buckets, nobody = [0] * len(self._all_hold), list[int]()
         for rollouts in self._rollouts.values():
@@ -216,7 +216,7 @@ class Batch:
                     buckets[position] = bucket
         return buckets, nobody
 
-    def _picks(self, values: Values, random: Random) -> tuple[list[int], list[int]]:
+    def _pick_variants(self, values: Values, random: Random) -> tuple[list[int], list[int]]:
         """The variant of every strategy, and its place among the weights."""
         picks, places = [NONE] * len(self._all_hold), [0] * len(self._all_hold)
         for variants in self._variants.values():
@@ -228,7 +228,7 @@ class Batch:
         return picks, places
 
 
-def constraints_of(
+def list_constraints(
     strategy: CompiledStrategy, segments: Sequence[CompiledSegment]
 ) -> Iterator[CompiledConstraint]:
     """The constraints of a strategy and of its segments."""

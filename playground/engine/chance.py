@@ -16,7 +16,7 @@ from playground.engine.outcomes import (
     ParentProblem,
     State,
     StrategyOutcome,
-    state_of,
+    find_state,
 )
 from playground.engine.strategies import CompiledStrategy
 from playground.engine.variants import NONE, CompiledVariants
@@ -25,26 +25,28 @@ ShareOfCalls = float | None
 """The share of calls on which a flag is on; None if every call has the same result."""
 
 
-def drawn_flags(evaluation: Evaluation) -> set[int]:
+def find_drawn_flags(evaluation: Evaluation) -> set[int]:
     """The positions of the flags whose result may be random for this context."""
     drawing, values = evaluation.snapshot.drawing, evaluation.values
     return set().union(*(flags for column, flags in drawing.items() if values[column] is None))
 
 
-def state_over_calls(
+def find_state_over_calls(
     evaluation: Evaluation, flag: CompiledFlag, outcome: FlagOutcome
 ) -> tuple[State, ShareOfCalls]:
     """The state of a flag over many calls with one context; for State.RANDOM also the share, from 0 to 1."""
     if not flag.enabled or flag.fault is not None or not _draws(evaluation, flag):
-        return state_of(flag, outcome), None
-    own, decidable = _own_share(evaluation, flag, outcome)
-    share = own * _parents_share(evaluation, flag, outcome)
+        return find_state(flag, outcome), None
+    own, decidable = _compute_own_share(evaluation, flag, outcome)
+    share = own * _compute_parents_share(evaluation, flag, outcome)
     if not 0 < share < 1:
-        return state_of(flag, outcome), None
+        return find_state(flag, outcome), None
     return (State.RANDOM, share) if decidable else (State.UNKNOWN, None)
 
 
-def drawn_share(evaluation: Evaluation, strategy: CompiledStrategy, outcome: StrategyOutcome) -> ShareOfCalls:
+def compute_drawn_share(
+    evaluation: Evaluation, strategy: CompiledStrategy, outcome: StrategyOutcome
+) -> ShareOfCalls:
     """The share of calls on which a strategy passes whose bucket is drawn; None if it is not drawn."""
     rollout = strategy.rollout
     if rollout is None or not rollout.draws or evaluation.values[rollout.column] is not None:
@@ -71,7 +73,9 @@ def _draws(evaluation: Evaluation, flag: CompiledFlag) -> bool:
     )
 
 
-def _own_share(evaluation: Evaluation, flag: CompiledFlag, outcome: FlagOutcome) -> tuple[float, bool]:
+def _compute_own_share(
+    evaluation: Evaluation, flag: CompiledFlag, outcome: FlagOutcome
+) -> tuple[float, bool]:
     """The share of calls on which a strategy passes, and whether a server can tell for every strategy."""
     if not flag.strategies:
         return 1.0, True
@@ -82,12 +86,12 @@ def _own_share(evaluation: Evaluation, flag: CompiledFlag, outcome: FlagOutcome)
         if strategy_outcome[VERDICT] is None:
             decidable = False
             continue
-        drawn = drawn_share(evaluation, strategy, strategy_outcome)
+        drawn = compute_drawn_share(evaluation, strategy, strategy_outcome)
         off *= 1 - (float(bool(strategy_outcome[VERDICT])) if drawn is None else drawn)
     return 1 - off, decidable or off == 0
 
 
-def _parents_share(evaluation: Evaluation, flag: CompiledFlag, outcome: FlagOutcome) -> float:
+def _compute_parents_share(evaluation: Evaluation, flag: CompiledFlag, outcome: FlagOutcome) -> float:
     """The share of calls on which every parent is as the flag needs it."""
     share = 1.0
     unmet = {unmet_parent.parent: unmet_parent.problem for unmet_parent in outcome.unmet}
@@ -95,16 +99,16 @@ def _parents_share(evaluation: Evaluation, flag: CompiledFlag, outcome: FlagOutc
         problem = unmet.get(parent)
         if problem in (ParentProblem.MISSING, ParentProblem.CHAINED):
             return 0.0
-        state, on = state_over_calls(evaluation, *evaluation.pair(parent.name))
+        state, on = find_state_over_calls(evaluation, *evaluation.pair(parent.name))
         if state is State.RANDOM and on is not None:
             share *= on if parent.enabled else 1 - on
         elif problem not in (None, ParentProblem.VARIANT):
             return 0.0
-        share *= variant_share(evaluation, parent)
+        share *= compute_variant_share(evaluation, parent)
     return share
 
 
-def variant_share(evaluation: Evaluation, parent: Parent) -> float:
+def compute_variant_share(evaluation: Evaluation, parent: Parent) -> float:
     """The share of calls on which a parent that is on gives one of the needed variants, or none at all.
 
     As in ``Evaluation``, its strategies are drawn again for that.
@@ -116,14 +120,14 @@ def variant_share(evaluation: Evaluation, parent: Parent) -> float:
     for strategy, strategy_outcome in zip(flag.strategies, outcome.strategies, strict=True):
         if not strategy.counts or strategy_outcome[VERDICT] is None:
             continue
-        drawn = drawn_share(evaluation, strategy, strategy_outcome)
+        drawn = compute_drawn_share(evaluation, strategy, strategy_outcome)
         passes = float(bool(strategy_outcome[VERDICT])) if drawn is None else drawn
-        share += left * passes * _share_of(strategy.variants or flag.variants, parent, evaluation)
+        share += left * passes * _compute_share(strategy.variants or flag.variants, parent, evaluation)
         left *= 1 - passes
-    return share + left * _share_of(flag.variants, parent, evaluation)
+    return share + left * _compute_share(flag.variants, parent, evaluation)
 
 
-def _share_of(variants: CompiledVariants | None, parent: Parent, evaluation: Evaluation) -> float:
+def _compute_share(variants: CompiledVariants | None, parent: Parent, evaluation: Evaluation) -> float:
     """The share of calls on which these variants give a needed one, or none."""
     if variants is None:
         return 1.0

@@ -12,23 +12,23 @@ from decimal import Decimal
 from typing import Any
 
 
-def text_of(value: object) -> str:
+def to_text(value: object) -> str:
     """The string of a JSON value as JavaScript's `String()` returns it: 5.0 is "5", True is "true", None is ""."""
     if isinstance(value, str):
-        return value if value.isascii() else _storable(value)
+        return value if value.isascii() else _make_storable(value)
     if value is None:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float):
-        return _number_text(value)
+        return _format_number(value)
     try:
-        return _storable(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str))
+        return _make_storable(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str))
     except (ValueError, RecursionError):
         return ""
 
 
-def _number_text(value: int | float) -> str:
+def _format_number(value: int | float) -> str:
     try:
         number = float(value)
     except OverflowError:
@@ -46,7 +46,7 @@ def _number_text(value: int | float) -> str:
     return f"{mantissa}e{int(exponent):+d}"
 
 
-def _storable(text: str) -> str:
+def _make_storable(text: str) -> str:
     """The text as UTF-8 can encode it: a lone surrogate becomes "?"."""
     try:
         text.encode()
@@ -67,8 +67,8 @@ def trim(text: str) -> str:
 def string_of(value: object) -> str | None:
     """A name or a list item: the text of a scalar, None for null and for structured values."""
     if type(value) is str:  # most are
-        return text_of(value)
-    return None if value is None or isinstance(value, Mapping | list) else text_of(value)
+        return to_text(value)
+    return None if value is None or isinstance(value, Mapping | list) else to_text(value)
 
 
 def strings_of(value: object) -> list[str]:
@@ -94,7 +94,7 @@ def objects_of(value: object) -> list[Mapping[str, Any]]:
 
 def parameters_of(value: object) -> dict[str, str]:
     """Strategy parameters with all values as strings, null as "", as SDKs receive them."""
-    return {text_of(key): text_of(item) for key, item in mapping_of(value).items()}
+    return {to_text(key): to_text(item) for key, item in mapping_of(value).items()}
 
 
 def weight_of(value: object) -> int:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from playground.engine.coercion import items_of, mapping_of, objects_of, string_of, strings_of, text_of
+from playground.engine.coercion import items_of, mapping_of, objects_of, string_of, strings_of, to_text
 from playground.engine.constraints import Constraints
 from playground.engine.flags import CompiledFlag, CompiledSegment, Parent
 from playground.engine.sharing import Shared
@@ -108,12 +108,12 @@ class Compilation:
         new_segments = self._add_segments(segments)
         new: list[tuple[Document, CompiledFlag, int]] = []
         # Sorted before compiling: what is evaluated together then lies together in memory.
-        for document in sorted(map(mapping_of, documents), key=lambda flag: text_of(flag.get("name"))):
-            digests = self._digests(document)
-            flag = self.by_name.get(text_of(document.get("name")))
+        for document in sorted(map(mapping_of, documents), key=lambda flag: to_text(flag.get("name"))):
+            digests = self._compute_digests(document)
+            flag = self.by_name.get(to_text(document.get("name")))
             if flag is None or not digests.flag or flag.digest != digests.flag:
                 before = self.shared.nbytes
-                flag = self._flag(document, digests, flag)
+                flag = self._compile_flag(document, digests, flag)
                 new.append((document, flag, self.shared.nbytes - before))
             self.flags.append(flag)
         return Added(new, new_segments)
@@ -134,43 +134,45 @@ class Compilation:
         added: list[tuple[Document, CompiledSegment]] = []
         for key, stored in documents.items():
             document = {"id": key, **mapping_of(stored)}
-            digest = _digest(document)
-            position = self.positions.setdefault(text_of(key), len(self.segments))
+            digest = _compute_digest(document)
+            position = self.positions.setdefault(to_text(key), len(self.segments))
             if digest and position < len(self.segments) and self.segments[position].digest == digest:
                 continue
-            segment = self._segment(key, document, digest)
+            segment = self._compile_segment(key, document, digest)
             self.segments[position : position + 1] = [segment]
             added.append((document, segment))
         return added
 
-    def _segment(self, key: int, document: Document, digest: bytes) -> CompiledSegment:
+    def _compile_segment(self, key: int, document: Document, digest: bytes) -> CompiledSegment:
         constraints = self.compiler.compile_all(document.get("constraints"))
         return CompiledSegment(
-            id=text_of(key),
-            name=text_of(document.get("name")),
+            id=to_text(key),
+            name=to_text(document.get("name")),
             conditions=self.compiler.together(constraints),
             digest=digest,
         )
 
-    def _flag(self, document: Document, digests: Digests, earlier: CompiledFlag | None) -> CompiledFlag:
+    def _compile_flag(
+        self, document: Document, digests: Digests, earlier: CompiledFlag | None
+    ) -> CompiledFlag:
         """Compiles a flag. Strategies of the `earlier` flag of its name that are as they were are taken over."""
-        name = text_of(document.get("name"))
-        strategies = self._strategies(document, name, digests.strategies, earlier)
+        name = to_text(document.get("name"))
+        strategies = self._compile_strategies(document, name, digests.strategies, earlier)
         return CompiledFlag(
             name=name,
-            project=self.shared(text_of(document.get("project"))),
+            project=self.shared(to_text(document.get("project"))),
             enabled=bool(document.get("enabled")),
             strategies=strategies,
             variants=compile_flag_variants(
                 document.get("variants"), name, self.compiler.columns, self.shared
             ),
-            parents=tuple(_parents(document.get("dependencies"))),
-            fault=self._fault(strategies),
+            parents=tuple(_read_parents(document.get("dependencies"))),
+            fault=self._find_fault(strategies),
             digest=digests.flag,
             strategies_digest=digests.strategies,
         )
 
-    def _strategies(
+    def _compile_strategies(
         self, document: Document, flag: str, digests: bytes, earlier: CompiledFlag | None
     ) -> tuple[CompiledStrategy, ...]:
         if earlier is not None and digests and earlier.strategies_digest == digests:
@@ -183,24 +185,26 @@ class Compilation:
             for strategy, digest in zip_longest(objects_of(document.get("strategies")), _cut(digests))
         )
 
-    def _digests(self, document: Document) -> Digests:
-        parts = [self._strategy_digest(strategy) for strategy in objects_of(document.get("strategies"))]
-        rest = _digest({key: value for key, value in document.items() if key != "strategies"})
+    def _compute_digests(self, document: Document) -> Digests:
+        parts = [
+            self._compute_strategy_digest(strategy) for strategy in objects_of(document.get("strategies"))
+        ]
+        rest = _compute_digest({key: value for key, value in document.items() if key != "strategies"})
         if not (rest and all(parts)):
             return Digests(b"", b"")
         of_strategies = b"".join(parts)
-        return Digests(_digest_of(rest + of_strategies), of_strategies)
+        return Digests(_hash_text(rest + of_strategies), of_strategies)
 
-    def _strategy_digest(self, document: Document) -> bytes:
-        parts = [_digest(document)]
+    def _compute_strategy_digest(self, document: Document) -> bytes:
+        parts = [_compute_digest(document)]
         for segment in items_of(document.get("segments")):
-            position = self.positions.get(text_of(segment))
+            position = self.positions.get(to_text(segment))
             parts.append(MISSING if position is None else self.segments[position].digest)
         if len(parts) == 1:
             return parts[0]
-        return _digest_of(b"".join(parts)) if all(parts) else b""
+        return _hash_text(b"".join(parts)) if all(parts) else b""
 
-    def _fault(self, strategies: tuple[CompiledStrategy, ...]) -> str | None:
+    def _find_fault(self, strategies: tuple[CompiledStrategy, ...]) -> str | None:
         for strategy in strategies:
             if strategy.fault is not None:
                 return strategy.fault
@@ -213,10 +217,10 @@ class Compilation:
         return None
 
 
-def _digest(document: object) -> bytes:
+def _compute_digest(document: object) -> bytes:
     """Of everything a document says; empty for one that JSON cannot hold."""
     try:
-        return _digest_of(orjson.dumps(document))
+        return _hash_text(orjson.dumps(document))
     except TypeError:
         return b""
 
@@ -225,11 +229,11 @@ def _cut(digests: bytes) -> list[bytes]:
     return [digests[place : place + DIGEST] for place in range(0, len(digests), DIGEST)]
 
 
-def _digest_of(text: bytes) -> bytes:
+def _hash_text(text: bytes) -> bytes:
     return blake2b(text, digest_size=DIGEST).digest()
 
 
-def _parents(documents: object) -> Iterator[Parent]:
+def _read_parents(documents: object) -> Iterator[Parent]:
     for document in objects_of(documents):
         name = string_of(document.get("feature"))
         if name is not None:

@@ -14,7 +14,7 @@ from typing import Any, Final
 import orjson
 
 from playground.engine import literals, operators, patterns, suggestions
-from playground.engine.coercion import objects_of, string_of, strings_of, text_of
+from playground.engine.coercion import objects_of, string_of, strings_of, to_text
 from playground.engine.context import Columns
 from playground.engine.operators import OPERATORS, Test
 from playground.engine.sentences import met_phrase, quote_value, suggestion, undecidable_pattern, unmet_phrase
@@ -124,14 +124,14 @@ def compile_constraint(document: Mapping[str, Any], columns: Columns) -> Compile
     field = string_of(document.get("contextName"))
     operator = string_of(document.get("operator")) or ""
     if field is None or operator not in OPERATORS:
-        return _compile_broken(field or "", operator, _unknown(field, operator), columns)
+        return _compile_broken(field or "", operator, _describe_unknown(field, operator), columns)
     if unquotable(field):
         return _compile_broken(
             field, operator, f"the field name {quote_value(field)} cannot be read by SDKs", columns
         )
     inverted = bool(document.get("inverted"))
-    form, test, fault, shown = _bound(operator, document)
-    hint = suggestion(suggestions.suggest_value(operator, text_of(document.get("value"))))
+    form, test, fault, shown = _bind(operator, document)
+    hint = suggestion(suggestions.suggest_value(operator, to_text(document.get("value"))))
     if fault is not None:
         return _compile_broken(field, operator, f"{operator} on {field} {fault}{hint}", columns)
     return CompiledConstraint(
@@ -142,11 +142,13 @@ def compile_constraint(document: Mapping[str, Any], columns: Columns) -> Compile
         inverted=test is not operators.never and inverted is not (operator == "NOT_IN"),
         unmet=unmet_phrase(operator, shown, inverted=inverted) + hint,
         met=met_phrase(operator, shown, inverted=inverted) + hint,
-        undecidable=undecidable_pattern(field, patterns.fault(shown[0])) if form == "undecidable" else "",
+        undecidable=undecidable_pattern(field, patterns.find_fault(shown[0]))
+        if form == "undecidable"
+        else "",
     )
 
 
-def _unknown(field: str | None, operator: str) -> str:
+def _describe_unknown(field: str | None, operator: str) -> str:
     return (
         "a constraint has no field" if field is None else f"the operator {quote_value(operator)} is unknown"
     )
@@ -163,20 +165,20 @@ Bound = tuple[str, Test, str | None, list[str]]
 """Form of the column, test, fault, and the values to show in sentences."""
 
 
-def _bound(operator: str, document: Mapping[str, Any]) -> Bound:
+def _bind(operator: str, document: Mapping[str, Any]) -> Bound:
     values = strings_of(document.get("values"))
-    value = text_of(document.get("value"))
+    value = to_text(document.get("value"))
     fold = bool(document.get("caseInsensitive"))
     family = OPERATORS[operator].family
     if family == "set":
         return bind_set(values)
     if family == "text":
-        return _text(operator, values, fold)
+        return _bind_text(operator, values, fold)
     if family == "network":
         return bind_networks(values)
     if family == "regex":
-        return _regex(value, fold, inverted=bool(document.get("inverted")))
-    return _ordering(operator, value)
+        return _bind_regex(value, fold, inverted=bool(document.get("inverted")))
+    return _bind_ordering(operator, value)
 
 
 def bind_set(values: list[str]) -> Bound:
@@ -185,27 +187,27 @@ def bind_set(values: list[str]) -> Bound:
 
 
 def bind_networks(values: list[str]) -> Bound:
-    return "address", operators.network_test(values), _list_fault(values, required=True), values
+    return "address", operators.make_network_test(values), _list_fault(values, required=True), values
 
 
-def _text(operator: str, values: list[str], fold: bool) -> Bound:
+def _bind_text(operator: str, values: list[str], fold: bool) -> Bound:
     expected = [value.lower() for value in values] if fold else values
     return (
         "folded" if fold else "text",
-        operators.text_test(operator, expected),
+        operators.make_text_test(operator, expected),
         _list_fault(values, required=True),
         values,
     )
 
 
-def _regex(pattern: str, fold: bool, *, inverted: bool) -> Bound:
+def _bind_regex(pattern: str, fold: bool, *, inverted: bool) -> Bound:
     if pattern.endswith("\\"):
         return "text", operators.never, "ends in a backslash", [pattern]
-    fault = patterns.fault(pattern, case_insensitive=fold)
+    fault = patterns.find_fault(pattern, case_insensitive=fold)
     if fault == patterns.INVALID:
         return "text", _nothing, None, [pattern]
-    form = "undecidable" if fault else f"matched {patterns.longest_text(pattern, case_insensitive=fold)}"
-    return form, operators.pattern_test(pattern, fold=fold, inverted=inverted), None, [pattern]
+    form = "undecidable" if fault else f"matched {patterns.find_longest_text(pattern, case_insensitive=fold)}"
+    return form, operators.make_pattern_test(pattern, fold=fold, inverted=inverted), None, [pattern]
 
 
 def _nothing(value: object) -> bool:
@@ -213,17 +215,17 @@ def _nothing(value: object) -> bool:
     return False
 
 
-def _ordering(operator: str, value: str) -> Bound:
+def _bind_ordering(operator: str, value: str) -> Bound:
     """The type of the value decides what is compared: SEMVER_GT with "5" compares numbers, as in SDKs."""
     text = value.strip(WHITESPACE)
     if operator.startswith("SEMVER_") and value.startswith("v"):
         return "version", operators.never, None, [text]
-    if (instant := literals.constraint_instant(text)) is not None:
-        return "instant", operators.comparison(operator, instant, numeric=False), None, [text]
-    if (version := literals.version(text)) is not None:
-        return "version", operators.comparison(operator, version, numeric=False), None, [text]
-    if (number := literals.constraint_number(text)) is not None:
-        return "number", operators.comparison(operator, number, numeric=True), None, [text]
+    if (instant := literals.read_constraint_instant(text)) is not None:
+        return "instant", operators.make_comparison(operator, instant, numeric=False), None, [text]
+    if (version := literals.read_version(text)) is not None:
+        return "version", operators.make_comparison(operator, version, numeric=False), None, [text]
+    if (number := literals.read_constraint_number(text)) is not None:
+        return "number", operators.make_comparison(operator, number, numeric=True), None, [text]
     return "text", operators.never, f"cannot use {quote_value(value)}", [value]
 
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from playground.engine import literals, patterns
-from playground.engine.coercion import mapping_of, string_of, text_of
+from playground.engine.coercion import mapping_of, string_of, to_text
 from playground.engine.operators import UNDECIDABLE
 
 TOP_LEVEL = ("userId", "sessionId", "remoteAddress", "environment", "appName", "currentTime")
@@ -34,8 +34,8 @@ class Context:
 
     def __init__(self, document: Mapping[str, Any] | None = None) -> None:
         document = mapping_of(document)
-        texts = _texts(mapping_of(document.get("properties")))
-        texts |= _texts({key: value for key, value in document.items() if key != "properties"})
+        texts = _read_texts(mapping_of(document.get("properties")))
+        texts |= _read_texts({key: value for key, value in document.items() if key != "properties"})
         if texts.get("currentTime") == "":
             del texts["currentTime"]
         self.given = texts
@@ -74,7 +74,7 @@ class Context:
             self.given,
             {
                 **self.values,
-                "currentTime": now if isinstance(now, str) else time_text(now),
+                "currentTime": now if isinstance(now, str) else format_time(now),
             },
         )
         return timed
@@ -84,11 +84,11 @@ class Context:
         return self.values.get(field)
 
 
-def _texts(values: Mapping[str, Any]) -> dict[str, str]:
-    return {text_of(key): text for key, value in values.items() if (text := string_of(value)) is not None}
+def _read_texts(values: Mapping[str, Any]) -> dict[str, str]:
+    return {to_text(key): text for key, value in values.items() if (text := string_of(value)) is not None}
 
 
-def time_text(now: PointInTime) -> str:
+def format_time(now: PointInTime) -> str:
     """A point in time as an RFC 3339 string, in UTC with milliseconds."""
     if not isinstance(now, datetime):
         now = datetime.fromtimestamp(now / 1000, UTC)
@@ -159,21 +159,21 @@ def _encode(text: str | None) -> bytes | None:
 def _encode_up_to(longest: int) -> Callable[[str | None], Any]:
     """The UTF-8 bytes that a regular expression runs over, up to a number of characters."""
 
-    def encoded(text: str | None) -> Any:
+    def encode(text: str | None) -> Any:
         if text is None:
             return None
         return text.encode() if len(text) <= longest else UNDECIDABLE
 
-    return encoded
+    return encode
 
 
 PARSERS: dict[str, Callable[[str | None], Any]] = {
     "text": lambda text: text,
     "folded": _fold_case,
-    "number": literals.number,
-    "version": literals.version,
-    "instant": literals.instant,
-    "address": literals.address,
+    "number": literals.read_number,
+    "version": literals.read_version,
+    "instant": literals.read_instant,
+    "address": literals.read_address,
     **{f"matched {longest}": _encode_up_to(longest) for longest in patterns.TEXT_LENGTHS},
     "identifier": _encode,
     "undecidable": lambda text: UNDECIDABLE,
@@ -182,7 +182,7 @@ PARSERS: dict[str, Callable[[str | None], Any]] = {
 """Each form, of the string of a field."""
 
 
-def sticky_field(context: Context, stickiness: str) -> str | None:
+def find_sticky_field(context: Context, stickiness: str) -> str | None:
     """The field whose value a stickiness hashes, None if the context does not have it.
 
     `default` takes userId, then sessionId; every other name is a field of the context.
@@ -191,9 +191,9 @@ def sticky_field(context: Context, stickiness: str) -> str | None:
     return next((field for field in fields if field in context.values), None)
 
 
-def sticky_text(context: Context, stickiness: str) -> str | None:
+def find_sticky_text(context: Context, stickiness: str) -> str | None:
     """The value that a stickiness hashes."""
-    field = sticky_field(context, stickiness)
+    field = find_sticky_field(context, stickiness)
     return None if field is None else context.values[field]
 
 
@@ -204,5 +204,5 @@ def _make_form(parse: Callable[[str | None], Any]) -> Callable[[Context, str], A
 FORMS: dict[str, Callable[[Context, str], Any]] = {
     **{form: _make_form(parse) for form, parse in PARSERS.items()},
     "text": lambda context, field: context.values.get(field),
-    "identifier": lambda context, stickiness: _encode(sticky_text(context, stickiness)),
+    "identifier": lambda context, stickiness: _encode(find_sticky_text(context, stickiness)),
 }

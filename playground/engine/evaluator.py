@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from playground.engine.context import Context, PointInTime, Values, sticky_field
-from playground.engine.dependencies import unmet_parents
+from playground.engine.context import Context, PointInTime, Values, find_sticky_field
+from playground.engine.dependencies import find_unmet_parents
 from playground.engine.flags import CompiledFlag
 from playground.engine.hashing import Random
 from playground.engine.outcomes import (
@@ -18,7 +18,7 @@ from playground.engine.outcomes import (
     FlagOutcome,
     PlainOutcome,
     StrategyOutcome,
-    variant_name,
+    find_variant_name,
 )
 from playground.engine.snapshot import Snapshot
 from playground.engine.variants import NONE
@@ -32,10 +32,10 @@ class Evaluation:
         self.context = context
         self.values = snapshot.values(context)
         self.result = snapshot.batch.run(self.values, random)
-        self.outcomes = self._outcomes(random)
+        self.outcomes = self._find_outcomes(random)
         self._apply_parents(random)
 
-    def _outcomes(self, random: Random) -> list[PlainOutcome]:
+    def _find_outcomes(self, random: Random) -> list[PlainOutcome]:
         """Every flag's, as if it had no parents."""
         batch, values = self.snapshot.batch, self.values
         by_strategy = self.result.outcomes()
@@ -53,7 +53,7 @@ class Evaluation:
                 outcomes.append(
                     (False, False, NONE, NONE, NONE, strategies, ())
                     if decidable
-                    else _without_pass(flag, strategies, values, random)
+                    else _make_outcome_without_pass(flag, strategies, values, random)
                 )
                 continue
             pick = place = NONE
@@ -68,10 +68,10 @@ class Evaluation:
         """Takes the parents into account. Parents have none themselves, so one pass is enough."""
 
         def variant_of(parent: int) -> str | None:
-            return self._variant_for_child(parent, random)
+            return self._find_variant_for_child(parent, random)
 
         alone = {
-            position: unmet_parents(self.snapshot, self.outcomes, position, variant_of)
+            position: find_unmet_parents(self.snapshot, self.outcomes, position, variant_of)
             for position in self.snapshot.children
         }
         for position, unmet in alone.items():
@@ -79,16 +79,16 @@ class Evaluation:
                 outcome = FlagOutcome(*self.outcomes[position])
                 self.outcomes[position] = outcome._replace(on=False, pick=NONE, unmet=unmet)
 
-    def _variant_for_child(self, position: int, random: Random) -> str | None:
+    def _find_variant_for_child(self, position: int, random: Random) -> str | None:
         """The variant of a parent that is on. SDKs evaluate it for that again, with buckets of their own: what is
         drawn again can pass other strategies, or none, which leaves the flag's own variants."""
         flag = self.snapshot.flags[position]
         if not self.draws_strategy_variants(flag):
-            return variant_name(flag, self.outcomes[position])
+            return find_variant_name(flag, self.outcomes[position])
         again = Evaluation(self.snapshot.only(flag.name), self.context, random)
         flag, outcome = again.pair(flag.name)
         if outcome.on or flag.variants is None:
-            return variant_name(flag, outcome)
+            return find_variant_name(flag, outcome)
         index, _ = flag.variants.pick(again.values, random)
         return None if index == NONE else flag.variants.names[index]
 
@@ -120,11 +120,11 @@ class Evaluation:
 
     def variant(self, flag: CompiledFlag, outcome: FlagOutcome) -> str | None:
         """The name of the variant that an application gets, None if it gets none."""
-        return variant_name(flag, outcome)
+        return find_variant_name(flag, outcome)
 
     def sticky(self, stickiness: str) -> tuple[str, str] | None:
         """The context field and value that a stickiness hashes, None if the context has none."""
-        field = sticky_field(self.context, stickiness)
+        field = find_sticky_field(self.context, stickiness)
         return None if field is None else (field, self.context.values[field])
 
 
@@ -133,7 +133,7 @@ def evaluate(snapshot: Snapshot, context: Context, *, now: PointInTime, random: 
     return Evaluation(snapshot, context.at(now), random)
 
 
-def _without_pass(
+def _make_outcome_without_pass(
     flag: CompiledFlag, strategies: list[StrategyOutcome], values: Values, random: Random
 ) -> PlainOutcome:
     """The outcome of a flag of whose strategies none passed."""

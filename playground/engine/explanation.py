@@ -9,7 +9,7 @@ from playground.engine.constraints import CompiledConstraint
 from playground.engine.evaluator import Evaluation
 from playground.engine.flags import CompiledFlag, Parent
 from playground.engine.operators import UNDECIDABLE
-from playground.engine.outcomes import FlagOutcome, ParentProblem, State, StrategyOutcome, state_of
+from playground.engine.outcomes import FlagOutcome, ParentProblem, State, StrategyOutcome, find_state
 from playground.engine.reasons import Reasons
 from playground.engine.strategies import CompiledStrategy
 from playground.engine.variants import NONE, CompiledVariants
@@ -140,7 +140,7 @@ class _Explainer:
             name=flag.name,
             project=flag.project,
             enabled=flag.enabled,
-            state=state_of(flag, outcome),
+            state=find_state(flag, outcome),
             variant_name=self.evaluation.variant(flag, outcome),
             reason=self.reasons.flag(flag, outcome),
             fault=flag.fault,

@@ -34,11 +34,11 @@ def hash_place(key: bytes, size: int, identifier: bytes, seed: int) -> int:
     return murmur3(key + identifier, seed) % size + 1
 
 
-def hashes(key: bytes, identifiers: Iterable[bytes], seed: int) -> list[int]:
+def compute_hashes(key: bytes, identifiers: Iterable[bytes], seed: int) -> list[int]:
     """The hash of each identifier for one key: its place is the remainder by the size, plus 1."""
     return [murmur3(key + identifier, seed) for identifier in identifiers]
 
 
-def drawn_places(sizes: Iterable[int], random: Random) -> list[int]:
+def draw_places(sizes: Iterable[int], random: Random) -> list[int]:
     """Random places, from 1 to each size, for a context without an identifier."""
     return [int(random() * size) + 1 for size in sizes]

@@ -48,19 +48,19 @@ _PREFIX = re.compile(r"\+?[0-9]{1,9}", re.ASCII)
 _MAX_VERSION_NUMBER = 2**64 - 1
 
 
-def number(text: str | None) -> float:
+def read_number(text: str | None) -> float:
     """A context value as a number; NaN if it is not one, so that every comparison with it is false."""
     if text is None or len(text) > MAX_LENGTH or not _CONTEXT_NUMBER.fullmatch(text):
         return NAN
     return float(text)
 
 
-def constraint_number(text: str) -> float | None:
+def read_constraint_number(text: str) -> float | None:
     """A constraint's value as a number, None if it is not one."""
     return float(text) if len(text) <= MAX_LENGTH and _CONSTRAINT_NUMBER.fullmatch(text) else None
 
 
-def version(text: str | None) -> Version | None:
+def read_version(text: str | None) -> Version | None:
     """A sortable key of a semantic version (semver.org 2.0.0), None if it is not one.
 
     Build metadata is ignored. A leading `v`, surrounding spaces and short forms are not allowed.
@@ -74,41 +74,41 @@ def version(text: str | None) -> Version | None:
     before = match[4]
     if before is None:
         return major, minor, patch, 1, ()
-    return major, minor, patch, 0, tuple(_identifier(part) for part in before.split("."))
+    return major, minor, patch, 0, tuple(_read_identifier(part) for part in before.split("."))
 
 
-def _identifier(part: str) -> tuple[int, int | str]:
+def _read_identifier(part: str) -> tuple[int, int | str]:
     return (0, int(part)) if part.isdigit() else (1, part)
 
 
-def instant(text: str | None) -> Instant | None:
+def read_instant(text: str | None) -> Instant | None:
     """A context's time: RFC 3339, also with a space instead of `T` and an offset without colon."""
     if text is None or len(text := trim(text)) > MAX_LENGTH:
         return None
     match = _CONTEXT_TIME.fullmatch(text)
-    return _instant(match) if match else None
+    return _make_instant(match) if match else None
 
 
-def constraint_instant(text: str) -> Instant | None:
+def read_constraint_instant(text: str) -> Instant | None:
     """A constraint's time: RFC 3339 with `T`, whole seconds or milliseconds, and an offset."""
     match = _CONSTRAINT_TIME.fullmatch(text)
-    return _instant(match) if match else None
+    return _make_instant(match) if match else None
 
 
-def _instant(match: re.Match[str]) -> Instant | None:
+def _make_instant(match: re.Match[str]) -> Instant | None:
     year, month, day, hour, minute, second = (int(part) for part in match.group(1, 2, 3, 4, 5, 6))
-    offset = _offset(match[8])
-    if offset is None or not 1 <= month <= 12 or not 1 <= day <= _days_in(year, month):
+    offset = _read_offset(match[8])
+    if offset is None or not 1 <= month <= 12 or not 1 <= day <= _count_days_in_month(year, month):
         return None
     if hour > 23 or minute > 59 or second > 60:
         return None
     nanoseconds = int((match[7] or "0")[:9].ljust(9, "0"))
     if second == 60:
         second, nanoseconds = 59, nanoseconds + 10**9
-    return ((_days(year, month, day) * 24 + hour) * 60 + minute) * 60 + second - offset, nanoseconds
+    return ((_count_days(year, month, day) * 24 + hour) * 60 + minute) * 60 + second - offset, nanoseconds
 
 
-def _offset(zone: str) -> int | None:
+def _read_offset(zone: str) -> int | None:
     if zone in ("Z", "z"):
         return 0
     hours, minutes = int(zone[1:3]), int(zone[-2:])
@@ -117,13 +117,13 @@ def _offset(zone: str) -> int | None:
     return (hours * 60 + minutes) * (60 if zone[0] == "+" else -60)
 
 
-def _days_in(year: int, month: int) -> int:
+def _count_days_in_month(year: int, month: int) -> int:
     if month == 2:
         return 29 if year % 4 == 0 and (year % 100 != 0 or year % 400 == 0) else 28
     return 30 if month in (4, 6, 9, 11) else 31
 
 
-def _days(year: int, month: int, day: int) -> int:
+def _count_days(year: int, month: int, day: int) -> int:
     """Days since 1970-01-01 in the proleptic Gregorian calendar; `datetime` ends at the year 9999."""
     year -= month <= 2
     month_from_march = (month + 9) % 12
@@ -132,13 +132,13 @@ def _days(year: int, month: int, day: int) -> int:
     )
 
 
-def address(text: str | None) -> Address | None:
+def read_address(text: str | None) -> Address | None:
     """An IPv4 or IPv6 address, None if it is not one. Zone identifiers are not allowed."""
-    return None if text is None or len(text) > MAX_ADDRESS_LENGTH else _address(text)
+    return None if text is None or len(text) > MAX_ADDRESS_LENGTH else _parse_address(text)
 
 
 @lru_cache(maxsize=4096)
-def _address(text: str) -> Address | None:
+def _parse_address(text: str) -> Address | None:
     if "%" in text or not text.isascii() or "/" in text:
         return None
     try:
@@ -152,24 +152,24 @@ Network = tuple[int, int, int]
 """IP version, mask and the masked address."""
 
 
-def network(text: str) -> Network | None:
+def read_network(text: str) -> Network | None:
     """An IP address, optionally with a prefix length or (IPv4) a netmask; host bits may be set."""
     host, slash, length = text.partition("/")
-    parsed = address(host)
+    parsed = read_address(host)
     if parsed is None:
         return None
     bits = 32 if parsed[0] == 4 else 128
-    prefix = _prefix(length, parsed[0], bits) if slash else bits
+    prefix = _read_prefix(length, parsed[0], bits) if slash else bits
     if prefix is None:
         return None
     mask = (1 << bits) - (1 << (bits - prefix))
     return parsed[0], mask, parsed[1] & mask
 
 
-def _prefix(length: str, ip_version: int, bits: int) -> int | None:
+def _read_prefix(length: str, ip_version: int, bits: int) -> int | None:
     if _PREFIX.fullmatch(length):
         return int(length) if int(length) <= bits else None
-    mask = address(length) if ip_version == 4 else None
+    mask = read_address(length) if ip_version == 4 else None
     if mask is None or mask[0] != 4:
         return None
     ones = mask[1].bit_count()

@@ -30,36 +30,36 @@ class Operator:
     relation: str
 
 
-def _operator(name: str, takes: str, family: str, noun: str, relation: str) -> tuple[str, Operator]:
+def _make_operator(name: str, takes: str, family: str, noun: str, relation: str) -> tuple[str, Operator]:
     return name, Operator(name, takes, family, noun, relation)
 
 
 OPERATORS: dict[str, Operator] = dict(
     (
-        _operator("IN", "values", "set", "", "one of"),
-        _operator("NOT_IN", "values", "set", "", "none of"),
-        _operator("STR_STARTS_WITH", "values", "text", "a string", "starting with"),
-        _operator("STR_ENDS_WITH", "values", "text", "a string", "ending with"),
-        _operator("STR_CONTAINS", "values", "text", "a string", "containing"),
-        _operator("NUM_EQ", "value", "number", "a number", "equal to"),
-        _operator("NUM_GT", "value", "number", "a number", "above"),
-        _operator("NUM_GTE", "value", "number", "a number", "of at least"),
-        _operator("NUM_LT", "value", "number", "a number", "below"),
-        _operator("NUM_LTE", "value", "number", "a number", "of at most"),
-        _operator("DATE_AFTER", "value", "date", "a time", "after"),
-        _operator("DATE_BEFORE", "value", "date", "a time", "before"),
-        _operator("SEMVER_EQ", "value", "version", "a version", "equal to"),
-        _operator("SEMVER_GT", "value", "version", "a version", "above"),
-        _operator("SEMVER_GTE", "value", "version", "a version", "of at least"),
-        _operator("SEMVER_LT", "value", "version", "a version", "below"),
-        _operator("SEMVER_LTE", "value", "version", "a version", "of at most"),
-        _operator("REGEX", "value", "regex", "a string", "matching"),
-        _operator("IN_CIDR", "values", "network", "an IP address", "in"),
+        _make_operator("IN", "values", "set", "", "one of"),
+        _make_operator("NOT_IN", "values", "set", "", "none of"),
+        _make_operator("STR_STARTS_WITH", "values", "text", "a string", "starting with"),
+        _make_operator("STR_ENDS_WITH", "values", "text", "a string", "ending with"),
+        _make_operator("STR_CONTAINS", "values", "text", "a string", "containing"),
+        _make_operator("NUM_EQ", "value", "number", "a number", "equal to"),
+        _make_operator("NUM_GT", "value", "number", "a number", "above"),
+        _make_operator("NUM_GTE", "value", "number", "a number", "of at least"),
+        _make_operator("NUM_LT", "value", "number", "a number", "below"),
+        _make_operator("NUM_LTE", "value", "number", "a number", "of at most"),
+        _make_operator("DATE_AFTER", "value", "date", "a time", "after"),
+        _make_operator("DATE_BEFORE", "value", "date", "a time", "before"),
+        _make_operator("SEMVER_EQ", "value", "version", "a version", "equal to"),
+        _make_operator("SEMVER_GT", "value", "version", "a version", "above"),
+        _make_operator("SEMVER_GTE", "value", "version", "a version", "of at least"),
+        _make_operator("SEMVER_LT", "value", "version", "a version", "below"),
+        _make_operator("SEMVER_LTE", "value", "version", "a version", "of at most"),
+        _make_operator("REGEX", "value", "regex", "a string", "matching"),
+        _make_operator("IN_CIDR", "values", "network", "an IP address", "in"),
     )
 )
 
 
-def problem(operator: str, value: object) -> str | None:
+def find_problem(operator: str, value: object) -> str | None:
     """What is wrong with a `value` (or a member of `values`) of an operator, None if it is valid.
 
     The end of a sentence about the value: "is not a number".
@@ -69,7 +69,7 @@ def problem(operator: str, value: object) -> str | None:
     if not isinstance(value, str):
         return "is not a string"
     if OPERATORS[operator].family == "regex":
-        return patterns.fault(value)
+        return patterns.find_fault(value)
     reads = _READS.get(OPERATORS[operator].family)
     if reads is not None and reads[0](value) is None:
         return reads[1]
@@ -77,17 +77,17 @@ def problem(operator: str, value: object) -> str | None:
 
 
 _READS: dict[str, tuple[Callable[[str], object | None], str]] = {
-    "number": (lambda text: literals.constraint_number(text.strip(" \t")), "is not a number"),
+    "number": (lambda text: literals.read_constraint_number(text.strip(" \t")), "is not a number"),
     "date": (
-        lambda text: literals.constraint_instant(text.strip(" \t")),
+        lambda text: literals.read_constraint_instant(text.strip(" \t")),
         "is not a date and time (UTC) like 2026-11-21T09:00:00.000Z",
     ),
-    "version": (literals.version, "is not a version like 1.2.3 (semver.org)"),
-    "network": (literals.network, "is not an address or network like 10.0.0.0/8"),
+    "version": (literals.read_version, "is not a version like 1.2.3 (semver.org)"),
+    "network": (literals.read_network, "is not an address or network like 10.0.0.0/8"),
 }
 
 
-def comparison(operator: str, limit: Any, *, numeric: bool) -> Test:
+def make_comparison(operator: str, limit: Any, *, numeric: bool) -> Test:
     """The test of an ordering operator against a limit.
 
     An absent number is NaN, which no comparison accepts; other absent values are None.
@@ -98,12 +98,12 @@ def comparison(operator: str, limit: Any, *, numeric: bool) -> Test:
     return _ORDERED[relation](limit)
 
 
-def _equal_numbers(limit: float) -> Test:
+def _make_equal_numbers(limit: float) -> Test:
     return lambda value: abs(value - limit) < EPSILON
 
 
 _NUMERIC: dict[str, Callable[[float], Test]] = {
-    "EQ": _equal_numbers,
+    "EQ": _make_equal_numbers,
     "GT": lambda limit: limit.__lt__,
     "AFTER": lambda limit: limit.__lt__,
     "GTE": lambda limit: limit.__le__,
@@ -122,7 +122,7 @@ _ORDERED: dict[str, Callable[[Any], Test]] = {
 }
 
 
-def text_test(operator: str, texts: list[str]) -> Test:
+def make_text_test(operator: str, texts: list[str]) -> Test:
     """The test of a STR_ operator: at least one of the strings matches."""
     expected = tuple(texts)
     if operator == "STR_STARTS_WITH":
@@ -132,7 +132,7 @@ def text_test(operator: str, texts: list[str]) -> Test:
     return lambda value: value is not None and any(text in value for text in expected)
 
 
-def pattern_test(pattern: str, *, fold: bool, inverted: bool) -> Test:
+def make_pattern_test(pattern: str, *, fold: bool, inverted: bool) -> Test:
     """Whether a string (in UTF-8) matches a valid pattern. An undecidable one counts as holding."""
 
     def test(value: Any) -> bool:
@@ -144,9 +144,9 @@ def pattern_test(pattern: str, *, fold: bool, inverted: bool) -> Test:
     return test
 
 
-def network_test(texts: list[str]) -> Test:
+def make_network_test(texts: list[str]) -> Test:
     """Whether an IP address is in one of the networks; strings that are not networks are ignored."""
-    networks = tuple(parsed for text in texts if (parsed := literals.network(text)) is not None)
+    networks = tuple(parsed for text in texts if (parsed := literals.read_network(text)) is not None)
 
     def test(value: literals.Address | None) -> bool:
         if value is None:

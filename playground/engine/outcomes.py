@@ -99,7 +99,7 @@ class Cause(Enum):
 ) = Cause
 
 
-def cause_of(flag: CompiledFlag, outcome: PlainOutcome) -> Cause:
+def find_cause(flag: CompiledFlag, outcome: PlainOutcome) -> Cause:
     """What decides the result of a flag. A parent decides only if the flag's own strategies do not keep it off."""
     result, _, decided, _, _, _, unmet = outcome
     if not flag.enabled:
@@ -125,27 +125,27 @@ _STATES = {
 }
 
 
-def state_of(flag: CompiledFlag, outcome: PlainOutcome) -> State:
+def find_state(flag: CompiledFlag, outcome: PlainOutcome) -> State:
     """On, off, or can't tell. Can't tell only if what a server cannot know would change the result."""
-    cause = cause_of(flag, outcome)
+    cause = find_cause(flag, outcome)
     if cause is not PARENT:
         return _STATES[cause]
-    return State.UNKNOWN if deciding_parent(outcome).problem is ParentProblem.UNKNOWN else State.OFF
+    return State.UNKNOWN if find_deciding_parent(outcome).problem is ParentProblem.UNKNOWN else State.OFF
 
 
-def deciding_parent(outcome: PlainOutcome) -> Unmet:
+def find_deciding_parent(outcome: PlainOutcome) -> Unmet:
     """The first parent that keeps the flag off for certain, else the first that only an SDK can tell."""
     unmet = outcome[-1]
     return next((parent for parent in unmet if parent.problem is not ParentProblem.UNKNOWN), unmet[0])
 
 
-def variant_name(flag: CompiledFlag, outcome: PlainOutcome) -> str | None:
+def find_variant_name(flag: CompiledFlag, outcome: PlainOutcome) -> str | None:
     """The variant that an application gets, None if it gets none."""
-    chosen = chosen_variant(flag, outcome)
+    chosen = find_chosen_variant(flag, outcome)
     return None if chosen is None else chosen[0].names[chosen[1]]
 
 
-def chosen_variant(flag: CompiledFlag, outcome: PlainOutcome) -> tuple[CompiledVariants, int] | None:
+def find_chosen_variant(flag: CompiledFlag, outcome: PlainOutcome) -> tuple[CompiledVariants, int] | None:
     """The variants of which an application gets one, and its index; None if it gets none."""
     _, on, decided, pick, _, strategies, _ = outcome
     if not on:

@@ -31,31 +31,31 @@ _SINGLE_BYTE = re.compile(r"(?:^|[^\\])(?:\\\\)*\\C")
 """`\\C` matches a single byte, which may be a part of a character. Only the C++ library has it."""
 
 
-def fault(pattern: str, *, case_insensitive: bool = False, captures: bool = False) -> str | None:
+def find_fault(pattern: str, *, case_insensitive: bool = False, captures: bool = False) -> str | None:
     """Why a pattern cannot be run, as the end of a sentence about it; None if it is valid.
 
     With ``captures``, groups that are not named are captured too.
     """
     if len(pattern) > MAX_LENGTH:
         return f"is longer than {MAX_LENGTH:,} characters"
-    expression = _compiled(pattern, case_insensitive, captures)
+    expression = _compile(pattern, case_insensitive, captures)
     return expression if isinstance(expression, str) else None
 
 
 def compile_pattern(pattern: str, *, case_insensitive: bool = False, captures: bool = False) -> Any:
     """The compiled pattern, None if it is not valid. RE2 has no look-around and no back-references."""
-    expression = _compiled(pattern, case_insensitive, captures) if len(pattern) <= MAX_LENGTH else None
+    expression = _compile(pattern, case_insensitive, captures) if len(pattern) <= MAX_LENGTH else None
     return None if isinstance(expression, str) else expression
 
 
-def longest_text(pattern: str, *, case_insensitive: bool = False) -> int:
+def find_longest_text(pattern: str, *, case_insensitive: bool = False) -> int:
     """The longest string, in characters, that a valid pattern is matched against."""
     size = compile_pattern(pattern, case_insensitive=case_insensitive).programsize
     return next((length for length in TEXT_LENGTHS if length * size <= MAX_STEPS), TEXT_LENGTHS[-1])
 
 
 @lru_cache(maxsize=KEPT)
-def _compiled(pattern: str, case_insensitive: bool, captures: bool) -> Any:
+def _compile(pattern: str, case_insensitive: bool, captures: bool) -> Any:
     """The compiled pattern, or its fault."""
     if _SINGLE_BYTE.search(pattern):
         return INVALID

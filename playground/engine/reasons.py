@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from playground.engine import sentences
-from playground.engine.batch import constraints_of
+from playground.engine.batch import list_constraints
 from playground.engine.constraints import Conditions
 from playground.engine.evaluator import Evaluation
 from playground.engine.flags import CompiledFlag
@@ -24,8 +24,8 @@ from playground.engine.outcomes import (
     PlainOutcome,
     StrategyOutcome,
     Unmet,
-    cause_of,
-    deciding_parent,
+    find_cause,
+    find_deciding_parent,
 )
 from playground.engine.strategies import CompiledStrategy, Mode, Rollout
 
@@ -75,7 +75,7 @@ class _Placed(dict[int, str]):
         self._subject = subject
 
     def __missing__(self, bucket: int) -> str:
-        text = self[bucket] = sentences.placed(self._subject, bucket)
+        text = self[bucket] = sentences.describe_bucket(self._subject, bucket)
         return text
 
 
@@ -111,10 +111,10 @@ class Reasons:
 
     def flag(self, flag: CompiledFlag, outcome: PlainOutcome) -> str:
         """The reason of a flag's result."""
-        cause = cause_of(flag, outcome)
+        cause = find_cause(flag, outcome)
         _, _, decided, _, _, outcomes, _ = outcome
         if cause is NO_STRATEGY_PASSED:
-            return self._none_passed(flag, outcomes)
+            return self._explain_none_passed(flag, outcomes)
         if cause is STRATEGY_PASSED:
             return self.passed(flag.strategies[decided], outcomes[decided])
         if cause is SWITCHED_OFF:
@@ -122,16 +122,16 @@ class Reasons:
         if cause is UNREADABLE:
             return sentences.rejected(flag.fault or "")
         if cause is PARENT:
-            return self.parent(deciding_parent(outcome))
+            return self.parent(find_deciding_parent(outcome))
         if cause is NO_STRATEGIES:
             return sentences.NO_STRATEGIES
         return next(
-            self._only_sdk(strategy)
+            self._explain_only_sdk(strategy)
             for strategy, its_outcome in zip(flag.strategies, outcomes, strict=True)
             if strategy.counts and its_outcome[VERDICT] is None
         )
 
-    def _none_passed(self, flag: CompiledFlag, outcomes: list[StrategyOutcome]) -> str:
+    def _explain_none_passed(self, flag: CompiledFlag, outcomes: list[StrategyOutcome]) -> str:
         failed = [
             self.failed(strategy, outcome)
             for strategy, outcome in zip(flag.strategies, outcomes, strict=True)
@@ -146,17 +146,21 @@ class Reasons:
         if outcome[VERDICT]:
             return self.passed(strategy, outcome)
         if outcome[VERDICT] is None:
-            return sentences.NOT_EVALUATED if strategy.mode is Mode.DISABLED else self._only_sdk(strategy)
+            return (
+                sentences.NOT_EVALUATED
+                if strategy.mode is Mode.DISABLED
+                else self._explain_only_sdk(strategy)
+            )
         return self.failed(strategy, outcome)
 
-    def _only_sdk(self, strategy: CompiledStrategy) -> str:
+    def _explain_only_sdk(self, strategy: CompiledStrategy) -> str:
         """Why only an SDK can tell whether a strategy is on."""
         if strategy.mode is Mode.ONLY_SDK:
             return strategy.note
         evaluation = self._evaluation
         constraint = next(
             constraint
-            for constraint in constraints_of(strategy, evaluation.snapshot.segments)
+            for constraint in list_constraints(strategy, evaluation.snapshot.segments)
             if evaluation.values[constraint.column] is UNDECIDABLE
         )
         return constraint.undecidable or sentences.undecidable_text(constraint.field)
@@ -167,7 +171,7 @@ class Reasons:
         text = conditions.met % self._phrases[conditions.fields] if conditions.all_hold else ""
         for position in strategy.segments:
             inside = sentences.in_segment(self._evaluation.snapshot.segments[position].name)
-            text = f"{text}; {inside}" if text else sentences.capitalized(inside)
+            text = f"{text}; {inside}" if text else sentences.capitalize(inside)
         if rollout is None:
             return text or sentences.FOR_EVERYONE
         sentence = self.rollout(rollout, outcome[BUCKET])
@@ -176,7 +180,7 @@ class Reasons:
     def failed(self, strategy: CompiledStrategy, outcome: StrategyOutcome) -> str:
         """Why a strategy is off."""
         _, bits, bucket, _, _ = outcome
-        text = self._unmet(strategy, bits)
+        text = self._describe_unmet(strategy, bits)
         if text:
             return text
         rollout = strategy.rollout
@@ -200,20 +204,20 @@ class Reasons:
             return sentences.random_rollout(threshold)
         return sentences.no_identifier(rollout.stickiness)
 
-    def _unmet(self, strategy: CompiledStrategy, bits: int) -> str:
+    def _describe_unmet(self, strategy: CompiledStrategy, bits: int) -> str:
         """The conditions of a strategy that do not hold, its segments among them; "" if all do."""
         if bits == strategy.all_hold and not strategy.segments:
             return ""
-        text = self._unmet_constraints(strategy.conditions, bits)
+        text = self._describe_unmet_constraints(strategy.conditions, bits)
         parts = [text] if text else []
         unmet = (position for position in strategy.segments if not self._evaluation.holds(position))
-        parts += map(self._unmet_segment, unmet)
+        parts += map(self._describe_unmet_segment, unmet)
         parts += map(sentences.missing_segment, strategy.missing_segments)
         if parts and not text:
-            parts[0] = sentences.capitalized(parts[0])
+            parts[0] = sentences.capitalize(parts[0])
         return "; ".join(parts)
 
-    def _unmet_constraints(self, conditions: Conditions, bits: int) -> str:
+    def _describe_unmet_constraints(self, conditions: Conditions, bits: int) -> str:
         text = ""
         for phrase, end in zip(self._phrases[conditions.fields], conditions.unmet, strict=True):
             if not bits & 1:
@@ -221,11 +225,13 @@ class Reasons:
             bits >>= 1
         return text
 
-    def _unmet_segment(self, position: int) -> str:
+    def _describe_unmet_segment(self, position: int) -> str:
         phrase = self._segments.get(position)
         if phrase is None:
             segment = self._evaluation.snapshot.segments[position]
-            why = self._unmet_constraints(segment.conditions, self._evaluation.result.segment_bits[position])
+            why = self._describe_unmet_constraints(
+                segment.conditions, self._evaluation.result.segment_bits[position]
+            )
             phrase = self._segments[position] = sentences.outside_segment(segment.name, why)
         return phrase
 
@@ -241,16 +247,16 @@ class Reasons:
         if problem is ParentProblem.ON:
             return sentences.parent_on(parent.name)
         if problem is ParentProblem.VARIANT:
-            return self._parent_variant(unmet)
-        return sentences.parent_off(parent.name, self._parent_detail(parent.name))
+            return self._describe_parent_variant(unmet)
+        return sentences.parent_off(parent.name, self._describe_parent_detail(parent.name))
 
-    def _parent_variant(self, unmet: Unmet) -> str:
+    def _describe_parent_variant(self, unmet: Unmet) -> str:
         evaluation = self._evaluation
         flag, outcome = evaluation.pair(unmet.parent.name)
         name = evaluation.variant(flag, outcome) or "none"
         return sentences.parent_variant(unmet.parent.name, name, unmet.parent.variants)
 
-    def _parent_detail(self, name: str) -> str:
+    def _describe_parent_detail(self, name: str) -> str:
         """In brackets after "which is off here": the bucket if a single rollout decided, else nothing."""
         flag, outcome = self._evaluation.pair(name)
         if not flag.enabled:
@@ -261,7 +267,7 @@ class Reasons:
         if (
             strategy.rollout is None
             or not strategy_outcome[BUCKET]
-            or self._unmet(strategy, strategy_outcome[BITS])
+            or self._describe_unmet(strategy, strategy_outcome[BITS])
         ):
             return ""
         return sentences.bucket_detail(strategy_outcome[BUCKET], strategy.rollout.threshold)

@@ -29,7 +29,7 @@ def shorten_value(text: str) -> str:
     return text if len(text) <= SHOWN_LENGTH else text[: SHOWN_LENGTH - 1] + "…"
 
 
-def capitalized(phrase: str) -> str:
+def capitalize(phrase: str) -> str:
     """A phrase of ours at the start of a sentence. Names of context fields keep their case."""
     return phrase[0].upper() + phrase[1:]
 
@@ -82,7 +82,7 @@ def subject_phrase(field: str, text: str) -> str:
     return f"{field} {shorten_value(text)}"
 
 
-def placed(subject: str, bucket: int) -> str:
+def describe_bucket(subject: str, bucket: int) -> str:
     """ "userId 42 is in bucket 53", which INSIDE or OUTSIDE ends."""
     return f"{subject} is in bucket {bucket}"
 

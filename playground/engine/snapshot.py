@@ -156,7 +156,7 @@ class Snapshot:
         rollouts = (strategy.rollout for flag in self.flags for strategy in flag.strategies)
         hashed = {rollout.stickiness for rollout in rollouts if rollout is not None}
         chosen = set[str]()
-        for variants in self._variant_lists():
+        for variants in self._list_variants():
             hashed.add(variants.stickiness)
             chosen.update(field for *_, field in variants.overrides)
         return frozenset(hashed | chosen | ({"userId", "sessionId"} if "default" in hashed else set()))
@@ -164,9 +164,9 @@ class Snapshot:
     @cached_property
     def choosing(self) -> frozenset[int]:
         """The columns by which variants are chosen."""
-        return frozenset(variants.column for variants in self._variant_lists() if variants.divides)
+        return frozenset(variants.column for variants in self._list_variants() if variants.divides)
 
-    def _variant_lists(self) -> Iterator[CompiledVariants]:
+    def _list_variants(self) -> Iterator[CompiledVariants]:
         for flag in self.flags:
             lists = (flag.variants, *(strategy.variants for strategy in flag.strategies))
             yield from (variants for variants in lists if variants is not None)
@@ -177,7 +177,7 @@ class Snapshot:
         It takes as long as these are many, however many flags there are.
         """
         if name not in self.positions:
-            return self._of([])
+            return self._make([])
         return self.part({name, *(parent.name for parent in self.flags[self.positions[name]].parents)})
 
     def part(self, names: Collection[str]) -> Snapshot:
@@ -185,7 +185,7 @@ class Snapshot:
         flags = [self.flags[self.positions[each]] for each in sorted(names) if each in self.positions]
         used = sorted(set(chain.from_iterable(s.segments for flag in flags for s in flag.strategies)))
         return Snapshot(
-            tuple(_with_segments(flag, {old: new for new, old in enumerate(used)}) for flag in flags),
+            tuple(_move_segments(flag, {old: new for new, old in enumerate(used)}) for flag in flags),
             tuple(self.segments[position] for position in used),
             self.columns,
             environment=self.environment,
@@ -194,13 +194,13 @@ class Snapshot:
 
     def without(self, names: Collection[str]) -> Snapshot:
         """This snapshot without some of its flags."""
-        return self._of([flag for flag in self.flags if flag.name not in names])
+        return self._make([flag for flag in self.flags if flag.name not in names])
 
-    def _of(self, flags: list[CompiledFlag]) -> Snapshot:
+    def _make(self, flags: list[CompiledFlag]) -> Snapshot:
         return Snapshot(tuple(flags), self.segments, self.columns, environment=self.environment)
 
 
-def _with_segments(flag: CompiledFlag, positions: Mapping[int, int]) -> CompiledFlag:
+def _move_segments(flag: CompiledFlag, positions: Mapping[int, int]) -> CompiledFlag:
     """The flag in a snapshot that has its segments at other `positions`."""
     if not any(strategy.segments for strategy in flag.strategies):
         return flag

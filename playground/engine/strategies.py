@@ -9,7 +9,7 @@ from sys import intern
 from typing import Any
 
 from playground.engine import sentences
-from playground.engine.coercion import items_of, parameters_of, string_of, text_of
+from playground.engine.coercion import items_of, parameters_of, string_of, to_text
 from playground.engine.constraints import (
     CompiledConstraint,
     Conditions,
@@ -90,17 +90,17 @@ def compile_strategy(
     if kind is None:
         evaluated, note = False, sentences.custom_strategy(name)
     else:
-        constraints += _own_condition(kind, parameters, columns)
-        rollout = _rollout(kind, parameters, flag, columns, compiler.shared)
+        constraints += _compile_own_condition(kind, parameters, columns)
+        rollout = _compile_rollout(kind, parameters, flag, columns, compiler.shared)
         evaluated = kind.is_evaluated
         note = _note(kind, parameters) if evaluated else sentences.host_strategy()
     conditions = compiler.together(constraints)
-    segment_positions, missing = _segments(document.get("segments"), segments)
-    mode = _mode(evaluated=evaluated, disabled=disabled, never=bool(note))
+    segment_positions, missing = _find_segments(document.get("segments"), segments)
+    mode = _choose_mode(evaluated=evaluated, disabled=disabled, never=bool(note))
     return CompiledStrategy(
-        id=text_of(document.get("id")),
+        id=to_text(document.get("id")),
         name=intern(name),
-        title=text_of(document.get("title")),
+        title=to_text(document.get("title")),
         mode=mode,
         counts=not disabled,
         conditions=conditions,
@@ -114,11 +114,11 @@ def compile_strategy(
         if evaluated and not disabled
         else None,
         note=note,
-        fault=None if disabled else _fault(constraints, missing, None if note else rollout),
+        fault=None if disabled else _find_fault(constraints, missing, None if note else rollout),
     )
 
 
-def _mode(*, evaluated: bool, disabled: bool, never: bool) -> Mode:
+def _choose_mode(*, evaluated: bool, disabled: bool, never: bool) -> Mode:
     if not evaluated:
         return Mode.ONLY_SDK
     if disabled:
@@ -126,14 +126,14 @@ def _mode(*, evaluated: bool, disabled: bool, never: bool) -> Mode:
     return Mode.NEVER if never else Mode.OPEN
 
 
-def _segments(ids: object, segments: Mapping[str, int]) -> tuple[tuple[int, ...], tuple[str, ...]]:
+def _find_segments(ids: object, segments: Mapping[str, int]) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """The positions of the segments, each once, and the ids of those that do not exist."""
-    unique = list(dict.fromkeys(text_of(segment) for segment in items_of(ids)))
+    unique = list(dict.fromkeys(to_text(segment) for segment in items_of(ids)))
     positions = tuple(segments[segment] for segment in unique if segment in segments)
     return positions, tuple(segment for segment in unique if segment not in segments)
 
 
-def _fault(
+def _find_fault(
     constraints: list[CompiledConstraint], missing: tuple[str, ...], rollout: Rollout | None
 ) -> str | None:
     """What SDKs cannot read in a strategy, so that the flag is off."""
@@ -150,7 +150,7 @@ def _fault(
     return None
 
 
-def _own_condition(
+def _compile_own_condition(
     kind: StrategyType, parameters: Mapping[str, str], columns: Columns
 ) -> list[CompiledConstraint]:
     """The condition of a type that lists values of a field; none for other types, or without the parameter."""
@@ -168,7 +168,7 @@ def _own_condition(
     return [CompiledConstraint(kind.field, "", column, test, False, need, "", fault)]
 
 
-def _rollout(
+def _compile_rollout(
     kind: StrategyType, parameters: Mapping[str, str], flag: str, columns: Columns, shared: Shared
 ) -> Rollout | None:
     if not kind.percentage:

@@ -11,9 +11,9 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta, tzinfo
 from email.utils import parsedate_to_datetime
 
-from playground.engine.coercion import text_of
+from playground.engine.coercion import to_text
 from playground.engine.literals import MAX_LENGTH
-from playground.engine.operators import OPERATORS, problem
+from playground.engine.operators import OPERATORS, find_problem
 
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", re.ASCII)
 _OTHER_BASE = re.compile(r"0(?:[xX][0-9a-fA-F]{1,13}|[oO][0-7]{1,17}|[bB][01]{1,52})", re.ASCII)
@@ -47,23 +47,23 @@ def suggest_value(operator: str, value: str) -> str | None:
     if (
         len(value) > MAX_LENGTH
         or OPERATORS[operator].family not in _SUGGESTED
-        or not problem(operator, value)
+        or not find_problem(operator, value)
     ):
         return None
     suggested = _SUGGESTED[OPERATORS[operator].family](value.strip())
-    return suggested if suggested is not None and not problem(operator, suggested) else None
+    return suggested if suggested is not None and not find_problem(operator, suggested) else None
 
 
-def _number(text: str) -> str | None:
+def _suggest_number(text: str) -> str | None:
     if _OTHER_BASE.fullmatch(text):
         return str(int(text, 0))
-    return text_of(float(text)) if _DECIMAL.fullmatch(text) else None
+    return to_text(float(text)) if _DECIMAL.fullmatch(text) else None
 
 
-def _date(text: str) -> str | None:
+def _suggest_date(text: str) -> str | None:
     """Without a zone a time is in UTC. Ten digits are seconds since 1970, other numbers are milliseconds."""
     try:
-        moment = next(_moments(text), None)
+        moment = next(_read_times(text), None)
         if moment is None:
             return None
         aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
@@ -72,7 +72,7 @@ def _date(text: str) -> str | None:
         return None
 
 
-def _moments(text: str) -> Iterator[datetime]:
+def _read_times(text: str) -> Iterator[datetime]:
     iso = text.upper().removeprefix("+00")
     with suppress(ValueError):
         yield datetime.fromisoformat(iso)
@@ -86,10 +86,10 @@ def _moments(text: str) -> Iterator[datetime]:
         month, day, rest = overflow.groups()
         with suppress(ValueError):
             yield datetime.fromisoformat(f"{month}-01{rest}") + timedelta(days=int(day) - 1)
-    yield from _written_out(text)
+    yield from _read_written_out(text)
 
 
-def _written_out(text: str) -> Iterator[datetime]:
+def _read_written_out(text: str) -> Iterator[datetime]:
     text = text.partition(" (")[0]  # JavaScript appends the name of the zone
     words = [word for word in text.replace(",", " ").split() if not _DAY_NAME.fullmatch(word)]
     if words and words[-1] in ("UTC", "GMT", "Z"):
@@ -97,24 +97,24 @@ def _written_out(text: str) -> Iterator[datetime]:
     for form in _WRITTEN:
         if match := form.fullmatch(" ".join(words)):
             with suppress(ValueError):
-                yield _moment(match.groupdict())
+                yield _make_time(match.groupdict())
     with suppress(ValueError):
         yield parsedate_to_datetime(text)
 
 
-def _moment(parts: dict[str, str | None]) -> datetime:
+def _make_time(parts: dict[str, str | None]) -> datetime:
     """The moment of a match. Raises ValueError if there is none such."""
     hour = int(parts["hour"] or 0)
     if parts["half"]:
         hour = hour % 12 + 12 * (parts["half"] == "PM")
     name, zone = parts.get("name"), parts["zone"]
     month = _MONTHS.index(name[:3].lower()) + 1 if name else int(parts.get("month") or 1)
-    day = datetime(int(parts["year"] or 0), month, int(parts.get("day") or 1), tzinfo=_zone(zone))
+    day = datetime(int(parts["year"] or 0), month, int(parts.get("day") or 1), tzinfo=_read_zone(zone))
     return day.replace(hour=hour, minute=int(parts["minute"] or 0), second=int(parts["second"] or 0))
 
 
-def _zone(text: str | None) -> tzinfo:
+def _read_zone(text: str | None) -> tzinfo:
     return datetime.strptime(text, "%z").tzinfo or UTC if text else UTC
 
 
-_SUGGESTED = {"number": _number, "date": _date}
+_SUGGESTED = {"number": _suggest_number, "date": _suggest_date}

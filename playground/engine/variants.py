@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-from playground.engine.coercion import objects_of, string_of, strings_of, text_of, weight_of
+from playground.engine.coercion import objects_of, string_of, strings_of, to_text, weight_of
 from playground.engine.context import Columns, Values
-from playground.engine.hashing import VARIANT_SEED, Random, drawn_places, hash_key, hash_places
+from playground.engine.hashing import VARIANT_SEED, Random, draw_places, hash_key, hash_places
 from playground.engine.sharing import Shared
 
 NONE = -1
@@ -54,11 +54,11 @@ class CompiledVariants:
                 return index, 0
         if not self.total:
             return NONE, 0
-        [place] = variant_places([self.key], [self.total], values[self.column], random)
+        [place] = place_variants([self.key], [self.total], values[self.column], random)
         return bisect_left(self.limits, place), place
 
 
-def variant_places(
+def place_variants(
     keys: list[bytes], totals: list[int], identifier: bytes | None, random: Random
 ) -> list[int]:
     """The place of an identifier among the weights of each list of variants; random without an identifier.
@@ -66,7 +66,7 @@ def variant_places(
     The picked variant is the first whose cumulative weight reaches the place: `bisect_left(limits, place)`.
     """
     if identifier is None:
-        return drawn_places(totals, random)
+        return draw_places(totals, random)
     return hash_places(keys, totals, identifier, VARIANT_SEED)
 
 
@@ -103,7 +103,7 @@ def _compile(
         return None
     limits = shared(tuple(accumulate(weight_of(variant.get("weight")) for variant in variants)))
     return CompiledVariants(
-        names=shared(tuple(shared(text_of(variant.get("name"))) for variant in variants)),
+        names=shared(tuple(shared(to_text(variant.get("name"))) for variant in variants)),
         limits=limits,
         total=limits[-1],
         stickiness=stickiness,
@@ -124,8 +124,8 @@ def _compile_payload(document: object, shared: Shared) -> Payload | None:
     if document is None:
         return None
     if not isinstance(document, Mapping):
-        return shared(("", shared(text_of(document))))
-    return shared((shared(text_of(document.get("type"))), shared(text_of(document.get("value")))))
+        return shared(("", shared(to_text(document))))
+    return shared((shared(to_text(document.get("type"))), shared(to_text(document.get("value")))))
 
 
 def _compile_overrides(variants: list[Mapping[str, Any]], columns: Columns) -> list[Override]:

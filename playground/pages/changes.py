@@ -116,7 +116,7 @@ class Changes:
         kinds = [change for change in COUNTED if counts[change] or change is self.change]
         return [
             ("All changes", url(change=None), None, self.change is None),
-            *((_title(LOOKS[c].words), url(change=c.value), None, c is self.change) for c in kinds),
+            *((_capitalize(LOOKS[c].words), url(change=c.value), None, c is self.change) for c in kinds),
         ]
 
     @property
@@ -138,7 +138,7 @@ class Changes:
         kinds = [change for change in self.kinds if flag.for_everyone.count(change)]
         limit = max(1, examples // max(1, len(kinds))) if examples else 0
         lines = [
-            self._line(flag, example)
+            self._make_line(flag, example)
             for change in (kinds if limit else ())
             for example in self.who.examples(flag, [change], limit=limit)
         ]
@@ -158,9 +158,9 @@ class Changes:
         """Examples of the one flag that is chosen."""
         if self.examples and self.only:
             for example in self.examples.rows:
-                yield self._line(self.only, example)
+                yield self._make_line(self.only, example)
 
-    def _line(self, flag: FlagChanges, example: Example) -> Line:
+    def _make_line(self, flag: FlagChanges, example: Example) -> Line:
         context, place = flag.source.table.contexts[example.position], example.position
         name = self.names[place] if place < len(self.names) else ""
         line = make_line(example, context, explain=self.explain, name=name)
@@ -171,13 +171,13 @@ class Changes:
     def csv_header(self) -> list[str]:
         if self.only:
             return ["Flag", "Change", "Context", "Before", "Why before", "After", "Why after"]
-        kinds = [_title(LOOKS[change].words) for change in COUNTED]
+        kinds = [_capitalize(LOOKS[change].words) for change in COUNTED]
         return ["Flag", "Project", f"{self.noun.capitalize()}s", "Change", *kinds, "On before", "On after"]
 
     def csv_rows(self) -> Iterator[list[Any]]:
         if self.only:
             for example in self.who.examples(self.only, self.kinds):
-                yield self._example_cells(self.only, example)
+                yield self._list_example_cells(self.only, example)
             return
         for flag in self.listing.all_rows:
             counts = [flag.counts[change] for change in COUNTED]
@@ -191,12 +191,12 @@ class Changes:
                 round(flag.on_after * self.who.users, 2),
             ]
 
-    def _example_cells(self, flag: FlagChanges, example: Example) -> list[Any]:
+    def _list_example_cells(self, flag: FlagChanges, example: Example) -> list[Any]:
         before, after = make_sides(example.before, example.after)
         return [
             example.flag,
             LOOKS[example.change].words,
-            context_text(flag.source.table.contexts[example.position]),
+            format_context(flag.source.table.contexts[example.position]),
             before.words,
             before.reason,
             after.words,
@@ -224,11 +224,11 @@ class Examples(Sequence[Example]):
         return list(self._who.examples(self._flag, self._kinds, limit=stop, start=start))
 
 
-def context_text(context: Context) -> str:
+def format_context(context: Context) -> str:
     return ", ".join(f"{field}={text}" for field, text in context.given.items())
 
 
-def _title(words: str) -> str:
+def _capitalize(words: str) -> str:
     return words[0].upper() + words[1:]
 
 

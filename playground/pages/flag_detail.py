@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 from flagadmin.core.lists.charts import RolloutBar, VariantBar, make_rollout_bar, make_variant_bar
 from groups.access import Caller
 from groups.permissions import Permission
-from playground.engine.chance import ShareOfCalls, drawn_share, state_over_calls
+from playground.engine.chance import ShareOfCalls, compute_drawn_share, find_state_over_calls
 from playground.engine.constraints import CompiledConstraint
 from playground.engine.evaluator import Evaluation
 from playground.engine.explanation import (
@@ -89,7 +89,7 @@ class FlagDetail:
     variant: VariantBar | None
 
 
-def strategy_titles() -> dict[str, str]:
+def read_strategy_titles() -> dict[str, str]:
     """The titles of the strategy types, by name. One query."""
     return dict(StrategyType.objects.exclude(title="").values_list("name", "title"))
 
@@ -110,7 +110,7 @@ class FlagDetails:
         """The details of a flag. Raises KeyError if there is no such flag."""
         explained = explain(self.evaluation, name)
         flag, outcome = self.evaluation.pair(name)
-        state, share = state_over_calls(self.evaluation, flag, outcome)
+        state, share = find_state_over_calls(self.evaluation, flag, outcome)
         return FlagDetail(
             name=name,
             project=explained.project,
@@ -130,7 +130,7 @@ class FlagDetails:
         result = reason = words = ""
         if parent.name in self.evaluation.snapshot.positions:
             flag, outcome = self.evaluation.pair(parent.name)
-            state, share = state_over_calls(self.evaluation, flag, outcome)
+            state, share = find_state_over_calls(self.evaluation, flag, outcome)
             result, reason = state.value, self.reasons.flag(flag, outcome)
             words = "" if share is None else describe_share(share)
         return ParentDetail(parent.name, parent.problem is None, parent.sentence, result, reason, words)
@@ -148,7 +148,7 @@ class FlagDetails:
                 flag,
                 compiled,
                 strategy,
-                drawn_share(self.evaluation, compiled, its_outcome),
+                compute_drawn_share(self.evaluation, compiled, its_outcome),
                 most_conditions,
             )
             for number, (compiled, its_outcome, strategy) in enumerate(shown, start=1)
@@ -163,7 +163,7 @@ class FlagDetails:
         drawn: ShareOfCalls,
         limit: int,
     ) -> StrategyDetail:
-        mark, words = _verdict(strategy, drawn)
+        mark, words = _describe_verdict(strategy, drawn)
         segments = self.evaluation.snapshot.segments
         return StrategyDetail(
             number=number,
@@ -174,14 +174,14 @@ class FlagDetails:
             sentence=""
             if strategy.rollout or strategy.constraints or strategy.segments
             else strategy.sentence,
-            conditions=_conditions(compiled.constraints, strategy.constraints)[:limit],
+            conditions=_pair_conditions(compiled.constraints, strategy.constraints)[:limit],
             more_conditions=max(len(strategy.constraints) - limit, 0),
             segments=[
                 SegmentDetail(
                     segment.name,
                     segment.id,
                     segment.holds,
-                    _conditions(segments[position].constraints, segment.constraints)[:limit],
+                    _pair_conditions(segments[position].constraints, segment.constraints)[:limit],
                     max(len(segment.constraints) - limit, 0),
                 )
                 for position, segment in zip(compiled.segments, strategy.segments, strict=True)
@@ -200,24 +200,26 @@ class FlagDetails:
         return f"{flag_url(flag.project, flag.name, 'strategy-edit')}?{query}"
 
 
-def _conditions(
+def _pair_conditions(
     compiled: tuple[CompiledConstraint, ...], explained: tuple[ConstraintExplanation, ...]
 ) -> list[Condition]:
     """Pairs each constraint with its explanation. ``need`` is empty if the sentence already contains it."""
     return [
         Condition(
-            each.holds, each.sentence, _expected(constraint) if each.holds and not constraint.met else ""
+            each.holds,
+            each.sentence,
+            _describe_expected(constraint) if each.holds and not constraint.met else "",
         )
         for constraint, each in zip(compiled, explained, strict=True)
     ]
 
 
-def _expected(constraint: CompiledConstraint) -> str:
+def _describe_expected(constraint: CompiledConstraint) -> str:
     """What the constraint accepts: ``(one of pro, enterprise)``."""
     return f"({constraint.need.removeprefix(', ').removeprefix('needs ')})" if constraint.need else ""
 
 
-def _verdict(strategy: StrategyExplanation, drawn: ShareOfCalls) -> tuple[str, str]:
+def _describe_verdict(strategy: StrategyExplanation, drawn: ShareOfCalls) -> tuple[str, str]:
     if strategy.disabled:
         return "off", "disabled"
     if drawn is not None and 0 < drawn < 1:

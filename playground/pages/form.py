@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from flagadmin.core.errors import Problem
 from groups.access import Caller
-from playground.pages.query import AT, SECONDS, PlaygroundQuery, local_time
+from playground.pages.query import AT, SECONDS, PlaygroundQuery, format_local_time
 from playground.pages.saved import SAVED, SavedChoices
 from projects.models import ContextField, Environment, Project
 
@@ -85,10 +85,10 @@ class FormOptions:
 
     @property
     def default_environment(self) -> str:
-        return default_environment(self.environments)
+        return choose_default_environment(self.environments)
 
 
-def default_environment(environments: list[str]) -> str:
+def choose_default_environment(environments: list[str]) -> str:
     """The environment "production" if it exists, otherwise the first one."""
     return "production" if "production" in environments or not environments else environments[0]
 
@@ -111,15 +111,15 @@ def make_form(
 ) -> ContextForm:
     """Builds the form. ``used``: the fields that the flags' conditions read, including undeclared ones."""
     errors = {problem.path.removeprefix("context."): problem.message for problem in query.problems}
-    inputs = list(_inputs(query, options, used, errors, prefix))
+    inputs = list(_make_inputs(query, options, used, errors, prefix))
     shown = _select_shown(inputs)
     front = _select_front(shown, most=FRONT_OF_A_SIDE if prefix else len(shown))
-    projects = _choices(options.projects, query.projects or ())
+    projects = _make_choices(options.projects, query.projects or ())
     offered = sorted(projects, key=lambda choice: not choice.selected)[:MAX_PROJECTS]
     named = {field.name for field in inputs}
     return ContextForm(
         prefix=prefix,
-        environments=_choices(((name, name) for name in options.environments), query.environments),
+        environments=_make_choices(((name, name) for name in options.environments), query.environments),
         projects=offered if len(projects) > MAX_PROJECTS else projects,
         fields=front,
         unused=[field for field in shown if field not in front],
@@ -154,11 +154,11 @@ def _select_shown(inputs: Sequence[FieldInput]) -> list[FieldInput]:
     return [field for field in inputs if field.name in kept or field.value]
 
 
-def _choices(options: Iterable[tuple[str, str]], selected: Collection[str]) -> list[Choice]:
+def _make_choices(options: Iterable[tuple[str, str]], selected: Collection[str]) -> list[Choice]:
     return [Choice(value, label, value in selected) for value, label in options]
 
 
-def _inputs(
+def _make_inputs(
     query: PlaygroundQuery,
     options: FormOptions,
     used: Collection[str],
@@ -168,7 +168,7 @@ def _inputs(
     """Declared fields in their order, then fields that only occur in conditions or in the URL."""
     legal = {field.name: [str(v.get("value", "")) for v in field.legal_values] for field in options.fields}
     offered = 0
-    names = dict.fromkeys([*_first(legal), *sorted(used), *query.fields])
+    names = dict.fromkeys([*_sort_fields(legal), *sorted(used), *query.fields])
     for name in names:
         value = query.fields.get(name, "")
         choices = legal.get(name, [])
@@ -182,14 +182,14 @@ def _inputs(
             name=name,
             id=f"{prefix.rstrip('.')}field-{_NOT_IN_IDS.sub('_', name)}",
             kind=kind,
-            value=(local_time(value) if kind == "time" and name not in errors else value),
+            value=(format_local_time(value) if kind == "time" and name not in errors else value),
             options=choices,
             used=name in used,
             error=errors.get(name, ""),
         )
 
 
-def _first(legal: Iterable[str]) -> list[str]:
+def _sort_fields(legal: Iterable[str]) -> list[str]:
     """Sorts the fields: userId, the others in their order, the time, then the fields of LAST_FIELDS."""
     names = [name for name in legal if name not in ALWAYS and name not in LAST_FIELDS]
     return ["userId", *names, "currentTime", *(name for name in LAST_FIELDS if name in legal)]

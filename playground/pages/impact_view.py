@@ -35,35 +35,37 @@ class ImpactView:
         self.counts = count_looks(changes.counts)
         before, after = changes.for_users.before, changes.for_users.after
         on = impact.once_on.for_users.after if impact.once_on else {}
-        names = dict.fromkeys(answer.variant for answer in sorted({*before, *after, *on}, key=_order))
+        names = dict.fromkeys(answer.variant for answer in sorted({*before, *after, *on}, key=_make_sort_key))
         variants = [name for name in names if name is not None]
         self.colors = {name: choose_variant_color(index) for index, name in enumerate(variants)}
-        self.bars = [self._bar("Now", before)]
+        self.bars = [self._make_bar("Now", before)]
         if is_new or self.changed:
-            self.bars.append(self._bar("After", after))
+            self.bars.append(self._make_bar("After", after))
         self.is_off = impact.is_off
-        self.once_on = self._bar("Once on", on) if on else None
+        self.once_on = self._make_bar("Once on", on) if on else None
         if self.once_on:
             self.bars.append(self.once_on)
         parts = {part.name: part for bar in self.bars for part in bar.slices}
         self.legend = sorted(parts.values(), key=lambda part: part.color == "ground") if variants else []
         self.examples = [make_line(example, context, explain=explain) for context, example in impact.examples]
 
-    def _bar(self, label: str, answers: Mapping[Answer, Fraction]) -> Bar:
+    def _make_bar(self, label: str, answers: Mapping[Answer, Fraction]) -> Bar:
         parts = [
-            (answer_words(answer), self._color(answer), float(number))
-            for answer, number in sorted(_merge_payloads(answers).items(), key=lambda item: _order(item[0]))
+            (answer_words(answer), self._choose_color(answer), float(number))
+            for answer, number in sorted(
+                _merge_payloads(answers).items(), key=lambda item: _make_sort_key(item[0])
+            )
         ]
         on = float(sum(number for answer, number in answers.items() if answer.state is State.ON))
         return Bar(label, answer_slices(parts), round(on), format_percent(on / self.users * 100))
 
-    def _color(self, answer: Answer) -> str:
+    def _choose_color(self, answer: Answer) -> str:
         if answer.state is State.ON:
             return self.colors.get(answer.variant or "", "y")
         return "warn" if answer.state is State.UNKNOWN else "ground"
 
 
-def _order(answer: Answer) -> tuple[int, str]:
+def _make_sort_key(answer: Answer) -> tuple[int, str]:
     """On first, off last."""
     return [State.ON, State.UNKNOWN, State.OFF].index(answer.state), answer.variant or ""
 

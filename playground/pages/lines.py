@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 from django.urls import reverse
 
 from playground.comparison.compare import Change, Example, Result
-from playground.comparison.payloads import differing_words
+from playground.comparison.payloads import describe_difference
 from playground.comparison.shares import Answer, Shares, drop_payloads
 from playground.engine.context import Context
 from playground.engine.outcomes import State
@@ -81,20 +81,20 @@ def make_line(example: Example, context: Context, *, explain: Explain | None = N
 
 def make_sides(before: Result, after: Result) -> tuple[Side, Side]:
     """Both sides, with their payloads if these are all that differs."""
-    old, new = (_side_of(result) for result in (before, after))
+    old, new = (_make_side(result) for result in (before, after))
     if old.words != new.words or drop_payloads(before.shares) != drop_payloads(after.shares):
         return old, new
-    payloads = differing_words(before.shares, after.shares)
+    payloads = describe_difference(before.shares, after.shares)
     shown = [f" · {payload}" if payloads[0] != payloads[1] else "" for payload in payloads]
     return old._replace(words=old.words + shown[0]), new._replace(words=new.words + shown[1])
 
 
-def _side_of(result: Result) -> Side:
-    state, words = _result(drop_payloads(result.shares))
+def _make_side(result: Result) -> Side:
+    state, words = _describe_result(drop_payloads(result.shares))
     return Side(state, words, result.reason)
 
 
-def _result(shares: Shares) -> tuple[str, str]:
+def _describe_result(shares: Shares) -> tuple[str, str]:
     [(answer, _), *other_answers] = shares
     if not other_answers:
         return answer.state.value, answer_words(answer)
@@ -124,7 +124,7 @@ def describe_user(context: Context) -> Who:
 # Links ----------------------------------------------------------------------------------------------------------
 
 
-def context_pairs(context: Mapping[str, str]) -> list[tuple[str, str]]:
+def make_context_pairs(context: Mapping[str, str]) -> list[tuple[str, str]]:
     """A context as parameters of the playground's pages, none if they cannot say it."""
     if any("," in text or not text for text in context.values()):
         return []  # a comma would part the value
@@ -136,7 +136,7 @@ def explain_in(environments: Iterable[str]) -> Explain:
     places = [("environment", name) for name in environments]
 
     def url(flag: str, context: Mapping[str, str]) -> str:
-        pairs = context_pairs(context)
+        pairs = make_context_pairs(context)
         return f"{reverse('playground-flag', args=[flag])}?{urlencode([*places, *pairs])}" if pairs else ""
 
     return url
@@ -146,7 +146,7 @@ def explain_by(page: str) -> Explain:
     """By a page that evaluates a context in two states, such as before and after an import."""
 
     def url(flag: str, context: Mapping[str, str]) -> str:
-        pairs = context_pairs(context)
+        pairs = make_context_pairs(context)
         return f"{page}?{urlencode([*pairs, ('q', flag), ('show', 'all')])}" if pairs else ""
 
     return url

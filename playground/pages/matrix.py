@@ -10,7 +10,7 @@ from django.utils.functional import cached_property
 
 from flagadmin.core.lists.charts import choose_variant_color
 from flagadmin.core.lists.pages import Filter, Listing
-from playground.comparison.payloads import normalize_payload, payload_words
+from playground.comparison.payloads import describe_payload, normalize_payload
 from playground.engine.evaluator import Evaluation
 from playground.engine.reasons import Reasons
 from playground.engine.variants import Payload
@@ -61,7 +61,7 @@ class Matrix:
         self.groups = [
             (name, len(list(columns))) for name, columns in groupby(label.environment for label in labels)
         ]
-        self.starts = _starts(size for _, size in self.groups)
+        self.starts = _find_starts(size for _, size in self.groups)
         self.names, self.columns = _align(evaluations)
         self.differs = [
             len(set(results)) > 1 and _differ(results) for results in zip(*self.columns, strict=True)
@@ -70,10 +70,14 @@ class Matrix:
         self.only_differences = parameters.get("show") != "all"
         self.find = Filter("q", "Find a flag")
         self.listing: Listing[int] = Listing(
-            parameters, self._kept(parameters), columns=(), filters=(self.find,), per_page=PER_PAGE
+            parameters,
+            self._filter_positions(parameters),
+            columns=(),
+            filters=(self.find,),
+            per_page=PER_PAGE,
         )
 
-    def _kept(self, parameters: QueryDict) -> list[int]:
+    def _filter_positions(self, parameters: QueryDict) -> list[int]:
         """The positions of the flags to show."""
         every = range(len(self.names))
         kept = [position for position in every if self.differs[position]]
@@ -123,13 +127,13 @@ class Matrix:
     @property
     def lines(self) -> Iterator[Line]:
         """The flags of the page shown."""
-        return map(self._line, self.listing.rows)
+        return map(self._make_line, self.listing.rows)
 
-    def _line(self, position: int) -> Line:
+    def _make_line(self, position: int) -> Line:
         name, results = self.names[position], [column[position] for column in self.columns]
-        odd = self._odd(results)
+        odd = self._find_odd_columns(results)
         variants = sorted({result[1] for result in results if result and result[1]})
-        payloads = _payload_words([result[3] if result else None for result in results])
+        payloads = _describe_payloads([result[3] if result else None for result in results])
         project, cells = "", list[Cell | None]()
         for column, result_found in enumerate(results):
             if result_found is None:
@@ -153,7 +157,7 @@ class Matrix:
             )
         return Line(name, project, self.differs[position], cells)
 
-    def _odd(self, results: Sequence[Found | None]) -> set[int]:
+    def _find_odd_columns(self, results: Sequence[Found | None]) -> set[int]:
         """The columns that differ from more than half of their environment, or from all if there is no majority."""
         odd, start = set[int](), 0
         for _, size in self.groups:
@@ -170,7 +174,7 @@ class Matrix:
         return ["Flag", "Project", "Differs", *heads]
 
     def csv_rows(self) -> Iterator[list[Any]]:
-        for line in map(self._line, self.listing.all_rows):
+        for line in map(self._make_line, self.listing.all_rows):
             cells = [
                 (cell.words, cell.variant, cell.payload, cell.reason) if cell else ("",) * 4
                 for cell in line.cells
@@ -190,14 +194,14 @@ def _differ(results: Iterable[Found | None]) -> bool:
     )
 
 
-def _payload_words(payloads: Sequence[Payload | None]) -> list[str]:
+def _describe_payloads(payloads: Sequence[Payload | None]) -> list[str]:
     """By column the payload, "" for all if there is only one."""
     if len(set(payloads)) <= 1:
         return [""] * len(payloads)
-    return ["" if payload is None else payload_words(payload) for payload in payloads]
+    return ["" if payload is None else describe_payload(payload) for payload in payloads]
 
 
-def _starts(sizes: Iterable[int]) -> set[int]:
+def _find_starts(sizes: Iterable[int]) -> set[int]:
     """The first column of each group but the first."""
     starts, start = set[int](), 0
     for size in sizes:

@@ -98,14 +98,14 @@ class PlaygroundQuery:
         if not self.several:
             context = self.contexts[0]
             return {"environment": self.environments[0], "projects": projects, "context": context} | at
-        return {"environments": self.environments, "projects": projects, "context": _whole(self)} | at
+        return {"environments": self.environments, "projects": projects, "context": _read_whole(self)} | at
 
 
 def read_query(parameters: QueryDict, *, default_environment: str, prefix: str = "") -> PlaygroundQuery:
     """Reads the query from the URL. Never raises: ``problems`` lists errors in the context by JSON path."""
     kept = parameters.get(prefix + KEPT, "")
     environments = parameters.getlist(f"{prefix}environment") or [default_environment]
-    fields, json = dict(_fields(parameters, prefix)), parameters.get(f"{prefix}json")
+    fields, json = dict(_read_fields(parameters, prefix)), parameters.get(f"{prefix}json")
     shown_as = parameters.get(f"{prefix}as")
     if shown_as == "json" and json is None:
         fields, json = {}, as_json(nest_context(fields))
@@ -118,20 +118,20 @@ def read_query(parameters: QueryDict, *, default_environment: str, prefix: str =
         json=json,
         kept="" if shown_as else kept,
     )
-    query.at = read_moment(add_offset(moment_in(parameters, prefix + AT)), query.problems)
+    query.at = read_moment(add_offset(read_time(parameters, prefix + AT)), query.problems)
     if kept and not fields and json is None:
         query.problems.append(
             Problem("context", "The context of this link is no longer stored. Enter it again.")
         )
         return query
     try:
-        query.contexts.extend(_contexts(query))
+        query.contexts.extend(_make_contexts(query))
     except ValidationError as error:
         query.problems.extend(error.details)
     return query
 
 
-def _fields(parameters: QueryDict, prefix: str) -> Iterator[tuple[str, str]]:
+def _read_fields(parameters: QueryDict, prefix: str) -> Iterator[tuple[str, str]]:
     for name in parameters:
         text = ",".join(filter(None, parameters.getlist(name)))
         if name.startswith(prefix + CONTEXT) and text:
@@ -141,7 +141,7 @@ def _fields(parameters: QueryDict, prefix: str) -> Iterator[tuple[str, str]]:
     yield from ((name.strip(), value) for name, value in added if name.strip() and value)
 
 
-def moment_in(parameters: QueryDict, name: str) -> str:
+def read_time(parameters: QueryDict, name: str) -> str:
     """A moment from a time input, which has whole seconds: what it was before, unless somebody has changed it."""
     text, exactly = parameters.get(name, "").strip(), parameters.get(name + EXACTLY, "")
     return exactly if exactly[:SECONDS] == add_offset(text).removesuffix("Z") != "" else text
@@ -154,9 +154,9 @@ def add_offset(text: str) -> str:
     return f"{text}:00Z" if len(text) == MINUTES else f"{text}Z"
 
 
-def _contexts(query: PlaygroundQuery) -> list[dict[str, Any]]:
+def _make_contexts(query: PlaygroundQuery) -> list[dict[str, Any]]:
     """The context documents, one for each combination of values. Raises ValidationError."""
-    whole = _whole(query)
+    whole = _read_whole(query)
     if query.json is not None and len(query.environments) == 1:
         return [whole]
     values = combinations.split_context(whole)
@@ -165,13 +165,13 @@ def _contexts(query: PlaygroundQuery) -> list[dict[str, Any]]:
         raise ValidationError.at(
             "context", f"There are {count} combinations; the page shows at most {MAX_COLUMNS} side by side."
         )
-    return [_understood(nest_context(fields)) for fields in combinations.contexts(values)]
+    return [_coerce(nest_context(fields)) for fields in combinations.combine_contexts(values)]
 
 
 def _as_fields(json: str) -> tuple[dict[str, str], str | None]:
     """The fields of a context entered as JSON. Invalid JSON is returned unchanged."""
     try:
-        return flatten_context(_understood(decode_json(json))), None
+        return flatten_context(_coerce(decode_json(json))), None
     except ValidationError:
         return {}, json
 
@@ -180,10 +180,10 @@ def as_json(context: Mapping[str, Any]) -> str:
     return orjson.dumps(context, option=orjson.OPT_INDENT_2).decode()
 
 
-def _whole(query: PlaygroundQuery) -> dict[str, Any]:
+def _read_whole(query: PlaygroundQuery) -> dict[str, Any]:
     """The context as entered, without splitting comma-separated values. Raises ValidationError."""
     if query.json is not None:
-        return _understood(decode_json(query.json))
+        return _coerce(decode_json(query.json))
     return nest_context(query.fields)
 
 
@@ -197,7 +197,7 @@ def decode_json(text: str) -> Any:
         ) from None
 
 
-def _understood(context: Any) -> dict[str, Any]:
+def _coerce(context: Any) -> dict[str, Any]:
     """The context as the API coerces it. Raises ValidationError."""
     return read_request({"environment": "-", "context": context}).context
 
@@ -214,9 +214,9 @@ def flatten_context(context: Mapping[str, Any]) -> dict[str, str]:
     return {**context.get("properties", {}), **{k: v for k, v in context.items() if k != "properties"}}
 
 
-def local_time(text: str) -> str:
+def format_local_time(text: str) -> str:
     """The value for a browser's time input: in UTC, without an offset; "" if the string is not a time."""
-    instant = literals.instant(text)
+    instant = literals.read_instant(text)
     if instant is None:
         return ""
     try:

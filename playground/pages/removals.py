@@ -25,11 +25,11 @@ def list_removals(
         else Part(name, "")
         for name in names
     ]
-    values = [Part("JSON", "")] if query.json is not None else list(_values(query, url))
+    values = [Part("JSON", "")] if query.json is not None else list(_list_values(query, url))
     return [("Context", values), ("Evaluate in", environments)]
 
 
-def _values(query: PlaygroundQuery, url: Callable[[PlaygroundQuery], str]) -> Iterator[Part]:
+def _list_values(query: PlaygroundQuery, url: Callable[[PlaygroundQuery], str]) -> Iterator[Part]:
     for name, text in query.fields.items():
         values = text.split(",")
         for value in values:

@@ -58,12 +58,12 @@ def fill_with_saved(
         own = key.removeprefix(prefix) if key.startswith(prefix) else ""
         if own.startswith(CONTEXT) or own in OF_CONTEXT:
             del filled[key]
-    for key, text in _parameters(saved.context):
+    for key, text in _make_parameters(saved.context):
         filled[prefix + key] = text
     return filled, []
 
 
-def _parameters(context: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _make_parameters(context: Mapping[str, Any]) -> list[tuple[str, str]]:
     """A context as the form's fields; as JSON if they cannot hold it, because commas part values there."""
     fields = flatten_context(context)
     plain = all(name.strip() == name != "" and text and "," not in text for name, text in fields.items())

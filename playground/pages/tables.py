@@ -9,9 +9,9 @@ from urllib.parse import quote
 from django.http import QueryDict
 
 from flagadmin.core.lists.pages import Column, Filter, Listing
-from playground.engine.chance import drawn_flags, state_over_calls
+from playground.engine.chance import find_drawn_flags, find_state_over_calls
 from playground.engine.evaluator import Evaluation
-from playground.engine.outcomes import ON, RESULT, FlagOutcome, State, chosen_variant, state_of
+from playground.engine.outcomes import ON, RESULT, FlagOutcome, State, find_chosen_variant, find_state
 from playground.engine.reasons import Reasons
 from playground.engine.variants import Payload
 
@@ -49,13 +49,13 @@ _OFF: Final = (State.OFF.value, None, "", None)
 
 def read_results(evaluation: Evaluation) -> list[Found]:
     """What was found for every flag, in the order of the snapshot. Most flags take the short ways."""
-    drawn = drawn_flags(evaluation)
+    drawn = find_drawn_flags(evaluation)
     results: list[Found] = []
     for position, (flag, outcome) in enumerate(
         zip(evaluation.snapshot.flags, evaluation.outcomes, strict=True)
     ):
         if position in drawn:
-            state, share = state_over_calls(evaluation, flag, FlagOutcome(*outcome))
+            state, share = find_state_over_calls(evaluation, flag, FlagOutcome(*outcome))
             if share is not None:
                 results.append((state.value, None, describe_share(share), None))
                 continue
@@ -63,8 +63,8 @@ def read_results(evaluation: Evaluation) -> list[Found]:
             results.append(_OFF)
             continue
         else:
-            state = State.ON if outcome[ON] else state_of(flag, outcome)
-        chosen = chosen_variant(flag, outcome)
+            state = State.ON if outcome[ON] else find_state(flag, outcome)
+        chosen = find_chosen_variant(flag, outcome)
         if chosen is not None:
             variants, index = chosen
             results.append((state.value, variants.names[index], "", variants.payload(index)))
@@ -129,14 +129,14 @@ class Results:
         self.values = {field.name: field.value(parameters) for field in filters}
         self.listing: Listing[Row] = Listing(
             parameters,
-            self._kept(),
+            self._filter_rows(),
             columns=self.columns,
             filters=filters,
             default_sort="flag",
             per_page=PER_PAGE,
         )
 
-    def _kept(self) -> list[Row]:
+    def _filter_rows(self) -> list[Row]:
         text, result, variant = (self.values[name] for name in ("q", "result", "variant"))
         return [
             row

@@ -46,13 +46,13 @@ class VersionsPart(ConsolePage):
             raise ValidationError.at("event", "must be the number of an event")
         events = readable_events(self.caller).filter(project=flag.project_id, feature=flag.name)
         events_asked = list(events.filter(pk__in=[int(text) for text in event_ids]))
-        versions = {event.pk: version for event, version in _versions(events, events_asked)}
+        versions = {event.pk: version for event, version in _pair_with_versions(events, events_asked)}
         changes = find_version_changes(flag, list(versions.values()))
         shown = [_view(pk, changes[version]) for pk, version in versions.items()]
         return self.render_to_response({"versions": shown, "users": USERS})
 
 
-def _versions(events: Any, chosen: Sequence[AuditEvent]) -> Iterator[tuple[AuditEvent, Version]]:
+def _pair_with_versions(events: Any, chosen: Sequence[AuditEvent]) -> Iterator[tuple[AuditEvent, Version]]:
     """With each event what it belongs to: the flag's events of the same request before it."""
     requests = {event.request_id for event in chosen if event.request_id}
     rows = list(
@@ -67,9 +67,9 @@ def _versions(events: Any, chosen: Sequence[AuditEvent]) -> Iterator[tuple[Audit
 
 
 def _view(event: int, changes: VersionChanges) -> VersionView:
-    return VersionView(event, [_place(place) for place in changes.places], changes.more)
+    return VersionView(event, [_make_view(place) for place in changes.places], changes.more)
 
 
-def _place(place: ChangedPlace) -> PlaceView:
+def _make_view(place: ChangedPlace) -> PlaceView:
     counts = count_looks(place.counts or {})
     return PlaceView(place.environment, place.changed, counts, place.counts is not None)

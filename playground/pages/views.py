@@ -22,12 +22,12 @@ from groups.console import ConsolePage, Crumbs
 from playground import combinations
 from playground.comparison.past import compile_flag_then, describe_request, load_snapshots
 from playground.comparison.states import Stored
-from playground.engine.batch import constraints_of
+from playground.engine.batch import list_constraints
 from playground.engine.compilation import compile_snapshot
 from playground.engine.context import Context
 from playground.engine.evaluator import Evaluation, evaluate
 from playground.engine.snapshot import Snapshot
-from playground.pages.flag_detail import MAX_CONDITIONS, FlagDetails, strategy_titles
+from playground.pages.flag_detail import MAX_CONDITIONS, FlagDetails, read_strategy_titles
 from playground.pages.form import FormOptions, make_form, read_form_options
 from playground.pages.kept_contexts import keep_if_long, restore_kept
 from playground.pages.matrix import Matrix
@@ -40,7 +40,7 @@ from playground.request import PlaygroundRequest
 from playground.response.snapshot import ResponseSnapshot
 from playground.response.writer import render_features
 from playground.saved_contexts.actions import may_save
-from playground.snapshot_cache import snapshot_at
+from playground.snapshot_cache import load_snapshot_at
 from projects.access import describe_unknown_environment
 from projects.console import flag_url
 from projects.history.past import is_in_future
@@ -65,7 +65,7 @@ def load_shown_snapshots(
         refuse_too_many(
             current, environments=len(query.environments), contexts=len(query.contexts), limit=_limit()
         )
-    return {name: snapshot_at(current, name) for name in query.environments}
+    return {name: load_snapshot_at(current, name) for name in query.environments}
 
 
 def read_shown_revisions(caller: Caller, query: PlaygroundQuery, options: FormOptions) -> dict[str, int]:
@@ -86,7 +86,7 @@ def make_past_request(query: PlaygroundQuery) -> tuple[PlaygroundRequest, dict[s
     return request, {f"environment {name}": name for name in query.environments}
 
 
-def engine_snapshots(snapshots: Mapping[str, ResponseSnapshot]) -> dict[str, Snapshot]:
+def get_engine_snapshots(snapshots: Mapping[str, ResponseSnapshot]) -> dict[str, Snapshot]:
     return {environment: compiled.snapshot for environment, compiled in snapshots.items()}
 
 
@@ -116,7 +116,7 @@ def find_used_fields(evaluations: Sequence[Evaluation], options: FormOptions, *,
     """
     if not evaluations:
         return {field.name for field in options.fields}
-    fields = {name for evaluation in evaluations for name in _fields_of(evaluation.snapshot, flag)}
+    fields = {name for evaluation in evaluations for name in _list_fields(evaluation.snapshot, flag)}
     if "default" in fields:  # the default stickiness is userId or, without one, sessionId
         fields.add("sessionId")
     declared = {field.name for field in options.fields}
@@ -124,7 +124,7 @@ def find_used_fields(evaluations: Sequence[Evaluation], options: FormOptions, *,
     return (fields & declared) | set(undeclared[:OFFERED_FIELDS])
 
 
-def _fields_of(snapshot: Snapshot, name: str) -> Iterable[str]:
+def _list_fields(snapshot: Snapshot, name: str) -> Iterable[str]:
     """The fields that a flag and its parents read; of all flags if there is none of this name."""
     position = snapshot.positions.get(name)
     if position is None:
@@ -134,7 +134,7 @@ def _fields_of(snapshot: Snapshot, name: str) -> Iterable[str]:
     flags = [flag, *(snapshot.flags[parent] for parent in parents if parent is not None)]
     fields = {each.variants.stickiness for each in flags if each.variants}
     for strategy in chain.from_iterable(each.strategies for each in flags):
-        fields |= {constraint.field for constraint in constraints_of(strategy, snapshot.segments)}
+        fields |= {constraint.field for constraint in list_constraints(strategy, snapshot.segments)}
         fields |= {part.stickiness for part in (strategy.rollout, strategy.variants) if part}
     return fields
 
@@ -218,7 +218,7 @@ class PlaygroundPage(QueryPage):
             return []
         try:
             self.snapshots = load_shown_snapshots(self.caller, self.query, options)
-            evaluations = evaluate_columns(self.query, engine_snapshots(self.snapshots), timezone.now())
+            evaluations = evaluate_columns(self.query, get_engine_snapshots(self.snapshots), timezone.now())
         except ValidationError as error:
             self.query.problems.extend(error.details)
             return []
@@ -297,7 +297,7 @@ class FlagPage(QueryPage):
         self.query = self.query_of(self.request.GET, options.default_environment)
         if self.query.problems:
             raise ValidationError.of(self.query.problems)
-        name, titles = self.kwargs["name"], strategy_titles()
+        name, titles = self.kwargs["name"], read_strategy_titles()
         past = self.past(self.query)
         if self.query.at is None:
             current = read_shown_revisions(self.caller, self.query, options)
@@ -411,7 +411,7 @@ class ComparePage(QueryPage):
         for query in sides.values():
             if not query.problems:
                 try:
-                    snapshots = engine_snapshots(load_shown_snapshots(self.caller, query, options))
+                    snapshots = get_engine_snapshots(load_shown_snapshots(self.caller, query, options))
                     evaluations += evaluate_columns(query, snapshots, now)
                 except ValidationError as error:
                     query.problems.extend(error.details)

@@ -19,7 +19,7 @@ from groups.console import ConsolePage
 from playground.comparison.budget import Budget
 from playground.comparison.contexts import generate_contexts
 from playground.comparison.given_contexts import MAX_GENERATED, read_fixed_fields
-from playground.comparison.kinds import state_choices
+from playground.comparison.kinds import list_state_choices
 from playground.comparison.request import CompareBody, Question, read_question
 from playground.comparison.states import StatePair
 from playground.comparison.who_changes import WhoChanges, choose_number_of_users
@@ -28,7 +28,7 @@ from playground.models import SavedContext
 from playground.pages.changes import Changes
 from playground.pages.form import ContextForm, FormOptions, make_form, read_form_options
 from playground.pages.kept_contexts import restore_kept
-from playground.pages.lines import Explain, context_pairs, explain_by, explain_in
+from playground.pages.lines import Explain, explain_by, explain_in, make_context_pairs
 from playground.pages.query import PlaygroundQuery
 from playground.pages.saved import MAX_OFFERED
 from playground.pages.who_form import OWN, USERS, WhoForm
@@ -72,7 +72,7 @@ class WhoChangesPage(ConsolePage):
                 form=self.form,
                 environments=options.environments,
                 api_limit=settings.COMPARE_BODY_LIMIT // 1_000_000,
-                states=state_choices(self.caller),
+                states=list_state_choices(self.caller),
                 project_form=self.project_form(options),
                 saved=[(name, name in self.form.saved) for name in saved],
                 swap=f"?{urlencode(self.form.pairs(swapped=True))}",
@@ -162,7 +162,7 @@ class WhoChangesPage(ConsolePage):
 
     def side_by_side(self, flag: str, context: Mapping[str, str]) -> str:
         """The URL of what a context gets in both states, of which one is in the past."""
-        pairs = context_pairs(context)
+        pairs = make_context_pairs(context)
         sides = {"a.": (self.form.before, self.form.before_at), "b.": (self.form.after, self.form.after_at)}
         query = [("q", flag), ("show", "all")]
         for prefix, (environment, at) in sides.items():

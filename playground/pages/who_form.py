@@ -12,7 +12,7 @@ from playground.comparison.kinds import split_choice
 from playground.models import OwnUsers
 from playground.pages.form import FormOptions
 from playground.pages.kept_contexts import MAX_LENGTH_IN_URL, keep
-from playground.pages.query import KEPT, add_offset, local_time, moment_in
+from playground.pages.query import KEPT, add_offset, format_local_time, read_time
 from playground.user_runs.own_users import make_own_contexts
 
 USERS, RULES, JSON, SAVED, OWN = "users", "rules", "json", "saved", "own"
@@ -39,7 +39,7 @@ PLACES = {
 class WhoForm:
     """What was asked. ``users``, ``seed``, ``fixed`` and the moments are as entered, "" if not; no moment is now.
 
-    ``before`` and ``after`` are environments, or other states (`playground.comparison.kinds.state_choices`).
+    ``before`` and ``after`` are environments, or other states (`playground.comparison.kinds.list_state_choices`).
     """
 
     before: str
@@ -70,8 +70,8 @@ class WhoForm:
         return cls(
             before=parameters.get("from", default),
             after=parameters.get("to", other),
-            before_at=moment_in(parameters, "from-at"),
-            after_at=moment_in(parameters, "to-at"),
+            before_at=read_time(parameters, "from-at"),
+            after_at=read_time(parameters, "to-at"),
             projects=list(dict.fromkeys(filter(None, parameters.getlist("project")))),
             flag=parameters.get("flag", "").strip(),
             kind=kind,
@@ -86,7 +86,7 @@ class WhoForm:
 
     def keep_if_long(self, caller: Any) -> None:
         if len(self.json) > MAX_LENGTH_IN_URL:
-            self.kept = keep(_encoded(self.json), caller)
+            self.kept = keep(_encode(self.json), caller)
 
     def pairs(self, *, swapped: bool = False) -> list[tuple[str, str]]:
         """The form as URL parameters, without what the chosen contexts do not need."""
@@ -106,7 +106,7 @@ class WhoForm:
     @property
     def times(self) -> list[str]:
         """The moments as a browser's time inputs take them."""
-        return [local_time(add_offset(at)) or at for at in (self.before_at, self.after_at)]
+        return [format_local_time(add_offset(at)) or at for at in (self.before_at, self.after_at)]
 
     @property
     def has_more(self) -> bool:
@@ -128,14 +128,14 @@ class WhoForm:
     def body(self, *, users: int, saved: list[str]) -> dict[str, Any]:
         """The body of the same request to the API. ``users``, ``saved``: for a form that does not say."""
         return {
-            "from": _state(self.before, self.before_at),
-            "to": _state(self.after, self.after_at),
+            "from": _make_state(self.before, self.before_at),
+            "to": _make_state(self.after, self.after_at),
             **({"projects": self.projects} if self.projects else {}),
             **({"flag": self.flag} if self.flag else {}),
-            "contexts": self._contexts(users, saved),
+            "contexts": self._make_contexts(users, saved),
         }
 
-    def _contexts(self, users: int, saved: list[str]) -> dict[str, Any]:
+    def _make_contexts(self, users: int, saved: list[str]) -> dict[str, Any]:
         if self.kind == OWN and self.own:
             return {"explicit": [{"properties": each.given} for each in make_own_contexts(self.own, users)]}
         if self.kind == RULES:
@@ -143,14 +143,14 @@ class WhoForm:
         if self.kind == SAVED:
             return {"saved": self.saved or saved}
         if self.kind == JSON:
-            return {"explicit": self._explicit()}
+            return {"explicit": self._list_explicit()}
         return {
             "synthetic": self.users or users,
-            "fixed": dict(self._fixed_fields()),
+            "fixed": dict(self._split_fixed_fields()),
             **({"seed": self.seed} if self.seed else {}),
         }
 
-    def _fixed_fields(self) -> Iterator[tuple[str, str]]:
+    def _split_fixed_fields(self) -> Iterator[tuple[str, str]]:
         """Of `country=DE, plan=pro`."""
         for pair in filter(None, map(str.strip, self.fixed.split(","))):
             name, equals, value = map(str.strip, pair.partition("="))
@@ -159,7 +159,7 @@ class WhoForm:
                 self.problems.append(Problem("contexts.fixed", problem))
             yield name, value
 
-    def _explicit(self) -> Any:
+    def _list_explicit(self) -> Any:
         if not self.json:
             missing = "The contexts of this link are no longer stored. Paste them again."
             self.problems.append(Problem("", missing if self.kept else "Paste a list of contexts as JSON."))
@@ -172,7 +172,7 @@ class WhoForm:
             return []
         return [read] if isinstance(read, dict) else read
 
-    def _state_place(self, path: str) -> str:
+    def _name_state(self, path: str) -> str:
         """How the form calls what was chosen as a state; other paths are for those who pasted JSON."""
         chosen = {"from": ("From", self.before), "to": ("To", self.after)}
         for side, (label, state) in chosen.items():
@@ -183,16 +183,16 @@ class WhoForm:
     @property
     def messages(self) -> Iterator[str]:
         for problem in self.problems:
-            place = PLACES.get(problem.path) or self._state_place(problem.path)
+            place = PLACES.get(problem.path) or self._name_state(problem.path)
             yield f"{place}: {problem.message}" if place else problem.message
 
 
-def _state(chosen: str, at: str) -> dict[str, str]:
+def _make_state(chosen: str, at: str) -> dict[str, str]:
     member, value = split_choice(chosen)
     return {member: value} | ({"at": at} if at else {})
 
 
-def _encoded(text: str) -> str:
+def _encode(text: str) -> str:
     made = QueryDict(mutable=True)
     made["json"] = text
     return made.urlencode()

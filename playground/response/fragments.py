@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from playground.engine.coercion import objects_of, parameters_of, text_of
+from playground.engine.coercion import objects_of, parameters_of, to_text
 from playground.engine.flags import CompiledFlag, CompiledSegment
 from playground.engine.sharing import Shared
 from playground.engine.strategies import CompiledStrategy, Mode
 from playground.response.json_text import as_json
-from playground.response.memory import FLAG, size_of_segment, size_of_strategy
+from playground.response.memory import FLAG, measure_segment, measure_strategy
 
 TRUE, FALSE = b"true", b"false"
 
@@ -21,7 +21,7 @@ Cuts = tuple[bytes, ...]
 """A list of constraints, cut where their results belong: one follows each. Most flags have those of others."""
 
 
-def with_results(cuts: Cuts, bits: int) -> bytes:
+def write_results(cuts: Cuts, bits: int) -> bytes:
     """The constraints with the results that these bits stand for; the first one has the lowest bit."""
     parts: list[bytes] = []
     for cut in cuts:
@@ -83,7 +83,7 @@ PICKED = b',"evaluationStatus":"complete","variant":'
 """Before the variant that a strategy picks."""
 
 
-def same_fragments(
+def find_same_fragments(
     flag: CompiledFlag, earlier: CompiledFlag, fragments: FlagFragments
 ) -> dict[tuple[int, bool], StrategyFragments]:
     """The fragments of strategies that the flag has taken over from an earlier one, by their ids, and whether first."""
@@ -93,7 +93,7 @@ def same_fragments(
     return {(id(strategy), not index): its for index, (strategy, its) in pairs}
 
 
-def flag_fragments(
+def make_flag_fragments(
     document: Mapping[str, Any],
     flag: CompiledFlag,
     environment: str,
@@ -109,26 +109,26 @@ def flag_fragments(
     names = b',"name":%b,"projectId":%b,"strategies":{"data":[' % (as_json(flag.name), as_json(flag.project))
     fragments = tuple(
         same.get((id(strategy), not index))
-        or _strategy_fragments(document, strategy, page, shared, before=b"," if index else names)
+        or _make_strategy_fragments(document, strategy, page, shared, before=b"," if index else names)
         for index, (document, strategy) in enumerate(zip(strategies, flag.strategies, strict=True))
     )
     sizes = (
-        size_of_strategy(strategy, its.cuts, its.head, its.end, its.links)
+        measure_strategy(strategy, its.cuts, its.head, its.end, its.links)
         for strategy, its in zip(flag.strategies, fragments, strict=True)
     )
     return FlagFragments(
-        picks=shared(tuple(shared(_flag_variant(variant)) for variant in variants)),
-        variants=shared(_listed(variants)),
+        picks=shared(tuple(shared(_write_flag_variant(variant)) for variant in variants)),
+        variants=shared(_write_list(variants)),
         names=b"" if strategies else names,
         strategies=fragments,
         impression_data=bool(document.get("impression_data")),
         stale=bool(document.get("stale")),
-        has_payloads=any(map(_payload, _all_variants(variants, strategies))),
+        has_payloads=any(map(_get_payload, _list_variants(variants, strategies))),
         nbytes=FLAG + sum(sizes) + shared_bytes + shared.nbytes - before,
     )
 
 
-def _all_variants(
+def _list_variants(
     variants: list[Mapping[str, Any]], strategies: list[Mapping[str, Any]]
 ) -> Iterator[Mapping[str, Any]]:
     yield from variants
@@ -136,32 +136,32 @@ def _all_variants(
         yield from objects_of(strategy.get("variants"))
 
 
-def segment_fragments(
+def make_segment_fragments(
     document: Mapping[str, Any], segment: CompiledSegment, shared: Shared
 ) -> SegmentFragments:
     head = b'{"name":%b,"id":%b,"constraints":[' % (as_json(segment.name), as_json(document.get("id")))
-    constraints = [_stored_constraint(item) for item in objects_of(document.get("constraints"))]
+    constraints = [_make_stored_constraint(item) for item in objects_of(document.get("constraints"))]
     cuts, end = _cut(head, constraints, b'],"result":', shared)
-    return SegmentFragments(cuts, end, size_of_segment(cuts, end))
+    return SegmentFragments(cuts, end, measure_segment(cuts, end))
 
 
-def _strategy_fragments(
+def _make_strategy_fragments(
     document: Mapping[str, Any], strategy: CompiledStrategy, page: str, shared: Shared, *, before: bytes
 ) -> StrategyFragments:
     variants = objects_of(document.get("variants")) if strategy.variants is not None else []
     constraints = [
-        {"inverted": False, "values": [], **_stored_constraint(item)}
+        {"inverted": False, "values": [], **_make_stored_constraint(item)}
         for item in objects_of(document.get("constraints"))
     ]
     status = b"" if variants else b',"evaluationStatus":"%b"' % _STATUSES.get(strategy.mode, b"complete")
-    links = b'],"links":{"edit":%b}' % as_json(page + strategy.id) + _rollout(strategy)
+    links = b'],"links":{"edit":%b}' % as_json(page + strategy.id) + _write_rollout(strategy)
     has_segments = bool(strategy.segments or strategy.missing_segments)
     tail = b'],"segments":[' + (b"" if has_segments else links)
     cuts, end = _cut(status + b'},"constraints":[', constraints, tail, shared)
     return StrategyFragments(
-        head=before + _strategy_head(document, strategy),
-        picks=shared(tuple(shared(PICKED + _strategy_variant(variant)) for variant in variants)),
-        variants=shared(_listed(variants)) if variants else b"",
+        head=before + _write_strategy_head(document, strategy),
+        picks=shared(tuple(shared(PICKED + _write_strategy_variant(variant)) for variant in variants)),
+        variants=shared(_write_list(variants)) if variants else b"",
         cuts=cuts,
         end=end,
         links=links if has_segments else b"",
@@ -171,12 +171,12 @@ def _strategy_fragments(
 _STATUSES = {Mode.ONLY_SDK: b"incomplete", Mode.DISABLED: b"unevaluated"}
 
 
-def _listed(variants: list[Mapping[str, Any]]) -> bytes:
+def _write_list(variants: list[Mapping[str, Any]]) -> bytes:
     """The end of a chosen variant, and the list it was chosen from."""
     return b'},"variants":%b' % as_json(variants)
 
 
-def _strategy_head(document: Mapping[str, Any], strategy: CompiledStrategy) -> bytes:
+def _write_strategy_head(document: Mapping[str, Any], strategy: CompiledStrategy) -> bytes:
     shown: dict[str, Any] = {"name": strategy.name, "id": strategy.id}
     if strategy.title:
         shown["title"] = strategy.title
@@ -185,7 +185,7 @@ def _strategy_head(document: Mapping[str, Any], strategy: CompiledStrategy) -> b
     return as_json(shown)[:-1] + b',"result":{"enabled":'
 
 
-def _rollout(strategy: CompiledStrategy) -> bytes:
+def _write_rollout(strategy: CompiledStrategy) -> bytes:
     """The rollout up to its bucket, or the end of a strategy that has none."""
     if strategy.rollout is None:
         return b"}"
@@ -193,13 +193,13 @@ def _rollout(strategy: CompiledStrategy) -> bytes:
     return b',"rollout":%b,"bucket":' % as_json(shown)[:-1]
 
 
-def _stored_constraint(document: Mapping[str, Any]) -> dict[str, Any]:
+def _make_stored_constraint(document: Mapping[str, Any]) -> dict[str, Any]:
     """A constraint as stored; its single value is always text, as in the reference."""
     stored = {key: item for key, item in document.items() if key != "result"}
     if "value" in stored:
         value = stored.pop("value")
         if value is not None:
-            stored["value"] = text_of(value)
+            stored["value"] = to_text(value)
     return stored
 
 
@@ -216,14 +216,14 @@ def _cut(
     return shared(tuple(cuts)), b"}" + closing if cuts else opening + closing
 
 
-def _strategy_variant(variant: Mapping[str, Any]) -> bytes:
-    return as_json({"name": text_of(variant.get("name")), "enabled": True, **_payload(variant)})[:-1]
+def _write_strategy_variant(variant: Mapping[str, Any]) -> bytes:
+    return as_json({"name": to_text(variant.get("name")), "enabled": True, **_get_payload(variant)})[:-1]
 
 
-def _flag_variant(variant: Mapping[str, Any]) -> bytes:
-    shown = {"name": text_of(variant.get("name")), **_payload(variant), "enabled": True}
+def _write_flag_variant(variant: Mapping[str, Any]) -> bytes:
+    shown = {"name": to_text(variant.get("name")), **_get_payload(variant), "enabled": True}
     return as_json(shown | {"feature_enabled": True, "featureEnabled": True})[:-1]
 
 
-def _payload(variant: Mapping[str, Any]) -> dict[str, Any]:
+def _get_payload(variant: Mapping[str, Any]) -> dict[str, Any]:
     return {} if variant.get("payload") is None else {"payload": variant["payload"]}

@@ -43,7 +43,7 @@ def _write_pieces(name: str, fragments: FlagFragments) -> Pieces[bytes]:
         plain=head + NO_VARIANT + end,
         own=tuple(head + variant + b"}" + end for variant in fragments.picks),
         strategies=tuple(
-            tuple(head + variant + BOTH_SPELLINGS + end for variant in _variants(strategy))
+            tuple(head + variant + BOTH_SPELLINGS + end for variant in _list_variants(strategy))
             for strategy in fragments.strategies
         ),
     )
@@ -53,5 +53,5 @@ def _write_end(fragments: FlagFragments) -> bytes:
     return b',"impressionData":%b}' % (b"true" if fragments.impression_data else b"false")
 
 
-def _variants(strategy: StrategyFragments) -> Iterable[bytes]:
+def _list_variants(strategy: StrategyFragments) -> Iterable[bytes]:
     return (strategy.variant(pick) for pick in range(len(strategy.picks)))

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from playground.engine.coercion import text_of
+from playground.engine.coercion import to_text
 
 DEEPEST = 100
 
@@ -17,7 +17,7 @@ def as_json(value: object) -> bytes:
     try:
         return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS)
     except TypeError:
-        return orjson.dumps(_presentable(value, DEEPEST))
+        return orjson.dumps(_make_presentable(value, DEEPEST))
 
 
 def as_json_texts(texts: Iterable[str]) -> list[bytes]:
@@ -26,14 +26,14 @@ def as_json_texts(texts: Iterable[str]) -> list[bytes]:
     return encoded.split(b",\n  ") if encoded else []  # no JSON string holds a line break
 
 
-def _presentable(value: Any, depth: int) -> Any:
+def _make_presentable(value: Any, depth: int) -> Any:
     """A value without numbers beyond 64 bit, lone surrogates, and more than `depth` levels."""
     if not depth:
         return None
     if isinstance(value, Mapping):
-        return {text_of(key): _presentable(item, depth - 1) for key, item in value.items()}
+        return {to_text(key): _make_presentable(item, depth - 1) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_presentable(item, depth - 1) for item in value]
+        return [_make_presentable(item, depth - 1) for item in value]
     if isinstance(value, int) and not -(2**63) <= value < 2**64:
-        return float(text_of(value))
-    return text_of(value) if isinstance(value, str) else value
+        return float(to_text(value))
+    return to_text(value) if isinstance(value, str) else value

@@ -13,7 +13,7 @@ from operator import ne
 
 from playground.engine.flags import CompiledFlag
 from playground.engine.strategies import CompiledStrategy
-from playground.response.fragments import FALSE, TRUE, Cuts, FlagFragments, StrategyFragments, with_results
+from playground.response.fragments import FALSE, TRUE, Cuts, FlagFragments, StrategyFragments, write_results
 
 ON, OFF, DISABLED = (
     b'},{"isEnabled":%b,"isEnabledInCurrentEnvironment":%b' % (on, enabled)
@@ -92,7 +92,7 @@ class Layout:
             slots.append(len(parts))
             parts.append(b"")
 
-    def with_flags(self, changed: Mapping[int, tuple[CompiledFlag, FlagFragments]]) -> Layout:
+    def replace_flags(self, changed: Mapping[int, tuple[CompiledFlag, FlagFragments]]) -> Layout:
         """This layout with other flags at some positions, whose strategies are the same."""
         layout = copy(self)
         bits, parts = self._written
@@ -109,7 +109,7 @@ class Layout:
         layout._written = bits, parts
         return layout
 
-    def written_for(self, bits: list[int]) -> list[bytes]:
+    def write(self, bits: list[int]) -> list[bytes]:
         """A copy of all fragments, in which the constraints of every strategy have these results.
 
         The copy written last is kept: from one user to the next most constraints have the same result. It is replaced
@@ -124,7 +124,7 @@ class Layout:
                     cuts, its_bits = self._cuts[position], bits[position]
                     key = id(cuts), its_bits
                     if key not in known:
-                        known[key] = with_results(cuts, its_bits)
+                        known[key] = write_results(cuts, its_bits)
                     parts[slot] = known[key]
             self._written = bits, parts.copy()
         return parts

@@ -13,7 +13,7 @@ FLAG, STRATEGY, SEGMENT = 700, 800, 900
 """Bytes of the objects that one has, and of its places in the layout and the batch."""
 
 
-def size_of_strategy(compiled: CompiledStrategy, cuts: tuple[bytes, ...], head: bytes, *more: bytes) -> int:
+def measure_strategy(compiled: CompiledStrategy, cuts: tuple[bytes, ...], head: bytes, *more: bytes) -> int:
     """The bytes that a strategy shares with no other: its `cuts` are shared, its `head` and `more` are not."""
     size = STRATEGY + len(head) + sum(map(len, more))
     if len(compiled.constraints) > len(cuts):  # its own one is compiled from its parameters
@@ -21,6 +21,6 @@ def size_of_strategy(compiled: CompiledStrategy, cuts: tuple[bytes, ...], head: 
     return size
 
 
-def size_of_segment(cuts: tuple[bytes, ...], end: bytes) -> int:
+def measure_segment(cuts: tuple[bytes, ...], end: bytes) -> int:
     """The bytes of a segment."""
     return SEGMENT + len(end) + sum(map(len, cuts))

@@ -14,9 +14,9 @@ from playground.engine.snapshot import Snapshot
 from playground.response.fragments import (
     FlagFragments,
     SegmentFragments,
-    flag_fragments,
-    same_fragments,
-    segment_fragments,
+    find_same_fragments,
+    make_flag_fragments,
+    make_segment_fragments,
 )
 from playground.response.layout import Layout
 
@@ -112,12 +112,12 @@ def compile_batches(
         added = compilation.add(flags, segments)
         for document, flag, nbytes in added.flags:
             before = compilation.by_name.get(flag.name)
-            same = same_fragments(flag, before, known_flags[id(before)]) if before is not None else {}
-            known_flags[id(flag)] = flag_fragments(
+            same = find_same_fragments(flag, before, known_flags[id(before)]) if before is not None else {}
+            known_flags[id(flag)] = make_flag_fragments(
                 document, flag, environment, compilation.shared, nbytes, same
             )
         for document, segment in added.segments:
-            known_segments[id(segment)] = segment_fragments(document, segment, compilation.shared)
+            known_segments[id(segment)] = make_segment_fragments(document, segment, compilation.shared)
     snapshot, same_strategies = compilation.finished()
     fragments = tuple(known_flags[id(flag)] for flag in snapshot.flags)
     known = earlier.pieces if earlier is not None else {}
@@ -125,14 +125,14 @@ def compile_batches(
         snapshot,
         fragments,
         tuple(known_segments[id(segment)] for segment in snapshot.segments),
-        _sizes(snapshot, fragments) | {name: known[name] for name in unchanged if name in known},
+        _measure(snapshot, fragments) | {name: known[name] for name in unchanged if name in known},
     )
     if earlier is not None and same_strategies and "layout" in earlier.__dict__:
-        response.layout = earlier.layout.with_flags(_changed(earlier, response))
+        response.layout = earlier.layout.replace_flags(_find_changed(earlier, response))
     return response
 
 
-def _changed(
+def _find_changed(
     before: ResponseSnapshot, after: ResponseSnapshot
 ) -> dict[int, tuple[CompiledFlag, FlagFragments]]:
     """The flags that are others than before, by position."""
@@ -144,7 +144,7 @@ def _changed(
     }
 
 
-def _sizes(snapshot: Snapshot, fragments: Iterable[FlagFragments]) -> dict[str, ProjectSize]:
+def _measure(snapshot: Snapshot, fragments: Iterable[FlagFragments]) -> dict[str, ProjectSize]:
     sizes: Counter[str] = Counter()
     for flag, its_fragments in zip(snapshot.flags, fragments, strict=True):
         sizes[flag.project] += its_fragments.nbytes

@@ -16,7 +16,7 @@ from io import BytesIO
 from playground.engine.evaluator import Evaluation
 from playground.engine.reasons import Reasons
 from playground.engine.variants import NONE
-from playground.response.fragments import FALSE, PICKED, TRUE, with_results
+from playground.response.fragments import FALSE, PICKED, TRUE, write_results
 from playground.response.json_text import as_json, as_json_texts
 from playground.response.layout import BETWEEN, ON, REASON, RESULT, VARIANT, VARIANTS
 from playground.response.snapshot import ResponseSnapshot
@@ -68,7 +68,7 @@ def _render_parts(compiled: ResponseSnapshot, evaluation: Evaluation) -> list[by
     """The parts of an answer; the brace that closes a flag stands in the head of the next one."""
     assert evaluation.snapshot is compiled.snapshot
     result, layout = evaluation.result, compiled.layout
-    parts = layout.written_for(result.bits)
+    parts = layout.write(result.bits)
     for slot, verdict in zip(layout.verdicts, result.verdicts, strict=True):
         parts[slot] = RESULTS[verdict]
     for slot, picks, pick in zip(layout.variants, layout.picks, result.picks, strict=True):
@@ -130,7 +130,7 @@ def _render_segments(compiled: ResponseSnapshot, evaluation: Evaluation, parts: 
         shown = []
         for position in strategy.segments:
             if position not in rendered:
-                rendered[position] = _segment(compiled, evaluation, position)
+                rendered[position] = _write_segment(compiled, evaluation, position)
             shown.append(rendered[position])
         shown += [
             b'{"name":"","id":%b,"result":false,"constraints":[]}' % as_json(missing)
@@ -139,7 +139,7 @@ def _render_segments(compiled: ResponseSnapshot, evaluation: Evaluation, parts: 
         parts[slot] = b",".join(shown)
 
 
-def _segment(compiled: ResponseSnapshot, evaluation: Evaluation, position: int) -> bytes:
+def _write_segment(compiled: ResponseSnapshot, evaluation: Evaluation, position: int) -> bytes:
     fragments = compiled.segments[position]
-    constraints = with_results(fragments.cuts, evaluation.result.segment_bits[position])
+    constraints = write_results(fragments.cuts, evaluation.result.segment_bits[position])
     return b"%b%b%b}" % (constraints, fragments.end, RESULTS[evaluation.holds(position)])

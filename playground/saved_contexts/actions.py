@@ -15,7 +15,7 @@ from flagadmin.core.errors import NotFound, ValidationError
 from groups.access import Caller
 from groups.permissions import Permission
 from playground.models import SavedContext
-from playground.saved_contexts.documents import saved_context_document
+from playground.saved_contexts.documents import make_saved_context_document
 from playground.saved_contexts.enforcement import (
     check_may_state,
     enforce,
@@ -26,8 +26,8 @@ from playground.saved_contexts.queries import build_visible_document, select_vis
 from playground.saved_contexts.rules import (
     MAX_IN_A_PROJECT,
     Known,
-    expectation_documents,
     expectation_problems,
+    make_expectation_documents,
     saved_context_problems,
 )
 from projects.access import check_project, list_projects_with
@@ -42,7 +42,7 @@ OWN_PROJECT = Permission.UPDATE_FEATURE
 def create_saved_context(values: Mapping[str, Any], *, caller: Caller) -> SavedContext:
     """``values`` are keyed by model field. Raises ValidationError, NameExists, NoAccess."""
     saved = SavedContext(**values, created_by=caller.name)
-    saved.expectations = expectation_documents(saved.expectations)
+    saved.expectations = make_expectation_documents(saved.expectations)
     check_may_change(caller, saved.project_id)
     if saved.project_id:
         check_project(caller, saved.project_id)
@@ -53,7 +53,10 @@ def create_saved_context(values: Mapping[str, Any], *, caller: Caller) -> SavedC
     check_saved_context(saved, caller)
     enforce(saved, caller, before=None, projects=read_flag_projects(saved.expectations))
     _save(saved, caller)
-    record(_event(EventType.SAVED_CONTEXT_CREATED, saved, after=saved_context_document(saved)), actor=caller)
+    record(
+        _make_event(EventType.SAVED_CONTEXT_CREATED, saved, after=make_saved_context_document(saved)),
+        actor=caller,
+    )
     return saved
 
 
@@ -66,7 +69,7 @@ def update_saved_context(
     Raises NotFound, NoAccess, EditConflict, ValidationError, NameExists.
     """
     saved = access_saved_context_for_update(caller, context_id)
-    before = saved_context_document(saved)
+    before = make_saved_context_document(saved)
     stored = {"context": saved.context, "expectations": saved.expectations}
     check_expected(expected, build_visible_document(caller, saved))
     visible = select_visible_expectations(caller, [saved])[saved.pk]
@@ -74,13 +77,13 @@ def update_saved_context(
         setattr(saved, key, value)
     if "expectations" in changes:
         kept = [expectation for expectation in stored["expectations"] if expectation not in visible]
-        saved.expectations = expectation_documents([*changes["expectations"], *kept])
+        saved.expectations = make_expectation_documents([*changes["expectations"], *kept])
     check_saved_context(saved, caller, stored=stored["expectations"])
     enforce(saved, caller, before=stored, projects=read_flag_projects(saved.expectations))
-    if any(before[key] != value for key, value in saved_context_document(saved).items()):
+    if any(before[key] != value for key, value in make_saved_context_document(saved).items()):
         _save(saved, caller)
-        after = saved_context_document(saved)
-        record(_event(EventType.SAVED_CONTEXT_UPDATED, saved, before=before, after=after), actor=caller)
+        after = make_saved_context_document(saved)
+        record(_make_event(EventType.SAVED_CONTEXT_UPDATED, saved, before=before, after=after), actor=caller)
     return saved
 
 
@@ -96,10 +99,10 @@ def add_expectation(context_id: int, expectation: Mapping[str, Any], *, caller: 
 def delete_saved_context(context_id: int, *, expected: Expected = None, caller: Caller) -> None:
     """Raises NotFound, NoAccess, EditConflict."""
     saved = access_saved_context_for_update(caller, context_id)
-    before = saved_context_document(saved)
+    before = make_saved_context_document(saved)
     check_expected(expected, build_visible_document(caller, saved))
     check_may_state(caller, list_enforcing_projects(saved, saved.expectations))
-    record(_event(EventType.SAVED_CONTEXT_DELETED, saved, before=before), actor=caller)
+    record(_make_event(EventType.SAVED_CONTEXT_DELETED, saved, before=before), actor=caller)
     saved.delete()
 
 
@@ -149,7 +152,7 @@ def check_saved_context(
     saved.name, saved.note = saved.name.strip(), saved.note.strip()
     problems = list(saved_context_problems(saved))
     if saved.expectations != list(stored):
-        known = _known(caller, saved.expectations)
+        known = _load_known(caller, saved.expectations)
         problems += expectation_problems(
             saved.expectations, stored=stored, project=saved.project_id, known=known
         )
@@ -157,7 +160,7 @@ def check_saved_context(
         raise ValidationError.of(problems)
 
 
-def _known(caller: Caller, expectations: Sequence[Mapping[str, Any]]) -> Known:
+def _load_known(caller: Caller, expectations: Sequence[Mapping[str, Any]]) -> Known:
     named = {expectation["flag"] for expectation in expectations}
     flags = Flag.objects.active().readable_by(caller).filter(name__in=named)
     environments = Environment.objects.values_list("name", flat=True)
@@ -174,5 +177,5 @@ def _no_context(context_id: int) -> NotFound:
     return NotFound(f"Saved context with id {context_id} not found.")
 
 
-def _event(kind: EventType, saved: SavedContext, *, before: Any = None, after: Any = None) -> Event:
+def _make_event(kind: EventType, saved: SavedContext, *, before: Any = None, after: Any = None) -> Event:
     return Event(type=kind, project=saved.project_id, subject=saved.name, before=before, after=after)

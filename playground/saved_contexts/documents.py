@@ -9,14 +9,14 @@ from playground.models import SavedContext
 Document = dict[str, Any]
 
 
-def saved_context_document(saved: SavedContext) -> Document:
+def make_saved_context_document(saved: SavedContext) -> Document:
     return {
         "id": saved.pk,
         "name": saved.name,
         "project": saved.project_id,
         "context": saved.context,
         "note": saved.note,
-        "expectations": expectation_records(saved, saved.expectations),
+        "expectations": make_expectation_records(saved, saved.expectations),
         "createdBy": saved.created_by,
         "createdAt": iso(saved.created_at),
         "updatedBy": saved.updated_by,
@@ -24,7 +24,9 @@ def saved_context_document(saved: SavedContext) -> Document:
     }
 
 
-def expectation_records(saved: SavedContext, expectations: Iterable[Mapping[str, Any]]) -> list[Document]:
+def make_expectation_records(
+    saved: SavedContext, expectations: Iterable[Mapping[str, Any]]
+) -> list[Document]:
     """Expectations of a saved context, each with the project that enforces it, or null."""
     return [
         {**expectation, "enforcedIn": saved.enforcing_project(expectation["flag"])}

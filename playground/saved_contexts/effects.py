@@ -20,7 +20,7 @@ from playground.engine.context import Context
 from playground.engine.snapshot import Snapshot
 from playground.models import SavedContext
 from playground.saved_contexts.changed import ChangedExpectation, compare_expectations
-from playground.saved_contexts.expectations import Checked, list_expectations, shares_words
+from playground.saved_contexts.expectations import Checked, describe_shares, list_expectations
 from projects.drafts import FlagEdit, NewFlagEdit
 from projects.revision import read_revisions
 
@@ -49,7 +49,7 @@ class SavedChange:
 
     @property
     def words(self) -> tuple[str, str]:
-        return shares_words(self.before.shares), shares_words(self.after.shares)
+        return describe_shares(self.before.shares), describe_shares(self.after.shares)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ def find_effects(
     most, one if there are no saved contexts.
     """
     projects = {project for state in (before, after) for project in state.sizes}
-    return _effects(caller, list(list_saved(caller, projects, instead)), before, after, flags)
+    return _find_effects(caller, list(list_saved(caller, projects, instead)), before, after, flags)
 
 
 def predict_effects(caller: Caller, edits: Iterable[FlagEdit | NewFlagEdit]) -> SavedEffects:
@@ -133,11 +133,11 @@ def predict_effects(caller: Caller, edits: Iterable[FlagEdit | NewFlagEdit]) -> 
         states = Stored(first.environment), DraftState(first.environment, first.draft)
         pair = StatePair(read_revisions([first.project]), *states)
         flags = add_children({edit.flag for edit in group}, pair.snapshots)
-        effects += _effects(caller, saved, *pair.snapshots, flags)
+        effects += _find_effects(caller, saved, *pair.snapshots, flags)
     return effects
 
 
-def _effects(
+def _find_effects(
     caller: Caller,
     saved: list[SavedContext],
     before: Snapshot,
@@ -155,7 +155,7 @@ def _effects(
         SavedChange(saved[example.position], example.flag, before.environment, example.before, example.after)
         for example in examples
     )
-    expectations = _changed(caller, saved, before, after, set(names))
+    expectations = _find_changed(caller, saved, before, after, set(names))
     return SavedEffects(
         frozenset(saved[position].pk for position in who.affected_positions()),
         tuple(islice(changes, MAX_NAMED)),
@@ -200,10 +200,10 @@ def find_changed_expectations(
     if before.environment != after.environment:
         return []
     projects = {*projects, *before.sizes, *after.sizes}
-    return _changed(caller, list(list_saved(caller, projects, instead)), before, after, set(flags))
+    return _find_changed(caller, list(list_saved(caller, projects, instead)), before, after, set(flags))
 
 
-def _changed(
+def _find_changed(
     caller: Caller, saved: list[SavedContext], before: Snapshot, after: Snapshot, flags: set[str]
 ) -> list[ChangedExpectation]:
     environment = before.environment

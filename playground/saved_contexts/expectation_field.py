@@ -21,7 +21,7 @@ class GivenExpectation(dict[str, Any]):
         return f"{self['flag']} is {answer_words(read_expected_answer(self))} in {self['environment']}"
 
 
-def expectation_rows(expectations: Iterable[Mapping[str, Any]]) -> list[GivenExpectation]:
+def make_expectation_rows(expectations: Iterable[Mapping[str, Any]]) -> list[GivenExpectation]:
     return [GivenExpectation(expectation) for expectation in expectations]
 
 
@@ -45,7 +45,7 @@ class ExpectationsInput(forms.Widget):
                 environment=environment,
                 enabled=enabled == "on",
                 variant=variant.strip() or None,
-                **_payload(kind, text),
+                **_read_payload(kind, text),
             )
             for flag, environment, enabled, variant, kind, text in zip_longest(*columns, fillvalue="")
             if flag.strip()
@@ -67,7 +67,7 @@ class ExpectationsInput(forms.Widget):
         return render_to_string("saved_contexts/expectation_rows.html", context)
 
 
-def _payload(kind: str, text: str) -> dict[str, Any]:
+def _read_payload(kind: str, text: str) -> dict[str, Any]:
     """A text without a type is expected as a string."""
     if not (kind or text):
         return {}

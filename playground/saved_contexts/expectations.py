@@ -11,7 +11,7 @@ from flagadmin.core.db.transactions import consistent_reads
 from flagadmin.core.errors import ValidationError
 from groups.access import Caller
 from playground.comparison.compare import FlagReasons
-from playground.comparison.payloads import is_same_payload, payload_words
+from playground.comparison.payloads import describe_payload, is_same_payload
 from playground.comparison.results import StateResults
 from playground.comparison.shares import Answer, Shares, drop_payloads
 from playground.comparison.table import ContextTable
@@ -91,7 +91,7 @@ class Checked:
     def actual(self) -> str:
         """`off`, or `on for 30 % of calls, off for 70 % of calls`."""
         pins_payload = self.expectation.payload is not None
-        return shares_words(self.shares if pins_payload else drop_payloads(self.shares))
+        return describe_shares(self.shares if pins_payload else drop_payloads(self.shares))
 
     @property
     def sentence(self) -> str:
@@ -118,11 +118,11 @@ def answer_words(answer: Answer) -> str:
     if answer.variant:
         parts.append(f"variant {answer.variant}")
     if answer.payload:
-        parts.append(f"payload {payload_words(answer.payload)}")
+        parts.append(f"payload {describe_payload(answer.payload)}")
     return ", ".join(parts)
 
 
-def shares_words(shares: Shares) -> str:
+def describe_shares(shares: Shares) -> str:
     if len(shares) == 1:
         return answer_words(shares[0][0])
     return "; ".join(
@@ -237,7 +237,7 @@ def check_against(
         for place in places:
             expectation = expectations[place]
             row = position[expectation.saved.pk]
-            shares = _shares_at(results, expectation.flag, row)
+            shares = _find_shares(results, expectation.flag, row)
             if expectation.flag not in whys:
                 whys[expectation.flag] = FlagReasons(snapshot, expectation.flag)
             reason = whys[expectation.flag].of(contexts[row]) if reasons else ""
@@ -245,6 +245,6 @@ def check_against(
     return [checks[place] for place in sorted(checks)]
 
 
-def _shares_at(results: StateResults, flag: str, position: int) -> Shares:
+def _find_shares(results: StateResults, flag: str, position: int) -> Shares:
     masks = results.results(flag).items()
     return next(shares for shares, mask in masks if mask >> (8 * position) & 1)

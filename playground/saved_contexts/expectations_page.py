@@ -65,14 +65,14 @@ class ExpectationsPage(ListPage):
             for expectation in expected
             if text in f"{expectation.flag}\n{expectation.saved.name}".casefold()
         ]
-        rows = [expectation_row(expectation) for expectation in check_expectations(self.caller, chosen)]
+        rows = [make_expectation_row(expectation) for expectation in check_expectations(self.caller, chosen)]
         return [row for row in rows if values["met"] in ("", row.met)]
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(may_create=may_save(self.caller), **kwargs)
 
 
-def expectation_row(checked: Checked) -> ExpectationRow:
+def make_expectation_row(checked: Checked) -> ExpectationRow:
     expectation = checked.expectation
     query: dict[str, Any] = {"environment": expectation.environment, "saved": expectation.saved.name}
     return ExpectationRow(

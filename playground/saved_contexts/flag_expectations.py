@@ -10,7 +10,7 @@ from django.urls import reverse
 from groups.console import ConsolePage
 from playground.saved_contexts.actions import may_save
 from playground.saved_contexts.expectations import check_expectations, list_expectations
-from playground.saved_contexts.expectations_page import NOT_MET, expectation_row
+from playground.saved_contexts.expectations_page import NOT_MET, make_expectation_row
 from projects.access import access_flag
 from projects.console import flag_url
 
@@ -25,7 +25,7 @@ class FlagExpectationsPart(ConsolePage):
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         flag = access_flag(self.caller, kwargs["project_id"], kwargs["name"])
         expected = list_expectations(self.caller, flags={flag.name})
-        rows = [expectation_row(checked) for checked in check_expectations(self.caller, expected)]
+        rows = [make_expectation_row(checked) for checked in check_expectations(self.caller, expected)]
         rows.sort(key=lambda row: (row.met != NOT_MET, row.environment, row.name))
         about = {"flag": flag.name, "next": flag_url(flag.project_id, flag.name)}
         return self.render_to_response(

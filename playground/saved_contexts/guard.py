@@ -52,8 +52,8 @@ def guard(project_id: str) -> Callable[[], BrokenExpectations | None]:
         snapshots = (_compile(differing, state) for state in (before, after))
         changed = compare_expectations(differing, *snapshots, now=now)
         broken = [
-            _in_project(change)
-            for change in _still_expected(change for change in changed if change.is_broken)
+            _explain_in_project(change)
+            for change in _drop_removed(change for change in changed if change.is_broken)
         ]
         return _refuse(project_id, broken) if broken else None
 
@@ -80,12 +80,12 @@ def _read(project_id: str, expectations: Sequence[Expectation]) -> Mapping[str, 
     }
 
 
-def _in_project(broken: ChangedExpectation) -> ChangedExpectation:
+def _explain_in_project(broken: ChangedExpectation) -> ChangedExpectation:
     """With a reason that fits a flag that was moved: it does exist, but not here."""
-    return ChangedExpectation(*map(_with_project, broken))
+    return ChangedExpectation(*map(_explain_project, broken))
 
 
-def _with_project(check: Checked) -> Checked:
+def _explain_project(check: Checked) -> Checked:
     if check.reason != MISSING:
         return check
     return replace(check, reason=f"Project {check.expectation.project} has no such flag, or it is archived")
@@ -112,7 +112,7 @@ def _find_differing(before: Definitions, after: Definitions) -> set[str]:
 def _compile(expectations: Iterable[Expectation], state: Mapping[str, Definitions]) -> dict[str, Snapshot]:
     """The flags of these expectations, with their parents, by environment."""
     return {
-        environment: compile_flags(_only(state[environment], names), environment)
+        environment: compile_flags(_select_family(state[environment], names), environment)
         for environment, names in _group_flags(expectations).items()
     }
 
@@ -124,14 +124,14 @@ def _group_flags(expectations: Iterable[Expectation]) -> dict[str, set[str]]:
     return named
 
 
-def _only(read: Definitions, names: set[str]) -> Definitions:
+def _select_family(read: Definitions, names: set[str]) -> Definitions:
     family = names | {
         parent["feature"] for flag in read.flags if flag["name"] in names for parent in flag["dependencies"]
     }
     return Definitions([flag for flag in read.flags if flag["name"] in family], read.segments)
 
 
-def _still_expected(broken: Iterable[ChangedExpectation]) -> Iterator[ChangedExpectation]:
+def _drop_removed(broken: Iterable[ChangedExpectation]) -> Iterator[ChangedExpectation]:
     """Without what the same action has stopped expecting: an import may bring flags and expectations."""
     broken = list(broken)
     ids = {change.after.expectation.saved.pk for change in broken}
@@ -155,11 +155,11 @@ def _refuse(project_id: str, broken: Sequence[ChangedExpectation]) -> BrokenExpe
         )
     for environment in {change.after.expectation.environment for change in broken}:
         caller.check(OVERRIDE, project=project_id, environment=environment)
-    record_all((_event(project_id, change) for change in broken), actor=caller)
+    record_all((_make_event(project_id, change) for change in broken), actor=caller)
     return None
 
 
-def _event(project_id: str, broken: ChangedExpectation) -> Event:
+def _make_event(project_id: str, broken: ChangedExpectation) -> Event:
     expectation = broken.after.expectation
     return Event(
         type=EventType.EXPECTATION_OVERRIDDEN,

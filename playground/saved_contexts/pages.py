@@ -19,9 +19,9 @@ from playground.models import SavedContext
 from playground.pages.kept_contexts import restore_kept
 from playground.pages.query import as_json, flatten_context, read_query
 from playground.saved_contexts import actions
-from playground.saved_contexts.expectation_field import expectation_rows
+from playground.saved_contexts.expectation_field import make_expectation_rows
 from playground.saved_contexts.expectations import check_expectations, list_expectations
-from playground.saved_contexts.expectations_page import ExpectationRow, expectation_row
+from playground.saved_contexts.expectations_page import ExpectationRow, make_expectation_row
 from playground.saved_contexts.forms import NewSavedContextForm, SavedContextForm
 from playground.saved_contexts.queries import build_visible_document, select_visible_expectations
 from projects.history.queries import readable_events
@@ -48,7 +48,7 @@ def evaluate_url(name: str) -> str:
     return f"{reverse('playground')}?{urlencode({'saved': name})}"
 
 
-def context_summary(context: Mapping[str, Any]) -> str:
+def summarize_context(context: Mapping[str, Any]) -> str:
     """The context in a line: `userId 42 · plan pro`."""
     fields = flatten_context(context)
     first = [name for name in fields if name not in context.get("properties", {})]
@@ -81,7 +81,7 @@ class SavedContextsPage(ListPage):
                 id=saved.pk,
                 name=saved.name,
                 note=saved.note,
-                summary=context_summary(saved.context),
+                summary=summarize_context(saved.context),
                 expectations=len(expectations[saved.pk]),
                 project=saved.project_id or "",
                 evaluate=evaluate_url(saved.name),
@@ -174,7 +174,9 @@ class EditSavedContext(EditPage, SavedContextPage):
             "name": self.saved.name,
             "note": self.saved.note,
             "context": as_json(self.saved.context),
-            "expectations": expectation_rows(build_visible_document(self.caller, self.saved)["expectations"]),
+            "expectations": make_expectation_rows(
+                build_visible_document(self.caller, self.saved)["expectations"]
+            ),
         }
 
     def submit(self, form: SavedContextForm) -> str:
@@ -189,7 +191,7 @@ class EditSavedContext(EditPage, SavedContextPage):
         """What it expects, those not met first."""
         stored = actions.access_saved_context(self.caller, self.saved.pk)
         checks = check_expectations(self.caller, list_expectations(self.caller, contexts=[stored]))
-        return [expectation_row(check) for check in sorted(checks, key=lambda check: check.met)]
+        return [make_expectation_row(check) for check in sorted(checks, key=lambda check: check.met)]
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(
@@ -217,7 +219,7 @@ class DeleteSavedContext(ConfirmPage):
         name = self.saved.name
         return {
             "title": f"Delete saved context {name}",
-            "removed_items": [f"saved context {name}: {context_summary(self.saved.context) or 'empty'}"],
+            "removed_items": [f"saved context {name}: {summarize_context(self.saved.context) or 'empty'}"],
             "button": f"Delete saved context {name}",
             "cancel": reverse("saved-context", args=[self.saved.pk]),
         }

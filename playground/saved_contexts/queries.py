@@ -8,7 +8,11 @@ from flagadmin.core.db.matching import find_best_matches
 from flagadmin.core.errors import Problem, check_problems
 from groups.access import Caller
 from playground.models import SavedContext
-from playground.saved_contexts.documents import Document, expectation_records, saved_context_document
+from playground.saved_contexts.documents import (
+    Document,
+    make_expectation_records,
+    make_saved_context_document,
+)
 from projects.models import Flag
 
 
@@ -58,8 +62,8 @@ def build_visible_documents(caller: Caller, saved_contexts: Iterable[SavedContex
     contexts = list(saved_contexts)
     expectations = select_visible_expectations(caller, contexts)
     for saved in contexts:
-        shown = expectation_records(saved, expectations[saved.pk])
-        yield saved_context_document(saved) | {"expectations": shown}
+        shown = make_expectation_records(saved, expectations[saved.pk])
+        yield make_saved_context_document(saved) | {"expectations": shown}
 
 
 def build_visible_document(caller: Caller, saved: SavedContext) -> Document:

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 from flagadmin.core.errors import pluralize
 from playground.comparison.compare import Result
-from playground.comparison.documents import ResultDocument, result_document
+from playground.comparison.documents import ResultDocument, make_result_document
 from playground.saved_contexts.changed import ChangedExpectation
 from playground.saved_contexts.expectations import Checked, Expectation
 
@@ -58,13 +58,13 @@ def check_document(checked: Sequence[Checked]) -> CheckDocument:
         "checked": len(checked),
         "failed": sum(not check.met for check in checked),
         "expectations": [
-            {**_expectation_document(check.expectation), "met": check.met, **_result(check)}
+            {**_make_expectation_document(check.expectation), "met": check.met, **_make_result(check)}
             for check in checked
         ],
     }
 
 
-def _expectation_document(expectation: Expectation) -> ExpectationDocument:
+def _make_expectation_document(expectation: Expectation) -> ExpectationDocument:
     document: ExpectationDocument = {
         "savedContext": expectation.saved.name,
         "project": expectation.project,
@@ -79,24 +79,24 @@ def _expectation_document(expectation: Expectation) -> ExpectationDocument:
 
 def change_document(before: Checked, after: Checked) -> ChangedDocument:
     return {
-        **_expectation_document(after.expectation),
-        "before": _result(before),
-        "after": _result(after),
+        **_make_expectation_document(after.expectation),
+        "before": _make_result(before),
+        "after": _make_result(after),
     }
 
 
-def changes_document(changed: Sequence[ChangedExpectation]) -> ChangesDocument:
+def make_changes_document(changed: Sequence[ChangedExpectation]) -> ChangesDocument:
     """Those of the expectations that break, and those that are met again, the first of each."""
     broken = [change_document(*change) for change in changed if change.is_broken]
     met = [change_document(*change) for change in changed if not change.is_broken]
     return {"broken": broken[:MAX_LISTED], "met": met[:MAX_LISTED]}
 
 
-def _result(check: Checked) -> ResultDocument:
-    return result_document(Result(check.shares, check.reason))
+def _make_result(check: Checked) -> ResultDocument:
+    return make_result_document(Result(check.shares, check.reason))
 
 
-def summary(checked: Sequence[Checked]) -> str:
+def summarize(checked: Sequence[Checked]) -> str:
     """`2 of 5 expectations are not met`."""
     failed = sum(not check.met for check in checked)
     if not checked:
@@ -107,7 +107,7 @@ def summary(checked: Sequence[Checked]) -> str:
     return f"{failed:,} of {pluralize(len(checked), 'expectation')} {verb} not met"
 
 
-def table(checked: Sequence[Checked]) -> Iterator[str]:
+def list_lines(checked: Sequence[Checked]) -> Iterator[str]:
     """A line for each expectation, those not met first, with a line that says why."""
     rows = sorted(checked, key=lambda check: check.met)
     cells = [
@@ -127,34 +127,34 @@ def table(checked: Sequence[Checked]) -> Iterator[str]:
             yield f"      is {check.actual}: {check.reason}"
 
 
-def junit(checked: Sequence[Checked]) -> bytes:
+def write_junit(checked: Sequence[Checked]) -> bytes:
     """A test suite for each environment, with a test case for each expectation."""
-    suites = ElementTree.Element("testsuites", _counts(checked) | {"name": "expectations"})
+    suites = ElementTree.Element("testsuites", _count(checked) | {"name": "expectations"})
     for environment in sorted({check.expectation.environment for check in checked}):
         in_environment = [check for check in checked if check.expectation.environment == environment]
         suite = ElementTree.SubElement(
-            suites, "testsuite", _counts(in_environment) | {"name": _xml(environment)}
+            suites, "testsuite", _count(in_environment) | {"name": _clean_xml(environment)}
         )
         for check in in_environment:
             expectation = check.expectation
             case = ElementTree.SubElement(
                 suite,
                 "testcase",
-                classname=_xml(f"{expectation.project}.{expectation.flag}"),
-                name=_xml(f"{expectation.saved.name}: {expectation.flag} is {expectation.words}"),
+                classname=_clean_xml(f"{expectation.project}.{expectation.flag}"),
+                name=_clean_xml(f"{expectation.saved.name}: {expectation.flag} is {expectation.words}"),
             )
             if not check.met:
-                failure = ElementTree.SubElement(case, "failure", message=_xml(check.sentence))
-                failure.text = _xml(check.reason)
+                failure = ElementTree.SubElement(case, "failure", message=_clean_xml(check.sentence))
+                failure.text = _clean_xml(check.reason)
     ElementTree.indent(suites)
     return ElementTree.tostring(suites, encoding="utf-8", xml_declaration=True) + b"\n"
 
 
-def _counts(checked: Sequence[Checked]) -> dict[str, str]:
+def _count(checked: Sequence[Checked]) -> dict[str, str]:
     failed = sum(not check.met for check in checked)
     return {"tests": str(len(checked)), "failures": str(failed), "errors": "0"}
 
 
-def _xml(text: str) -> str:
+def _clean_xml(text: str) -> str:
     """The text without characters that XML cannot hold."""
     return _NOT_IN_XML.sub("\ufffd", text)

@@ -46,7 +46,7 @@ def saved_context_problems(saved: SavedContext) -> Iterator[Problem]:
         yield Problem("context", f"must have at most {MAX_CONTEXT_LENGTH:,} bytes as JSON")
 
 
-def expectation_documents(expectations: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def make_expectation_documents(expectations: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Expectations as they are stored: ``payload`` only if it is expected."""
     return [
         {

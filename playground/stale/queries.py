@@ -15,11 +15,11 @@ from playground.comparison.contexts import generate_contexts
 from playground.comparison.results import StateResults
 from playground.comparison.shares import Answer, Shares
 from playground.comparison.table import ContextTable
-from playground.engine.context import Context, time_text
-from playground.engine.literals import instant
+from playground.engine.context import Context, format_time
+from playground.engine.literals import read_instant
 from playground.engine.outcomes import State
 from playground.models import SavedContext
-from playground.saved_contexts.expectations import compile_flags, read_stored_flags, shares_words
+from playground.saved_contexts.expectations import compile_flags, describe_shares, read_stored_flags
 from projects.definitions import Definitions
 from projects.flags.insights.evaluations import read_last_evaluations
 from projects.flags.lifecycle.queries import ORDER
@@ -68,7 +68,7 @@ class Proof:
     @property
     def everybody_gets(self) -> dict[str, str]:
         return {
-            name: shares_words(results[0]) if len(results) == 1 else "differs by user"
+            name: describe_shares(results[0]) if len(results) == 1 else "differs by user"
             for name, results in self.results.items()
         }
 
@@ -191,8 +191,8 @@ def _evaluate(flags: Sequence[Flag], now: datetime, caller: Caller) -> dict[str,
 
 def _without_past(contexts: Sequence[Context], now: datetime) -> list[Context]:
     """Those of now or later: nobody asks in a time that is over, so a date that was reached decides nothing."""
-    present = instant(time_text(now))
-    times = [(context, instant(context.values.get("currentTime"))) for context in contexts]
+    present = read_instant(format_time(now))
+    times = [(context, read_instant(context.values.get("currentTime"))) for context in contexts]
     return [context for context, time in times if time is None or present is None or time >= present]
 
 

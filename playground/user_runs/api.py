@@ -16,7 +16,7 @@ from groups.authentication import ApiRequest
 from groups.viewsets import ViewSet
 from playground.user_runs import runs
 from playground.user_runs import serializers as schema
-from playground.user_runs.download import csv_download
+from playground.user_runs.download import make_csv_download
 
 
 class CsvParser(BaseParser):
@@ -71,12 +71,12 @@ class UserRunViewSet(ViewSet):
             flag=parameters.get("flag", ""),
         )
         headers = {"Location": f"users/{run.pk}"}
-        return Response(schema.result_document(run), status=202, headers=headers)
+        return Response(schema.make_result_document(run), status=202, headers=headers)
 
     @extend_schema(operation_id="getUserRuns", responses={200: schema.UserRunList})
     def list(self, request: ApiRequest) -> Response:
         """List the caller's runs of users, the latest first."""
-        return Response({"runs": list(map(schema.run_document, runs.own_runs(self.caller)))})
+        return Response({"runs": list(map(schema.run_document, runs.list_own_runs(self.caller)))})
 
     @extend_schema(
         operation_id="getUserRun",
@@ -85,7 +85,7 @@ class UserRunViewSet(ViewSet):
     )
     def retrieve(self, request: ApiRequest, run_id: str) -> Response:
         """Get the progress of a run of users and, once it is done, what they get of each flag."""
-        return Response(schema.result_document(self.run))
+        return Response(schema.make_result_document(self.run))
 
     @extend_schema(
         operation_id="getUserRunResult",
@@ -98,7 +98,7 @@ class UserRunViewSet(ViewSet):
 
         A result above 50 MB is only sent as gzip, for `Accept-Encoding: gzip`. Answers 409 until the run is done.
         """
-        return csv_download(request, self.run)
+        return make_csv_download(request, self.run)
 
     @extend_schema(operation_id="removeUserRun", responses={204: None})
     def destroy(self, request: ApiRequest, run_id: str) -> Response:

@@ -15,19 +15,19 @@ from flagadmin.core.http.compression import accepts_gzip
 from flagadmin.core.lists.pages import is_for_spreadsheet, quote_formula
 from playground.models import UserRun
 from playground.user_runs.evaluate import GZIP
-from playground.user_runs.runs import result_parts
+from playground.user_runs.runs import read_result
 
 MAX_PLAIN = 50_000_000
 """Bytes of a result that is sent without compression."""
 LINES = 1_000  # that are sent together
 
 
-def csv_download(request: HttpRequest | Request, run: UserRun) -> StreamingHttpResponse:
+def make_csv_download(request: HttpRequest | Request, run: UserRun) -> StreamingHttpResponse:
     """The result, as it is stored if the client accepts gzip; ``?spreadsheet=true`` without formulas.
 
     Raises Conflict, ValidationError.
     """
-    parts: Iterable[bytes] = result_parts(run)
+    parts: Iterable[bytes] = read_result(run)
     gzipped = accepts_gzip(request)
     if not gzipped and run.size > MAX_PLAIN:
         raise ValidationError(
@@ -35,10 +35,10 @@ def csv_download(request: HttpRequest | Request, run: UserRun) -> StreamingHttpR
             "(curl --compressed)."
         )
     if is_for_spreadsheet(request):
-        quoted = _without_formulas(_unpacked(parts))
-        parts = _packed(quoted) if gzipped else quoted
+        quoted = _quote_formulas(_unpack(parts))
+        parts = _pack(quoted) if gzipped else quoted
     elif not gzipped:
-        parts = _unpacked(parts)
+        parts = _unpack(parts)
     response = StreamingHttpResponse(
         parts,
         content_type="text/csv; charset=utf-8",
@@ -52,27 +52,27 @@ def csv_download(request: HttpRequest | Request, run: UserRun) -> StreamingHttpR
     return response
 
 
-def _unpacked(parts: Iterable[bytes]) -> Iterator[bytes]:
+def _unpack(parts: Iterable[bytes]) -> Iterator[bytes]:
     unpacker = zlib.decompressobj(GZIP)
     return (unpacker.decompress(part) for part in parts)
 
 
-def _packed(parts: Iterable[bytes]) -> Iterator[bytes]:
+def _pack(parts: Iterable[bytes]) -> Iterator[bytes]:
     packer = zlib.compressobj(1, wbits=GZIP)
     for part in parts:
         yield packer.compress(part)
     yield packer.flush()
 
 
-def _without_formulas(parts: Iterable[bytes]) -> Iterator[bytes]:
-    rows = csv.reader(_lines(parts))
+def _quote_formulas(parts: Iterable[bytes]) -> Iterator[bytes]:
+    rows = csv.reader(_split_lines(parts))
     while some := list(islice(rows, LINES)):
         text = StringIO()
         csv.writer(text).writerows(map(quote_formula, row) for row in some)
         yield text.getvalue().encode()
 
 
-def _lines(parts: Iterable[bytes]) -> Iterator[str]:
+def _split_lines(parts: Iterable[bytes]) -> Iterator[str]:
     decode = codecs.getincrementaldecoder("utf-8")().decode
     rest = ""
     for part in parts:

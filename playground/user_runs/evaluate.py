@@ -61,7 +61,7 @@ class UserEvaluation:
         everybody = file.users()
         while users := list(islice(everybody, rows)):
             data = [begin]
-            for text in self._texts(users, ids):
+            for text in self._write_lines(users, ids):
                 line = text.encode()
                 size += len(line)
                 data.append(packer.compress(line))
@@ -88,30 +88,30 @@ class UserEvaluation:
             for name, counted in self._counted.items()
         ]
 
-    def _texts(self, users: Sequence[User], ids: Sequence[str]) -> Iterator[str]:
+    def _write_lines(self, users: Sequence[User], ids: Sequence[str]) -> Iterator[str]:
         """By user the lines of all flags."""
         contexts = [Context.of_texts(fields, now=self._now) for _, fields in users]
         results = StateResults(self._snapshot, ContextTable(contexts))
-        columns = [self._column(name, results) for name in self._names]
+        columns = [self._make_column(name, results) for name in self._names]
         chosen = [self._snapshot.positions[name] for name in self._names]
         for (number, fields), context, heads in zip(users, contexts, zip(*columns, strict=True), strict=True):
             # A drawn bucket is the first, so that a random result gets the reason for which it can be on.
             evaluation = Evaluation(self._snapshot, context, lambda: 0.0)
             reason_of, flags, outcomes = Reasons(evaluation).flag, self._snapshot.flags, evaluation.outcomes
             reasons = [reason_of(flags[place], outcomes[place]) for place in chosen]
-            user = ",".join([str(number), *(_quoted(fields.get(field, "")) for field in ids)])
+            user = ",".join([str(number), *(_quote(fields.get(field, "")) for field in ids)])
             yield "".join(
-                [f"{user},{head}{_quoted(reason)}\r\n" for head, reason in zip(heads, reasons, strict=True)]
+                [f"{user},{head}{_quote(reason)}\r\n" for head, reason in zip(heads, reasons, strict=True)]
             )
 
-    def _column(self, name: str, results: StateResults) -> list[str]:
+    def _make_column(self, name: str, results: StateResults) -> list[str]:
         """By user what stands between the user and the reason: flag, result and variant."""
         contexts_by_result = results.results(name)
         counted = self._counted[name]
         column = [""] * len(results.table)
         for with_payloads, mask in contexts_by_result.items():
             shares = drop_payloads(with_payloads)
-            head = self._head(name, shares)
+            head = self._make_head(name, shares)
             for position in results.table.positions(mask):
                 column[position] = head
             users = mask.bit_count()
@@ -119,38 +119,38 @@ class UserEvaluation:
                 counted[answer] += share * users
         return column
 
-    def _head(self, name: str, shares: Shares) -> str:
+    def _make_head(self, name: str, shares: Shares) -> str:
         head = self._heads.get((name, shares))
         if head is None:
-            cells = (name, result_text(shares), variant_text(shares))
-            head = self._heads[name, shares] = ",".join(map(_quoted, cells)) + ","
+            cells = (name, describe_result(shares), describe_variant(shares))
+            head = self._heads[name, shares] = ",".join(map(_quote, cells)) + ","
         return head
 
 
-def result_text(shares: Shares) -> str:
+def describe_result(shares: Shares) -> str:
     """On, Off, Can't tell, or the share of calls that are on."""
     states = {answer.state for answer, _ in shares}
     if len(states) == 1:
         return WORDS[states.pop()]
     if State.UNKNOWN in states:
         return WORDS[State.UNKNOWN]
-    return f"On for {_percent(sum(share for answer, share in shares if answer.state is State.ON))} of calls"
+    return f"On for {_format_percent(sum(share for answer, share in shares if answer.state is State.ON))} of calls"
 
 
-def variant_text(shares: Shares) -> str:
+def describe_variant(shares: Shares) -> str:
     """The variant; if it is random, each with its share of the calls that are on."""
     named = [(answer.variant, share) for answer, share in shares if answer.variant is not None]
     if len(named) == 1:
         return named[0][0]
     on = sum(share for answer, share in shares if answer.state is State.ON)
-    return "; ".join(f"{name} {_percent(share / on)}" for name, share in named)
+    return "; ".join(f"{name} {_format_percent(share / on)}" for name, share in named)
 
 
-def _percent(share: Fraction | int) -> str:
+def _format_percent(share: Fraction | int) -> str:
     return f"{float(share) * 100:.3g} %"
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     if _SPECIAL(text) is None:
         return text
     return '"' + text.replace('"', '""') + '"'

@@ -11,7 +11,7 @@ from itertools import chain, islice
 from typing import IO
 
 from flagadmin.core.errors import MAX_DETAILS, Problem, ValidationError, check_problems, choices
-from playground.context_body import MAX_FIELDS, time_problem
+from playground.context_body import MAX_FIELDS, find_time_problem
 
 MAX_ROWS = 100_000
 MAX_VALUE_LENGTH = 1_000  # characters
@@ -32,10 +32,10 @@ class UserFile:
             raise _not_text() from error
         delimiter = max(DELIMITERS, key=first.count)
         self._reader = csv.reader(chain([first], text), delimiter=delimiter, strict=True)
-        self.columns = [name.strip() for name in next(self._rows(1), (1, []))[1]]
+        self.columns = [name.strip() for name in next(self._read_rows(1), (1, []))[1]]
         self.fields = [name.removeprefix(PREFIX) for name in self.columns]
 
-    def _rows(self, start: int) -> Iterator[tuple[int, list[str]]]:
+    def _read_rows(self, start: int) -> Iterator[tuple[int, list[str]]]:
         number = start - 1
         try:
             for number, row in enumerate(self._reader, start):
@@ -48,7 +48,7 @@ class UserFile:
 
     def users(self) -> Iterator[User]:
         """The rows of a file that was checked."""
-        for number, row in self._rows(2):
+        for number, row in self._read_rows(2):
             pairs = zip(self.fields, row, strict=True)
             yield number, {field: value for field, value in pairs if value}
 
@@ -57,7 +57,7 @@ class UserFile:
         check_problems(list(self._header_problems(known)))
         count, problems = 0, list[Problem]()
         time = self.fields.index("currentTime") if "currentTime" in self.fields else None
-        for number, row in self._rows(2):
+        for number, row in self._read_rows(2):
             count += 1
             if count > MAX_ROWS:
                 raise ValidationError.at("file", f"must have at most {MAX_ROWS:,} users")
@@ -96,7 +96,7 @@ class UserFile:
                 if len(value) > MAX_VALUE_LENGTH:
                     message = f"must have at most {MAX_VALUE_LENGTH:,} characters, not {len(value):,}"
                     yield Problem(f"row {number}, column {column}", message)
-        elif time is not None and row[time] and (message := time_problem(row[time])):
+        elif time is not None and row[time] and (message := find_time_problem(row[time])):
             yield Problem(f"row {number}, column {self.columns[time]}", message)
 
 

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from flagadmin.core.db.transactions import transactional
 from groups.access import Caller
-from playground.engine.context import Context, time_text
+from playground.engine.context import Context, format_time
 from playground.models import OwnUsers
 from playground.user_runs.file import Sample, UserFile
 
@@ -47,7 +47,7 @@ def find_own_users(caller: Caller) -> OwnUsers | None:
 def make_own_contexts(own: OwnUsers, most: int) -> list[Context]:
     """At most so many of the users, evenly spread."""
     users = orjson.loads(gzip.decompress(bytes(own.body)))
-    now = time_text(timezone.now())
+    now = format_time(timezone.now())
     return [Context.of_texts(texts, now=now) for texts in _spread(users, most)]
 
 

@@ -20,7 +20,7 @@ from playground.models import UserRun
 from playground.pages.form import ContextForm, make_form, read_form_options
 from playground.pages.query import read_query
 from playground.user_runs import runs
-from playground.user_runs.download import csv_download
+from playground.user_runs.download import make_csv_download
 from playground.user_runs.file import MAX_ROWS
 from playground.user_runs.own_users import (
     MAX_OWN_USERS,
@@ -28,7 +28,7 @@ from playground.user_runs.own_users import (
     forget_own_users,
     keep_own_users,
 )
-from playground.user_runs.space import max_result_bytes
+from playground.user_runs.space import get_max_result_bytes
 from playground.user_runs.worker import KEPT
 
 API = "/api/admin/playground/users"
@@ -122,7 +122,7 @@ class UsersPage(FormPage):
         return make_form(query, self.offered, used=())
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        own = [(run, run.get_state_display(), MARKS[run.state]) for run in runs.own_runs(self.caller)]
+        own = [(run, run.get_state_display(), MARKS[run.state]) for run in runs.list_own_runs(self.caller)]
         return super().get_context_data(
             picker=self.picker,
             own=own,
@@ -132,7 +132,7 @@ class UsersPage(FormPage):
             days=KEPT.days,
             limit=settings.IMPORT_BODY_LIMIT // 1_000_000,
             most_results=runs.MAX_RESULTS,
-            result_limit=max_result_bytes() // 1_000_000,
+            result_limit=get_max_result_bytes() // 1_000_000,
             **kwargs,
         )
 
@@ -170,23 +170,23 @@ class FlagRow:
         for words, mark in (("On", "on"), ("Off", "off"), ("Can't tell", "unknown")):
             count = {"on": self.on, "off": self.off, "unknown": self.unknown}[mark]
             if count:
-                yield words, users_text(count), mark
+                yield words, format_users(count), mark
 
 
-def users_text(count: float) -> str:
+def format_users(count: float) -> str:
     """A number of users; random results are counted with their share of calls."""
     if count == int(count):
         return f"{count:,.0f}"
     return f"≈ {count:,.0f}" if count >= 1 else "< 1"
 
 
-def flag_row(counted: dict[str, Any], users: int) -> FlagRow:
+def make_flag_row(counted: dict[str, Any], users: int) -> FlagRow:
     sums = {True: 0.0, False: 0.0, "unknown": 0.0}
     variants = []
     for result in counted["results"]:
         sums[result["isEnabled"]] += result["contexts"]
         if result["variant"] is not None:
-            variants.append((result["variant"], users_text(result["contexts"])))
+            variants.append((result["variant"], format_users(result["contexts"])))
     return FlagRow(counted["name"], sums[True], sums[False], sums["unknown"], tuple(variants), users)
 
 
@@ -225,7 +225,7 @@ class RunPage(ListPage):
     def rows(self, values: dict[str, str]) -> list[FlagRow]:
         text = values["q"].casefold()
         return [
-            flag_row(counted, self.run.rows)
+            make_flag_row(counted, self.run.rows)
             for counted in self.run.counts
             if text in counted["name"].casefold()
         ]
@@ -259,7 +259,7 @@ class ProgressPart(ConsolePage):
 
 class ResultDownload(ConsolePage):
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        return csv_download(request, runs.access_run(self.caller, kwargs["run_id"]))
+        return make_csv_download(request, runs.access_run(self.caller, kwargs["run_id"]))
 
 
 class ForgetOwnUsers(ActionPage):

@@ -15,7 +15,7 @@ from groups.access import Caller
 from playground.models import UserRun
 from playground.queries import list_known_fields, read_known_revisions
 from playground.request import PlaygroundRequest
-from playground.snapshot_cache import snapshot_at
+from playground.snapshot_cache import load_snapshot_at
 from playground.user_runs import worker
 from playground.user_runs.file import UserFile
 from playground.user_runs.space import check_space
@@ -31,15 +31,15 @@ AT_ONCE = 20_000
 # Finding --------------------------------------------------------------------------------------------------
 
 
-def own_runs(caller: Caller) -> list[UserRun]:
+def list_own_runs(caller: Caller) -> list[UserRun]:
     """The caller's runs of projects that they may still read, the latest first. Without files and counts."""
-    return [run for run in _own(caller).defer("body", "counts") if _may_read(caller, run)]
+    return [run for run in _find_own(caller).defer("body", "counts") if _may_read(caller, run)]
 
 
 def access_run(caller: Caller, run_id: UUID | str) -> UserRun:
     """The run without its file. Raises NotFound, also for other callers' runs."""
     try:
-        run = _own(caller).defer("body").filter(id=UUID(str(run_id))).first()
+        run = _find_own(caller).defer("body").filter(id=UUID(str(run_id))).first()
     except ValueError:
         run = None
     if run is None or not _may_read(caller, run):
@@ -47,7 +47,7 @@ def access_run(caller: Caller, run_id: UUID | str) -> UserRun:
     return run
 
 
-def _own(caller: Caller) -> QuerySet[UserRun]:
+def _find_own(caller: Caller) -> QuerySet[UserRun]:
     name = {"caller_name": caller.name} if caller.id is None else {}  # tokens have no id
     return UserRun.objects.filter(caller_id=caller.id, **name)
 
@@ -57,7 +57,7 @@ def _may_read(caller: Caller, run: UserRun) -> bool:
     return allowed is None or set(run.projects) <= set(allowed)
 
 
-def result_parts(run: UserRun) -> Iterator[bytes]:
+def read_result(run: UserRun) -> Iterator[bytes]:
     """The result as a gzip file. Raises Conflict if the run is not done."""
     if run.state != State.DONE:
         raise Conflict(f"This run is {run.get_state_display().lower()}: it has no result.")
@@ -84,7 +84,7 @@ def create_run(
     """
     query = PlaygroundRequest([environment], projects, {}, {})
     current = read_known_revisions(caller, query, {"environment": environment})
-    compiled = snapshot_at(current, environment).snapshot
+    compiled = load_snapshot_at(current, environment).snapshot
     names = choose_names(compiled, flag)
     rows = UserFile(BytesIO(body)).check(list_known_fields(list(current)))
     if rows * len(names) > MAX_RESULTS:
@@ -120,7 +120,7 @@ def create_run(
 
 
 def _make_room(caller: Caller) -> None:
-    runs = list(_own(caller).order_by("created_at").only("id", "state"))
+    runs = list(_find_own(caller).order_by("created_at").only("id", "state"))
     ended = [run.pk for run in runs if run.has_ended]
     more = len(runs) - MAX_RUNS + 1
     if more > len(ended):

@@ -128,5 +128,5 @@ def run_document(run: UserRun) -> dict[str, Any]:
     }
 
 
-def result_document(run: UserRun) -> dict[str, Any]:
+def make_result_document(run: UserRun) -> dict[str, Any]:
     return run_document(run) | {"flags": run.counts}

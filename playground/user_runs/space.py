@@ -20,7 +20,7 @@ MARGIN = 1.1
 MB = 1_000_000
 
 
-def max_result_bytes() -> int:
+def get_max_result_bytes() -> int:
     """Of one run, compressed."""
     return int(settings.USER_RESULTS_BYTES // SHARE)
 
@@ -37,23 +37,23 @@ def free_bytes() -> int:
 def check_space(evaluation: UserEvaluation, file: UserFile, *, users: int, flags: int) -> None:
     """Raises ValidationError if the result would be too large, Conflict if there is no space for it now."""
     needed = estimate_bytes(evaluation, file, users=users, flags=flags)
-    if needed > max_result_bytes():
-        fewer = int(users * max_result_bytes() / needed)
+    if needed > get_max_result_bytes():
+        fewer = int(users * get_max_result_bytes() / needed)
         message = (
-            f"has {users:,} users: their results for {flags:,} flags would take about {_megabytes(needed)} "
-            f"compressed, and a run may take {_megabytes(max_result_bytes())}. Choose fewer flags, or send about "
+            f"has {users:,} users: their results for {flags:,} flags would take about {_format_size(needed)} "
+            f"compressed, and a run may take {_format_size(get_max_result_bytes())}. Choose fewer flags, or send about "
             f"{fewer:,} users at once"
         )
         raise ValidationError.at("file", message)
-    reserved = _waiting_results() * needed // (users * flags)
+    reserved = _count_waiting_results() * needed // (users * flags)
     if needed > (free := max(free_bytes() - reserved, 0)):
         raise Conflict(
-            f"The result would take about {_megabytes(needed)}, and there is space for {_megabytes(free)}. "
+            f"The result would take about {_format_size(needed)}, and there is space for {_format_size(free)}. "
             "Delete results that are no longer needed, or wait until they are deleted."
         )
 
 
-def _waiting_results() -> int:
+def _count_waiting_results() -> int:
     """Users times flags of runs that have not ended, without what they have written: there must be space for each."""
     unfinished = UserRun.objects.filter(state__in=(UserRun.State.WAITING, UserRun.State.RUNNING))
     left = unfinished.aggregate(
@@ -69,5 +69,5 @@ def estimate_bytes(evaluation: UserEvaluation, file: UserFile, *, users: int, fl
     return int(written / len(sample.chosen) * users * MARGIN)
 
 
-def _megabytes(length: int) -> str:
+def _format_size(length: int) -> str:
     return f"{length / MB:,.0f} MB" if length >= 10 * MB else f"{length / MB:,.1f} MB"

@@ -12,13 +12,13 @@ from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from flagadmin.core.errors import AppError, ValidationError
-from playground.engine.context import time_text
+from playground.engine.context import format_time
 from playground.engine.snapshot import Snapshot
 from playground.models import UserRun, UserRunPart
-from playground.snapshot_cache import snapshot
+from playground.snapshot_cache import load_snapshot
 from playground.user_runs.evaluate import UserEvaluation
 from playground.user_runs.file import UserFile
-from playground.user_runs.space import free_bytes, max_result_bytes
+from playground.user_runs.space import free_bytes, get_max_result_bytes
 
 log = logging.getLogger("flagadmin.user_runs")
 
@@ -40,7 +40,7 @@ def choose_names(compiled: Snapshot, flag: str) -> list[str]:
 
 def prepare_evaluation(compiled: Snapshot, flag: str, names: Sequence[str], at: datetime) -> UserEvaluation:
     """Evaluates these flags, or only one, as of a moment."""
-    return UserEvaluation(compiled.only(flag) if flag else compiled, names, now=time_text(at))
+    return UserEvaluation(compiled.only(flag) if flag else compiled, names, now=format_time(at))
 
 
 def list_unfinished() -> QuerySet[UserRun]:
@@ -55,7 +55,7 @@ def evaluate_run(run: UserRun) -> None:
     try:
         if run.attempts <= MAX_ATTEMPTS:
             _update(run, state=State.RUNNING, rows_done=0, size=0, attempts=F("attempts") + 1)
-            write_result(run, snapshot(run.projects, run.environment).snapshot)
+            write_result(run, load_snapshot(run.projects, run.environment).snapshot)
             return
     except _Deleted:
         return
@@ -74,7 +74,7 @@ def write_result(run: UserRun, compiled: Snapshot) -> None:
     """Writes the result, part by part. Raises _Deleted."""
     names = choose_names(compiled, run.flag)
     evaluation = prepare_evaluation(compiled, run.flag, names, run.created_at)
-    written, most = 0, min(max_result_bytes(), free_bytes())
+    written, most = 0, min(get_max_result_bytes(), free_bytes())
     with gzip.open(BytesIO(run.body)) as stream:
         for chunk in evaluation.chunks(UserFile(cast("IO[bytes]", stream))):
             written += len(chunk.data)

@@ -44,9 +44,9 @@ def _find_pattern_problem(pattern: Any) -> str | None:
         return "a pattern is required"
     if len(pattern) > MAX_PATTERN_LENGTH:
         return f"must have at most {MAX_PATTERN_LENGTH} characters"
-    if fault := patterns.fault(pattern, captures=True):
+    if fault := patterns.find_fault(pattern, captures=True):
         return f"{pattern} {fault}"
-    if patterns.longest_text(pattern) < MAX_LENGTH:
+    if patterns.find_longest_text(pattern) < MAX_LENGTH:
         return f"{pattern} is too complex"
     if patterns.compile_pattern(pattern, captures=True).search(""):
         return f"{pattern} matches an empty text"

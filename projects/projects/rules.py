@@ -39,7 +39,7 @@ def project_problems(project: Project, *, stickiness: Collection[str]) -> Iterat
 def naming_problems(project: Project) -> Iterator[Problem]:
     """The pattern must be valid for RE2, which runs in linear time; the example must match the pattern."""
     pattern, example = project.naming_pattern, project.naming_example
-    if pattern and (fault := patterns.fault(pattern)):
+    if pattern and (fault := patterns.find_fault(pattern)):
         yield Problem("featureNaming.pattern", f"{shorten(pattern)} {fault}")
     elif pattern and example and find_pattern_problem(example, project):
         yield Problem("featureNaming.example", f"{example} does not match the pattern {pattern}")

@@ -14,9 +14,9 @@ from typing import Any
 
 from django.http import QueryDict
 
-from playground.engine.coercion import objects_of, strings_of, text_of
+from playground.engine.coercion import objects_of, strings_of, to_text
 from playground.engine.definitions import ConstraintDefinition
-from playground.engine.literals import constraint_number
+from playground.engine.literals import read_constraint_number
 from playground.engine.operators import OPERATORS
 from projects.models import ContextField
 from projects.strategies.constraint_rules import PARTIAL, shorten
@@ -171,8 +171,8 @@ def _show_values(rows: list[Any], index: int, stored: Any) -> None:
 
 def _select_values(constraint: Mapping[str, Any]) -> list[str]:
     """The values that the operator reads; for the other kind of operator, what these would become."""
-    values, value = strings_of(constraint.get("values")), text_of(constraint.get("value"))
-    operator = OPERATORS.get(text_of(constraint.get("operator")), OPERATORS["IN"])
+    values, value = strings_of(constraint.get("values")), to_text(constraint.get("value"))
+    operator = OPERATORS.get(to_text(constraint.get("operator")), OPERATORS["IN"])
     if operator.takes == "values":
         return values or ([value] if value else [])
     return [value or (values[0] if values else "")]
@@ -234,7 +234,7 @@ def make_constraint_rows(
 def _make_row(
     number: int, document: Mapping[str, Any], available: ConstraintFields, errors: Sequence[str]
 ) -> ConstraintRow:
-    field, name = text_of(document.get("contextName")), text_of(document.get("operator"))
+    field, name = to_text(document.get("contextName")), to_text(document.get("operator"))
     operator = OPERATORS.get(name, OPERATORS["IN"])
     selected = _select_values(document)
     value = "" if operator.takes == "values" else selected[0]
@@ -283,7 +283,7 @@ def _choose_kind(takes: str, family: str, value: str, may_choose: bool) -> str:
         return "checks" if may_choose else "list"
     if may_choose:
         return "select"
-    if family == "number" and (not value or constraint_number(value) is not None):
+    if family == "number" and (not value or read_constraint_number(value) is not None):
         return "number"
     if family == "date" and (not value or format_local_time(value)):
         return "time"

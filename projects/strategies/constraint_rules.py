@@ -6,7 +6,7 @@ from typing import Any
 from flagadmin.core.errors import Problem, choices
 from flagadmin.core.unreadable_values import UnreadableValue
 from playground.engine.definitions import ConstraintDefinition
-from playground.engine.operators import OPERATORS, problem
+from playground.engine.operators import OPERATORS, find_problem
 from playground.engine.patterns import MAX_LENGTH as MAX_VALUE_LENGTH
 from playground.engine.suggestions import suggest_value
 from projects.limits import Limits
@@ -115,7 +115,7 @@ def _value_problems(
             f"SDKs cannot read {operator} {shorten(value)} and never match it; {intended} was probably meant"
         )
         yield UnreadableValue(path, message)
-    elif value and (fault := problem(operator, value)):
+    elif value and (fault := find_problem(operator, value)):
         yield Problem(path, f"{shorten(value)} {fault}")
     elif value and legal is not None and value not in legal:
         yield Problem(path, f"{shorten(value)} is not a legal value of {field}. Available: {choices(legal)}")

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from playground.engine.coercion import objects_of, parameters_of, strings_of, text_of
+from playground.engine.coercion import objects_of, parameters_of, strings_of, to_text
 from playground.engine.operators import OPERATORS
 from playground.engine.sentences import custom_strategy, list_values, shorten_value, unmet_phrase
 from playground.engine.strategy_types import STRATEGY_TYPES
@@ -41,7 +41,7 @@ def summarize_strategy(
     """The description of a strategy. ``segments`` are names by id; ``limit`` conditions are listed."""
     conditions = [describe_constraint(item) for item in objects_of(strategy.get("constraints"))]
     conditions += [f"in segment {segments.get(number, number)}" for number in strategy.get("segments") or []]
-    whom = _describe_whom(text_of(strategy.get("name")), parameters_of(strategy.get("parameters")))
+    whom = _describe_whom(to_text(strategy.get("name")), parameters_of(strategy.get("parameters")))
     return Summary(whom, shorten_conditions(conditions, limit))
 
 
@@ -56,13 +56,13 @@ def shorten_conditions(conditions: Sequence[str], limit: int = MAX_LISTED) -> li
 
 def describe_constraint(constraint: Document) -> str:
     """``country is one of US, DE``, ``appVersion is a version above 5.0.0``."""
-    field, operator = text_of(constraint.get("contextName")), text_of(constraint.get("operator"))
+    field, operator = to_text(constraint.get("contextName")), to_text(constraint.get("operator"))
     if not field:
         return "… (choose a field)"
     if operator not in OPERATORS:
         return f"{shorten_value(field)} {operator}"
     several = OPERATORS[operator].takes == "values"
-    values = strings_of(constraint.get("values")) if several else [text_of(constraint.get("value"))]
+    values = strings_of(constraint.get("values")) if several else [to_text(constraint.get("value"))]
     if not any(values):
         return f"{shorten_value(field)} … (add a value)"
     need = unmet_phrase(operator, values, inverted=bool(constraint.get("inverted")))
@@ -72,7 +72,7 @@ def describe_constraint(constraint: Document) -> str:
 
 def describe_variants(variants: Iterable[Document]) -> str:
     """``Variants: blue 50 %, green 50 %``; empty without variants."""
-    shares = [f"{text_of(v.get('name'))} {format_percent(v.get('weight'))} %" for v in variants]
+    shares = [f"{to_text(v.get('name'))} {format_percent(v.get('weight'))} %" for v in variants]
     if (more := len(shares) - MAX_LISTED) > 1:
         shares[MAX_LISTED:] = [f"and {more:,} more"]
     return f"Variants: {', '.join(shares)}" if shares else ""

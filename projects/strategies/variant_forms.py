@@ -12,7 +12,7 @@ from typing import Any
 from django.http import QueryDict
 
 from flagadmin.core.errors import Problem
-from playground.engine.coercion import mapping_of, objects_of, text_of, weight_of
+from playground.engine.coercion import mapping_of, objects_of, to_text, weight_of
 from projects.strategies.constraint_rules import shorten
 from projects.strategies.kept_values import LOST, KeptValues, is_long, reference
 from projects.strategies.sentences import format_percent
@@ -60,7 +60,7 @@ class VariantRows:
 
 def read_variant_rows(form: QueryDict, stored: Any) -> tuple[list[Any], list[Problem]]:
     """The variants of a submitted form, and problems for percentages that are not valid."""
-    before = {text_of(variant.get("name")): variant for variant in objects_of(stored)}
+    before = {to_text(variant.get("name")): variant for variant in objects_of(stored)}
     variants, problems = [], []
     for index, number in enumerate(form.getlist("v")):
         prefix = f"v-{number}-"
@@ -186,16 +186,16 @@ def make_variant_rows(
 
 def _make_row(number: int, variant: Mapping[str, Any], errors: Sequence[str]) -> VariantRow:
     payload = mapping_of(variant.get("payload"))
-    name, text = text_of(variant.get("name")), text_of(payload.get("value"))
+    name, text = to_text(variant.get("name")), to_text(payload.get("value"))
     kept = is_long([text]) and not variant.get("open")
     return VariantRow(
         number=number,
         name=name,
         percent=format_percent(weight_of(variant.get("weight"))),
         fixed=variant.get("weightType") == "fix",
-        payload_type=text_of(payload.get("type")),
+        payload_type=to_text(payload.get("type")),
         payload=f"{text[:SHOWN]}…" if kept else text,
-        was=text_of(variant["was"]) if "was" in variant else name,
+        was=to_text(variant["was"]) if "was" in variant else name,
         kept=reference(text) if kept else "",
         overrides=shorten("; ".join(_override(item) for item in objects_of(variant.get("overrides"))), 200),
         errors=errors,
@@ -203,4 +203,4 @@ def _make_row(number: int, variant: Mapping[str, Any], errors: Sequence[str]) ->
 
 
 def _override(override: Mapping[str, Any]) -> str:
-    return f"{text_of(override.get('contextName'))} {', '.join(map(str, override.get('values') or []))}"
+    return f"{to_text(override.get('contextName'))} {', '.join(map(str, override.get('values') or []))}"

@@ -11,7 +11,7 @@ from flagadmin.core.errors import AppError, ValidationError
 from groups.access import Caller
 from playground.comparison.compare import Change as Kind
 from playground.comparison.impact import MAX_GENERATED, MAX_TESTS, SAMPLES, count_values
-from playground.comparison.rules import read_conditions, sticky_fields
+from playground.comparison.rules import list_sticky_fields, read_conditions
 from playground.comparison.states import compile_definitions
 from playground.comparison.who_changes import (
     WhoChanges,
@@ -105,7 +105,7 @@ def find_fingerprint(project_id: str, before: Definitions, after: Definitions) -
 
 def _depends_on_time(read: Definitions) -> bool:
     fields = chain.from_iterable(
-        (*sticky_fields(flag), *(condition.field for condition in read_conditions(flag, read.segments)))
+        (*list_sticky_fields(flag), *(condition.field for condition in read_conditions(flag, read.segments)))
         for flag in read.flags
     )
     return "currentTime" in fields

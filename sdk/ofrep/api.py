@@ -15,7 +15,7 @@ from flagadmin.core.http.request_bodies import StrictJSONParser
 from flagadmin.core.server.event_streams import CONTENT_TYPE, streams
 from groups.authentication import ApiKeyHeaderAuthentication, ApiRequest, IsCallerOfKind
 from groups.models import ApiToken
-from playground.snapshot_cache import snapshot_at
+from playground.snapshot_cache import load_snapshot_at
 from sdk.base import token_of
 from sdk.cors import CorsView
 from sdk.delta.api import is_id
@@ -98,7 +98,7 @@ class Question:
             now=timezone.now(),
         )
         self.prepared = prepare(
-            snapshot_at(self.scope.revisions, self.scope.environment), self.scope.revisions
+            load_snapshot_at(self.scope.revisions, self.scope.environment), self.scope.revisions
         )
 
     def respond(self, answer: Answer | None) -> HttpResponse:

@@ -18,7 +18,7 @@ from flagadmin.core.server.event_streams import make_event, streams
 from flagadmin.core.server.loop_routes import StreamRequest
 from playground.engine.context import Context
 from playground.engine.snapshot import Snapshot
-from playground.snapshot_cache import snapshot_at
+from playground.snapshot_cache import load_snapshot_at
 from projects.revision import read_revisions
 from sdk.delta.scope import Scope
 from sdk.evaluation.dates_reached import find_dates_reached
@@ -89,7 +89,7 @@ def _read(scope: Scope) -> State:
     """Runs in a thread, because it queries the database."""
     try:
         current = read_revisions(scope.projects)
-        snapshot = snapshot_at(current, scope.environment).snapshot
+        snapshot = load_snapshot_at(current, scope.environment).snapshot
         return State(current, snapshot, reached(scope, snapshot))
     finally:
         connections.close_all()

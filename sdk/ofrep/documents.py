@@ -7,7 +7,7 @@ import orjson
 
 from flagadmin.core.errors import ValidationError
 from playground.engine import sentences
-from playground.engine.chance import drawn_flags
+from playground.engine.chance import find_drawn_flags
 from playground.engine.context import Context
 from playground.engine.evaluator import Evaluation
 from playground.engine.flags import CompiledFlag
@@ -53,7 +53,7 @@ class Resolver:
         self._evaluation = evaluation
         self._reasons = Reasons(evaluation)
         self._has_key = evaluation.context.lookup("userId") is not None
-        self._drawn = drawn_flags(evaluation)
+        self._drawn = find_drawn_flags(evaluation)
         self._draws_variants = any(evaluation.values[column] is None for column in snapshot.choosing)
         self._browser = browser
         self._written = prepared.written

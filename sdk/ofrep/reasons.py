@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from enum import StrEnum
 
-from playground.engine.chance import state_over_calls
+from playground.engine.chance import find_state_over_calls
 from playground.engine.evaluator import Evaluation
 from playground.engine.flags import CompiledFlag
 from playground.engine.outcomes import (
@@ -18,8 +18,8 @@ from playground.engine.outcomes import (
     PlainOutcome,
     State,
     StrategyOutcome,
-    cause_of,
-    deciding_parent,
+    find_cause,
+    find_deciding_parent,
 )
 from playground.engine.strategies import CompiledStrategy
 from playground.engine.variants import NONE
@@ -51,7 +51,7 @@ def find_reason(
     is_static: bool,
 ) -> Reason:
     """`outside`: see below. `is_static`: whether everybody gets the same (``Snapshot.static``)."""
-    cause = cause_of(flag, outcome)
+    cause = find_cause(flag, outcome)
     if cause is SWITCHED_OFF:
         return DISABLED
     if cause is UNREADABLE or cause is ONLY_SDK:
@@ -59,7 +59,7 @@ def find_reason(
     if is_static:
         return STATIC
     if cause is PARENT:
-        unknown = deciding_parent(outcome).problem is ParentProblem.UNKNOWN
+        unknown = find_deciding_parent(outcome).problem is ParentProblem.UNKNOWN
         return UNKNOWN if unknown else TARGETING_MATCH
     return SPLIT if outside or _is_split(flag, outcome, choice) else TARGETING_MATCH
 
@@ -114,9 +114,9 @@ def find_bucket(
 def is_random(evaluation: Evaluation, flag: CompiledFlag, outcome: FlagOutcome, *, drawn: bool) -> bool:
     """Whether the next request with the same context may get something else: there was nothing to hash.
 
-    `drawn`: a bucket of the flag or of a parent may have been drawn (``playground.engine.chance.drawn_flags``).
+    `drawn`: a bucket of the flag or of a parent may have been drawn (``playground.engine.chance.find_drawn_flags``).
     """
-    if drawn and state_over_calls(evaluation, flag, outcome)[0] is State.RANDOM:
+    if drawn and find_state_over_calls(evaluation, flag, outcome)[0] is State.RANDOM:
         return True
     choice = find_choice(flag, outcome)
     return choice is not None and choice.is_by_weight and evaluation.values[choice.variants.column] is None

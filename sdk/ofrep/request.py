@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from flagadmin.core.errors import Problem, ValidationError
-from playground.context_body import kind_of, read_context
+from playground.context_body import describe_kind, read_context
 from playground.engine.context import TOP_LEVEL
 from sdk.ofrep.errors import InvalidContext
 
@@ -14,12 +14,12 @@ KEY = "targetingKey"
 def read_body(body: Any) -> dict[str, Any]:
     """The fields of the context. Raises ValidationError (PARSE_ERROR) and InvalidContext."""
     if not isinstance(body, Mapping) and body is not None:
-        raise ValidationError(f"The body must be an object, not {kind_of(body)}.")
+        raise ValidationError(f"The body must be an object, not {describe_kind(body)}.")
     fields = (body or {}).get("context")
     if fields is None:
         fields = {}
     if not isinstance(fields, dict):
-        raise InvalidContext(f"The context must be an object, not {kind_of(fields)}.")
+        raise InvalidContext(f"The context must be an object, not {describe_kind(fields)}.")
     problems: list[Problem] = []
     context = read_context({"context": _select_context_fields(fields)}, problems)
     if problems:
@@ -43,5 +43,5 @@ def _select_context_fields(members: dict[str, Any]) -> dict[str, Any]:
         fields["properties"] = {n: v for n, v in properties.items() if not isinstance(v, dict | list)}
     key = members.get(KEY)
     if isinstance(key, dict | list):
-        raise InvalidContext.at(f"context.{KEY}", f"must be a string, not {kind_of(key)}")
+        raise InvalidContext.at(f"context.{KEY}", f"must be a string, not {describe_kind(key)}")
     return fields if key is None or key == "" else fields | {"userId": key}

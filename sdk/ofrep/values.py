@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from flagadmin.core.errors import ValidationError
-from playground.engine.coercion import mapping_of, text_of
+from playground.engine.coercion import mapping_of, to_text
 from playground.engine.flags import CompiledFlag
 from playground.engine.outcomes import PICK, PLACE, FlagOutcome
 from playground.engine.variants import NONE, CompiledVariants
@@ -74,7 +74,7 @@ def parse_payload(payload: Mapping[str, Any]) -> Any:
 
     Raises ValidationError for a payload that is not of its type.
     """
-    kind, text = payload.get("type"), text_of(payload.get("value"))
+    kind, text = payload.get("type"), to_text(payload.get("value"))
     if kind == "json":
         return _parse_json(text)
     return _parse_number(text) if kind == "number" else text

@@ -23,7 +23,7 @@ from playground.comparison.users import make_users
 from playground.engine.compilation import compile_snapshot, recompile
 from playground.engine.context import Context
 from playground.engine.evaluator import evaluate
-from playground.engine.hashing import hashes
+from playground.engine.hashing import compute_hashes
 from playground.engine.snapshot import Snapshot
 from projects.definitions import Definitions
 from tests.benchmarks.bench_engine import make_flag
@@ -59,7 +59,7 @@ def drafted(snapshot: Snapshot, document: dict[str, Any]) -> Snapshot:
 def hashed(contexts: list[Context], lists: int) -> None:
     identifiers = [context.values["userId"].encode() for context in contexts]
     for number in range(lists):
-        hashes(b"%d:" % number, identifiers, 0)
+        compute_hashes(b"%d:" % number, identifiers, 0)
 
 
 def longest_wait(work: Callable[[], object]) -> float:

@@ -101,7 +101,7 @@ def main(flags: int = 5000, events: int = 10_000) -> None:
     from django.utils import timezone
 
     from playground.comparison import past
-    from playground.snapshot_cache import cache, snapshot_at
+    from playground.snapshot_cache import cache, load_snapshot_at
     from projects.history.past import read_changed_since
     from projects.revision import read_revisions
 
@@ -122,7 +122,7 @@ def main(flags: int = 5000, events: int = 10_000) -> None:
     def state() -> None:
         past.compile_past_state(current, "production", past.Moment(moment, frozenset(["shop"])))
 
-    snapshot_at(current, "production")
+    load_snapshot_at(current, "production")
     measure(f"{flags:,} flags, {events:,} events ago", lambda: first_answer(present=True))
     measure("  to compare, without the parts of an answer", state)
     measure("  in a worker that has not compiled the present", lambda: first_answer(present=False), 3)

@@ -9,22 +9,24 @@ from tests.support.limited_process import run_limited
 from tests.support.paths import ROOT, sources
 
 BOUNDED = {
-    "groups/admin_site/sizes.py: length_field": "fields of models and their labels, which are constants",
-    "flagadmin/console/api_docs/document.py: _openapi_document": "takes no argument",
-    "flagadmin/console/api_docs/operations.py: all_operations": "takes no argument",
-    "flagadmin/core/lists/days.py: _zone": "1,024 names of at most 64 characters",
-    "flagadmin/console/navigation.py: all_sections": "takes no argument",
-    "flagadmin/core/db/bundled/binaries.py: wheel_root": "takes no argument",
-    "flagadmin/core/db/commits.py: _file": "takes no argument",
-    "flagadmin/core/http/request_metrics.py: _children": "URL patterns, seven methods and other, statuses",
-    "flagadmin/core/http/request_metrics.py: _collector": "takes no argument",
+    "groups/admin_site/sizes.py: make_length_field": "fields of models and their labels, which are constants",
+    "flagadmin/console/api_docs/document.py: _make_openapi_document": "takes no argument",
+    "flagadmin/console/api_docs/operations.py: list_operations": "takes no argument",
+    "flagadmin/core/lists/days.py: _find_zone": "1,024 names of at most 64 characters",
+    "flagadmin/console/navigation.py: list_sections": "takes no argument",
+    "flagadmin/core/db/bundled/binaries.py: find_wheel_root": "takes no argument",
+    "flagadmin/core/db/commits.py: _open_file": "takes no argument",
+    "flagadmin/core/http/request_metrics.py: _get_children": "URL patterns, seven methods and other, statuses",
+    "flagadmin/core/http/request_metrics.py: _make_collector": "takes no argument",
     "groups/tokens.py: _lookup": "takes a boolean",
     "projects/connect/snippets.py: read_snippets": "takes no argument",
     "importer/moving/exports.py: _members": "the documents of an export that are declared there",
-    "playground/comparison/rules.py: _searched": "identifiers of 20 fields",
-    "playground/engine/literals.py: _address": "texts of at most 45 characters",
+    "playground/comparison/users.py: _make_identifiers": "the latest of generated users",
+    "playground/comparison/users.py: _shuffle_ranks": "the latest of generated users",
+    "playground/comparison/rules.py: _make_searched_identifiers": "identifiers of 20 fields",
+    "playground/engine/literals.py: _parse_address": "texts of at most 45 characters",
     "sdk/ofrep/values.py: _read_short_variant": "10,000 variants of at most 500 bytes",
-    "playground/engine/patterns.py: _compiled": "patterns of at most 2,000 characters and 256 kB",
+    "playground/engine/patterns.py: _compile": "patterns of at most 2,000 characters and 256 kB",
 }
 
 
@@ -51,8 +53,8 @@ def test_long_texts_are_not_kept() -> None:
 
         for n in range(1_000):
             text = f"{n}" + "1" * 900_000
-            assert literals.address(text) is None and literals.network(text) is None
-            assert patterns.compile_pattern(text) is None and patterns.fault(text)
+            assert literals.read_address(text) is None and literals.read_network(text) is None
+            assert patterns.compile_pattern(text) is None and patterns.find_fault(text)
         """,
         megabytes=400,
         seconds=60,
@@ -71,11 +73,11 @@ def test_literals_are_linear() -> None:
         texts += ["1.0.0-" + "a." * size, "1.0.0-" + "0" * size, "1.0.0+" + "a" * size]
         texts += ["2026-11-21T09:00:00." + "0" * size + "Z", "2026-11-21" + " " * size + "09:00:00Z"]
         texts += [":" * size, "1:" * size, "10.0.0.0/" + "1" * size, "/" * size, "%" * size, "\\x1c" * size]
-        reads = ["number", "constraint_number", "version", "instant", "constraint_instant", "address", "network"]
+        kinds = ["number", "constraint_number", "version", "instant", "constraint_instant", "address", "network"]
         for text in texts:
-            for name in reads:
-                found = getattr(literals, name)(text)
-                assert found is None or found != found, (name, text[:30])
+            for kind in kinds:
+                value = getattr(literals, f"read_{kind}")(text)
+                assert value is None or value != value, (kind, text[:30])
         """,
         megabytes=400,
         seconds=60,

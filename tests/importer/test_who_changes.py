@@ -14,7 +14,7 @@ from importer.plan.build import plan_import
 from importer.who_changes import who_changes
 from playground.comparison.compare import Change, Comparison
 from playground.comparison.who_changes import MAX_USERS
-from playground.snapshot_cache import snapshot
+from playground.snapshot_cache import load_snapshot
 from projects.models import Dependency, Flag, Segment
 from tests.support.cast import make_project
 from tests.support.flags import depend, make_flag
@@ -110,7 +110,7 @@ def test_is_what_the_import_then_does(callers: Any, shop: Any) -> None:
     comparison = who_changes(plan_import(parsed, caller=callers("admin")), caller=callers("admin"))
     assert {flag.name for flag in comparison.flags if flag.users} == {"old", "child", "parent", "new"}
     import_body(parsed, caller=callers("admin"))
-    now = snapshot(["shop"], "development").snapshot
+    now = load_snapshot(["shop"], "development").snapshot
     after = Comparison(comparison.comparison.after, now, comparison.comparison.table)
     for name in after.names():
         assert after.flag(name).changed == 0, name

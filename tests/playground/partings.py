@@ -41,8 +41,8 @@ def is_plain(family: str, text: str | None) -> bool:
     if family == "NUM":
         return bool(PLAIN_NUMBER.fullmatch(text)) or text.isalpha()
     if family == "SEMVER":
-        return literals.version(text) is not None or text.isalnum()
-    return literals.constraint_instant(text) is not None
+        return literals.read_version(text) is not None or text.isalnum()
+    return literals.read_constraint_instant(text) is not None
 
 
 def reads_differently(constraint: Definition, context: Context) -> bool:

@@ -3,7 +3,13 @@
 import pytest
 
 from flagadmin.core.errors import ValidationError
-from playground.combinations import check_size, contexts, count_contexts, invalid_properties, split_context
+from playground.combinations import (
+    check_size,
+    combine_contexts,
+    count_contexts,
+    list_invalid_properties,
+    split_context,
+)
 
 
 def test_properties_join_the_top_level_and_the_later_key_wins():
@@ -24,7 +30,7 @@ def test_splitting_trims_nothing():
 def test_the_first_field_varies_slowest():
     fields = split_context({"a": "1,2", "b": "x,y"})
     assert count_contexts(fields) == 4
-    assert list(contexts(fields)) == [
+    assert list(combine_contexts(fields)) == [
         {"a": "1", "b": "x"},
         {"a": "1", "b": "y"},
         {"a": "2", "b": "x"},
@@ -33,11 +39,11 @@ def test_the_first_field_varies_slowest():
 
 
 def test_no_fields_are_one_context():
-    assert list(contexts({})) == [{}]
+    assert list(combine_contexts({})) == [{}]
 
 
 def test_what_is_no_text_is_named():
-    assert invalid_properties({"bad": 5, "worse": None, "good": "x", "properties": {"n": 5}}) == [
+    assert list_invalid_properties({"bad": 5, "worse": None, "good": "x", "properties": {"n": 5}}) == [
         "bad",
         "worse",
     ]

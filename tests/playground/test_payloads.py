@@ -14,11 +14,11 @@ from importer.plan.build import plan_import
 from importer.who_changes import who_changes
 from playground.comparison.compare import Change
 from playground.comparison.documents import MAX_VALUE
-from playground.comparison.payloads import differing_words, payload_words
+from playground.comparison.payloads import describe_difference, describe_payload
 from playground.comparison.shares import ONE, Answer, Shares
 from playground.engine.outcomes import State
 from playground.models import SavedContext
-from playground.snapshot_cache import snapshot_at
+from playground.snapshot_cache import load_snapshot_at
 from projects.flags.environments.actions import set_variants
 from projects.models import Flag, Project
 from projects.revision import read_revisions
@@ -113,10 +113,12 @@ def shares(*payloads: tuple[str, str] | None) -> Shares:
 
 
 def test_words_show_where_long_payloads_differ() -> None:
-    assert payload_words(("number", "900")) == "number 900"
-    assert payload_words(None) == "no payload"
-    assert differing_words(shares(("number", "1")), shares(None)) == ("number 1", "no payload")
-    old, new = differing_words(shares(("json", "a" * 500 + "b" * 99)), shares(("json", "a" * 500 + "c" * 99)))
+    assert describe_payload(("number", "900")) == "number 900"
+    assert describe_payload(None) == "no payload"
+    assert describe_difference(shares(("number", "1")), shares(None)) == ("number 1", "no payload")
+    old, new = describe_difference(
+        shares(("json", "a" * 500 + "b" * 99)), shares(("json", "a" * 500 + "c" * 99))
+    )
     assert old == "…" + "a" * 30 + "b" * 28 + "…"
     assert new == "…" + "a" * 30 + "c" * 28 + "…"
 
@@ -307,7 +309,7 @@ def test_pipelines(capsys: Any, pinned: SavedContext) -> None:
 def version_of(scope: Scope) -> int:
     """By which streams know whether to tell providers."""
     current = read_revisions(scope.projects)
-    return Events(current, snapshot_at(current, scope.environment).snapshot, []).version
+    return Events(current, load_snapshot_at(current, scope.environment).snapshot, []).version
 
 
 @pytest.mark.parametrize("value", ["900", "100.0"])

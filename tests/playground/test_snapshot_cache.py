@@ -108,7 +108,7 @@ def test_of_two_as_good_the_smaller_is_taken(api, filled):
     ask(api, projects=["shop"])
     switch("one")
     [(environment, _), *_] = [key for key, _ in cache.entries()]
-    best, unchanged = cache.nearest((environment, tuple(read_revisions(["shop"]).items())))
+    best, unchanged = cache.find_nearest((environment, tuple(read_revisions(["shop"]).items())))
     assert {flag.name for flag in best.snapshot.flags} == {"one", "two"}
     assert unchanged == set()
 

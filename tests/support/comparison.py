@@ -15,7 +15,7 @@ from playground.comparison.states import Scope
 from playground.comparison.table import ContextTable
 from playground.engine.context import Context
 from playground.engine.evaluator import evaluate
-from playground.engine.outcomes import chosen_variant, state_of
+from playground.engine.outcomes import find_chosen_variant, find_state
 from playground.engine.snapshot import Snapshot
 from tests.support.engine import NOW
 
@@ -45,9 +45,9 @@ def answer(snapshot: Snapshot, context: Mapping[str, Any], name: str, random: Ca
     """What the engine answers on one call."""
     evaluation = evaluate(snapshot, Context(context), now=NOW, random=random)
     flag, outcome = evaluation.pair(name)
-    chosen = chosen_variant(flag, outcome)
+    chosen = find_chosen_variant(flag, outcome)
     payload = None if chosen is None else chosen[0].payload(chosen[1])
-    return Answer(state_of(flag, outcome), evaluation.variant(flag, outcome), payload)
+    return Answer(find_state(flag, outcome), evaluation.variant(flag, outcome), payload)
 
 
 def answers(snapshot: Snapshot, context: Mapping[str, Any], name: str, *, calls: int = 20) -> set[Answer]:

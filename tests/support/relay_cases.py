@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from playground.context_body import time_problem
+from playground.context_body import find_time_problem
 from tests.support.cases import Case, CaseFile, Result, differing
 from tests.support.live_server import Client, wait_until
 from tests.support.relay import Relay, relaying
@@ -65,7 +65,7 @@ def _can_be_asked(context: Mapping[str, Any], by_address: bool) -> bool:
         by_address and "remoteAddress" not in context
     ):
         return False
-    return not time_problem(context.get("currentTime") or "2026-01-01T00:00:00Z")
+    return not find_time_problem(context.get("currentTime") or "2026-01-01T00:00:00Z")
 
 
 def _ask(client: Client, case: Case) -> Result:

@@ -19,7 +19,7 @@ from importer.who_changes import answer_plan
 from playground.comparison.given_contexts import check_contexts
 from playground.saved_contexts.checks import choose_expectations
 from playground.saved_contexts.expectations import Checked, check_expectations
-from playground.saved_contexts.report import junit, summary, table
+from playground.saved_contexts.report import list_lines, summarize, write_junit
 
 NOT_MET, FAILED = 1, 2
 
@@ -104,13 +104,13 @@ class Command(BaseCommand):
 
     def _report(self, results: Sequence[Checked], options: Mapping[str, Any]) -> Iterator[str]:
         if options["junit"] is not None:
-            _write(options["junit"], junit(results))
-        for line in table(results):
+            _write(options["junit"], write_junit(results))
+        for line in list_lines(results):
             self.stdout.write(line)
         if all(result.met for result in results):
-            self.stdout.write(f"{summary(results)}.")
+            self.stdout.write(f"{summarize(results)}.")
         else:
-            yield f"{summary(results)}."
+            yield f"{summarize(results)}."
 
     def _check_import(
         self, plan: Plan, choice: dict[str, Any], options: Mapping[str, Any], caller: Caller

@@ -10,7 +10,7 @@ from importer.converting.changes import definitions_of
 from importer.converting.convert import Conversion, Exactness, Options, convert_file
 from playground.engine.context import Context
 from playground.engine.evaluator import evaluate
-from playground.engine.outcomes import variant_name
+from playground.engine.outcomes import find_variant_name
 from playground.response.snapshot import compile_playground
 
 OFF = "off"
@@ -58,7 +58,7 @@ def evaluate_here(conversion: Conversion, users: Iterable[User]) -> list[dict[st
 def _result(evaluation: Any, flag: Any, outcome: Any) -> Any:
     if not outcome.on:
         return OFF
-    name = variant_name(flag, outcome)
+    name = find_variant_name(flag, outcome)
     if name is None:
         return True
     lists = [strategy.variants for strategy in flag.strategies if strategy.variants]

@@ -12,7 +12,7 @@ from playground.comparison.rules import read_rules
 from playground.comparison.users import make_users
 from playground.engine.context import Context
 from playground.engine.evaluator import evaluate
-from playground.engine.hashing import ROLLOUT_SEED, hashes
+from playground.engine.hashing import ROLLOUT_SEED, compute_hashes
 from playground.engine.outcomes import VERDICT
 from playground.engine.strategies import CompiledStrategy, Mode
 from projects.definitions import Definitions
@@ -159,7 +159,9 @@ def test_of_synthetic_users_as_many_are_on_as_the_rollout_says() -> None:
     listed = needs("userId", "IN", "ada", "ben")
     state = Definitions([flag(rollout("10", stickiness="default"), strategy("default", listed))], {})
     users = [each.values["userId"] for each in make_users([state], now=NOW, count=10_000)]
-    inside = [n for n in hashes(b"f:", (user.encode() for user in users), ROLLOUT_SEED) if n % 100 < 10]
+    inside = [
+        n for n in compute_hashes(b"f:", (user.encode() for user in users), ROLLOUT_SEED) if n % 100 < 10
+    ]
     assert len(set(users)) == 10_000
     assert {"ada", "ben"} < set(users)
     assert 900 < len(inside) < 1_100

@@ -16,7 +16,7 @@ from playground.comparison.past import Moment, PastState
 from playground.comparison.states import compile_states, read_states
 from playground.comparison.table import ContextTable
 from playground.models import SavedContext
-from playground.snapshot_cache import cache, snapshot
+from playground.snapshot_cache import cache, load_snapshot
 from projects.deletion.execute import delete_project
 from projects.environments.actions import create_environment, delete_environment
 from projects.flags.actions import NewFlag, create_flag
@@ -72,12 +72,12 @@ def test_results_of_the_past_are_those_of_then(shop: Any, seed: int, later: int,
     steps = RandomChanges(seed)
     for _ in range(30):
         steps.step()
-    then, moment = snapshot(["shop", "docs"], "production").snapshot, timezone.now()
+    then, moment = load_snapshot(["shop", "docs"], "production").snapshot, timezone.now()
     for _ in range(later):
         steps.step()
     current = read_revisions(["shop", "docs"])
     if present:
-        snapshot(["shop", "docs"], "production")
+        load_snapshot(["shop", "docs"], "production")
     else:
         cache.clear()
     state = PastState("production", Moment(moment, frozenset(["shop", "docs"])))
@@ -218,4 +218,4 @@ def test_a_present_of_which_little_is_left_is_not_compiled(shop: Any) -> None:
     after = then()
     assert not cache.entries()
     assert before.names == after.names
-    assert Comparison(before, after, ContextTable([])).differing() == []
+    assert Comparison(before, after, ContextTable([])).list_differing() == []

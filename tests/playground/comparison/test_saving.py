@@ -11,7 +11,7 @@ from playground.comparison.contexts import generate_contexts
 from playground.comparison.states import Stored, compile_states, read_states
 from playground.comparison.table import ContextTable
 from playground.comparison.users import make_users
-from playground.snapshot_cache import snapshot
+from playground.snapshot_cache import load_snapshot
 from projects.flags.archive import actions as archive
 from projects.flags.dependencies import actions as dependencies
 from projects.flags.environments import actions as environments
@@ -165,7 +165,7 @@ def check(names: list[str], draft: dict[str, Any], save: Callable[[], object]) -
     now, then = compile_states(current, states)
     predicted = results(Comparison(now, then, table), names)
     save()
-    saved = snapshot(["shop"], "production").snapshot
+    saved = load_snapshot(["shop"], "production").snapshot
     assert results(Comparison(now, saved, table), names) == predicted
     assert any(len(pairs) > 1 or next(iter(pairs))[0] != next(iter(pairs))[1] for _, pairs, _, _ in predicted)
 

@@ -66,8 +66,8 @@ def is_plain(operator: str, text: str) -> bool:
     if family == "NUM":
         return bool(PLAIN_NUMBER.fullmatch(text))
     if family == "SEMVER":
-        return literals.version(text) is not None
-    return family != "DATE" or literals.constraint_instant(text) is not None
+        return literals.read_version(text) is not None
+    return family != "DATE" or literals.read_constraint_instant(text) is not None
 
 
 def has_padded_text(case: Case) -> bool:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from playground.engine.active import ActiveFlags, Pieces
 from playground.engine.context import Context
 from playground.engine.evaluator import evaluate
-from playground.engine.outcomes import chosen_variant
+from playground.engine.outcomes import find_chosen_variant
 from playground.engine.snapshot import Snapshot
 from tests.support.engine import NOW, compiled
 from tests.support.examples import examples
@@ -45,7 +45,7 @@ def found_by_evaluator(snapshot: Snapshot, context: Context) -> list[Active]:
     for flag, outcome in evaluate(snapshot, context, now=NOW, random=drawn).pairs():
         if not outcome.on:
             continue
-        variants, pick = chosen_variant(flag, outcome) or (None, None)
+        variants, pick = find_chosen_variant(flag, outcome) or (None, None)
         place = -1 if variants is None or variants is flag.variants else outcome.decided
         active.append((flag.name, place, pick))
     return active

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from yggdrasil_engine.engine import UnleashEngine
 
-from playground.engine.operators import OPERATORS, problem
+from playground.engine.operators import OPERATORS, find_problem
 from tests.support.engine import compiled, evaluated, is_enabled
 from tests.support.vectors import load
 
@@ -72,7 +72,7 @@ def test_ours_is_recorded_or_what_an_sdk_gives() -> None:
     ],
 )
 def test_a_good_value_has_no_problem(operator: str, value: str) -> None:
-    assert problem(operator, value) is None
+    assert find_problem(operator, value) is None
 
 
 @pytest.mark.parametrize(
@@ -94,4 +94,4 @@ def test_a_good_value_has_no_problem(operator: str, value: str) -> None:
     ],
 )
 def test_a_bad_value_is_told_in_words(operator: str, value: object, said: str) -> None:
-    assert said in (problem(operator, value) or "")
+    assert said in (find_problem(operator, value) or "")

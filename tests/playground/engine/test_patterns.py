@@ -9,7 +9,7 @@ from playground.engine import patterns
 from playground.engine.context import Context
 from playground.engine.evaluator import evaluate
 from playground.engine.explanation import State, explain
-from playground.engine.operators import problem
+from playground.engine.operators import find_problem
 from playground.response.snapshot import compile_playground
 from playground.response.writer import render_features
 from tests.support.engine import NOW
@@ -129,7 +129,7 @@ def test_another_strategy_decides() -> None:
 
 @pytest.mark.parametrize("pattern", [TOO_LONG, TOO_LARGE, "x{1000}" * 280, "(" * 30_000 + ")" * 30_000])
 def test_they_are_refused_when_stored(pattern: str) -> None:
-    assert problem("REGEX", pattern) in ("is longer than 2,000 characters", "takes too much memory")
+    assert find_problem("REGEX", pattern) in ("is longer than 2,000 characters", "takes too much memory")
 
 
 def test_groups_capture_nothing() -> None:
@@ -137,7 +137,7 @@ def test_groups_capture_nothing() -> None:
     assert expression is not None
     assert expression.groups == 0
     named = "".join(f"(?P<n{n}>a)" for n in range(patterns.MAX_GROUPS + 1))
-    assert patterns.fault(named) == "has more than 20 named groups"
+    assert patterns.find_fault(named) == "has more than 20 named groups"
 
 
 @pytest.mark.processes

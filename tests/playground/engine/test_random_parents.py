@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from yggdrasil_engine.engine import UnleashEngine
 
-from playground.engine.chance import state_over_calls
+from playground.engine.chance import find_state_over_calls
 from playground.engine.context import Context
 from playground.engine.evaluator import evaluate
 from playground.engine.outcomes import State
@@ -99,7 +99,7 @@ def test_comparisons_predict_the_share(case: str) -> None:
 @pytest.mark.parametrize("case", STATES)
 def test_pages_show_the_share(case: str) -> None:
     evaluation = evaluate(compiled(STATES[case]), Context({}), now=NOW, random=Random(0).random)
-    state, share = state_over_calls(evaluation, *evaluation.pair("child"))
+    state, share = find_state_over_calls(evaluation, *evaluation.pair("child"))
     certain = 1.0 if state is State.ON else 0.0
     assert (certain if share is None else share) == pytest.approx(share_predicted(STATES[case]))
 

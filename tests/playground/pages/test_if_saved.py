@@ -12,7 +12,7 @@ from playground.comparison import impact
 from playground.comparison.compare import Change, Comparison, FlagComparison
 from playground.comparison.impact import Impact
 from playground.pages import if_saved
-from playground.snapshot_cache import snapshot
+from playground.snapshot_cache import load_snapshot
 from projects.flags.environments.actions import enable_flag
 from projects.models import Flag, Segment, Strategy
 from tests.support.flags import add_strategy, depend, make_flag
@@ -102,7 +102,7 @@ FORMS: dict[str, tuple[str | Callable[[], str], dict[str, Any]]] = {
 
 def measured(before: Any, shown: list[Impact]) -> Iterator[tuple[Any, ...]]:
     """The same numbers as the page's, from what is stored before and after."""
-    after = snapshot(["shop"], "production").snapshot
+    after = load_snapshot(["shop"], "production").snapshot
     for one in shown:
         yield numbers(Comparison(before, after, one.changes.source.table).flag(one.flag).among(sample()))
 
@@ -121,7 +121,7 @@ def test_the_prediction_is_what_saving_changes(
 ) -> None:
     address, sent = FORMS[form]
     url, browser = address() if callable(address) else address, browse("admin")
-    before, events = snapshot(["shop"], "production").snapshot, AuditEvent.objects.count()
+    before, events = load_snapshot(["shop"], "production").snapshot, AuditEvent.objects.count()
 
     answer = browser.post(f"/if-saved{url}", sent, headers={"HX-Request": "true"})
 
@@ -147,7 +147,7 @@ def test_the_prediction_for_a_flag_that_will_be_turned_on(
     assert browser.post(url, strategy_form("40", "NO") | {"p-groupId": ""}).status_code == 302
     enable_flag("shop", "new-flag", "production", caller=Caller.system())
 
-    after = snapshot(["shop"], "production").snapshot
+    after = load_snapshot(["shop"], "production").snapshot
     found = Comparison(after, after, table).flag("new-flag").among(sample())
     assert found.after == said.after
     assert {answer.state.value: number for answer, number in said.before.items()} == {"on": USERS}

@@ -6,11 +6,11 @@ import io
 import pytest
 from django.utils import timezone
 
-from playground.engine.chance import state_over_calls
+from playground.engine.chance import find_state_over_calls
 from playground.engine.context import Context
 from playground.engine.evaluator import evaluate
 from playground.pages.tables import read_results
-from playground.snapshot_cache import snapshot
+from playground.snapshot_cache import load_snapshot
 from tests.support.flags import add_strategy, depend, make_flag, switch_on
 
 
@@ -114,9 +114,9 @@ def test_the_short_way_to_results_agrees_with_the_long_one(shop):
         depend(make(f"child-{number}", *strategies), parent)
     make("plain", {"name": "default", "parameters": {}})
     make_flag("off")
-    compiled = snapshot(None, "production").snapshot
+    compiled = load_snapshot(None, "production").snapshot
 
     for context in (Context({}), Context({"userId": "42"}), Context({"sessionId": "7"})):
         evaluation = evaluate(compiled, context, now=timezone.now(), random=lambda: 0.4)
-        long_way = [state_over_calls(evaluation, *pair)[0].value for pair in evaluation.pairs()]
+        long_way = [find_state_over_calls(evaluation, *pair)[0].value for pair in evaluation.pairs()]
         assert [result for result, _, _, _ in read_results(evaluation)] == long_way

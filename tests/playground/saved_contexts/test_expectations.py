@@ -11,7 +11,7 @@ from playground.comparison.states import StatePair, Stored
 from playground.models import SavedContext
 from playground.saved_contexts.effects import find_effects
 from playground.saved_contexts.expectations import check_expectations, list_expectations
-from playground.saved_contexts.report import junit, summary, table
+from playground.saved_contexts.report import list_lines, summarize, write_junit
 from projects.drafts import Draft
 from projects.models import Environment, Flag
 from projects.revision import read_revisions
@@ -244,13 +244,13 @@ def test_reports(dark):
     persona("Ada", "42", expected("dark-theme"))
     persona("Bea\x01", "7", expected("dark-theme"))
     found = check_expectations(Caller.system(), list_expectations(Caller.system()))
-    assert summary(found) == "1 of 2 expectations is not met"
-    assert list(table(found)) == [
+    assert summarize(found) == "1 of 2 expectations is not met"
+    assert list(list_lines(found)) == [
         "FAIL  production  dark-theme  Ada   expected on",
         "      is off: userId 42 is in bucket 53 and the rollout stops at 50 %",
         "ok    production  dark-theme  Bea\x01  expected on",
     ]
-    suites = ElementTree.fromstring(junit(found))
+    suites = ElementTree.fromstring(write_junit(found))
     [suite] = suites
     assert (suite.get("name"), suite.get("tests"), suite.get("failures")) == ("production", "2", "1")
     ada, bea = suite
@@ -261,9 +261,9 @@ def test_reports(dark):
 
 
 def test_no_reports_without_expectations():
-    assert summary([]) == "There are no expectations"
-    assert list(table([])) == []
-    assert len(ElementTree.fromstring(junit([]))) == 0
+    assert summarize([]) == "There are no expectations"
+    assert list(list_lines([])) == []
+    assert len(ElementTree.fromstring(write_junit([]))) == 0
 
 
 # What a change would do -------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.utils import timezone
 
 from playground.models import UserRun, UserRunPart
-from playground.snapshot_cache import snapshot
+from playground.snapshot_cache import load_snapshot
 from playground.user_runs import download, runs, space, worker, write
 from playground.user_runs.evaluate import UserEvaluation
 from playground.user_runs.file import UserFile
@@ -209,7 +209,7 @@ def test_a_run_that_waits_has_its_space_reserved(api, lounge, settings, monkeypa
 
 
 def test_the_estimate_is_close(lounge):
-    compiled = snapshot(["shop"], "production").snapshot
+    compiled = load_snapshot(["shop"], "production").snapshot
     text = ("userId,country\n" + "".join(f"{number},NO\n" for number in range(20_000))).encode()
 
     def evaluation() -> UserEvaluation:

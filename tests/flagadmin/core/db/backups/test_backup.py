@@ -31,13 +31,13 @@ from django.apps import apps
 from django.core.management import CommandError, call_command
 from flagadmin.core.audit.models import AuditEvent
 from projects.models import Flag
-from projects.revision import revisions
+from projects.revision import read_revisions
 
 def told():
     models = [m for a in ("projects", "groups", "audit") for m in apps.get_app_config(a).get_models()]
     counts = {m._meta.label: m._base_manager.count() for m in models if m.__name__ != "ProjectRevision"}
     return {"counts": counts, "flags": sorted(Flag.objects.values_list("name", flat=True)),
-            "shop": revisions().get("shop")}
+            "shop": read_revisions().get("shop")}
 
 def refused(*command):
     try:
@@ -63,7 +63,7 @@ call_command("backup", file)
 answer["backup again"] = refused("backup", file)
 make_flag("menu")
 answer["restore"] = refused("restore", file)
-answer["latest"] = revisions()["shop"]
+answer["latest"] = read_revisions()["shop"]
 call_command("restore", file, force=True)
 answer["after"] = told()
 """
