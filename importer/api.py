@@ -30,7 +30,7 @@ from importer.export import Selection, export_selection
 from importer.isolation import bulk_work, run_isolated
 from importer.models import ImportRun
 from importer.plan.build import plan_import
-from importer.report.validation import validation_report
+from importer.report.validation import make_validation_report
 from importer.who_changes import answer_plan
 from playground.comparison.answer import Answer
 from playground.comparison.given_contexts import check_contexts
@@ -76,7 +76,7 @@ class BatchViewSet(ViewSet):
     )
     @action(detail=False, methods=["post"], url_path="import")
     def import_flags(self, request: ApiRequest) -> Response:
-        body = self._body()
+        body = self._read_body()
         report = run_isolated(len(body), import_bytes, body, caller=self.caller, report=wants_report(request))
         return Response(report)
 
@@ -98,7 +98,7 @@ class BatchViewSet(ViewSet):
     )
     @action(detail=False, methods=["post"])
     def validate(self, request: ApiRequest) -> Response:
-        body = self._body()
+        body = self._read_body()
         return Response(run_isolated(len(body), validate_bytes, body, caller=self.caller))
 
     @extend_schema(
@@ -121,7 +121,7 @@ class BatchViewSet(ViewSet):
         query.is_valid(raise_exception=True)
         contexts = dict(query.validated_data)
         limit, named = contexts.pop("limit"), sorted(contexts.keys() & request.query_params.keys())
-        body = self._body()
+        body = self._read_body()
         options = {"url_contexts": contexts, "named": named, "limit": limit}
         return Response(run_isolated(len(body), compare_bytes, body, caller=self.caller, **options))
 
@@ -163,10 +163,10 @@ class BatchViewSet(ViewSet):
             saved_contexts=wants_saved_contexts(request),
         )
         document = export_selection(selection, caller=self.caller)
-        headers = {"Content-Disposition": f'attachment; filename="{file_name(selection)}"'}
+        headers = {"Content-Disposition": f'attachment; filename="{make_file_name(selection)}"'}
         return Response(orjson.dumps(document), headers=headers if query["downloadFile"] else None)
 
-    def _body(self) -> bytes:
+    def _read_body(self) -> bytes:
         """The request body. Raises ContentTypeNotAccepted if it is not JSON."""
         data = self.request.data
         return data if isinstance(data, bytes) else b""
@@ -197,7 +197,7 @@ def validate_bytes(body: bytes, *, caller: Caller) -> dict[str, Any]:
     document = parse_body(body)
     with commenting(get_comment() or document.comment):
         plan = plan_import(document, caller=caller)
-        report = validation_report(plan)
+        report = make_validation_report(plan)
         if plan.target is not None:
             try:
                 check_comment(list_touched_places(plan))
@@ -261,7 +261,7 @@ def import_report(run: ImportRun) -> dict[str, Any]:
     }
 
 
-def file_name(selection: Selection) -> str:
+def make_file_name(selection: Selection) -> str:
     """A file name such as ``checkout-production.json``, with letters, digits and ``-._`` only."""
     words = f"{selection.project or selection.tag or 'flags'}-{selection.environment}"
     return "".join(c if c.isascii() and (c.isalnum() or c in "-._") else "-" for c in words) + ".json"

@@ -6,12 +6,12 @@ from django.urls import reverse
 from rest_framework import serializers
 
 from groups.access import Caller
-from importer.expectations import saved_contexts_after
+from importer.expectations import predict_saved_contexts
 from importer.isolation import bulk_work, run_isolated
 from importer.models import ImportRun
 from importer.plan.build import plan_import
 from importer.plan.definitions import find_changes
-from importer.runs import access_run, body_of, visible_runs
+from importer.runs import access_run, find_visible_runs, load_body
 from importer.states import ImportState
 from playground.comparison.kinds import Body, Choice, StateKind
 
@@ -20,7 +20,7 @@ MAX_OFFERED = 20
 
 def _import_choices(caller: Caller) -> list[Choice]:
     """The caller's pending imports, newest first: ``shop / production: export.json, 21 Nov, 14:03 UTC``."""
-    runs = visible_runs(caller).filter(state=ImportRun.State.PENDING).order_by("-created_at")
+    runs = find_visible_runs(caller).filter(state=ImportRun.State.PENDING).order_by("-created_at")
     return [
         (
             str(run.id),
@@ -39,7 +39,7 @@ def _read_import(caller: Caller, body: Body) -> ImportState:
 @bulk_work
 def read_planned_import(run_id: UUID, *, caller: Caller) -> ImportState:
     run = access_run(caller, run_id)
-    plan = plan_import(body_of(run), caller=caller)
+    plan = plan_import(load_body(run), caller=caller)
     names, definitions = find_changes(plan)
     refused = "The import would be refused as it is: its preview says why."
     return ImportState(
@@ -47,7 +47,7 @@ def read_planned_import(run_id: UUID, *, caller: Caller) -> ImportState:
         plan.project,
         frozenset(names),
         definitions,
-        saved_contexts=saved_contexts_after(plan),
+        saved_contexts=predict_saved_contexts(plan),
         url=reverse("import-evaluate", args=[run.id]),
         warnings=[] if plan.can_be_applied else [refused],
     )

@@ -25,10 +25,10 @@ Document = dict[str, Any]
 
 def check_if_imported(plan: Plan, choice: Mapping[str, Any], *, caller: Caller) -> list[Checked]:
     """What would be expected after the import, in the `projects` and `environments` given. Raises ValidationError."""
-    planned = _saved_contexts(plan, lambda planned_context: planned_context.after["expectations"])
+    planned = _make_saved_contexts(plan, lambda planned_context: planned_context.after["expectations"])
     stored = SavedContext.objects.readable_by(caller).exclude(expectations=[]).exclude(name__in=list(planned))
     among = sorted([*stored, *planned.values()], key=lambda saved: saved.name)
-    expected = choose_expectations(caller, choice, among=among, planned=_projects(plan))
+    expected = choose_expectations(caller, choice, among=among, planned=_map_projects(plan))
     return _check_after(plan_states(plan), expected, caller)
 
 
@@ -42,7 +42,7 @@ def find_broken_if_imported(plan: Plan, results: Sequence[Checked], *, caller: C
     )
     brought = {
         (name, expectation["flag"], expectation["environment"])
-        for name, saved in _saved_contexts(plan, _new_expectations).items()
+        for name, saved in _make_saved_contexts(plan, _list_new_expectations).items()
         for expectation in saved.expectations
     }
     return [
@@ -54,40 +54,44 @@ def find_broken_if_imported(plan: Plan, results: Sequence[Checked], *, caller: C
 
 def find_changed_if_imported(states: PlannedStates, *, caller: Caller) -> list[ChangedExpectation]:
     """The expectations that break or are met again, and those that the file brings and that would not be met."""
-    kept = saved_contexts_after(states.plan)
+    kept = predict_saved_contexts(states.plan)
     changed = find_changed_expectations(caller, *states.pair.snapshots, states.names, instead=kept)
     unmet = find_unmet_of_file(states, caller=caller)
     now = check_expectations(caller, [result.expectation for result in unmet]) if unmet else []
     return changed + [ChangedExpectation(*pair) for pair in zip(now, unmet, strict=True)]
 
 
-def saved_contexts_after(plan: Plan) -> dict[str, SavedContext]:
+def predict_saved_contexts(plan: Plan) -> dict[str, SavedContext]:
     """The stored saved contexts that the import changes as it would leave them, with what was expected before, too."""
-    contexts = _saved_contexts(plan, _stored_expectations)
+    contexts = _make_saved_contexts(plan, _list_stored_expectations)
     return {name: saved for name, saved in contexts.items() if saved.pk > 0}
 
 
 def find_unmet_of_file(states: PlannedStates, *, caller: Caller) -> list[Checked]:
     """What only the file expects of the project's flags, and they would not give."""
     plan = states.plan
-    contexts = [saved for saved in _saved_contexts(plan, _new_expectations).values() if saved.expectations]
+    contexts = [
+        saved for saved in _make_saved_contexts(plan, _list_new_expectations).values() if saved.expectations
+    ]
     if not contexts:
         return []
-    expected = list_expectations(caller, projects=[plan.project], contexts=contexts, planned=_projects(plan))
+    expected = list_expectations(
+        caller, projects=[plan.project], contexts=contexts, planned=_map_projects(plan)
+    )
     return [result for result in _check_after(states, expected, caller) if not result.met]
 
 
-def _stored_expectations(planned: SavedContextPlan) -> list[Document]:
+def _list_stored_expectations(planned: SavedContextPlan) -> list[Document]:
     before = planned.before["expectations"] if planned.before else ()
     return [expectation for expectation in planned.after["expectations"] if expectation in before]
 
 
-def _new_expectations(planned: SavedContextPlan) -> list[Document]:
+def _list_new_expectations(planned: SavedContextPlan) -> list[Document]:
     before = planned.before["expectations"] if planned.before else ()
     return [expectation for expectation in planned.after["expectations"] if expectation not in before]
 
 
-def _saved_contexts(
+def _make_saved_contexts(
     plan: Plan, expectations: Callable[[SavedContextPlan], list[Document]]
 ) -> dict[str, SavedContext]:
     """The saved contexts of the file as the import would leave them, by name. New ones have ids below zero."""
@@ -107,7 +111,7 @@ def _saved_contexts(
     }
 
 
-def _projects(plan: Plan) -> dict[str, str]:
+def _map_projects(plan: Plan) -> dict[str, str]:
     """The project of each flag that there is after the import."""
     return {flag.name: plan.project for flag in plan.flags.values() if flag.after is not None}
 

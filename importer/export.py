@@ -26,7 +26,7 @@ class Selection:
     saved_contexts: bool = False
 
 
-def saved_context_entries(document: Document, environment: str, caller: Caller) -> Iterator[Document]:
+def list_saved_context_entries(document: Document, environment: str, caller: Caller) -> Iterator[Document]:
     """The saved contexts of the flags' projects, and those of no project that expect something of these flags.
 
     With what they expect of these flags in the environment.
@@ -69,7 +69,9 @@ def export_selection(selection: Selection, *, caller: Caller) -> Document:
             full_segments=selection.full_segments,
         )
         if selection.saved_contexts:
-            document["savedContexts"] = list(saved_context_entries(document, selection.environment, caller))
+            document["savedContexts"] = list(
+                list_saved_context_entries(document, selection.environment, caller)
+            )
         record(
             Event(
                 type=EventType.FEATURES_EXPORTED,

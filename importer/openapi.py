@@ -156,18 +156,18 @@ def import_schema() -> dict[str, Any]:
 def inline_schema(body: Any) -> dict[str, Any]:
     """The JSON schema of a type of bodies without references, so that it can be embedded anywhere."""
     schema = TypeAdapter(body).json_schema()
-    return _inlined(schema, schema.get("$defs", {}))
+    return _inline(schema, schema.get("$defs", {}))
 
 
-def _inlined(part: Any, definitions: dict[str, Any]) -> Any:
+def _inline(part: Any, definitions: dict[str, Any]) -> Any:
     if isinstance(part, list):
-        return [_inlined(item, definitions) for item in part]
+        return [_inline(item, definitions) for item in part]
     if not isinstance(part, dict):
         return part
     if reference := part.get("$ref"):
-        return _inlined(definitions[reference.rpartition("/")[2]], definitions)
+        return _inline(definitions[reference.rpartition("/")[2]], definitions)
     return {
-        key: _inlined(value, definitions)
+        key: _inline(value, definitions)
         for key, value in part.items()
         # pydantic adds a "title" string to every schema; a property named "title" is an object.
         if key != "$defs" and not (key == "title" and isinstance(value, str))

@@ -17,7 +17,7 @@ from importer.isolation import run_isolated
 from importer.openapi import ReportEntry
 from importer.plan.build import plan_import
 from importer.promotion import DEFAULT_PARTS, MAX_FLAGS, PARTS, Promotion, read_promotion
-from importer.report.document import promotion_document
+from importer.report.document import make_promotion_document
 from projects.projects.environments import remove_environment
 from projects.viewsets import InProjectViewSet
 
@@ -180,7 +180,7 @@ def plan_promotion(promotion: Promotion, *, caller: Caller) -> dict[str, Any]:
     plan = plan_import(read_promotion(promotion), caller=caller)
     if plan.target is None:
         plan.check_issues()
-    return promotion_document(promotion, plan)
+    return make_promotion_document(promotion, plan)
 
 
 def apply_promotion(promotion: Promotion, *, expected: Expected, caller: Caller) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from importer.plan.build import plan_import
 from importer.plan.exclude import exclude_flags
 from importer.plan.import_plan import Plan
 from importer.promotion import PARTS, Promotion, read_promotion
-from importer.report.document import flag_reports, preview_document, write_reports
+from importer.report.document import make_flag_reports, preview_document, write_reports
 from projects.access import access_project
 
 EXPIRES_AFTER = timedelta(days=1)
@@ -34,13 +34,13 @@ MAX_CHANGES = 20
 # Finding ---------------------------------------------------------------------------------------------------
 
 
-def last_target(caller: Caller) -> Mapping[str, Any]:
+def find_last_target(caller: Caller) -> Mapping[str, Any]:
     """The project and environment of the caller's last import from a file. Empty if there is none."""
     own = ImportRun.objects.filter(caller_id=caller.id, caller_name=caller.name, promoted_from="")
     return own.values("project", "environment").first() or {}
 
 
-def visible_runs(caller: Caller) -> QuerySet[ImportRun]:
+def find_visible_runs(caller: Caller) -> QuerySet[ImportRun]:
     """Past imports of projects the caller may read, and the caller's own pending ones. Without bodies."""
     runs = ImportRun.objects.defer("body", "before", "after", "preview")
     allowed = caller.readable_projects
@@ -52,7 +52,7 @@ def visible_runs(caller: Caller) -> QuerySet[ImportRun]:
 
 def access_run(caller: Caller, run_id: UUID) -> ImportRun:
     """The run without its body. Raises NotFound, including for other users' pending runs."""
-    runs = visible_runs(caller).filter(id=run_id).defer(None).defer("body", "before", "after")
+    runs = find_visible_runs(caller).filter(id=run_id).defer(None).defer("body", "before", "after")
     run = runs.first()
     if run is not None and run.state == ImportRun.State.RUNNING and not is_running(run.id):
         run = runs.first()  # it may have ended between the two checks
@@ -137,7 +137,7 @@ def create_promotion(promotion: Promotion, *, caller: Caller) -> ImportRun:
     return run
 
 
-def promotion_of(run: ImportRun) -> Promotion:
+def get_promotion(run: ImportRun) -> Promotion:
     """What a pending run is to promote. Raises Conflict for any other run."""
     if run.body is None:
         raise Conflict(f"This promotion is {run.get_state_display().lower()} and no longer pending.")
@@ -150,7 +150,7 @@ def change_parts(run_id: UUID, parts: frozenset[str], *, caller: Caller) -> None
     if not parts or parts - set(PARTS):
         raise ValidationError.at("part", "must be strategies, variants or enabled")
     run = access_run(caller, run_id)
-    promotion = replace(promotion_of(run), parts=parts)
+    promotion = replace(get_promotion(run), parts=parts)
     run.body = zlib.compress(promotion.dump(), 1)
     ImportRun.objects.filter(id=run.id, body__isnull=False).update(body=run.body)
     check_run(run, caller=caller)
@@ -164,12 +164,12 @@ def delete_expired() -> None:
     ImportRun.objects.filter(id__in=ended).delete()
 
 
-def body_of(run: ImportRun) -> Body:
+def load_body(run: ImportRun) -> Body:
     """The body of a pending run, without the excluded flags. Raises Conflict for any other run."""
     if run.body is None:
         raise Conflict(f"This import is {run.get_state_display().lower()} and no longer pending.")
     if run.promoted_from:
-        body = read_promotion(promotion_of(run))
+        body = read_promotion(get_promotion(run))
     else:
         unpacked = zlib.decompress(bytes(run.body))
         if run.converted_from:
@@ -178,12 +178,12 @@ def body_of(run: ImportRun) -> Body:
     return exclude_flags(body, run.excluded) if run.excluded else body
 
 
-def _reader_of(run: ImportRun) -> Callable[[], Body]:
+def _make_reader(run: ImportRun) -> Callable[[], Body]:
     """What reads the body once the project is locked. That of an import is parsed before."""
     if not run.promoted_from:
-        body = body_of(run)
+        body = load_body(run)
         return lambda: body
-    promotion, excluded = promotion_of(run), run.excluded
+    promotion, excluded = get_promotion(run), run.excluded
     return lambda: exclude_flags(read_promotion(promotion), excluded)
 
 
@@ -193,7 +193,7 @@ def check_run(run: ImportRun, *, caller: Caller, excluded: Iterable[str] | None 
     """Plans a pending run again and saves its preview. ``excluded`` replaces the excluded flags."""
     if excluded is not None:
         run.excluded = sorted(set(excluded))
-    plan = plan_import(body_of(run), caller=caller)
+    plan = plan_import(load_body(run), caller=caller)
     _save_preview(run, plan)
     return plan
 
@@ -208,7 +208,7 @@ def _save_preview(run: ImportRun, plan: Plan) -> None:
     if not pending.update(**{name: getattr(run, name) for name in columns}):
         raise Conflict("This import was confirmed in the meantime and is no longer pending.")
     run.reports.all().delete()
-    write_reports(run, flag_reports(plan))
+    write_reports(run, make_flag_reports(plan))
 
 
 def confirm_run(
@@ -227,7 +227,7 @@ def confirm_run(
     if run.checked_at is None or fingerprint != run.fingerprint:
         raise OutdatedPlan("This import was checked again after this page was opened.")
     excluded = frozenset(excluded)
-    checked = CheckedImport(run.project, _reader_of(run), run.fingerprint, run.checked_at, excluded)
+    checked = CheckedImport(run.project, _make_reader(run), run.fingerprint, run.checked_at, excluded)
     run.excluded = sorted(excluded | {*run.excluded})
     try:
         with RunProgress(run.id) as run_progress:

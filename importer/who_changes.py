@@ -27,7 +27,7 @@ BUDGET = Budget()
 FOR_PAGE = Budget(advice="Choose a flag, or fewer users.")
 
 
-def who_changes(
+def compare_plan(
     plan: Plan, *, caller: Caller, flag: str = "", states: PlannedStates | None = None
 ) -> WhoChanges:
     """Compares the first changed flags for as many users as are quickly done, or one of them. Raises NotFound."""

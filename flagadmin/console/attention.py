@@ -23,8 +23,8 @@ from flagadmin.core.templatetags.moments import SOON
 from groups.access import Caller
 from groups.models import ApiToken
 from importer.models import ImportRun
-from importer.pages.history import counts_text
-from importer.runs import visible_runs
+from importer.pages.history import describe_counts
+from importer.runs import find_visible_runs
 from playground.saved_contexts.expectations import Checked, check_expectations, list_expectations
 from projects.applications.missing_flags import list_missing_flags
 from projects.applications.queries import list_outdated_applications
@@ -178,7 +178,7 @@ def _describe_not_met(result: Checked) -> str:
 
 def _list_imports(caller: Caller, now: datetime) -> Iterator[Attention]:
     """The caller's own pending imports; nobody else may confirm them."""
-    runs = visible_runs(caller).filter(state=ImportRun.State.PENDING).order_by("-created_at")
+    runs = find_visible_runs(caller).filter(state=ImportRun.State.PENDING).order_by("-created_at")
     for run in runs.annotate(problems=F("preview__problemCount"), refusal=F("preview__refusal"))[:MAX_ITEMS]:
         blocked = bool(run.problems or run.refusal)
         problems = pluralize(run.problems or 0, "problem") if run.problems else run.refusal
@@ -186,7 +186,7 @@ def _list_imports(caller: Caller, now: datetime) -> Iterator[Attention]:
             "import",
             RED if blocked else AMBER,
             f"Import into {run.project} / {run.environment} {'is blocked' if blocked else 'awaits review'}",
-            " · ".join(part for part in (problems, counts_text(run), run.file_name) if part),
+            " · ".join(part for part in (problems, describe_counts(run), run.file_name) if part),
             "Review",
             reverse("import-run", args=[run.id]),
             about=[str(run.id), problems],

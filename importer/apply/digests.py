@@ -6,5 +6,5 @@ from typing import Any
 import orjson
 
 
-def digest(document: dict[str, Any]) -> str:
+def hash_document(document: dict[str, Any]) -> str:
     return hashlib.blake2b(orjson.dumps(document, option=orjson.OPT_SORT_KEYS), digest_size=12).hexdigest()

@@ -18,7 +18,7 @@ from flagadmin.core.edit_conflicts import Expected, check_expected
 from flagadmin.core.errors import Conflict, NotFound, name_flags
 from groups.access import Caller
 from importer.apply import rows
-from importer.apply.digests import digest
+from importer.apply.digests import hash_document
 from importer.apply.progress import NoProgress, ProgressReporter, mark_running
 from importer.apply.saved_contexts import lock_saved_contexts, write_saved_contexts
 from importer.body.schemas import Body
@@ -28,7 +28,7 @@ from importer.plan.build import plan_import
 from importer.plan.exclude import exclude_flags
 from importer.plan.import_plan import Action, FlagPlan, Plan
 from importer.promotion import Promotion, read_promotion
-from importer.report.document import brief_reports, promotion_document, write_reports
+from importer.report.document import make_brief_reports, make_promotion_document, write_reports
 from projects.access import lock_projects
 from projects.models import ContextField, Segment, TagType
 from projects.project_scope import hold_segments
@@ -117,7 +117,7 @@ def import_part(body: Body, *, caller: Caller) -> Plan:
 def promote_flags(promotion: Promotion, *, expected: Expected = None, caller: Caller) -> ImportRun:
     """Plans and applies a promotion in one step.
 
-    Raises NoAccess, ValidationError, and EditConflict if the plan is not the one whose ``promotion_document`` is
+    Raises NoAccess, ValidationError, and EditConflict if the plan is not the one whose ``make_promotion_document`` is
     ``expected``, without writing anything.
     """
     lock_projects(caller, [promotion.project])
@@ -125,7 +125,7 @@ def promote_flags(promotion: Promotion, *, expected: Expected = None, caller: Ca
     _lock_contents(body)
     plan = plan_import(body, caller=caller)
     check_expected(
-        expected, promotion_document(promotion, plan), "The plan has changed. Nothing was promoted."
+        expected, make_promotion_document(promotion, plan), "The plan has changed. Nothing was promoted."
     )
     plan.check()
     run = ImportRun(source=ImportRun.Source.API, promoted_from=promotion.source)
@@ -179,14 +179,14 @@ def _plan_without(excluded: frozenset[str], body: Body, plan: Plan, caller: Call
 
 def describe_change(plan: Plan, made_at: datetime) -> str:
     """A message such as ``one-click-pay was changed at 10:14, after this check.``"""
-    event = last_change(plan.flags, made_at)
+    event = find_last_change(plan.flags, made_at)
     if event is None:
         noun = "import" if plan.parts is None else "promotion"
         return f"Something in {plan.project} that this {noun} needs was changed after this check."
     return f"{event.feature} was changed at {event.created_at:%H:%M}, after this check."
 
 
-def last_change(flags: Iterable[str], since: datetime) -> AuditEvent | None:
+def find_last_change(flags: Iterable[str], since: datetime) -> AuditEvent | None:
     events = AuditEvent.objects.filter(feature__in=list(flags), created_at__gt=since)
     return events.newest_first().first()
 
@@ -264,7 +264,7 @@ def _record(plan: Plan, other_events: list[Event], run: ImportRun, caller: Calle
         subject=run.promoted_from or None,
         after=plan.counts,
     )
-    copy_all(chain(other_events, _flag_events(plan, run), [summary]), actor=caller)
+    copy_all(chain(other_events, _make_flag_events(plan, run), [summary]), actor=caller)
 
 
 def list_touched_places(plan: Plan) -> Iterator[Event]:
@@ -274,10 +274,10 @@ def list_touched_places(plan: Plan) -> Iterator[Event]:
         yield Event(type=EventType.FEATURE_ARCHIVED, project=plan.project)
 
 
-def _flag_events(plan: Plan, run: ImportRun) -> Iterator[Event]:
+def _make_flag_events(plan: Plan, run: ImportRun) -> Iterator[Event]:
     for flag in plan.with_action(Action.CREATE, Action.CHANGE):
         yield Event(
-            type=EventType.FEATURE_PROMOTED if run.promoted_from else _event_type(flag),
+            type=EventType.FEATURE_PROMOTED if run.promoted_from else _choose_event_type(flag),
             project=plan.project,
             environment=plan.environment,
             subject=run.promoted_from or None,
@@ -288,7 +288,7 @@ def _flag_events(plan: Plan, run: ImportRun) -> Iterator[Event]:
         )
 
 
-def _event_type(flag: FlagPlan) -> EventType:
+def _choose_event_type(flag: FlagPlan) -> EventType:
     if flag.action is Action.CREATE:
         return EventType.FEATURE_CREATED
     return EventType.FEATURE_ARCHIVED if flag.becomes_archived else EventType.FEATURE_IMPORTED
@@ -304,7 +304,7 @@ def _finish(run: ImportRun, plan: Plan, caller: Caller) -> ImportRun:
     run.project, run.environment = plan.project, plan.environment
     run.counts, run.fingerprint = plan.counts, plan.fingerprint
     run.before = {flag.name: flag.before for flag in changed}
-    run.after = {flag.name: digest(flag.after) for flag in written if flag.after}
+    run.after = {flag.name: hash_document(flag.after) for flag in written if flag.after}
     run.progress_done = run.progress_total = len(written)
     run.save()
     _write_reports(run, plan)
@@ -314,6 +314,6 @@ def _finish(run: ImportRun, plan: Plan, caller: Caller) -> ImportRun:
 def _write_reports(run: ImportRun, plan: Plan) -> None:
     """Writes the reports of an import without a preview, else deletes the preview's for excluded flags."""
     if run.checked_at is None:
-        write_reports(run, brief_reports(plan))
+        write_reports(run, make_brief_reports(plan))
     elif run.excluded:
         run.reports.filter(name__in=run.excluded).delete()

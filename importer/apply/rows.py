@@ -18,7 +18,7 @@ Numbered = tuple[int, FlagPlan]
 """The id of a flag and its plan."""
 
 
-def _json(value: Any) -> str:
+def _format_json(value: Any) -> str:
     return orjson.dumps(value).decode()
 
 
@@ -27,7 +27,7 @@ def _run(statement: str, *parameters: Any) -> None:
         cursor.execute(statement, parameters)
 
 
-def _after(flag: FlagPlan) -> Document:
+def _get_after(flag: FlagPlan) -> Document:
     assert flag.after is not None
     return flag.after
 
@@ -67,7 +67,7 @@ def create_flags(flags: Sequence[FlagPlan], *, project: str, caller: Caller, now
                 (flag.feature.get("archivedAt") or now) if after["archived"] else None,
             )
             for flag_id, flag in numbered
-            for after in (_after(flag),)
+            for after in (_get_after(flag),)
         ),
     )
     return numbered
@@ -81,11 +81,11 @@ def create_flag_environments(
         "projects_flagenvironment",
         ("flag_id", "environment_id", "enabled", "variants"),
         (
-            (flag_id, name, after["enabled"], _json(after["variants"]))
+            (flag_id, name, after["enabled"], _format_json(after["variants"]))
             if name == environment
             else (flag_id, name, False, "[]")
             for flag_id, flag in numbered
-            for after in (_after(flag),)
+            for after in (_get_after(flag),)
             for name in environments
         ),
     )
@@ -109,26 +109,28 @@ METADATA = ("type", "description", "stale", "impressionData", "archived")
 
 
 def update_flags(flags: Iterable[Numbered], now: datetime) -> None:
-    changed = [(flag_id, _after(flag)) for flag_id, flag in flags if _differs(flag, *METADATA)]
+    changed = [(flag_id, _get_after(flag)) for flag_id, flag in flags if _differs(flag, *METADATA)]
     if changed:
         columns = [[after[key] for _, after in changed] for key in METADATA]
         _run(_UPDATE_FLAGS, now, [flag_id for flag_id, _ in changed], *columns)
 
 
 def set_flag_environments(flags: Iterable[Numbered], environment: str) -> None:
-    changed = [(flag_id, _after(flag)) for flag_id, flag in flags if _differs(flag, "enabled", "variants")]
+    changed = [
+        (flag_id, _get_after(flag)) for flag_id, flag in flags if _differs(flag, "enabled", "variants")
+    ]
     if changed:
         _run(
             _SET_FLAG_ENVIRONMENTS,
             environment,
             [flag_id for flag_id, _ in changed],
             [after["enabled"] for _, after in changed],
-            [_json(after["variants"]) for _, after in changed],
+            [_format_json(after["variants"]) for _, after in changed],
         )
 
 
 def _differs(flag: FlagPlan, *parts: str) -> bool:
-    return flag.before is None or any(flag.before[part] != _after(flag)[part] for part in parts)
+    return flag.before is None or any(flag.before[part] != _get_after(flag)[part] for part in parts)
 
 
 # Strategies ------------------------------------------------------------------------------------------------
@@ -139,7 +141,7 @@ def write_strategies(flags: Iterable[Numbered], environment: str, now: datetime)
     removed: list[str] = []
     added: list[tuple[str, int, Document]] = []
     for flag_id, flag in flags:
-        old_ids, new_strategies = _strategy_changes(flag)
+        old_ids, new_strategies = _find_strategy_changes(flag)
         removed += old_ids
         added += zip(
             sorted(str(make_time_ordered_id()) for _ in new_strategies),
@@ -154,9 +156,9 @@ def write_strategies(flags: Iterable[Numbered], environment: str, now: datetime)
         _copy_strategies(added, environment, now)
 
 
-def _strategy_changes(flag: FlagPlan) -> tuple[list[str], list[Document]]:
+def _find_strategy_changes(flag: FlagPlan) -> tuple[list[str], list[Document]]:
     """The ids of strategies to remove and the documents of those to add."""
-    desired = list(_after(flag)["strategies"])
+    desired = list(_get_after(flag)["strategies"])
     if flag.stored is None or flag.before is None:
         return [], desired
     present = list(zip(flag.stored.strategy_ids, flag.before["strategies"], strict=True))
@@ -196,12 +198,12 @@ def _clear_changed(flags: Iterable[Numbered], part: str, table: str) -> list[tup
     changed = [
         (flag_id, flag)
         for flag_id, flag in flags
-        if (_after(flag)[part] if flag.before is None else flag.before[part] != _after(flag)[part])
+        if (_get_after(flag)[part] if flag.before is None else flag.before[part] != _get_after(flag)[part])
     ]
     emptied = [flag_id for flag_id, flag in changed if flag.before and flag.before[part]]
     if emptied:
         _run(f"DELETE FROM {table} WHERE flag_id = ANY(%s)", emptied)  # noqa: S608 - no user input
-    return [(flag_id, _after(flag)[part]) for flag_id, flag in changed if _after(flag)[part]]
+    return [(flag_id, _get_after(flag)[part]) for flag_id, flag in changed if _get_after(flag)[part]]
 
 
 def write_tags(flags: Iterable[Numbered]) -> None:
@@ -227,16 +229,16 @@ def write_parents(flags: Iterable[Numbered], project: str) -> None:
     desired = _clear_changed(flags, "parents", "projects_dependency")
     if not desired:
         return
-    ids = _flag_ids({parent["feature"] for _, parents in desired for parent in parents}, project)
+    ids = _read_flag_ids({parent["feature"] for _, parents in desired for parent in parents}, project)
     rows = (
-        (flag_id, ids[parent["feature"]], parent["enabled"], _json(parent["variants"]))
+        (flag_id, ids[parent["feature"]], parent["enabled"], _format_json(parent["variants"]))
         for flag_id, parents in desired
         for parent in parents
     )
     copy_rows("projects_dependency", ("flag_id", "parent_id", "enabled", "variants"), rows)
 
 
-def _flag_ids(names: Iterable[str], project: str) -> dict[str, int]:
+def _read_flag_ids(names: Iterable[str], project: str) -> dict[str, int]:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT name, id FROM projects_flag WHERE project_id = %s AND name = ANY(%s)",

@@ -9,7 +9,7 @@ from flagadmin.core.audit.events import EventType
 from flagadmin.core.audit.record import Event
 from flagadmin.core.errors import Conflict
 from groups.access import Caller
-from importer.apply.digests import digest
+from importer.apply.digests import hash_document
 from importer.plan.import_plan import Action, Plan
 from playground.models import SavedContext
 from playground.saved_contexts.actions import check_may_change
@@ -36,7 +36,7 @@ def write_saved_contexts(plan: Plan, caller: Caller) -> tuple[list[Event], Docum
         before = {**change.before, "enforced_in": saved.enforced_in} if change.before else None
         saved.enforced_in = dict(change.enforced_in)
         events.append(_change(saved, change.after, caller))
-        written[name] = {"before": before, "after": digest(_document(saved))}
+        written[name] = {"before": before, "after": hash_document(_make_document(saved))}
     return events, written
 
 
@@ -45,14 +45,16 @@ def undo_saved_contexts(written: Document, caller: Caller) -> Iterator[Event]:
     stored = lock_saved_contexts(written) if written else {}
     for name, state in written.items():
         saved = stored.get(name)
-        if saved is None or digest(_document(saved)) != state["after"]:
+        if saved is None or hash_document(_make_document(saved)) != state["after"]:
             raise Conflict(f"Saved context {name} was changed after this import, so it cannot be undone.")
         check_may_change(caller, saved.project_id)
         if state["before"] is not None:
             saved.enforced_in = state["before"].get("enforced_in", {})
             yield _change(saved, state["before"], caller)
         else:
-            yield _event(EventType.SAVED_CONTEXT_DELETED, saved, before=make_saved_context_document(saved))
+            yield _make_event(
+                EventType.SAVED_CONTEXT_DELETED, saved, before=make_saved_context_document(saved)
+            )
             saved.delete()
 
 
@@ -63,12 +65,12 @@ def _change(saved: SavedContext, values: Document, caller: Caller) -> Event:
     saved.updated_by, saved.updated_at = caller.name, timezone.now()
     saved.save()
     kind = EventType.SAVED_CONTEXT_UPDATED if before else EventType.SAVED_CONTEXT_CREATED
-    return _event(kind, saved, before=before, after=make_saved_context_document(saved))
+    return _make_event(kind, saved, before=before, after=make_saved_context_document(saved))
 
 
-def _document(saved: SavedContext) -> Document:
+def _make_document(saved: SavedContext) -> Document:
     return {field: getattr(saved, field) for field in FIELDS}
 
 
-def _event(kind: EventType, saved: SavedContext, *, before: Any = None, after: Any = None) -> Event:
+def _make_event(kind: EventType, saved: SavedContext, *, before: Any = None, after: Any = None) -> Event:
     return Event(type=kind, project=saved.project_id, subject=saved.name, before=before, after=after)

@@ -17,14 +17,14 @@ from groups.access import Caller
 from groups.models import User
 from groups.permissions import Permission
 from importer.apply import rows
-from importer.apply.digests import digest
-from importer.apply.execute import last_change
+from importer.apply.digests import hash_document
+from importer.apply.execute import find_last_change
 from importer.apply.saved_contexts import undo_saved_contexts
 from importer.models import ImportRun
 from importer.plan.dependencies import read_dependencies
 from importer.plan.import_plan import Action, FlagPlan
-from importer.plan.issues import no_access
-from importer.plan.permissions import change_permissions, missing_permissions
+from importer.plan.issues import make_no_access
+from importer.plan.permissions import change_permissions, find_missing_permissions
 from importer.plan.stored import StoredFlag, read_flags
 from projects.access import access_project_for_update
 from projects.flags.archive.delete import check_no_children, remove_flags
@@ -132,17 +132,17 @@ def _check_unchanged(run: ImportRun, stored: dict[str, StoredFlag]) -> None:
         flag = stored.get(name)
         if flag is None or flag.document is None:
             raise Conflict(f"{name} is no longer in {run.project}, so this {run.noun} cannot be undone.")
-        if digest(flag.document) != expected:
-            raise _changed_since_error(name, run)
+        if hash_document(flag.document) != expected:
+            raise _make_changed_since_error(name, run)
     created = [flag.id for name, flag in stored.items() if name not in run.before]
     with connection.cursor() as cursor:
         cursor.execute(_CHANGED_IN_OTHER_ENVIRONMENTS, {"flags": created, "environment": run.environment})
         if row := cursor.fetchone():
-            raise _changed_since_error(row[0], run)
+            raise _make_changed_since_error(row[0], run)
 
 
-def _changed_since_error(name: str, run: ImportRun) -> Conflict:
-    event = last_change([name], run.finished_at) if run.finished_at else None
+def _make_changed_since_error(name: str, run: ImportRun) -> Conflict:
+    event = find_last_change([name], run.finished_at) if run.finished_at else None
     when = f" at {event.created_at:%H:%M}" if event else ""
     return Conflict(f"{name} was changed{when} after this {run.noun}, so it cannot be undone.")
 
@@ -158,13 +158,13 @@ def _check_permissions(plans: list[FlagPlan], run: ImportRun, caller: Caller) ->
     if run.promoted_from:
         required = change_permissions(plans)
     else:
-        required = _needed_permissions(plans, run)
-    missing = missing_permissions(required, run.project, run.environment, caller=caller)
+        required = _list_needed_permissions(plans, run)
+    missing = find_missing_permissions(required, run.project, run.environment, caller=caller)
     if missing:
-        raise no_access(missing, run.project)
+        raise make_no_access(missing, run.project)
 
 
-def _needed_permissions(plans: list[FlagPlan], run: ImportRun) -> list[Permission]:
+def _list_needed_permissions(plans: list[FlagPlan], run: ImportRun) -> list[Permission]:
     needed = {
         Permission.DELETE_FEATURE: any(plan.name not in run.before for plan in plans),
         Permission.CREATE_FEATURE_STRATEGY: _differ(plans, "strategies"),
@@ -257,7 +257,7 @@ def _write(plans: list[FlagPlan], run: ImportRun, caller: Caller, events: list[E
     # As they are: the event about them says what they were.
     remove_flags(list(Flag.objects.filter(id__in=deleted)), caller=caller)
     check_no_children(list(Flag.objects.filter(id__in=archived)), "archived")
-    copy_all([*events, *_events(kept_plans, run)], actor=caller)
+    copy_all([*events, *_make_events(kept_plans, run)], actor=caller)
 
 
 def _becomes(plan: FlagPlan, *, archived: bool) -> bool:
@@ -269,7 +269,7 @@ def _becomes(plan: FlagPlan, *, archived: bool) -> bool:
     )
 
 
-def _events(plans: list[FlagPlan], run: ImportRun) -> Iterator[Event]:
+def _make_events(plans: list[FlagPlan], run: ImportRun) -> Iterator[Event]:
     undone = EventType.PROMOTION_UNDONE if run.promoted_from else EventType.IMPORT_UNDONE
     for plan in plans:
         kind = EventType.FEATURE_ARCHIVED if _becomes(plan, archived=True) else undone

@@ -16,7 +16,7 @@ from flagadmin.core.errors import Conflict, NameExists, Problem, ValidationError
 from groups.access import Caller
 from importer.apply.execute import import_part
 from importer.as_code.bodies import Part, PartBuilder, split_flags
-from importer.as_code.documents import field_entry, read_directory, segment_entry
+from importer.as_code.documents import make_field_entry, make_segment_entry, read_directory
 from importer.as_code.entries import Document, find_users_elsewhere, make_line, write_field, write_segment
 from importer.as_code.schemas import Directory
 from importer.isolation import bulk_work
@@ -175,7 +175,7 @@ def _write_parts(
     for project in directory.projects:
         environments = [environment for owner, environment in places if owner == project]
         waiting = held.in_project(project)
-        parts = split_flags(directory.flags_of(project), environments, waiting)
+        parts = split_flags(directory.list_flags_of(project), environments, waiting)
         for environment, flags in parts.items():
             built = PartBuilder(project, environment, flags, parents=not held.shared)
             written.add(_import(built.part, caller))
@@ -200,7 +200,7 @@ def _import(part: Part, caller: Caller) -> Plan:
     try:
         return import_part(part.body, caller=caller)
     except ValidationError as error:
-        raise ValidationError.of([part.problem(problem) for problem in error.details]) from error
+        raise ValidationError.of([part.translate_problem(problem) for problem in error.details]) from error
 
 
 def _propose(
@@ -234,7 +234,8 @@ def _propose(
 def take_fingerprint(directory: Directory) -> str:
     """Of what is wanted, and of what is stored of it now."""
     names = {
-        project: {flag["name"] for _, flag in directory.flags_of(project)} for project in directory.projects
+        project: {flag["name"] for _, flag in directory.list_flags_of(project)}
+        for project in directory.projects
     }
     for project, archived in directory.archive.items():
         names[project].update(archived)
@@ -246,6 +247,6 @@ def take_fingerprint(directory: Directory) -> str:
         state.append([[name, flag.project, flag.document] for name, flag in sorted(stored.items())])
     segments = Segment.objects.filter(name__in=[entry["name"] for entry in directory.segments])
     fields = ContextField.objects.filter(name__in=[entry["name"] for entry in directory.fields])
-    state += [segment_entry(row) for row in segments.order_by("name")]
-    state += [field_entry(row) for row in fields.order_by("name")]
+    state += [make_segment_entry(row) for row in segments.order_by("name")]
+    state += [make_field_entry(row) for row in fields.order_by("name")]
     return hashlib.sha256(orjson.dumps(state, option=orjson.OPT_SORT_KEYS)).hexdigest()

@@ -21,8 +21,8 @@ from groups.viewsets import ViewSet
 from importer.api import BytesParser
 from importer.as_code.actions import apply_directory, plan_directory
 from importer.as_code.documents import read_directory
-from importer.as_code.report import written_document
-from importer.as_code.schemas import SCHEMAS, DirectoryBody, json_schema, parse_directory
+from importer.as_code.report import make_document
+from importer.as_code.schemas import SCHEMAS, DirectoryBody, make_json_schema, parse_directory
 from importer.isolation import run_isolated
 from importer.openapi import inline_schema
 
@@ -96,7 +96,7 @@ EXAMPLE = OpenApiExample(
 )
 
 
-def _takes_directory(**described: Any) -> Callable[[Any], Any]:
+def _take_directory(**described: Any) -> Callable[[Any], Any]:
     """An operation that is POSTed a directory."""
     schema = extend_schema(request=FlagsAsCodeBody, responses={200: Outcome}, examples=[EXAMPLE], **described)
     return lambda method: schema(action(detail=False, methods=["post"], parser_classes=[BytesParser])(method))
@@ -124,7 +124,7 @@ class AsCodeViewSet(ViewSet):
             raise ValidationError.at("project", "is required: the project whose flags to read")
         return Response(read_directory(projects, caller=self.caller))
 
-    @_takes_directory(
+    @_take_directory(
         operation_id="planFlagsAsCode",
         summary="Say what applying flags as code would change",
         description=PLAN_DESCRIPTION,
@@ -132,7 +132,7 @@ class AsCodeViewSet(ViewSet):
     def plan(self, request: ApiRequest) -> Response:
         return self._run(plan_bytes)
 
-    @_takes_directory(
+    @_take_directory(
         operation_id="applyFlagsAsCode", summary="Apply flags as code", description=APPLY_DESCRIPTION
     )
     def apply(self, request: ApiRequest) -> Response:
@@ -145,12 +145,12 @@ class AsCodeViewSet(ViewSet):
 
 def plan_bytes(body: bytes, *, caller: Caller) -> dict[str, Any]:
     written = plan_directory(parse_directory(body), caller=caller)
-    return written_document(written, now=timezone.now(), caller=caller)
+    return make_document(written, now=timezone.now(), caller=caller)
 
 
 def apply_bytes(body: bytes, *, caller: Caller) -> dict[str, Any]:
     written = apply_directory(parse_directory(body), caller=caller)
-    return written_document(written, now=timezone.now(), caller=caller)
+    return make_document(written, now=timezone.now(), caller=caller)
 
 
 class FileSchemaView(OpenView):
@@ -169,4 +169,4 @@ class FileSchemaView(OpenView):
         """The files of flags as code: of a flag, a segment, a context field, and flagadmin.yaml. Needs no token."""
         if name not in SCHEMAS:
             raise NotFound(f"Schema {name[:100]} not found. Available: {choices(SCHEMAS)}.")
-        return Response(json_schema(name))
+        return Response(make_json_schema(name))

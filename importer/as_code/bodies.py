@@ -24,7 +24,7 @@ class Part:
     body: Body
     paths: dict[str, str] = field(default_factory=dict)
 
-    def problem(self, problem: Problem) -> Problem:
+    def translate_problem(self, problem: Problem) -> Problem:
         """With the path in the directory instead of that in the import."""
         place = _PLACE.fullmatch(problem.path)
         if place is None or place[1] not in self.paths:
@@ -114,10 +114,10 @@ class PartBuilder:
             self._put("featureEnvironments", {"name": name, "featureName": name, **switch}, path)
         else:
             state = self.stored.get(name, {})
-        for entry, place in self._strategies(name, state.get("strategies", ()), path):
+        for entry, place in self._pair_strategies(name, state.get("strategies", ()), path):
             self._put("featureStrategies", entry, place)
 
-    def _strategies(
+    def _pair_strategies(
         self, name: str, strategies: list[Mapping[str, Any]], path: str
     ) -> Iterator[tuple[dict[str, Any], str]]:
         """With the stored places if there are as many: these say nothing but the order."""
@@ -128,7 +128,7 @@ class PartBuilder:
         known = [constraint for strategy in stored for constraint in strategy["constraints"]]
         for number, (strategy, order) in enumerate(zip(strategies, orders, strict=True)):
             place = f"{path}.strategies[{number}]"
-            segments = [self._segment(segment, place) for segment in strategy.get("segments", ())]
+            segments = [self._find_segment(segment, place) for segment in strategy.get("segments", ())]
             constraints = keep_spelling(strategy.get("constraints", ()), known)
             entry = {
                 "featureName": name,
@@ -138,7 +138,7 @@ class PartBuilder:
             }
             yield {**strategy, **entry}, place
 
-    def _segment(self, name: str, path: str) -> int:
+    def _find_segment(self, name: str, path: str) -> int:
         if name not in self.segment_ids:
             self.segment_ids[name] = len(self.segment_ids) + 1
             self._put("segments", {"id": self.segment_ids[name], "name": name}, f"{path}.segments")

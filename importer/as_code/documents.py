@@ -40,8 +40,8 @@ def read_directory(projects: Iterable[str], *, caller: Caller) -> Document:
         fields = ContextField.objects.filter(usable).order_by("name")
         return {
             "flags": flags,
-            "segments": [segment_entry(row) for row in segments],
-            "contextFields": [field_entry(row) for row in fields],
+            "segments": [make_segment_entry(row) for row in segments],
+            "contextFields": [make_field_entry(row) for row in fields],
             "used": {kind: sorted(names) for kind, names in used.items()},
         }
 
@@ -53,7 +53,7 @@ def _read_project(project: str, used: dict[str, set[str]]) -> list[Document]:
     for environment in links.values_list("environment_id", flat=True):
         exported = export_flags(environment, project=project, full_segments=True)
         if not flags:
-            flags = {document["name"]: document for document in _flags(exported)}
+            flags = {document["name"]: document for document in _list_flags(exported)}
         for name, state in read_states(exported).items():
             flags[name]["environments"][environment] = state
         for kind, names in used.items():
@@ -61,17 +61,17 @@ def _read_project(project: str, used: dict[str, set[str]]) -> list[Document]:
     return list(flags.values())
 
 
-def _flags(exported: Document) -> Iterator[Document]:
+def _list_flags(exported: Document) -> Iterator[Document]:
     """What flags are in all environments."""
     tags: dict[str, list[str]] = {}
     for tag in exported["featureTags"]:
         tags.setdefault(tag["featureName"], []).append(f"{tag['tagType']}:{tag['tagValue']}")
     links = {
-        entry["feature"]: [_without_empty(link, "title", drop=("id",)) for link in entry["links"]]
+        entry["feature"]: [_drop_empty(link, "title", drop=("id",)) for link in entry["links"]]
         for entry in exported["links"]
     }
     parents = {
-        entry["feature"]: [_parent(parent) for parent in entry["dependencies"]]
+        entry["feature"]: [_make_parent(parent) for parent in entry["dependencies"]]
         for entry in exported["dependencies"]
     }
     for feature in exported["features"]:
@@ -90,10 +90,10 @@ def _flags(exported: Document) -> Iterator[Document]:
 def read_states(exported: Document) -> dict[str, Document]:
     """What flags have in the environment of an export, by name."""
     names = {segment["id"]: segment["name"] for segment in exported["segments"]}
-    states = {state["featureName"]: _state(state) for state in exported["featureEnvironments"]}
+    states = {state["featureName"]: _make_state(state) for state in exported["featureEnvironments"]}
     strategies: dict[str, list[Document]] = {}
     for strategy in exported["featureStrategies"]:
-        strategies.setdefault(strategy["featureName"], []).append(_strategy(strategy, names))
+        strategies.setdefault(strategy["featureName"], []).append(_make_strategy(strategy, names))
     for feature in exported["features"]:
         name = feature["name"]
         state = states.setdefault(name, {"enabled": False})
@@ -102,67 +102,71 @@ def read_states(exported: Document) -> dict[str, Document]:
     return states
 
 
-def _state(state: Document) -> Document:
-    variants = [_in_order(variant, VARIANT) for variant in state["variants"]]
+def _make_state(state: Document) -> Document:
+    variants = [_sort_members(variant, VARIANT) for variant in state["variants"]]
     return {"enabled": state["enabled"]} | ({"variants": variants} if variants else {})
 
 
-def _strategy(strategy: Document, segments: Mapping[int, str]) -> Document:
+def _make_strategy(strategy: Document, segments: Mapping[int, str]) -> Document:
     entry = {
         "name": strategy["name"],
         "title": strategy["title"],
         "disabled": strategy["disabled"],
-        "parameters": _in_order(strategy["parameters"], PARAMETERS),
-        "constraints": [_constraint(constraint) for constraint in strategy["constraints"]],
+        "parameters": _sort_members(strategy["parameters"], PARAMETERS),
+        "constraints": [_make_constraint(constraint) for constraint in strategy["constraints"]],
         "segments": [segments[key] for key in strategy["segments"]],
-        "variants": [_in_order(variant, VARIANT) for variant in strategy["variants"]],
+        "variants": [_sort_members(variant, VARIANT) for variant in strategy["variants"]],
     }
-    return _without_empty(entry, *(key for key in entry if key != "name"))
+    return _drop_empty(entry, *(key for key in entry if key != "name"))
 
 
 def keep_spelling(constraints: Iterable[Any], stored: Iterable[Any]) -> list[Any]:
     """Those that say what stored ones say, as these say it: with members that are empty, or without."""
-    spellings = {orjson.dumps(_constraint(constraint)): constraint for constraint in stored}
-    return [spellings.get(orjson.dumps(_constraint(constraint)), constraint) for constraint in constraints]
+    spellings = {orjson.dumps(_make_constraint(constraint)): constraint for constraint in stored}
+    return [
+        spellings.get(orjson.dumps(_make_constraint(constraint)), constraint) for constraint in constraints
+    ]
 
 
-def _constraint(constraint: Document) -> Document:
-    return _without_empty(_in_order(constraint, CONSTRAINT), "values", "value", "inverted", "caseInsensitive")
+def _make_constraint(constraint: Document) -> Document:
+    return _drop_empty(
+        _sort_members(constraint, CONSTRAINT), "values", "value", "inverted", "caseInsensitive"
+    )
 
 
-def _in_order(entry: Document, order: tuple[str, ...]) -> Document:
+def _sort_members(entry: Document, order: tuple[str, ...]) -> Document:
     """PostgreSQL keeps the members of JSON in an order of its own, which nobody would write."""
     return {key: entry[key] for key in (*order, *sorted(entry)) if key in entry}
 
 
-def _parent(parent: Document) -> Document:
-    entry = _without_empty(parent, "variants")
+def _make_parent(parent: Document) -> Document:
+    entry = _drop_empty(parent, "variants")
     return entry if not entry["enabled"] else {key: entry[key] for key in entry if key != "enabled"}
 
 
-def segment_entry(segment: Segment) -> Document:
+def make_segment_entry(segment: Segment) -> Document:
     entry = {
         "name": segment.name,
         "description": segment.description,
         "project": segment.project_id,
-        "constraints": [_constraint(constraint) for constraint in segment.constraints],
+        "constraints": [_make_constraint(constraint) for constraint in segment.constraints],
     }
-    return _without_empty(entry, "description", "project")
+    return _drop_empty(entry, "description", "project")
 
 
-def field_entry(field: ContextField) -> Document:
+def make_field_entry(field: ContextField) -> Document:
     entry = {
         "name": field.name,
         "description": field.description,
         "project": field.project_id,
         "stickiness": field.stickiness,
         "sortOrder": field.sort_order,
-        "legalValues": [_without_empty(value, "description") for value in field.legal_values],
+        "legalValues": [_drop_empty(value, "description") for value in field.legal_values],
     }
-    return _without_empty(entry, "description", "project", "stickiness", "sortOrder", "legalValues")
+    return _drop_empty(entry, "description", "project", "stickiness", "sortOrder", "legalValues")
 
 
-def _without_empty(entry: Mapping[str, Any], *keys: str, drop: tuple[str, ...] = ()) -> Document:
+def _drop_empty(entry: Mapping[str, Any], *keys: str, drop: tuple[str, ...] = ()) -> Document:
     """Without those of the members that say nothing, and without ``drop``."""
     return {
         key: value

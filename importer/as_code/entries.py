@@ -10,7 +10,7 @@ import orjson
 
 from flagadmin.core.errors import ValidationError
 from groups.access import Caller
-from importer.as_code.documents import field_entry, keep_spelling, segment_entry
+from importer.as_code.documents import keep_spelling, make_field_entry, make_segment_entry
 from projects.context_fields.actions import create_context_field, update_context_field
 from projects.models import ContextField, Flag, Segment, Strategy
 from projects.segments.actions import create_segment, update_segment
@@ -36,11 +36,11 @@ def write_field(entry: Mapping[str, Any], caller: Caller) -> Iterator[Document]:
         create_context_field(values | {"name": name, "project_id": project}, caller=caller)
         yield make_line("create", "context field", name, project)
     elif stored.project_id != project:
-        raise ValidationError.at("project", _belongs(stored.project_id))
+        raise ValidationError.at("project", _describe_owner(stored.project_id))
     elif any(getattr(stored, key) != value for key, value in values.items()):
-        before = field_entry(stored)
-        after = field_entry(update_context_field(name, values, caller=caller, project=project))
-        yield from _changed("context field", name, project, before, after)
+        before = make_field_entry(stored)
+        after = make_field_entry(update_context_field(name, values, caller=caller, project=project))
+        yield from _list_changed("context field", name, project, before, after)
 
 
 def write_segment(entry: Mapping[str, Any], caller: Caller, *, may_change: bool) -> Iterator[Document]:
@@ -52,11 +52,11 @@ def write_segment(entry: Mapping[str, Any], caller: Caller, *, may_change: bool)
         create_segment(values | {"name": name, "project_id": project}, caller=caller)
         yield make_line("create", "segment", name, project)
     elif stored.project_id != project:
-        raise ValidationError.at("project", _belongs(stored.project_id))
+        raise ValidationError.at("project", _describe_owner(stored.project_id))
     elif may_change and any(getattr(stored, key) != value for key, value in values.items()):
-        before = segment_entry(stored)
-        after = segment_entry(update_segment(stored.pk, values, caller=caller))
-        yield from _changed("segment", name, project, before, after)
+        before = make_segment_entry(stored)
+        after = make_segment_entry(update_segment(stored.pk, values, caller=caller))
+        yield from _list_changed("segment", name, project, before, after)
 
 
 def _read_constraints(entry: Mapping[str, Any], stored: Segment | None) -> list[Any]:
@@ -81,15 +81,15 @@ def find_users_elsewhere(
     return sorted({*users.values_list("flag__project", "environment")})
 
 
-def _belongs(project: str | None) -> str:
+def _describe_owner(project: str | None) -> str:
     return f"must be {project}, to which it belongs" if project else "must be left out: it is of all projects"
 
 
-def _changed(
+def _list_changed(
     kind: str, name: str, project: str | None, before: Document, after: Document
 ) -> Iterator[Document]:
     changes = [
-        {"part": key, "before": _text(before.get(key)), "after": _text(after.get(key))}
+        {"part": key, "before": _format_value(before.get(key)), "after": _format_value(after.get(key))}
         for key in {**before, **after}
         if before.get(key) != after.get(key)
     ]
@@ -97,5 +97,5 @@ def _changed(
         yield make_line("change", kind, name, project) | {"changes": changes}
 
 
-def _text(value: Any) -> str | None:
+def _format_value(value: Any) -> str | None:
     return value if value is None or isinstance(value, str) else orjson.dumps(value).decode()

@@ -29,7 +29,7 @@ MAX_GENERATED = 3_000
 """Edge cases of flags that change for none of the users."""
 
 
-def written_document(written: Written, *, now: datetime, caller: Caller) -> Document:
+def make_document(written: Written, *, now: datetime, caller: Caller) -> Document:
     return {
         "fingerprint": written.fingerprint,
         "changes": written.lines,
@@ -87,19 +87,19 @@ def _narrow(before: Definitions, after: Definitions) -> tuple[Definitions, Defin
     old, new = ({flag["name"]: flag for flag in state.flags} for state in (before, after))
     segments = {key for key, segment in after.segments.items() if before.segments.get(key) != segment}
     names = {name for name in old.keys() | new.keys() if old.get(name) != new.get(name)}
-    names |= {flag["name"] for flag in after.flags if segments & _used(flag)}
+    names |= {flag["name"] for flag in after.flags if segments & _list_used_segments(flag)}
     both = [*before.flags, *after.flags]
-    names |= {flag["name"] for flag in both if names & _parents([flag])}
-    names |= _parents(flag for flag in both if flag["name"] in names)
+    names |= {flag["name"] for flag in both if names & _list_parents([flag])}
+    names |= _list_parents(flag for flag in both if flag["name"] in names)
     return tuple(  # type: ignore[return-value]
         Definitions([flag for flag in state.flags if flag["name"] in names], state.segments)
         for state in (before, after)
     )
 
 
-def _used(flag: Any) -> set[int]:
+def _list_used_segments(flag: Any) -> set[int]:
     return {segment for strategy in flag["strategies"] for segment in strategy["segments"]}
 
 
-def _parents(flags: Iterable[Any]) -> set[str]:
+def _list_parents(flags: Iterable[Any]) -> set[str]:
     return {parent["feature"] for flag in flags for parent in flag["dependencies"]}

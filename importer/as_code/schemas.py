@@ -106,7 +106,7 @@ SCHEMAS: Mapping[str, TypeAdapter[Any]] = {
 }
 
 
-def json_schema(name: str) -> dict[str, Any]:
+def make_json_schema(name: str) -> dict[str, Any]:
     """The JSON Schema of a kind of file."""
     schema = SCHEMAS[name].json_schema()
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
@@ -156,7 +156,7 @@ class Directory:
     def projects(self) -> list[str]:
         return sorted({entry["project"] for entry in self.flags} | self.archive.keys())
 
-    def flags_of(self, project: str) -> list[tuple[int, FlagFile]]:
+    def list_flags_of(self, project: str) -> list[tuple[int, FlagFile]]:
         """With their places in the body, without those that are stored as they are here."""
         return [
             (place, entry["flag"])

@@ -145,7 +145,7 @@ Moment = Annotated[
 ]
 
 
-def one_of(*names: str) -> Coerced:
+def make_choice(*names: str) -> Coerced:
     """A string that is one of these names."""
     own = core_schema.literal_schema(list(names))
     schema = {"type": "string", "enum": list(names)}

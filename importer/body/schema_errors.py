@@ -32,7 +32,7 @@ def validate_by_parts(adapter: TypeAdapter, raw: Any, shape: Any) -> Any:
     of an error in a flag's entry begins with the name of the flag.
     """
     read, problems, count, outside = None, list[Problem](), 0, 0
-    for start, part in _parts(raw):
+    for start, part in _split_body(raw):
         try:
             part_body = adapter.validate_python(part)
         except ValidationError as invalid:
@@ -43,7 +43,7 @@ def validate_by_parts(adapter: TypeAdapter, raw: Any, shape: Any) -> Any:
                 inside = [error for error in part_errors if len(error["loc"]) > 2]
                 outside = len(part_errors) - len(inside)
                 reported = inside if start else part_errors
-                problems += (_problem(error, raw, shape, start) for error in reported[:MAX_DETAILS])
+                problems += (_make_problem(error, raw, shape, start) for error in reported[:MAX_DETAILS])
             continue
         if read is None:
             read = part_body
@@ -51,7 +51,7 @@ def validate_by_parts(adapter: TypeAdapter, raw: Any, shape: Any) -> Any:
             for name, entries in part_body["data"].items():
                 read["data"][name] += entries
     if count:
-        raise validation_error(problems, count)
+        raise make_validation_error(problems, count)
     return read
 
 
@@ -61,12 +61,12 @@ def validate_shape(adapter: TypeAdapter[T], raw: Any, shape: Any) -> T:
         return adapter.validate_python(raw)
     except ValidationError as invalid:
         listed = invalid.errors(include_url=False)[:MAX_DETAILS]
-        raise validation_error(
-            [_problem(error, raw, shape, 0) for error in listed], invalid.error_count()
+        raise make_validation_error(
+            [_make_problem(error, raw, shape, 0) for error in listed], invalid.error_count()
         ) from None
 
 
-def _parts(raw: Any) -> Iterator[tuple[int, Any]]:
+def _split_body(raw: Any) -> Iterator[tuple[int, Any]]:
     """Yields the body with CHUNK entries of each list at a time, and the index of the first."""
     data = raw.get("data") if isinstance(raw, dict) else None
     lists = {k: v for k, v in data.items() if isinstance(v, list)} if isinstance(data, dict) else {}
@@ -79,12 +79,12 @@ def _parts(raw: Any) -> Iterator[tuple[int, Any]]:
         yield start, {**raw, "data": {**data, **entries}}  # type: ignore[dict-item]
 
 
-def validation_error(problems: Iterable[Problem], count: int) -> errors.ValidationError:
+def make_validation_error(problems: Iterable[Problem], count: int) -> errors.ValidationError:
     """A ValidationError for ``count`` problems, of which it lists the first."""
     return errors.ValidationError.of(islice(problems, MAX_DETAILS), count=count)
 
 
-def json_path(location: Location) -> str:
+def format_json_path(location: Location) -> str:
     """``("data", "features", 3, "name")`` → ``data.features[3].name``"""
     path = ""
     for step in location:
@@ -107,21 +107,21 @@ def to_short_json(value: Any) -> str:
     return text if len(text) <= MAX_JSON_LENGTH else f"{text[:MAX_JSON_LENGTH]}…"
 
 
-def _problem(error: Mapping[str, Any], raw: Any, shape: Any, start: int) -> Problem:
+def _make_problem(error: Mapping[str, Any], raw: Any, shape: Any, start: int) -> Problem:
     location = tuple(step for step in error["loc"] if step != "[key]")
     if len(location) > 2 and isinstance(location[2], int):
         location = (*location[:2], location[2] + start, *location[3:])
-    flag = flag_at(raw, location)
-    message = _message(error, location, shape)
-    return Problem(json_path(location), f"{flag}: {message}" if flag else message)
+    flag = find_flag_at(raw, location)
+    message = _make_message(error, location, shape)
+    return Problem(format_json_path(location), f"{flag}: {message}" if flag else message)
 
 
-def _message(error: Mapping[str, Any], location: Location, shape: Any) -> str:
+def _make_message(error: Mapping[str, Any], location: Location, shape: Any) -> str:
     kind = error["type"]
     if kind == "missing":
         return "is required"
     if kind == "extra_forbidden":
-        return _unknown_key(str(location[-1]), valid_keys(shape, location[:-1]))
+        return _describe_unknown_key(str(location[-1]), list_valid_keys(shape, location[:-1]))
     return f"must be {_describe_expected(error)}, not {to_short_json(error['input'])}"
 
 
@@ -133,13 +133,13 @@ def _describe_expected(error: Mapping[str, Any]) -> str:
     )
 
 
-def _unknown_key(key: str, valid: Sequence[str]) -> str:
+def _describe_unknown_key(key: str, valid: Sequence[str]) -> str:
     nearest = get_close_matches(key[:MAX_KEY_LENGTH], valid, n=1, cutoff=0.5)
     meant = f"Did you mean {nearest[0]}?" if nearest else f"Valid keys: {choices(valid)}."
     return f"is not a valid key. {meant}"
 
 
-def valid_keys(shape: Any, location: Location) -> list[str]:
+def list_valid_keys(shape: Any, location: Location) -> list[str]:
     """The valid keys of the object at a location."""
     for step in location:
         shape = _strip_wrappers(shape)
@@ -164,7 +164,7 @@ def _strip_wrappers(shape: Any) -> Any:
     return shape
 
 
-def flag_at(raw: Any, location: Location) -> str | None:
+def find_flag_at(raw: Any, location: Location) -> str | None:
     """The name of the flag to whose entry ``data.LIST[n]`` a location belongs."""
     if len(location) < 3 or location[0] != "data" or not isinstance(location[2], int):
         return None

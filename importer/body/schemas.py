@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 from flagadmin.core import errors
 from flagadmin.core.change_checks.comments import tidy_comment
 from flagadmin.core.http.json_bodies import parse_json
-from importer.body.coercion import Boolean, Color, Integer, Moment, Number, Share, Text, Weight, one_of
+from importer.body.coercion import Boolean, Color, Integer, Moment, Number, Share, Text, Weight, make_choice
 from importer.body.schema_errors import validate_by_parts
 from importer.isolation import bulk_work
 from playground.engine.operators import OPERATORS
@@ -26,10 +26,10 @@ T = TypeVar("T")
 Inner = Annotated[list[T], Field(fail_fast=True)]
 Texts = Inner[Text]
 Numbers = Inner[Number]
-PayloadType = Annotated[str, one_of(*PAYLOAD_TYPES)]
-WeightType = Annotated[str, one_of(*WEIGHT_TYPES)]
-Operator = Annotated[str, one_of(*OPERATORS)]
-Stage = Annotated[str, one_of("initial", "pre-live", "live", "completed", "archived")]
+PayloadType = Annotated[str, make_choice(*PAYLOAD_TYPES)]
+WeightType = Annotated[str, make_choice(*WEIGHT_TYPES)]
+Operator = Annotated[str, make_choice(*OPERATORS)]
+Stage = Annotated[str, make_choice("initial", "pre-live", "live", "completed", "archived")]
 strict = with_config(ConfigDict(extra="forbid"))
 
 MAX_ENTRIES = 2_000_000

@@ -93,7 +93,7 @@ def read_users(content: bytes) -> Users:
 def generate_users(conversion: Conversion, count: int) -> Users:
     """Users with values that the flags with percentages name."""
     flags = [flag for flag in conversion.flags if flag.has_percentages][:MAX_COUNTED]
-    states = [definitions_of(flags, conversion.segments)]
+    states = [make_definitions(flags, conversion.segments)]
     contexts = make_users(states, now=timezone.now(), count=count)
     fields = {split.field for flag in flags for split in flag.source.splits}
     identifiers = {
@@ -114,14 +114,14 @@ def count_changes(conversion: Conversion, users: Users | None = None) -> dict[st
     users = users or generate_users(conversion, number)
     step = max(1, len(users.contexts) // number)
     contexts = users.contexts[::step][:number] if step > 1 else users.contexts
-    before = _as_in_source(flags, Users(contexts, _identifiers(contexts, users)))
-    after = _compile(definitions_of(flags, conversion.segments))
+    before = _as_in_source(flags, Users(contexts, _list_identifiers(contexts, users)))
+    after = _compile(make_definitions(flags, conversion.segments))
     names = before.names
     who = WhoChanges(before, after, Contexts(contexts), names, budget=BUDGET, always=names)
     return {flag.name: Change(len(contexts), flag.users, flag.on_before, flag.on_after) for flag in who.flags}
 
 
-def _identifiers(contexts: Sequence[Context], users: Users) -> dict[str, list[str]]:
+def _list_identifiers(contexts: Sequence[Context], users: Users) -> dict[str, list[str]]:
     return {
         field: list(
             dict.fromkeys(text for context in contexts if (text := context.values.get(field)) is not None)
@@ -142,10 +142,10 @@ def _as_in_source(flags: Iterable[ConvertedFlag], users: Users) -> Snapshot:
         except Unsupported:
             continue
         converted.append(replace(flag, strategies=strategies))
-    return _compile(definitions_of(converted, writer.segments))
+    return _compile(make_definitions(converted, writer.segments))
 
 
-def definitions_of(
+def make_definitions(
     flags: Iterable[ConvertedFlag], segments: Mapping[str, tuple[int, list[Document]]]
 ) -> Definitions:
     """The flags as the engine compiles them, with their parents as far as these are among them."""

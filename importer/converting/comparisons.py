@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from importer.converting.conditions import All, Condition, Test, Unsupported
 from importer.converting.conditions import Any as AnyOf
-from importer.converting.files import text_of
+from importer.converting.files import format_text
 from playground.engine.literals import read_version
 
 _NUMBERS = {"==": "NUM_EQ", "<": "NUM_LT", "<=": "NUM_LTE", ">": "NUM_GT", ">=": "NUM_GTE"}
@@ -17,23 +17,25 @@ _VERSIONS = {"=": "SEMVER_EQ", "<": "SEMVER_LT", "<=": "SEMVER_LTE", ">": "SEMVE
 def compare_number(field: str, relation: str, limit: float, *, if_absent: bool = False) -> Test:
     """``if_absent``: whether it also holds if the context has no such number."""
     if if_absent:
-        return Test(field, _NUMBERS[_INVERSE[relation]], value=text_of(limit), inverted=True)
-    return Test(field, _NUMBERS[relation], value=text_of(limit))
+        return Test(field, _NUMBERS[_INVERSE[relation]], value=format_text(limit), inverted=True)
+    return Test(field, _NUMBERS[relation], value=format_text(limit))
 
 
-def at_time(relation: str, seconds: float) -> Test:
+def compare_time(relation: str, seconds: float) -> Test:
     """Compares the present time, in whole seconds, with one in seconds since 1970."""
     after, inclusive = relation.startswith(">"), relation.endswith("=")
-    return when(before=not after, moment=moment_of(seconds + (1 if after is not inclusive else 0)))
+    return compare_with_moment(
+        before=not after, moment=read_moment(seconds + (1 if after is not inclusive else 0))
+    )
 
 
-def when(*, before: bool, moment: datetime, field: str = "currentTime") -> Test:
+def compare_with_moment(*, before: bool, moment: datetime, field: str = "currentTime") -> Test:
     """Before a moment, or at it and later."""
     text = moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     return Test(field, "DATE_BEFORE", value=text, inverted=not before)
 
 
-def moment_of(seconds: float) -> datetime:
+def read_moment(seconds: float) -> datetime:
     try:
         return datetime.fromtimestamp(seconds, UTC)
     except (ValueError, OverflowError, OSError):

@@ -75,7 +75,7 @@ def has_value(field: str) -> Test:
     return Test(field, "REGEX", value="^")
 
 
-def one_of(field: str, values: Iterable[str]) -> Condition:
+def match_any(field: str, values: Iterable[str]) -> Condition:
     values = tuple(dict.fromkeys(values))
     return Test(field, "IN", values) if values else NEVER
 

@@ -45,7 +45,7 @@ class Options:
     missing: Missing = Missing.OFF
     environment: str = ""
 
-    def choice_of(self, flag: Flag) -> Choice:
+    def get_choice(self, flag: Flag) -> Choice:
         return self.choices.get(flag.name, self.choice)
 
 
@@ -144,7 +144,7 @@ def convert(source: Source, options: Options, identifiers: Mapping[str, Sequence
 def _convert_flag(
     flag: Flag, writer: Strategies, options: Options, identifiers: Mapping[str, Sequence[str]]
 ) -> ConvertedFlag:
-    choice = options.choice_of(flag)
+    choice = options.get_choice(flag)
     converted = ConvertedFlag(flag, Exactness.EXACT, [], choice)
     if flag.missing:
         _give_up(converted, flag.missing, options)
@@ -159,7 +159,7 @@ def _convert_flag(
         _give_up(converted, [Note("conditions", str(error))], options)
         return converted
     if converted.has_percentages:
-        flag.differs("percentages", _PERCENTAGES[choice])
+        flag.add_difference("percentages", _PERCENTAGES[choice])
     if not converted.strategies:  # an import would add the default strategy, which is on for everyone
         flag.enabled = False
     converted.notes = list(dict.fromkeys(flag.differences))
@@ -197,12 +197,12 @@ def _check_parents(flags: Sequence[ConvertedFlag], options: Options) -> None:
         if flag.exactness not in (Exactness.EXACT, Exactness.APPROXIMATE):
             continue
         for parent in flag.source.parents:
-            if fault := _parent_fault(by_name.get(parent.flag), parent.flag):
+            if fault := _find_parent_fault(by_name.get(parent.flag), parent.flag):
                 _give_up(flag, [Note("prerequisite", fault)], options)
                 break
 
 
-def _parent_fault(parent: ConvertedFlag | None, name: str) -> str:
+def _find_parent_fault(parent: ConvertedFlag | None, name: str) -> str:
     if parent is None:
         return f"Its prerequisite {name} is not in the file."
     if parent.exactness in (Exactness.OFF, Exactness.LEFT_OUT):
@@ -224,13 +224,13 @@ def export_document(conversion: Conversion) -> Document:
         for name, (number, constraints) in conversion.segments.items()
     ]
     return {
-        "features": [_feature(flag.source) for flag in flags],
+        "features": [_make_feature(flag.source) for flag in flags],
         "featureStrategies": strategies,
         "featureEnvironments": [
             {"name": flag.name, "featureName": flag.name, "enabled": flag.is_enabled, "variants": []}
             for flag in flags
         ],
-        "contextFields": list(_context_fields(strategies, segments)),
+        "contextFields": list(_make_context_fields(strategies, segments)),
         "featureTags": [
             {"featureName": flag.name, "tagType": TAG_TYPE, "tagValue": tag}
             for flag in flags
@@ -239,14 +239,14 @@ def export_document(conversion: Conversion) -> Document:
         "segments": segments,
         "tagTypes": [{"name": TAG_TYPE, "description": ""}] if any(f.source.tags for f in flags) else [],
         "dependencies": [
-            {"feature": flag.name, "dependencies": [_parent(parent) for parent in flag.source.parents]}
+            {"feature": flag.name, "dependencies": [_make_parent(parent) for parent in flag.source.parents]}
             for flag in flags
             if flag.source.parents and flag.exactness is not Exactness.OFF
         ],
     }
 
 
-def _feature(flag: Flag) -> Document:
+def _make_feature(flag: Flag) -> Document:
     return {
         "name": flag.name,
         "description": flag.description or None,
@@ -255,11 +255,11 @@ def _feature(flag: Flag) -> Document:
     }
 
 
-def _parent(parent: Parent) -> Document:
+def _make_parent(parent: Parent) -> Document:
     return {"feature": parent.flag, "enabled": parent.enabled, "variants": list(parent.variants)}
 
 
-def _context_fields(strategies: Sequence[Document], segments: Sequence[Document]) -> Iterator[Document]:
+def _make_context_fields(strategies: Sequence[Document], segments: Sequence[Document]) -> Iterator[Document]:
     """The fields that the flags use and every installation does not have already."""
     owners = (*strategies, *segments)
     compared = {constraint["contextName"] for owner in owners for constraint in owner["constraints"]}

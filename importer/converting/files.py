@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from flagadmin.core import errors
 from flagadmin.core.errors import MAX_DETAILS, Problem
 from flagadmin.core.http.json_bodies import Bounds, check_bounds, parse_json, too_large
-from importer.body.schema_errors import json_path, to_short_json, validation_error
+from importer.body.schema_errors import format_json_path, make_validation_error, to_short_json
 
 BOUNDS = Bounds(items=200_000, members=200_000, values=5_000_000, depth=100)
 ENDINGS = {".json": "JSON", ".yaml": "YAML", ".yml": "YAML", ".toml": "TOML"}
@@ -47,7 +47,7 @@ def _guess_form(content: bytes) -> str:
 
 def _read_toml(content: bytes) -> Any:
     try:
-        return _with_texts(tomllib.loads(_text_of(content)))
+        return _convert_to_texts(tomllib.loads(_decode(content)))
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise errors.ValidationError(f"The file is not valid TOML: {error}.") from None
 
@@ -71,13 +71,13 @@ _Loader.add_implicit_resolver(
 
 
 def _read_yaml(content: bytes) -> Any:
-    loader = _Loader(_text_of(content))
+    loader = _Loader(_decode(content))
     try:
         node = loader.get_single_node()
         if node is None:
             return None
         _check_size(node)
-        return _with_texts(loader.construct_document(node))
+        return _convert_to_texts(loader.construct_document(node))
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise errors.ValidationError(f"The file is not valid YAML: {' '.join(str(error).split())}.") from None
     finally:
@@ -93,7 +93,7 @@ def _check_size(root: yaml.Node) -> None:
         node, is_done = pending.pop()
         key = id(node)
         if is_done:
-            sizes[key] = 1 + sum(sizes[id(child)] for child in _children(node))
+            sizes[key] = 1 + sum(sizes[id(child)] for child in _list_children(node))
             entered.discard(key)
             if sizes[key] > BOUNDS.values:
                 raise errors.ValidationError(f"The file must have at most {BOUNDS.values:,} values.")
@@ -102,27 +102,28 @@ def _check_size(root: yaml.Node) -> None:
                 raise errors.ValidationError(f"The file contains itself (line {node.start_mark.line + 1}).")
             entered.add(key)
             pending.append((node, True))
-            pending += ((child, False) for child in _children(node))
+            pending += ((child, False) for child in _list_children(node))
 
 
-def _children(node: yaml.Node) -> Iterable[yaml.Node]:
+def _list_children(node: yaml.Node) -> Iterable[yaml.Node]:
     if isinstance(node, yaml.MappingNode):
         return (child for pair in node.value for child in pair)
     return node.value if isinstance(node, yaml.SequenceNode) else ()
 
 
-def _with_texts(value: Any) -> Any:
+def _convert_to_texts(value: Any) -> Any:
     """The document with times as text and names as strings, as in JSON."""
     if isinstance(value, dict):
         return {
-            key if isinstance(key, str) else text_of(key): _with_texts(item) for key, item in value.items()
+            key if isinstance(key, str) else format_text(key): _convert_to_texts(item)
+            for key, item in value.items()
         }
     if isinstance(value, list):
-        return [_with_texts(item) for item in value]
+        return [_convert_to_texts(item) for item in value]
     return value.isoformat() if isinstance(value, date | datetime) else value
 
 
-def text_of(value: Any) -> str:
+def format_text(value: Any) -> str:
     """A value as the text that an SDK sends of it."""
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -131,7 +132,7 @@ def text_of(value: Any) -> str:
     return str(value)
 
 
-def _text_of(content: bytes) -> str:
+def _decode(content: bytes) -> str:
     try:
         return content.decode()
     except UnicodeDecodeError:
@@ -147,16 +148,16 @@ def validate(adapter: TypeAdapter[T], raw: Any, path: str = "") -> T:
         return adapter.validate_python(raw, strict=True)
     except ValidationError as invalid:
         found = invalid.errors(include_url=False)[:MAX_DETAILS]
-        problems = [Problem(_path(path, error["loc"]), _message(error)) for error in found]
-        raise validation_error(problems, invalid.error_count()) from None
+        problems = [Problem(_join_path(path, error["loc"]), _make_message(error)) for error in found]
+        raise make_validation_error(problems, invalid.error_count()) from None
 
 
-def _path(path: str, location: tuple[int | str, ...]) -> str:
-    inner = json_path(tuple(step for step in location if step != "[key]"))
+def _join_path(path: str, location: tuple[int | str, ...]) -> str:
+    inner = format_json_path(tuple(step for step in location if step != "[key]"))
     return f"{path}{'' if inner.startswith('[') or not path or not inner else '.'}{inner}"
 
 
-def _message(error: Any) -> str:
+def _make_message(error: Any) -> str:
     if error["type"] == "missing":
         return "is required"
     expected = {

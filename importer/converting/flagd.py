@@ -20,11 +20,11 @@ from importer.converting.flags import (
     Share,
     Source,
     Split,
+    find_outcome,
     is_boolean,
-    outcome_of,
 )
-from importer.converting.hashing import cbor_texts
-from importer.converting.json_logic import Logic, branches, split_operation
+from importer.converting.hashing import encode_cbor_texts
+from importer.converting.json_logic import Logic, list_branches, split_operation
 from importer.converting.rollouts import pick_share
 
 NAME, TITLE = "flagd", "flagd"
@@ -78,12 +78,12 @@ def hash_text(prefix: str, identifier: str, *, is_list: bool) -> int:
 def hash_cbor(prefix: str, identifier: str, *, is_list: bool) -> int:
     """``is_list``: both are hashed as a list, not as one text."""
     texts = (prefix, identifier) if is_list else (prefix + identifier,)
-    return murmur3(cbor_texts(*texts, is_list=is_list), 0, False)
+    return murmur3(encode_cbor_texts(*texts, is_list=is_list), 0, False)
 
 
 def _read(document: Any, hash_user: Hash) -> Source:
     if isinstance(document, dict) and isinstance(document.get("flags"), list):
-        document = {**document, "flags": _by_key(document["flags"])}
+        document = {**document, "flags": _group_by_key(document["flags"])}
     flags = validate(_DEFINITIONS, document)["flags"]
     refs = document.get("$evaluators")
     flag_set = document.get("metadata")
@@ -96,7 +96,7 @@ def _read(document: Any, hash_user: Hash) -> Source:
     return Source(TITLE, read_flags, {USER: "userId"}, notes=notes)
 
 
-def _by_key(flags: Sequence[Any]) -> dict[str, Any]:
+def _group_by_key(flags: Sequence[Any]) -> dict[str, Any]:
     by_key = {}
     for index, flag in enumerate(flags):
         key = flag.get("key") if isinstance(flag, dict) else None
@@ -115,7 +115,7 @@ class _FlagReader:
         self.values = definition["variants"]
         self.is_boolean = is_boolean(self.values)
         self.flag = Flag(key, f"flags.{key}", values={} if self.is_boolean else self.values)
-        self.logic = Logic(_field, {"$flagd.flagKey": key}, "$flagd.timestamp", refs)
+        self.logic = Logic(_find_field, {"$flagd.flagKey": key}, "$flagd.timestamp", refs)
         self.rules: list[Rule] = []
 
     def read(self, shared: Mapping[str, Any]) -> Flag:
@@ -126,10 +126,10 @@ class _FlagReader:
         try:
             self._read_targeting(definition.get("targeting") or None)
         except Unsupported as error:
-            flag.lacks("targeting", str(error))
+            flag.add_missing("targeting", str(error))
         flag.rules = self.rules
         for name in sorted(self.logic.truths):
-            flag.differs(
+            flag.add_difference(
                 "truth", f"{name} counts as true only if it is true: in flagd, any value but 0 does."
             )
         return flag
@@ -137,50 +137,50 @@ class _FlagReader:
     def _read_targeting(self, targeting: Any) -> None:
         if targeting is not None:
             self._read_result(targeting, ())
-        self._add(self._default(), (), "Default")
+        self._add(self._read_default(), (), "Default")
 
-    def _default(self) -> Outcome:
+    def _read_default(self) -> Outcome:
         name = self.definition.get("defaultVariant")
-        return Result.OFF if name is None or name == "" else self._outcome(name)
+        return Result.OFF if name is None or name == "" else self._find_outcome(name)
 
-    def _outcome(self, name: Any) -> Outcome:
+    def _find_outcome(self, name: Any) -> Outcome:
         """The outcome of a variant that targeting names."""
         if name is None:
-            return self._default()
+            return self._read_default()
         text = str(name).lower() if isinstance(name, bool) else str(name)
         if text not in self.values:
             raise Unsupported(f"It names {text[:60]}, which is not among its variants.")
-        return outcome_of(text, self.values[text], is_boolean=self.is_boolean)
+        return find_outcome(text, self.values[text], is_boolean=self.is_boolean)
 
     def _read_result(self, result: Any, guards: tuple[Condition, ...]) -> None:
         """Adds the rules of an expression that gives a variant, under the guards of those around it."""
         if len(guards) > MAX_DEPTH:
             raise Unsupported(f"Its targeting is nested deeper than {MAX_DEPTH} levels.")
         if not isinstance(result, Mapping):
-            self._add(self._outcome(result), guards)
+            self._add(self._find_outcome(result), guards)
             return
         operator, arguments = split_operation(result)
         if operator == "$ref":
             self._read_result(self.logic.ref(arguments), (*guards, All()))
         elif operator in ("if", "?:"):
-            for when, then in branches(arguments):
-                condition = () if when is None else (self.logic.condition(when),)
+            for when, then in list_branches(arguments):
+                condition = () if when is None else (self.logic.read_condition(when),)
                 self._read_result(then, (*guards, *condition))
         elif operator == "fractional":
             self._add(self._split(arguments), guards)
             if not self.is_boolean:  # those without the field that is hashed
-                self._add(self._default(), guards)
+                self._add(self._read_default(), guards)
         else:
             self._read_truth(operator, result, guards)
 
     def _read_truth(self, operator: str, result: Any, guards: tuple[Condition, ...]) -> None:
         """An expression that is true or false chooses the variants of these names."""
-        self._add(self._outcome(True), (*guards, self.logic.condition(result)))
-        if operator in NULLABLE and self._default() != self._outcome(False):
+        self._add(self._find_outcome(True), (*guards, self.logic.read_condition(result)))
+        if operator in NULLABLE and self._read_default() != self._find_outcome(False):
             raise Unsupported(
                 f"Without the variable, its {operator} gives the default variant, and else false."
             )
-        self._add(self._outcome(False), guards)
+        self._add(self._find_outcome(False), guards)
 
     def _add(self, outcome: Outcome | Split, guards: tuple[Condition, ...], title: str = "") -> None:
         if len(self.rules) >= MAX_RULES:
@@ -193,8 +193,8 @@ class _FlagReader:
         prefix, variable, entries = self.flag.name, USER, list(arguments)
         is_list = not entries or isinstance(entries[0], list)
         if not is_list:
-            prefix, variable = self._bucket(entries.pop(0))
-        shares = tuple(map(self._share, entries))
+            prefix, variable = self._read_bucket(entries.pop(0))
+        shares = tuple(map(self._read_share, entries))
         total = int(sum(share.weight for share in shares))
         if not 0 < total < 2**31:
             raise Unsupported("The weights of its fractional must be above 0 in all.")
@@ -203,33 +203,33 @@ class _FlagReader:
             place = (self.hash_user(prefix, identifier, is_list=is_list) * total) >> 32
             return pick_share(shares, place)
 
-        return Split(shares, _field(variable), pick)
+        return Split(shares, _find_field(variable), pick)
 
-    def _bucket(self, expression: Any) -> tuple[str, str]:
+    def _read_bucket(self, expression: Any) -> tuple[str, str]:
         """What is hashed before the variable, and the variable."""
         operator, arguments = split_operation(expression) if isinstance(expression, Mapping) else ("", [])
         parts = arguments if operator == "cat" else [expression]
         *texts, last = parts or [None]
-        prefix = "".join(map(self._text, texts))
+        prefix = "".join(map(self._read_text, texts))
         if not (isinstance(last, Mapping) and list(last) == ["var"] and isinstance(last["var"], str)):
             raise Unsupported("Its fractional hashes something else than a variable after constants.")
         return prefix, last["var"]
 
-    def _text(self, part: Any) -> str:
+    def _read_text(self, part: Any) -> str:
         value = self.logic.constants.get(part["var"]) if isinstance(part, Mapping) and "var" in part else part
         if not isinstance(value, str):
             raise Unsupported("Its fractional hashes several variables.")
         return value
 
-    def _share(self, entry: Any) -> Share:
+    def _read_share(self, entry: Any) -> Share:
         if not isinstance(entry, list) or not 1 <= len(entry) <= 2:
             raise Unsupported("An entry of its fractional is not a variant with its weight.")
         weight = entry[1] if len(entry) == 2 else 1
         if isinstance(weight, bool) or not isinstance(weight, int):
             raise Unsupported("A weight of its fractional is not an integer.")
-        return Share(self._outcome(entry[0]), max(0, weight))
+        return Share(self._find_outcome(entry[0]), max(0, weight))
 
 
-def _field(variable: str) -> str:
+def _find_field(variable: str) -> str:
     """The context field of a variable. That of the time is only compared, as the clock."""
     return "userId" if variable == USER else variable

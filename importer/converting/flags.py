@@ -90,10 +90,10 @@ class Flag:
     def splits(self) -> list[Split]:
         return [rule.outcome for rule in self.rules if isinstance(rule.outcome, Split)]
 
-    def differs(self, kind: str, sentence: str) -> None:
+    def add_difference(self, kind: str, sentence: str) -> None:
         self.differences.append(Note(kind, sentence))
 
-    def lacks(self, kind: str, sentence: str) -> None:
+    def add_missing(self, kind: str, sentence: str) -> None:
         self.missing.append(Note(kind, sentence))
 
 
@@ -108,7 +108,7 @@ class Source:
     notes: tuple[str, ...] = ()
 
 
-def outcome_of(name: str, value: Any, *, is_boolean: bool) -> Outcome:
+def find_outcome(name: str, value: Any, *, is_boolean: bool) -> Outcome:
     """What a variation gives: that a boolean flag is on or off, or the variant."""
     if is_boolean:
         return Result.ON if value else Result.OFF

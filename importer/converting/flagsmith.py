@@ -8,10 +8,10 @@ from typing import Any, NotRequired
 from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
-from importer.converting.conditions import InSegment, Unsupported, one_of
+from importer.converting.conditions import InSegment, Unsupported, match_any
 from importer.converting.files import validate
 from importer.converting.flags import Flag, Outcome, Result, Rule, Share, Source, Split
-from importer.converting.flagsmith_segments import Segment, SegmentReader, hashed_percentage
+from importer.converting.flagsmith_segments import Segment, SegmentReader, hash_to_percentage
 from importer.converting.naming import add_value
 from importer.converting.rollouts import pick_share
 
@@ -93,7 +93,7 @@ class _Reader:
         for segment in self.segments:
             for state in segment.get("feature_states") or ():
                 listed = self.overrides.setdefault(state["feature"]["name"], [])
-                listed.append((_priority(state), segment, state))
+                listed.append((_get_priority(state), segment, state))
         self.identities: dict[str, list[tuple[str, FeatureState]]] = {}
         for identity in environment.get("identity_overrides") or ():
             for state in identity.get("identity_features") or ():
@@ -106,40 +106,42 @@ class _Reader:
             try:
                 self._read(flag, state)
             except Unsupported as error:
-                flag.lacks("segments", str(error))
+                flag.add_missing("segments", str(error))
             yield flag
 
     def _read(self, flag: Flag, default: FeatureState) -> None:
-        flag.rules = [*self._identity_rules(flag), *self._segment_rules(flag)]
-        flag.rules.append(Rule(self._result(flag, default), title="Default"))
+        flag.rules = [*self._read_identity_rules(flag), *self._read_segment_rules(flag)]
+        flag.rules.append(Rule(self._read_result(flag, default), title="Default"))
 
-    def _identity_rules(self, flag: Flag) -> Iterator[Rule]:
+    def _read_identity_rules(self, flag: Flag) -> Iterator[Rule]:
         """A rule for each state that identities have."""
         members: dict[Outcome, list[str]] = {}
         for identifier, state in self.identities.get(flag.name, ()):
-            outcome = self._result(flag, state)
+            outcome = self._read_result(flag, state)
             if isinstance(outcome, Split):
                 raise Unsupported("An identity has percentages of its own.")
             members.setdefault(outcome, []).append(identifier)
         for outcome, identifiers in members.items():
-            yield Rule(outcome, one_of("userId", identifiers), "Identities")
+            yield Rule(outcome, match_any("userId", identifiers), "Identities")
 
-    def _segment_rules(self, flag: Flag) -> Iterator[Rule]:
+    def _read_segment_rules(self, flag: Flag) -> Iterator[Rule]:
         """The override with the lowest priority wins, and of several the first."""
         for _, segment, state in sorted(self.overrides.get(flag.name, ()), key=lambda override: override[0]):
-            reader, condition = self._segment(segment)
+            reader, condition = self._read_segment(segment)
             yield Rule(
-                self._limited(self._result(flag, state), reader), condition, f"Segment {segment['name']}"
+                self._limit_to_segment(self._read_result(flag, state), reader),
+                condition,
+                f"Segment {segment['name']}",
             )
 
-    def _segment(self, segment: ProjectSegment) -> tuple[SegmentReader, InSegment]:
+    def _read_segment(self, segment: ProjectSegment) -> tuple[SegmentReader, InSegment]:
         key = id(segment)
         if key not in self._segments:
             reader = SegmentReader(segment, self.prefix)
             self._segments[key] = reader, InSegment(segment["name"], reader.read())
         return self._segments[key]
 
-    def _limited(self, result: Outcome | Split, reader: SegmentReader) -> Outcome | Split:
+    def _limit_to_segment(self, result: Outcome | Split, reader: SegmentReader) -> Outcome | Split:
         """The result for the share of users that a segment has."""
         if reader.percentage is None:
             return result
@@ -153,17 +155,17 @@ class _Reader:
 
         return Split(shares, field, pick)
 
-    def _result(self, flag: Flag, state: FeatureState) -> Outcome | Split:
+    def _read_result(self, flag: Flag, state: FeatureState) -> Outcome | Split:
         value = state.get("feature_state_value")
         if not state["enabled"]:
             if value is not None:
                 sentence = (
                     f"Where it is off, its value is {value!r}; here, applications get their own default."
                 )
-                flag.differs("off", sentence[:300])
+                flag.add_difference("off", sentence[:300])
             return Result.OFF
         options = state.get("multivariate_feature_state_values") or []
-        outcome = _outcome(flag, value)
+        outcome = _read_outcome(flag, value)
         return self._split(flag, state, outcome, options) if options else outcome
 
     def _split(
@@ -172,27 +174,27 @@ class _Reader:
         key = str(state.get("django_id") or state.get("featurestate_uuid") or "")
         shares = [
             Share(
-                _outcome(flag, option["multivariate_feature_option"]["value"]),
+                _read_outcome(flag, option["multivariate_feature_option"]["value"]),
                 option["percentage_allocation"],
             )
-            for option in sorted(options, key=_order)
+            for option in sorted(options, key=_make_sort_key)
         ]
         shares.append(Share(control, max(0.0, 100 - sum(share.weight for share in shares))))
 
         def pick(identifier: str) -> Outcome:
-            return pick_share(shares, hashed_percentage([key, self.prefix + identifier]))
+            return pick_share(shares, hash_to_percentage([key, self.prefix + identifier]))
 
         return Split(tuple(shares), "userId", pick)
 
 
-def _order(option: Mapping[str, Any]) -> Any:
+def _make_sort_key(option: Mapping[str, Any]) -> Any:
     return option.get("id") or 0, option.get("mv_fs_value_uuid") or ""
 
 
-def _priority(state: FeatureState) -> float:
+def _get_priority(state: FeatureState) -> float:
     priority = (state.get("feature_segment") or {}).get("priority")
     return float("inf") if priority is None else priority
 
 
-def _outcome(flag: Flag, value: Any) -> Outcome:
+def _read_outcome(flag: Flag, value: Any) -> Outcome:
     return Result.ON if value is None else add_value(flag.values, value)

@@ -21,10 +21,10 @@ from importer.converting.conditions import (
     Test,
     Unsupported,
     has_value,
-    one_of,
+    match_any,
 )
 from importer.converting.conditions import Any as AnyOf
-from importer.converting.files import text_of
+from importer.converting.files import format_text
 
 VERSION = ":semver"
 IDENTITY = {"$.identity.identifier": "userId"}
@@ -67,36 +67,38 @@ class SegmentReader:
     def read(self) -> Condition:
         """Raises Unsupported."""
         rules = self._segment["rules"]
-        return All(tuple(self._rule(rule, is_needed=True, depth=0) for rule in rules)) if rules else NEVER
+        return (
+            All(tuple(self._read_rule(rule, is_needed=True, depth=0) for rule in rules)) if rules else NEVER
+        )
 
-    def _rule(self, rule: SegmentRule, *, is_needed: bool, depth: int) -> Condition:
+    def _read_rule(self, rule: SegmentRule, *, is_needed: bool, depth: int) -> Condition:
         """``is_needed``: the segment holds only if the rule does, so that it may have the percentage."""
         if depth > MAX_DEPTH:
             raise Unsupported(f"Its segments are nested deeper than {MAX_DEPTH} levels.")
         listed, rules = rule.get("conditions") or [], rule.get("rules") or []
         is_all = rule["type"] == "ALL"
         inner = is_needed and (is_all or (rule["type"] == "ANY" and len(listed) + len(rules) == 1))
-        conditions = [self._condition(each, is_needed=inner) for each in listed]
-        nested = [self._rule(each, is_needed=inner, depth=depth + 1) for each in rules]
+        conditions = [self._read_condition(each, is_needed=inner) for each in listed]
+        nested = [self._read_rule(each, is_needed=inner, depth=depth + 1) for each in rules]
         return All((_match(rule["type"], conditions), _match(rule["type"], nested)))
 
-    def _condition(self, condition: SegmentCondition, *, is_needed: bool) -> Condition:
+    def _read_condition(self, condition: SegmentCondition, *, is_needed: bool) -> Condition:
         operator = condition["operator"]
         name = condition.get("property_") or condition.get("property") or ""
         value = condition.get("value")
         if operator == "PERCENTAGE_SPLIT":
-            return self._percentage(name, value, is_needed=is_needed)
+            return self._read_percentage(name, value, is_needed=is_needed)
         if name.startswith("$.") and name not in IDENTITY:
             raise Unsupported(f"A segment compares {name[:100]}, which has no equal.")
         field = IDENTITY.get(name, name)
         if operator in RELATIONS:
-            return _compare(field, operator, text_of(value))
+            return _compare(field, operator, format_text(value))
         read = _OPERATORS.get(operator)
         if read is None:
             raise Unsupported(f"The operator {operator[:60]} has no equal.")
         return read(field, value)
 
-    def _percentage(self, name: str, value: Any, *, is_needed: bool) -> Condition:
+    def _read_percentage(self, name: str, value: Any, *, is_needed: bool) -> Condition:
         if not is_needed or self.percentage is not None:
             raise Unsupported("A segment has a percentage of users as one of several ways into it.")
         try:
@@ -109,7 +111,7 @@ class SegmentReader:
             self.percentage = (
                 percentage,
                 field,
-                lambda identifier: hashed_percentage([key, prefix + identifier]),
+                lambda identifier: hash_to_percentage([key, prefix + identifier]),
             )
         return ALWAYS
 
@@ -129,14 +131,14 @@ def _compare(field: str, operator: str, value: str) -> Condition:
         return compare_number(field, relation, int(value))
     if operator != "EQUAL":
         raise Unsupported(f"It compares the order of {field} with what is not a whole number.")
-    return one_of(field, [value.lower() if value in ("True", "False") else value])
+    return match_any(field, [value.lower() if value in ("True", "False") else value])
 
 
-def _differs(field: str, value: Any) -> Condition:
-    return All((has_value(field), Not(_compare(field, "EQUAL", text_of(value)))))
+def _match_different(field: str, value: Any) -> Condition:
+    return All((has_value(field), Not(_compare(field, "EQUAL", format_text(value)))))
 
 
-def _member(field: str, value: Any) -> Condition:
+def _match_member(field: str, value: Any) -> Condition:
     """A list, or a text with commas or JSON in it."""
     if isinstance(value, str) and value.startswith("["):
         try:
@@ -144,25 +146,25 @@ def _member(field: str, value: Any) -> Condition:
         except orjson.JSONDecodeError:
             value = value.split(",")
     elif not isinstance(value, list):
-        value = text_of(value).split(",")
-    return one_of(field, map(text_of, value))
+        value = format_text(value).split(",")
+    return match_any(field, map(format_text, value))
 
 
 _OPERATORS: Mapping[str, Callable[[str, Any], Condition]] = {
-    "NOT_EQUAL": _differs,
-    "CONTAINS": lambda field, value: Test(field, "STR_CONTAINS", (text_of(value),)),
+    "NOT_EQUAL": _match_different,
+    "CONTAINS": lambda field, value: Test(field, "STR_CONTAINS", (format_text(value),)),
     "NOT_CONTAINS": lambda field, value: All(
-        (has_value(field), Not(Test(field, "STR_CONTAINS", (text_of(value),))))
+        (has_value(field), Not(Test(field, "STR_CONTAINS", (format_text(value),))))
     ),
-    "REGEX": lambda field, value: Test(field, "REGEX", value=f"^(?:{text_of(value)})"),
-    "IN": _member,
+    "REGEX": lambda field, value: Test(field, "REGEX", value=f"^(?:{format_text(value)})"),
+    "IN": _match_member,
     "IS_SET": lambda field, value: has_value(field),
     "IS_NOT_SET": lambda field, value: Not(has_value(field)),
 }
 
 
-def hashed_percentage(parts: Sequence[str], repeats: int = 1) -> float:
+def hash_to_percentage(parts: Sequence[str], repeats: int = 1) -> float:
     """A number from 0 to 100, without 100 itself."""
     digest = md5(",".join(list(parts) * repeats).encode(), usedforsecurity=False).hexdigest()
     percentage = int(digest, 16) % 9999 / 9998 * 100
-    return hashed_percentage(parts, repeats + 1) if percentage == 100 else percentage
+    return hash_to_percentage(parts, repeats + 1) if percentage == 100 else percentage

@@ -10,7 +10,7 @@ import orjson
 from pydantic import Field, TypeAdapter
 from typing_extensions import TypedDict
 
-from importer.converting.comparisons import when
+from importer.converting.comparisons import compare_with_moment
 from importer.converting.conditions import All, Condition, Not, Unsupported
 from importer.converting.files import validate
 from importer.converting.flags import (
@@ -21,11 +21,11 @@ from importer.converting.flags import (
     Share,
     Source,
     Split,
+    find_outcome,
     is_boolean,
-    outcome_of,
 )
 from importer.converting.gofeatureflag_queries import Query
-from importer.converting.hashing import fnv1a_32
+from importer.converting.hashing import hash_fnv1a_32
 from importer.converting.json_logic import Logic
 from importer.converting.rollouts import pick_share
 
@@ -75,7 +75,7 @@ def read(document: Any, environment: str) -> Source:
     )
 
 
-def field_of(attribute: str) -> str:
+def find_field(attribute: str) -> str:
     return "userId" if attribute in USERS else attribute
 
 
@@ -84,7 +84,7 @@ class _FlagReader:
         self.definition, self.values = definition, definition["variations"]
         self.is_boolean = is_boolean(self.values)
         self.flag = Flag(key, key, values={} if self.is_boolean else self.values)
-        self.query = Query(field_of)
+        self.query = Query(find_field)
 
     def read(self) -> Flag:
         flag, definition = self.flag, self.definition
@@ -93,10 +93,10 @@ class _FlagReader:
         try:
             self._read()
         except Unsupported as error:
-            flag.lacks("targeting", str(error))
+            flag.add_missing("targeting", str(error))
         is_negated = self.query.negates or any(rule.outcome is Result.OFF for rule in flag.rules[:-1])
         if is_negated and self.query.compares_text:
-            flag.differs(
+            flag.add_difference(
                 "case", "Texts that must not be equal are compared in any case there, and as written here."
             )
         return flag
@@ -107,37 +107,41 @@ class _FlagReader:
             raise Unsupported("It has a scheduled rollout, whose steps change the flag later.")
         experimentation = definition.get("experimentation")
         if experimentation:
-            rules.append(Rule(Result.OFF, Not(_during(experimentation)), "Outside of the experimentation"))
+            rules.append(
+                Rule(Result.OFF, Not(_read_period(experimentation)), "Outside of the experimentation")
+            )
         for number, rule in enumerate(definition.get("targeting") or (), 1):
             if not rule.get("disable"):
                 title = rule.get("name") or f"Rule {number}"
-                rules.append(Rule(self._result(rule), self._condition(rule.get("query") or ""), title))
+                rules.append(
+                    Rule(self._read_result(rule), self._read_condition(rule.get("query") or ""), title)
+                )
         default = definition.get("defaultRule")
         if default is None:
             raise Unsupported("It has no default rule, which is an error there.")
-        rules.append(Rule(self._result(default), title="Default"))
+        rules.append(Rule(self._read_result(default), title="Default"))
 
-    def _condition(self, query: str) -> Condition:
+    def _read_condition(self, query: str) -> Condition:
         if not query.lstrip().startswith("{"):
             return self.query.read(query)
-        logic = Logic(field_of)
+        logic = Logic(find_field)
         try:
-            condition = logic.condition(orjson.loads(query))
+            condition = logic.read_condition(orjson.loads(query))
         except orjson.JSONDecodeError:
             raise Unsupported("A query is neither JSON nor one of its own language.") from None
         for name in sorted(logic.truths):
-            self.flag.differs(
+            self.flag.add_difference(
                 "truth", f"{name} counts as true only if it is true: there, any value but 0 does."
             )
         return condition
 
-    def _outcome(self, name: str | bool) -> Outcome:
+    def _find_outcome(self, name: str | bool) -> Outcome:
         text = str(name).lower() if isinstance(name, bool) else name
         if text not in self.values:
             raise Unsupported(f"It names {text[:60]}, which is not among its variations.")
-        return outcome_of(text, self.values[text], is_boolean=self.is_boolean)
+        return find_outcome(text, self.values[text], is_boolean=self.is_boolean)
 
-    def _result(self, rule: TargetingRule) -> Outcome | Split:
+    def _read_result(self, rule: TargetingRule) -> Outcome | Split:
         variation = rule.get("variation")
         if rule.get("progressiveRollout"):
             raise Unsupported("It has a progressive rollout, whose percentage changes with time.")
@@ -146,30 +150,32 @@ class _FlagReader:
             return self._split(percentages)
         if variation is None:
             raise Unsupported("A rule serves neither a variation nor a percentage.")
-        return self._outcome(variation)
+        return self._find_outcome(variation)
 
     def _split(self, percentages: Mapping[str, float]) -> Split:
         """Its buckets are shared out in the reverse order of names."""
         if abs(sum(percentages.values()) - 100) > 1e-6:
             raise Unsupported("The percentages of a rule are not 100 in all.")
         shares = tuple(
-            Share(self._outcome(name), percentages[name]) for name in sorted(percentages, reverse=True)
+            Share(self._find_outcome(name), percentages[name]) for name in sorted(percentages, reverse=True)
         )
 
         def pick(identifier: str) -> Outcome:
-            hashed = fnv1a_32(self.flag.name + identifier, encoding="utf-8")
+            hashed = hash_fnv1a_32(self.flag.name + identifier, encoding="utf-8")
             return pick_share(shares, hashed % SIZE * 100 / SIZE)
 
-        return Split(shares, field_of(self.definition.get("bucketingKey") or "key"), pick)
+        return Split(shares, find_field(self.definition.get("bucketingKey") or "key"), pick)
 
 
-def _during(experimentation: Experimentation) -> Condition:
+def _read_period(experimentation: Experimentation) -> Condition:
     start, end = experimentation.get("start"), experimentation.get("end")
-    parts = [when(before=False, moment=_moment(start))] if start else []
-    return All((*parts, when(before=True, moment=_moment(end)))) if end else All(tuple(parts))
+    parts = [compare_with_moment(before=False, moment=_read_time(start))] if start else []
+    return (
+        All((*parts, compare_with_moment(before=True, moment=_read_time(end)))) if end else All(tuple(parts))
+    )
 
 
-def _moment(text: str) -> datetime:
+def _read_time(text: str) -> datetime:
     try:
         moment = datetime.fromisoformat(text.upper())
     except ValueError:

@@ -21,10 +21,10 @@ from importer.converting.conditions import (
     Test,
     Unsupported,
     has_value,
-    one_of,
+    match_any,
 )
 from importer.converting.conditions import Any as AnyOf
-from importer.converting.files import text_of
+from importer.converting.files import format_text
 
 SYMBOLS = {"==": "eq", "!=": "ne", "<": "lt", ">": "gt", "<=": "le", ">=": "ge"}
 RELATIONS = {"eq": "==", "lt": "<", "gt": ">", "le": "<=", "ge": ">="}
@@ -54,61 +54,61 @@ class Query:
         if not query.strip():
             return All()
         self._tokens = list(reversed(_split(query)))
-        condition = self._logical(0)
+        condition = self._read_logical(0)
         if self._tokens:
             raise _malformed(self._tokens[-1])
         return condition
 
-    def _next(self) -> str:
+    def _read_token(self) -> str:
         if not self._tokens:
             raise Unsupported("A query ends too early.")
         return self._tokens.pop()
 
-    def _logical(self, depth: int) -> Condition:
-        condition = self._term(depth)
+    def _read_logical(self, depth: int) -> Condition:
+        condition = self._read_term(depth)
         while self._tokens and self._tokens[-1] in ("and", "or"):
-            operator = self._next()
-            other = self._term(depth)
+            operator = self._read_token()
+            other = self._read_term(depth)
             condition = All((condition, other)) if operator == "and" else AnyOf((condition, other))
         return condition
 
-    def _term(self, depth: int) -> Condition:
+    def _read_term(self, depth: int) -> Condition:
         if depth > MAX_DEPTH:
             raise Unsupported(f"A query is nested deeper than {MAX_DEPTH} levels.")
-        token = self._next()
+        token = self._read_token()
         is_negated = token == "not"
         if is_negated:
             self.negates = True
-            token = self._next()
+            token = self._read_token()
         if token != "(":
             if is_negated:
                 raise Unsupported("not stands before something that is not in parentheses.")
-            return self._comparison(token)
-        condition = self._logical(depth + 1)
-        if self._next() != ")":
+            return self._read_comparison(token)
+        condition = self._read_logical(depth + 1)
+        if self._read_token() != ")":
             raise Unsupported("A parenthesis of a query is not closed.")
         return Not(condition) if is_negated else condition
 
-    def _comparison(self, attribute: str) -> Condition:
+    def _read_comparison(self, attribute: str) -> Condition:
         if attribute[:1] in '"[)':
             raise _malformed(attribute)
-        field, operator = self._field_of(attribute), self._next().lower()
+        field, operator = self._field_of(attribute), self._read_token().lower()
         operator = SYMBOLS.get(operator, operator)
         if operator == "pr":
             return has_value(field)
-        value = _read_value(self._next())
+        value = _read_value(self._read_token())
         if operator == "in":
-            return self._member(field, value)
+            return self._read_member(field, value)
         if operator in TEXTS and isinstance(value, str):
             return (
                 Test(field, TEXTS[operator], (value,), case_insensitive=True) if value else has_value(field)
             )
         if operator == "ne":
             self.negates = True
-            return self._differs(field, value)
+            return self._read_different(field, value)
         return self._compare(field, operator, value)
 
-    def _differs(self, field: str, value: Any) -> Condition:
+    def _read_different(self, field: str, value: Any) -> Condition:
         if isinstance(value, Version):
             return compare_versions(field, "!=", value)
         return All((has_value(field), Not(self._compare(field, "eq", value))))
@@ -123,18 +123,22 @@ class Query:
             return compare_number(field, relation, value)
         if operator != "eq":
             raise Unsupported(f"It compares the order of {field} with what is not a number.")
-        return one_of(field, [text_of(value)]) if isinstance(value, bool) else self._equal(field, value)
+        return (
+            match_any(field, [format_text(value)])
+            if isinstance(value, bool)
+            else self._read_equal(field, value)
+        )
 
-    def _member(self, field: str, values: Any) -> Condition:
+    def _read_member(self, field: str, values: Any) -> Condition:
         """Members of a list are compared as they are written."""
         if not isinstance(values, list):
             raise Unsupported("What follows in is not a list.")
-        return one_of(field, map(text_of, values))
+        return match_any(field, map(format_text, values))
 
-    def _equal(self, field: str, text: str) -> Condition:
+    def _read_equal(self, field: str, text: str) -> Condition:
         """Equal in any case. Only a pattern can say that, and a pattern cannot be negated: then, as written."""
         if text.lower() == text.upper():
-            return one_of(field, [text])
+            return match_any(field, [text])
         self.compares_text = True
         pattern = re.sub(r"([\\.+*?()|\[\]{}^$])", r"\\\1", text)
         written = Test(field, "IN", (text,), inverted=True)

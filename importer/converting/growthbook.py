@@ -11,8 +11,8 @@ from typing_extensions import TypedDict
 from importer.converting.conditions import Unsupported
 from importer.converting.files import validate
 from importer.converting.flags import Flag, Outcome, Parent, Result, Rule, Share, Source, Split
-from importer.converting.growthbook_conditions import ID, Conditions, field_of
-from importer.converting.hashing import fnv1a_32
+from importer.converting.growthbook_conditions import ID, Conditions, find_field
+from importer.converting.hashing import hash_fnv1a_32
 from importer.converting.naming import add_value, find_name
 
 NAME, TITLE = "growthbook", "GrowthBook"
@@ -108,7 +108,7 @@ class _FeatureReader:
                 self._read_rule(rule, f"Rule {number}")
             flag.rules.append(Rule(self.values.outcome(self.feature.get("defaultValue")), title="Default"))
         except Unsupported as error:
-            flag.lacks("rules", str(error))
+            flag.add_missing("rules", str(error))
         return flag
 
     def _read_rule(self, rule: FeatureRule, title: str) -> None:
@@ -120,7 +120,7 @@ class _FeatureReader:
         if rule.get("force") is None and rule.get("variations") is None:
             return
         condition = self.conditions.read(rule.get("condition") or {})
-        self.flag.rules.append(Rule(self._result(rule), condition, title))
+        self.flag.rules.append(Rule(self._read_result(rule), condition, title))
 
     def _read_parent(self, parent: ParentCondition, *, is_first: bool) -> None:
         """A prerequisite of the whole feature. One of a rule cannot be said, as parents are those of a flag."""
@@ -131,9 +131,9 @@ class _FeatureReader:
         if feature is None:
             raise Unsupported(f"Its prerequisite {key} is not in the file.")
         values = _Values(feature, [validate(_RULE, rule) for rule in feature.get("rules") or ()])
-        self.flag.parents.append(_parent(key, condition, values))
+        self.flag.parents.append(_make_parent(key, condition, values))
 
-    def _result(self, rule: FeatureRule) -> Outcome | Split:
+    def _read_result(self, rule: FeatureRule) -> Outcome | Split:
         variations, coverage = rule.get("variations"), rule.get("coverage")
         if rule.get("force") is not None:
             outcome = self.values.outcome(rule.get("force"))
@@ -142,9 +142,10 @@ class _FeatureReader:
         outcomes = list(map(self.values.outcome, variations))
         if len(outcomes) < 2:  # an experiment needs two
             return Result.NEXT
-        weights = _weights(rule.get("weights"), len(outcomes))
+        weights = _read_weights(rule.get("weights"), len(outcomes))
         shares = [
-            (outcome, weight * _within(coverage)) for outcome, weight in zip(outcomes, weights, strict=True)
+            (outcome, weight * _limit_coverage(coverage))
+            for outcome, weight in zip(outcomes, weights, strict=True)
         ]
         return self._split(rule, shares, rule.get("seed") or rule.get("key"), weights)
 
@@ -160,14 +161,14 @@ class _FeatureReader:
         if version not in SIZES:
             raise Unsupported(f"Version {version} of its hash is not known.")
         seed = seed or self.flag.name
-        field = field_of(rule.get("hashAttribute") or ID)
+        field = find_field(rule.get("hashAttribute") or ID)
         left = max(0.0, 1 - sum(share for _, share in shares))
         every = [Share(outcome, share) for outcome, share in shares]
         if left > 1e-9:
             every.append(Share(Result.NEXT, left))
 
         def pick(identifier: str) -> Outcome:
-            place, start = _bucket(seed, identifier, version), 0.0
+            place, start = _compute_bucket(seed, identifier, version), 0.0
             for (outcome, share), weight in zip(shares, weights, strict=True):
                 if start <= place < start + share:
                     return outcome
@@ -205,7 +206,7 @@ class _Values:
         return name
 
 
-def _parent(key: str, condition: Mapping[str, Any], values: _Values) -> Parent:
+def _make_parent(key: str, condition: Mapping[str, Any], values: _Values) -> Parent:
     """The parent of a prerequisite on a feature's value."""
     wanted = condition.get("value")
     if list(condition) == ["value"] and isinstance(wanted, bool) and values.is_boolean:
@@ -222,16 +223,20 @@ def _parent(key: str, condition: Mapping[str, Any], values: _Values) -> Parent:
     return Parent(key, True, (name,))
 
 
-def _weights(weights: Sequence[float] | None, count: int) -> Sequence[float]:
+def _read_weights(weights: Sequence[float] | None, count: int) -> Sequence[float]:
     is_valid = weights and len(weights) == count and min(weights) >= 0 and 0.99 <= sum(weights) <= 1.01
     return weights if weights and is_valid else [1 / count] * count
 
 
-def _within(coverage: float | None) -> float:
+def _limit_coverage(coverage: float | None) -> float:
     return 1.0 if coverage is None else min(1.0, max(0.0, coverage))
 
 
-def _bucket(seed: str, identifier: str, version: int) -> float:
+def _compute_bucket(seed: str, identifier: str, version: int) -> float:
     """From 0 to 1."""
-    hashed = fnv1a_32(identifier + seed) if version == 1 else fnv1a_32(str(fnv1a_32(seed + identifier)))
+    hashed = (
+        hash_fnv1a_32(identifier + seed)
+        if version == 1
+        else hash_fnv1a_32(str(hash_fnv1a_32(seed + identifier)))
+    )
     return hashed % SIZES[version] / SIZES[version]

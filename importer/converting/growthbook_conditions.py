@@ -16,15 +16,15 @@ from importer.converting.conditions import (
     Test,
     Unsupported,
     has_value,
-    one_of,
+    match_any,
 )
 from importer.converting.conditions import Any as AnyOf
-from importer.converting.files import text_of
+from importer.converting.files import format_text
 
 ID = "id"
 
 
-def field_of(attribute: str) -> str:
+def find_field(attribute: str) -> str:
     return "userId" if attribute == ID else attribute
 
 
@@ -44,22 +44,22 @@ class Conditions:
         try:
             if self._depth > MAX_DEPTH:
                 raise Unsupported(f"Its conditions are nested deeper than {MAX_DEPTH} levels.")
-            return All(tuple(self._entries(condition)))
+            return All(tuple(self._read_entries(condition)))
         finally:
             self._depth -= 1
 
-    def _entries(self, condition: Mapping[str, Any]) -> Iterator[Condition]:
+    def _read_entries(self, condition: Mapping[str, Any]) -> Iterator[Condition]:
         for name, value in condition.items():
             if name in ("$or", "$nor", "$and"):
                 yield self._list(name, value)
             elif name == "$not":
                 yield Not(self.read(value))
             elif name == "$savedGroup":
-                yield self._saved_group(value)
+                yield self._read_saved_group(value)
             elif name.startswith("$"):
                 raise Unsupported(f"The operator {name[:60]} has no equal.")
             else:
-                yield self._value(field_of(name), value)
+                yield self._read_value(find_field(name), value)
 
     def _list(self, operator: str, conditions: Any) -> Condition:
         if not isinstance(conditions, list):
@@ -70,29 +70,29 @@ class Conditions:
         either = AnyOf(parts) if parts else ALWAYS
         return Not(either) if operator == "$nor" else either
 
-    def _saved_group(self, reference: Any) -> Condition:
+    def _read_saved_group(self, reference: Any) -> Condition:
         group = self._groups.get(str(reference.get("id"))) if isinstance(reference, Mapping) else None
         if not isinstance(group, Mapping):
             raise Unsupported("A condition refers to a saved group that is not in the file.")
         if group.get("type") == "condition":
             return self.read(group.get("condition"))
         attribute = reference.get("attributeKey", group.get("attributeKey"))
-        return one_of(field_of(str(attribute)), _texts(group.get("values")))
+        return match_any(find_field(str(attribute)), _read_texts(group.get("values")))
 
-    def _value(self, field: str, value: Any) -> Condition:
+    def _read_value(self, field: str, value: Any) -> Condition:
         if isinstance(value, Mapping):
             if not all(name.startswith("$") for name in value):
                 raise Unsupported(f"It compares {field} with an object.")
-            return All(tuple(self._operator(field, name, operand) for name, operand in value.items()))
-        return _equal(field, value)
+            return All(tuple(self._read_operator(field, name, operand) for name, operand in value.items()))
+        return _read_equal(field, value)
 
-    def _operator(self, field: str, operator: str, operand: Any) -> Condition:
+    def _read_operator(self, field: str, operator: str, operand: Any) -> Condition:
         if operator == "$not":
-            return Not(self._value(field, operand))
+            return Not(self._read_value(field, operand))
         if operator in ("$inGroup", "$notInGroup"):
             group = self._groups.get(str(operand))
             values = group.get("values") if isinstance(group, Mapping) else group
-            members = one_of(field, _texts(values or []))
+            members = match_any(field, _read_texts(values or []))
             return Not(members) if operator == "$notInGroup" else members
         read = _OPERATORS.get(operator)
         if read is None:
@@ -100,25 +100,25 @@ class Conditions:
         return read(field, operand)
 
 
-def _texts(values: Any) -> Sequence[str]:
+def _read_texts(values: Any) -> Sequence[str]:
     if not isinstance(values, list) or any(
         isinstance(value, list | Mapping) or value is None for value in values
     ):
         raise Unsupported("A list of values has lists, objects or nothing in it.")
-    return [text_of(value) for value in values]
+    return [format_text(value) for value in values]
 
 
-def _equal(field: str, value: Any) -> Condition:
+def _read_equal(field: str, value: Any) -> Condition:
     if value is None:
         return Not(has_value(field))
     if isinstance(value, list | Mapping):
         raise Unsupported(f"It compares {field} with a list or an object.")
     if isinstance(value, int | float) and not isinstance(value, bool):
         return compare_number(field, "==", value)
-    return one_of(field, [text_of(value)])
+    return match_any(field, [format_text(value)])
 
 
-def _order(relation: str) -> Callable[[str, Any], Condition]:
+def _make_order_reader(relation: str) -> Callable[[str, Any], Condition]:
     def read(field: str, limit: Any) -> Condition:
         if isinstance(limit, bool) or not isinstance(limit, int | float):
             raise Unsupported(f"It compares the order of {field} with what is not a number.")
@@ -127,9 +127,9 @@ def _order(relation: str) -> Callable[[str, Any], Condition]:
     return read
 
 
-def _version(relation: str) -> Callable[[str, Any], Condition]:
+def _make_version_reader(relation: str) -> Callable[[str, Any], Condition]:
     def read(field: str, limit: Any) -> Condition:
-        version = text_of(limit)
+        version = format_text(limit)
         if relation == "!=":
             return Not(Test(field, "SEMVER_EQ", value=complete_version(version)))
         return compare_versions(field, relation, version)
@@ -137,13 +137,13 @@ def _version(relation: str) -> Callable[[str, Any], Condition]:
     return read
 
 
-def _member(field: str, values: Any) -> Condition:
-    return one_of(field, _texts(values))
+def _read_member(field: str, values: Any) -> Condition:
+    return match_any(field, _read_texts(values))
 
 
-def _member_in_any_case(field: str, values: Any) -> Condition:
+def _read_member_in_any_case(field: str, values: Any) -> Condition:
     """A list of patterns that match the whole text, in any case."""
-    texts = _texts(values)
+    texts = _read_texts(values)
     if not texts:
         return NEVER
     pattern = "|".join(map(_quote, texts))
@@ -154,38 +154,38 @@ def _quote(text: str) -> str:
     return "".join(f"\\{char}" if char in r"\.+*?()|[]{}^$" else char for char in text)
 
 
-def _pattern(*, case_insensitive: bool = False) -> Callable[[str, Any], Condition]:
+def _make_pattern_reader(*, case_insensitive: bool = False) -> Callable[[str, Any], Condition]:
     return lambda field, pattern: Test(field, "REGEX", value=str(pattern), case_insensitive=case_insensitive)
 
 
-def _negated(read: Callable[[str, Any], Condition]) -> Callable[[str, Any], Condition]:
+def _negate(read: Callable[[str, Any], Condition]) -> Callable[[str, Any], Condition]:
     return lambda field, operand: Not(read(field, operand))
 
 
-def _exists(field: str, exists: Any) -> Condition:
+def _read_exists(field: str, exists: Any) -> Condition:
     return has_value(field) if exists else Not(has_value(field))
 
 
 _OPERATORS: Mapping[str, Callable[[str, Any], Condition]] = {
-    "$eq": _equal,
-    "$ne": _negated(_equal),
-    "$lt": _order("<"),
-    "$lte": _order("<="),
-    "$gt": _order(">"),
-    "$gte": _order(">="),
-    "$veq": _version("="),
-    "$vne": _version("!="),
-    "$vlt": _version("<"),
-    "$vlte": _version("<="),
-    "$vgt": _version(">"),
-    "$vgte": _version(">="),
-    "$in": _member,
-    "$nin": _negated(_member),
-    "$ini": _member_in_any_case,
-    "$nini": _negated(_member_in_any_case),
-    "$regex": _pattern(),
-    "$regexi": _pattern(case_insensitive=True),
-    "$notRegex": _negated(_pattern()),
-    "$notRegexi": _negated(_pattern(case_insensitive=True)),
-    "$exists": _exists,
+    "$eq": _read_equal,
+    "$ne": _negate(_read_equal),
+    "$lt": _make_order_reader("<"),
+    "$lte": _make_order_reader("<="),
+    "$gt": _make_order_reader(">"),
+    "$gte": _make_order_reader(">="),
+    "$veq": _make_version_reader("="),
+    "$vne": _make_version_reader("!="),
+    "$vlt": _make_version_reader("<"),
+    "$vlte": _make_version_reader("<="),
+    "$vgt": _make_version_reader(">"),
+    "$vgte": _make_version_reader(">="),
+    "$in": _read_member,
+    "$nin": _negate(_read_member),
+    "$ini": _read_member_in_any_case,
+    "$nini": _negate(_read_member_in_any_case),
+    "$regex": _make_pattern_reader(),
+    "$regexi": _make_pattern_reader(case_insensitive=True),
+    "$notRegex": _negate(_make_pattern_reader()),
+    "$notRegexi": _negate(_make_pattern_reader(case_insensitive=True)),
+    "$exists": _read_exists,
 }

@@ -3,7 +3,7 @@
 FNV_BASIS, FNV_PRIME = 0x811C9DC5, 0x01000193
 
 
-def fnv1a_32(text: str, *, encoding: str = "utf-16-le") -> int:
+def hash_fnv1a_32(text: str, *, encoding: str = "utf-16-le") -> int:
     """FNV-1a of the UTF-16 code units of a text, as JavaScript has them; or of its bytes in another encoding."""
     data = text.encode(encoding, "surrogatepass")
     units = memoryview(data).cast("H") if encoding == "utf-16-le" else data
@@ -13,13 +13,13 @@ def fnv1a_32(text: str, *, encoding: str = "utf-16-le") -> int:
     return value
 
 
-def cbor_texts(*texts: str, is_list: bool) -> bytes:
+def encode_cbor_texts(*texts: str, is_list: bool) -> bytes:
     """A text, or a list of texts, in canonical CBOR (RFC 8949)."""
     head = bytes([0x80 + len(texts)]) if is_list else b""
-    return head + b"".join(map(_cbor_text, texts))
+    return head + b"".join(map(_encode_cbor_text, texts))
 
 
-def _cbor_text(text: str) -> bytes:
+def _encode_cbor_text(text: str) -> bytes:
     data = text.encode()
     size = len(data)
     if size < 24:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from importer.converting.comparisons import at_time, compare_number, compare_versions
+from importer.converting.comparisons import compare_number, compare_time, compare_versions
 from importer.converting.conditions import (
     ALWAYS,
     MAX_DEPTH,
@@ -17,10 +17,10 @@ from importer.converting.conditions import (
     Test,
     Unsupported,
     has_value,
-    one_of,
+    match_any,
 )
 from importer.converting.conditions import Any as AnyOf
-from importer.converting.files import text_of
+from importer.converting.files import format_text
 
 MISSING = object()
 FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -43,24 +43,24 @@ class Logic:
     """The fields of which only the text ``true`` counts as true."""
     _depth: int = 0
 
-    def condition(self, rule: Any) -> Condition:
+    def read_condition(self, rule: Any) -> Condition:
         """When a rule is true. Raises Unsupported."""
         self._depth += 1
         try:
             if self._depth > MAX_DEPTH:
                 raise Unsupported(f"Its targeting is nested deeper than {MAX_DEPTH} levels.")
-            return self._condition(rule)
+            return self._read_condition(rule)
         finally:
             self._depth -= 1
 
-    def _condition(self, rule: Any) -> Condition:
+    def _read_condition(self, rule: Any) -> Condition:
         if not isinstance(rule, Mapping):
             return ALWAYS if rule else NEVER
         operator, arguments = split_operation(rule)
         if operator == "$ref":
-            return self.condition(self.ref(arguments))
+            return self.read_condition(self.ref(arguments))
         if operator == "var":
-            return self._truth(arguments)
+            return self._read_constant(arguments)
         read = _READERS.get(operator)
         if read is None:
             raise Unsupported(SENTENCE.format(operator))
@@ -74,19 +74,19 @@ class Logic:
             )
         return self.refs[name]
 
-    def _truth(self, arguments: Sequence[Any]) -> Condition:
-        value, name = self._operand({"var": list(arguments)})
+    def _read_constant(self, arguments: Sequence[Any]) -> Condition:
+        value, name = self._read_operand({"var": list(arguments)})
         if name is None:
             return ALWAYS if value else NEVER
         self.truths.add(name)
-        return one_of(name, ["true"])
+        return match_any(name, ["true"])
 
-    def _operand(self, value: Any) -> tuple[Any, str | None]:
+    def _read_operand(self, value: Any) -> tuple[Any, str | None]:
         """A constant, or the context field of a variable."""
         if isinstance(value, Mapping):
             operator, arguments = split_operation(value)
             if operator == "$ref":
-                return self._operand(self.ref(arguments))
+                return self._read_operand(self.ref(arguments))
             if operator != "var":
                 raise Unsupported(SENTENCE.format(operator))
             variable = arguments[0] if arguments else None
@@ -97,11 +97,11 @@ class Logic:
             return MISSING, self.field_of(variable)
         return value, None
 
-    def _pair(self, arguments: Sequence[Any]) -> tuple[str | None, Any, bool]:
+    def _read_pair(self, arguments: Sequence[Any]) -> tuple[str | None, Any, bool]:
         """Field, constant, and whether the constant comes first. Without a field, the comparison is of constants."""
         if len(arguments) != 2:
             raise Unsupported("A comparison of its targeting does not have two operands.")
-        (left, left_field), (right, right_field) = map(self._operand, arguments)
+        (left, left_field), (right, right_field) = map(self._read_operand, arguments)
         if left_field is not None and right_field is not None:
             raise Unsupported(
                 f"It compares {left_field} with {right_field}: constraints compare with values."
@@ -112,16 +112,16 @@ class Logic:
 
     # Operators -----------------------------------------------------------------------------------------------
 
-    def _all(self, operator: str, arguments: Sequence[Any]) -> Condition:
-        parts = tuple(map(self.condition, arguments))
+    def _read_all(self, operator: str, arguments: Sequence[Any]) -> Condition:
+        parts = tuple(map(self.read_condition, arguments))
         return All(parts) if operator == "and" else AnyOf(parts)
 
-    def _not(self, operator: str, arguments: Sequence[Any]) -> Condition:
-        part = self.condition(arguments[0] if arguments else None)
+    def _read_not(self, operator: str, arguments: Sequence[Any]) -> Condition:
+        part = self.read_condition(arguments[0] if arguments else None)
         return Not(part) if operator == "!" else part
 
-    def _equal(self, operator: str, arguments: Sequence[Any]) -> Condition:
-        name, value, _ = self._pair(arguments)
+    def _read_equal(self, operator: str, arguments: Sequence[Any]) -> Condition:
+        name, value, _ = self._read_pair(arguments)
         if name is None:
             equal: Condition = ALWAYS if value[0] == value[1] else NEVER
         elif value is None:
@@ -131,23 +131,23 @@ class Logic:
         elif isinstance(value, int | float) and not isinstance(value, bool):
             equal = compare_number(name, "==", value)
         else:
-            equal = one_of(name, [text_of(value)])
+            equal = match_any(name, [format_text(value)])
         return Not(equal) if operator.startswith("!") else equal
 
-    def _order(self, operator: str, arguments: Sequence[Any]) -> Condition:
+    def _read_order(self, operator: str, arguments: Sequence[Any]) -> Condition:
         if len(arguments) == 3:
-            return All((self._order(operator, arguments[:2]), self._order(operator, arguments[1:])))
-        name, value, constant_first = self._pair(arguments)
+            return All((self._read_order(operator, arguments[:2]), self._read_order(operator, arguments[1:])))
+        name, value, constant_first = self._read_pair(arguments)
         if name is None or isinstance(value, bool) or not isinstance(value, int | float):
             raise Unsupported(f"It compares with {operator} what is not a number.")
         operator = FLIPPED[operator] if constant_first else operator
         if name == self.clock:
-            return at_time(operator, value)
+            return compare_time(operator, value)
         # JSONLogic takes an absent variable for 0.
         return compare_number(name, operator, value, if_absent=_ORDERS[operator](0, value))
 
-    def _in(self, operator: str, arguments: Sequence[Any]) -> Condition:
-        name, value, constant_first = self._pair(arguments)
+    def _read_in(self, operator: str, arguments: Sequence[Any]) -> Condition:
+        name, value, constant_first = self._read_pair(arguments)
         if name is None:
             raise Unsupported("It looks for a constant in a constant.")
         if constant_first and isinstance(value, str):
@@ -156,29 +156,29 @@ class Logic:
             raise Unsupported(f"It looks for {name} in a text, or for a value in a list that is {name}.")
         if any(isinstance(item, list | dict) or item is None for item in value):
             raise Unsupported(f"It looks for {name} in a list of lists, objects or nothing.")
-        return one_of(name, map(text_of, value))
+        return match_any(name, map(format_text, value))
 
-    def _text(self, operator: str, arguments: Sequence[Any]) -> Condition:
-        name, value, constant_first = self._pair(arguments)
+    def _read_text(self, operator: str, arguments: Sequence[Any]) -> Condition:
+        name, value, constant_first = self._read_pair(arguments)
         if name is None or constant_first or not isinstance(value, str):
             raise Unsupported(f"Its {operator} does not compare a variable with a text.")
         kind = "STR_STARTS_WITH" if operator == "starts_with" else "STR_ENDS_WITH"
         return Test(name, kind, (value,)) if value else has_value(name)
 
-    def _version(self, operator: str, arguments: Sequence[Any]) -> Condition:
+    def _read_version(self, operator: str, arguments: Sequence[Any]) -> Condition:
         if len(arguments) != 3:
             raise Unsupported("Its sem_ver does not have three operands.")
-        name, value, constant_first = self._pair([arguments[0], arguments[2]])
+        name, value, constant_first = self._read_pair([arguments[0], arguments[2]])
         if name is None or constant_first:
             raise Unsupported("Its sem_ver does not compare a variable with a version.")
-        return compare_versions(name, str(arguments[1]), text_of(value))
+        return compare_versions(name, str(arguments[1]), format_text(value))
 
-    def _if(self, operator: str, arguments: Sequence[Any]) -> Condition:
+    def _read_if(self, operator: str, arguments: Sequence[Any]) -> Condition:
         earlier: list[Condition] = []
         parts: list[Condition] = []
-        for when, then in branches(arguments):
-            condition = ALWAYS if when is None else self.condition(when)
-            parts.append(All((*earlier, condition, self.condition(then))))
+        for when, then in list_branches(arguments):
+            condition = ALWAYS if when is None else self.read_condition(when)
+            parts.append(All((*earlier, condition, self.read_condition(then))))
             earlier.append(Not(condition))
         return AnyOf(tuple(parts))
 
@@ -191,7 +191,7 @@ def split_operation(rule: Mapping[str, Any]) -> tuple[str, Sequence[Any]]:
     return operator, arguments if isinstance(arguments, list) else [arguments]
 
 
-def branches(arguments: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
+def list_branches(arguments: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
     """(condition, result) of an ``if``; None as condition for what is left."""
     for place in range(0, len(arguments) - 1, 2):
         yield arguments[place], arguments[place + 1]
@@ -205,13 +205,13 @@ _ORDERS: Mapping[str, Callable[[float, float], bool]] = {
     ">=": lambda left, right: left >= right,
 }
 _READERS: Mapping[str, Callable[[Logic, str, Sequence[Any]], Condition]] = {
-    **dict.fromkeys(("and", "or"), Logic._all),
-    **dict.fromkeys(("!", "!!"), Logic._not),
-    **dict.fromkeys(("==", "===", "!=", "!=="), Logic._equal),
-    **dict.fromkeys(FLIPPED, Logic._order),
-    **dict.fromkeys(("starts_with", "ends_with"), Logic._text),
-    "in": Logic._in,
-    "sem_ver": Logic._version,
-    "if": Logic._if,
-    "?:": Logic._if,
+    **dict.fromkeys(("and", "or"), Logic._read_all),
+    **dict.fromkeys(("!", "!!"), Logic._read_not),
+    **dict.fromkeys(("==", "===", "!=", "!=="), Logic._read_equal),
+    **dict.fromkeys(FLIPPED, Logic._read_order),
+    **dict.fromkeys(("starts_with", "ends_with"), Logic._read_text),
+    "in": Logic._read_in,
+    "sem_ver": Logic._read_version,
+    "if": Logic._read_if,
+    "?:": Logic._read_if,
 }

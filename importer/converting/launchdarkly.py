@@ -51,7 +51,7 @@ _FILE = TypeAdapter(SdkFile)
 def recognize(document: Any) -> bool:
     if not isinstance(document, dict):
         return False
-    if _flag_list(document) is not None:
+    if _find_flag_list(document) is not None:
         return True
     flags = document.get("flags")
     first = next(iter(flags.values()), None) if isinstance(flags, dict) else None
@@ -61,11 +61,11 @@ def recognize(document: Any) -> bool:
 
 def read(document: Any, environment: str) -> Source:
     """Raises ValidationError, also for an environment that the flags do not have."""
-    listed = _flag_list(document) if isinstance(document, dict) else None
+    listed = _find_flag_list(document) if isinstance(document, dict) else None
     return _read_file(document) if listed is None else _read_list(document, listed, environment)
 
 
-def _flag_list(document: Mapping[str, Any]) -> tuple[str, list[Any]] | None:
+def _find_flag_list(document: Mapping[str, Any]) -> tuple[str, list[Any]] | None:
     """The flags as the REST API lists them, with their path."""
     for path, flags in (("items", document), ("flags.items", document.get("flags"))):
         items = flags.get("items") if isinstance(flags, Mapping) else None
@@ -88,17 +88,17 @@ def _read_list(document: Mapping[str, Any], listed: tuple[str, list[Any]], envir
     read_flags = []
     for index, listed_flag in enumerate(flags):
         targeting = listed_flag["environments"].get(environment)
-        flag = Flag(listed_flag["key"], f"{path}[{index}]", tags=_tags(listed_flag))
+        flag = Flag(listed_flag["key"], f"{path}[{index}]", tags=_read_tags(listed_flag))
         flag.description = listed_flag.get("description") or listed_flag.get("name") or ""
         flag.archived = listed_flag.get("archived", False)
         if targeting is None:
-            flag.lacks("environment", f"It is not in the environment {environment}.")
+            flag.add_missing("environment", f"It is not in the environment {environment}.")
         reader.add(flag, targeting or {"on": False})
         read_flags.append(flag)
     return Source(TITLE, reader.finish(read_flags), clauses.renamed, environment, clauses.notes)
 
 
-def _tags(flag: ListedFlag) -> list[str]:
+def _read_tags(flag: ListedFlag) -> list[str]:
     """Tags here have 2 to 50 characters."""
     return [tag for tag in dict.fromkeys(flag.get("tags", ())) if 2 <= len(tag) <= 50]
 

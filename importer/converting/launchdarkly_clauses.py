@@ -8,7 +8,7 @@ from typing import Any, NotRequired
 
 from typing_extensions import TypedDict
 
-from importer.converting.comparisons import compare_number, compare_versions, moment_of, when
+from importer.converting.comparisons import compare_number, compare_versions, compare_with_moment, read_moment
 from importer.converting.conditions import (
     MAX_DEPTH,
     All,
@@ -18,10 +18,10 @@ from importer.converting.conditions import (
     Test,
     Unsupported,
     has_value,
-    one_of,
+    match_any,
 )
 from importer.converting.conditions import Any as AnyOf
-from importer.converting.files import text_of
+from importer.converting.files import format_text
 
 USER_KIND = "user"
 TOTAL = 100_000
@@ -69,7 +69,7 @@ class Clauses:
         """What applications must do."""
         return tuple(f"Send {field} as a date-time like 2026-11-21T09:00:00Z." for field in self._dates)
 
-    def field(self, kind: str, attribute: str) -> str:
+    def find_field(self, kind: str, attribute: str) -> str:
         """The context field of an attribute. A path into an object becomes a name with dots."""
         name = attribute
         if attribute.startswith("/"):
@@ -84,24 +84,26 @@ class Clauses:
             self.renamed[there] = name
         return name
 
-    def condition(self, clause: Clause) -> Condition:
+    def read_condition(self, clause: Clause) -> Condition:
         """Raises Unsupported."""
         negate = clause.get("negate", False)
         if clause["op"] == "segmentMatch":
-            matches = AnyOf(tuple(self.segment(str(value)) for value in clause["values"]))
+            matches = AnyOf(tuple(self.read_segment(str(value)) for value in clause["values"]))
             return Not(matches) if negate else matches
         attribute = clause.get("attribute") or ""
         if attribute in ("", "kind", "/kind"):
             raise Unsupported("A rule asks for the kind of a context.")
-        field = self.field(clause.get("contextKind") or USER_KIND, attribute)
-        compared = self._matches(field, clause["op"], clause["values"])
+        field = self.find_field(clause.get("contextKind") or USER_KIND, attribute)
+        compared = self._read_matches(field, clause["op"], clause["values"])
         if not negate:
             return compared
         return Not(compared) if field == "userId" else All((has_value(field), Not(compared)))
 
-    def _matches(self, field: str, operator: str, values: Sequence[Any]) -> Condition:
+    def _read_matches(self, field: str, operator: str, values: Sequence[Any]) -> Condition:
         if operator == "in":
-            return one_of(field, (text_of(value) for value in values if isinstance(value, str | int | float)))
+            return match_any(
+                field, (format_text(value) for value in values if isinstance(value, str | int | float))
+            )
         if operator in _TEXTS:
             return _compare_texts(field, operator, [value for value in values if isinstance(value, str)])
         compare = _COMPARISONS.get(operator)
@@ -113,7 +115,7 @@ class Clauses:
 
     # Segments --------------------------------------------------------------------------------------------------
 
-    def segment(self, key: str) -> Condition:
+    def read_segment(self, key: str) -> Condition:
         """Whether a context is in a segment. Raises Unsupported."""
         if key not in self._conditions:
             if key in self._open or len(self._open) > MAX_DEPTH:
@@ -133,23 +135,25 @@ class Clauses:
             raise Unsupported(
                 f"The members of segment {key} are not in the file, because it is a big segment."
             )
-        included = self._members(segment.get("included"), segment.get("includedContexts"))
-        excluded = self._members(segment.get("excluded"), segment.get("excludedContexts"))
-        rules = AnyOf(tuple(self._segment_rule(key, rule) for rule in segment.get("rules") or ()))
+        included = self._match_members(segment.get("included"), segment.get("includedContexts"))
+        excluded = self._match_members(segment.get("excluded"), segment.get("excludedContexts"))
+        rules = AnyOf(tuple(self._read_segment_rule(key, rule) for rule in segment.get("rules") or ()))
         return InSegment(key, AnyOf((included, All((Not(excluded), rules)))))
 
-    def _members(self, keys: list[str] | None, contexts: Iterable[ContextList] | None) -> Condition:
+    def _match_members(self, keys: list[str] | None, contexts: Iterable[ContextList] | None) -> Condition:
         lists = [
             (USER_KIND, keys or ()),
             *((each.get("contextKind") or USER_KIND, each["values"]) for each in contexts or ()),
         ]
-        return AnyOf(tuple(one_of(self.field(kind, "key"), values) for kind, values in lists if values))
+        return AnyOf(
+            tuple(match_any(self.find_field(kind, "key"), values) for kind, values in lists if values)
+        )
 
-    def _segment_rule(self, key: str, rule: SegmentRule) -> Condition:
+    def _read_segment_rule(self, key: str, rule: SegmentRule) -> Condition:
         weight = rule.get("weight")
         if weight is not None and weight < TOTAL:
             raise Unsupported(f"Segment {key} has a percentage of users, which a segment cannot have.")
-        return All(tuple(map(self.condition, rule["clauses"])))
+        return All(tuple(map(self.read_condition, rule["clauses"])))
 
 
 _TEXTS = {"startsWith": "STR_STARTS_WITH", "endsWith": "STR_ENDS_WITH", "contains": "STR_CONTAINS"}
@@ -161,7 +165,7 @@ def _compare_texts(field: str, operator: str, values: Sequence[str]) -> Conditio
     return Test(field, _TEXTS[operator], tuple(dict.fromkeys(values))) if values else AnyOf()
 
 
-def _number(relation: str) -> Callable[[str, Any], Condition]:
+def _make_number_reader(relation: str) -> Callable[[str, Any], Condition]:
     def compare(field: str, value: Any) -> Condition:
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         return compare_number(field, relation, value) if is_number else AnyOf()
@@ -169,21 +173,21 @@ def _number(relation: str) -> Callable[[str, Any], Condition]:
     return compare
 
 
-def _date(*, before: bool) -> Callable[[str, Any], Condition]:
+def _make_date_reader(*, before: bool) -> Callable[[str, Any], Condition]:
     def compare(field: str, value: Any) -> Condition:
-        moment = _moment(value)
+        moment = _read_time(value)
         if before:
-            return when(before=True, moment=moment, field=field)
-        text = when(before=True, moment=moment, field=field).value
+            return compare_with_moment(before=True, moment=moment, field=field)
+        text = compare_with_moment(before=True, moment=moment, field=field).value
         return Test(field, "DATE_AFTER", value=text)
 
     return compare
 
 
-def _moment(value: Any) -> datetime:
+def _read_time(value: Any) -> datetime:
     """A time in milliseconds since 1970, or as RFC 3339 has it."""
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return moment_of(value / 1000)
+        return read_moment(value / 1000)
     try:
         moment = datetime.fromisoformat(str(value).upper())
     except ValueError:
@@ -193,19 +197,19 @@ def _moment(value: Any) -> datetime:
     return moment
 
 
-def _version(relation: str) -> Callable[[str, Any], Condition]:
-    return lambda field, value: compare_versions(field, relation, text_of(value))
+def _make_version_reader(relation: str) -> Callable[[str, Any], Condition]:
+    return lambda field, value: compare_versions(field, relation, format_text(value))
 
 
 _COMPARISONS: Mapping[str, Callable[[str, Any], Condition]] = {
-    "matches": lambda field, value: Test(field, "REGEX", value=text_of(value)),
-    "lessThan": _number("<"),
-    "lessThanOrEqual": _number("<="),
-    "greaterThan": _number(">"),
-    "greaterThanOrEqual": _number(">="),
-    "before": _date(before=True),
-    "after": _date(before=False),
-    "semVerEqual": _version("="),
-    "semVerLessThan": _version("<"),
-    "semVerGreaterThan": _version(">"),
+    "matches": lambda field, value: Test(field, "REGEX", value=format_text(value)),
+    "lessThan": _make_number_reader("<"),
+    "lessThanOrEqual": _make_number_reader("<="),
+    "greaterThan": _make_number_reader(">"),
+    "greaterThanOrEqual": _make_number_reader(">="),
+    "before": _make_date_reader(before=True),
+    "after": _make_date_reader(before=False),
+    "semVerEqual": _make_version_reader("="),
+    "semVerLessThan": _make_version_reader("<"),
+    "semVerGreaterThan": _make_version_reader(">"),
 }

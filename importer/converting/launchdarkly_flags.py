@@ -8,7 +8,7 @@ from typing import Any, NotRequired
 
 from typing_extensions import TypedDict
 
-from importer.converting.conditions import All, Unsupported, one_of
+from importer.converting.conditions import All, Unsupported, match_any
 from importer.converting.flags import Flag, Outcome, Parent, Result, Rule, Share, Split
 from importer.converting.launchdarkly_clauses import USER_KIND, Clause, Clauses
 from importer.converting.naming import make_name
@@ -75,8 +75,8 @@ class FlagsReader:
 
     def __init__(self, clauses: Clauses, variations: Mapping[str, Sequence[Variation]]) -> None:
         self.clauses = clauses
-        self.outcomes = {key: _outcomes(listed) for key, listed in variations.items()}
-        self.values = {key: _values(listed) for key, listed in variations.items()}
+        self.outcomes = {key: _list_outcomes(listed) for key, listed in variations.items()}
+        self.values = {key: _name_values(listed) for key, listed in variations.items()}
         self.targetings: dict[str, Targeting] = {}
 
     def add(self, flag: Flag, targeting: Targeting) -> None:
@@ -88,14 +88,14 @@ class FlagsReader:
             try:
                 _FlagReader(self, flag).read()
             except Unsupported as error:
-                flag.lacks("targeting", str(error))
+                flag.add_missing("targeting", str(error))
         return flags
 
-    def parent(self, prerequisite: Prerequisite) -> Parent:
+    def read_parent(self, prerequisite: Prerequisite) -> Parent:
         key = prerequisite["key"]
         if key not in self.outcomes:
             raise Unsupported(f"Its prerequisite {key} is not in the file.")
-        outcome = _at(self.outcomes[key], prerequisite["variation"])
+        outcome = _get_outcome(self.outcomes[key], prerequisite["variation"])
         if outcome is Result.OFF and not self.targetings[key]["on"]:
             raise Unsupported(
                 f"Its prerequisite {key} is switched off, which a parent that must be off would allow."
@@ -104,14 +104,14 @@ class FlagsReader:
         return Parent(key, outcome is not Result.OFF, (str(outcome),) if is_named else ())
 
 
-def _outcomes(variations: Sequence[Variation]) -> list[Outcome]:
-    names = list(_values(variations))
+def _list_outcomes(variations: Sequence[Variation]) -> list[Outcome]:
+    names = list(_name_values(variations))
     if not names:
         return [Result.ON if variation["value"] else Result.OFF for variation in variations]
     return list(names)
 
 
-def _values(variations: Sequence[Variation]) -> dict[str, Any]:
+def _name_values(variations: Sequence[Variation]) -> dict[str, Any]:
     """The values by name, each with a name of its own; none if all are boolean."""
     if all(isinstance(variation["value"], bool) for variation in variations):
         return {}
@@ -124,7 +124,7 @@ def _values(variations: Sequence[Variation]) -> dict[str, Any]:
     return values
 
 
-def _at(outcomes: Sequence[Outcome], index: int) -> Outcome:
+def _get_outcome(outcomes: Sequence[Outcome], index: int) -> Outcome:
     if not 0 <= index < len(outcomes):
         raise Unsupported(f"It serves variation {index}, but has only {len(outcomes)}.")
     return outcomes[index]
@@ -139,30 +139,30 @@ class _FlagReader:
     def read(self) -> None:
         flag, targeting = self.flag, self.targeting
         self._read_off()
-        flag.parents = [self.reader.parent(each) for each in targeting.get("prerequisites") or ()]
-        flag.rules = self._targets()
+        flag.parents = [self.reader.read_parent(each) for each in targeting.get("prerequisites") or ()]
+        flag.rules = self._read_targets()
         for number, rule in enumerate(targeting.get("rules") or (), 1):
-            when = All(tuple(map(self.reader.clauses.condition, rule["clauses"])))
+            when = All(tuple(map(self.reader.clauses.read_condition, rule["clauses"])))
             title = rule.get("description") or f"Rule {number}"
-            flag.rules.append(Rule(self._served(rule), when, title))
-        flag.rules.append(Rule(self._served(targeting.get("fallthrough") or {}), title="Default"))
+            flag.rules.append(Rule(self._read_served(rule), when, title))
+        flag.rules.append(Rule(self._read_served(targeting.get("fallthrough") or {}), title="Default"))
 
     def _read_off(self) -> None:
         """What it gives while it is off. A flag here is nothing then, and applications take their own default."""
         index = self.targeting.get("offVariation")
-        outcome = Result.OFF if index is None else _at(self.outcomes, index)
+        outcome = Result.OFF if index is None else _get_outcome(self.outcomes, index)
         if outcome is Result.OFF:
             return
         given = "true" if outcome is Result.ON else outcome
         if not self.targeting["on"]:
-            self.flag.differs(
+            self.flag.add_difference(
                 "off", f"It is off and gives {given}; here, applications get their own default."
             )
         elif self.targeting.get("prerequisites"):
             sentence = f"If a prerequisite fails, it gives {given}; here, applications get their own default."
-            self.flag.differs("off", sentence)
+            self.flag.add_difference("off", sentence)
 
-    def _targets(self) -> list[Rule]:
+    def _read_targets(self) -> list[Rule]:
         """Single users. If there are contexts of other kinds, their list says the order."""
         users = self.targeting.get("targets") or []
         contexts = self.targeting.get("contextTargets") or []
@@ -178,25 +178,26 @@ class _FlagReader:
             rules = [(USER_KIND, target["variation"], target["values"]) for target in users] + rules
         return [
             Rule(
-                _at(self.outcomes, variation),
-                one_of(self.reader.clauses.field(kind, "key"), values),
+                _get_outcome(self.outcomes, variation),
+                match_any(self.reader.clauses.find_field(kind, "key"), values),
                 "Targets",
             )
             for kind, variation, values in rules
             if values
         ]
 
-    def _served(self, served: Served) -> Outcome | Split:
+    def _read_served(self, served: Served) -> Outcome | Split:
         rollout, variation = served.get("rollout"), served.get("variation")
         if variation is not None:
-            return _at(self.outcomes, variation)
+            return _get_outcome(self.outcomes, variation)
         if not rollout or not rollout["variations"]:
             raise Unsupported("A rule serves neither a variation nor a rollout.")
         return self._split(rollout)
 
     def _split(self, rollout: Rollout) -> Split:
         shares = tuple(
-            Share(_at(self.outcomes, each["variation"]), each["weight"]) for each in rollout["variations"]
+            Share(_get_outcome(self.outcomes, each["variation"]), each["weight"])
+            for each in rollout["variations"]
         )
         is_experiment = rollout.get("kind") == "experiment"
         attribute = "key" if is_experiment else rollout.get("bucketBy") or "key"
@@ -204,14 +205,14 @@ class _FlagReader:
         prefix = f"{self.flag.name}.{salt}" if seed is None else str(seed)
 
         def pick(identifier: str) -> Outcome:
-            return pick_share(shares, TOTAL * _bucket(f"{prefix}.{identifier}"))
+            return pick_share(shares, TOTAL * _compute_bucket(f"{prefix}.{identifier}"))
 
         return Split(
-            shares, self.reader.clauses.field(rollout.get("contextKind") or USER_KIND, attribute), pick
+            shares, self.reader.clauses.find_field(rollout.get("contextKind") or USER_KIND, attribute), pick
         )
 
 
-def _bucket(text: str) -> float:
+def _compute_bucket(text: str) -> float:
     """A number from 0 to 1."""
     digest = sha1(text.encode(), usedforsecurity=False).hexdigest()
     return int(digest[:HASH_DIGITS], 16) / HASH_SIZE

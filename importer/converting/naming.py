@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from importer.converting.files import text_of
+from importer.converting.files import format_text
 
 MAX_SHOWN = 50
 
@@ -24,7 +24,7 @@ def add_value(values: dict[str, Any], value: Any) -> str:
 
 def make_name(value: Any, taken: Mapping[str, Any]) -> str:
     """The value itself if it is a short text, and a number otherwise."""
-    shown = text_of(value) if isinstance(value, str | int | float) else ""
+    shown = format_text(value) if isinstance(value, str | int | float) else ""
     name = shown if 0 < len(shown) <= MAX_SHOWN else f"value-{len(taken) + 1}"
     return name if name not in taken else f"{name}-{len(taken) + 1}"
 

@@ -47,7 +47,7 @@ def _read_flag(key: str, static: StaticFlag) -> Flag:
     if isinstance(value, bool):
         flag.rules = [Rule(Result.ON if value else Result.OFF, title="Default")]
     elif value is None:
-        flag.lacks("value", "It has no default value.")
+        flag.add_missing("value", "It has no default value.")
     else:
         flag.rules = [Rule(add_value(flag.values, value), title="Default")]
     return flag

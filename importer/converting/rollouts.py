@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 
-from importer.converting.conditions import All, InSegment, Unsupported, one_of
+from importer.converting.conditions import All, InSegment, Unsupported, match_any
 from importer.converting.flags import Flag, Outcome, Result, Rule, Share, Split
 
 
@@ -38,15 +38,17 @@ def keep_rules(flag: Flag, choice: Choice, identifiers: Mapping[str, Sequence[st
             yield rule
             continue
         name = flag.name if len(flag.splits) == 1 else f"{flag.name}, rule {number}"
-        yield from _kept(rule, rule.outcome, name, identifiers)
+        yield from _split_by_users(rule, rule.outcome, name, identifiers)
         yield replace(rule, outcome=replace(rule.outcome, is_paused=choice is Choice.KEEP))
 
 
-def _kept(rule: Rule, split: Split, name: str, identifiers: Mapping[str, Sequence[str]]) -> Iterator[Rule]:
+def _split_by_users(
+    rule: Rule, split: Split, name: str, identifiers: Mapping[str, Sequence[str]]
+) -> Iterator[Rule]:
     for outcome, members in pick_all(split, identifiers.get(split.field, ())).items():
         if members and outcome not in (Result.OFF, Result.NEXT):
             title = name if outcome is Result.ON else f"{name}: {outcome}"
-            segment = InSegment(f"{title} (today)", one_of(split.field, members))
+            segment = InSegment(f"{title} (today)", match_any(split.field, members))
             yield Rule(outcome, All((rule.when, segment)), f"Today's users of {title}")
 
 

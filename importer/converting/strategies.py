@@ -24,7 +24,7 @@ from importer.converting.conditions import (
     Test,
     Unsupported,
 )
-from importer.converting.files import text_of
+from importer.converting.files import format_text
 from importer.converting.flags import Flag, Outcome, Result, Rule, Split
 from importer.converting.rollouts import Choice, keep_rules
 from playground.engine.constraints import compile_constraint
@@ -53,7 +53,7 @@ class Strategies:
         excluded: list[Condition] = []
         for rule in keep_rules(flag, choice, identifiers):
             if not _is_always(rule.outcome, WITHOUT):
-                strategies += self._strategies(flag, rule, excluded)
+                strategies += self._make_strategies(flag, rule, excluded)
             if _can_be(rule.outcome, Result.OFF):
                 if _can_be(rule.outcome, Result.NEXT):
                     raise Unsupported("A share of users is turned off before other rules decide.")
@@ -68,44 +68,48 @@ class Strategies:
             strategy | {"featureName": flag.name, "sortOrder": n} for n, strategy in enumerate(strategies)
         ]
 
-    def _strategies(self, flag: Flag, rule: Rule, excluded: Sequence[Condition]) -> Iterator[Document]:
-        shares = _on_shares(flag, rule.outcome)
+    def _make_strategies(self, flag: Flag, rule: Rule, excluded: Sequence[Condition]) -> Iterator[Document]:
+        shares = _find_shares(flag, rule.outcome)
         for alternative in self._alternatives.find(All((rule.when, *excluded))):
             yield {
                 "name": FLEXIBLE_ROLLOUT,
                 "title": rule.title[:100] or None,
                 "disabled": False,
-                "parameters": self._parameters(flag, rule.outcome),
-                "constraints": self._constraints(alternative),
-                "segments": self._segments(alternative),
-                "variants": [*_variants(flag, shares, rule.outcome)] if flag.values else [],
+                "parameters": self._make_parameters(flag, rule.outcome),
+                "constraints": self._make_constraints(alternative),
+                "segments": self._list_segments(alternative),
+                "variants": [*_make_variants(flag, shares, rule.outcome)] if flag.values else [],
             }
 
-    def _parameters(self, flag: Flag, outcome: Outcome | Split) -> dict[str, str]:
+    def _make_parameters(self, flag: Flag, outcome: Outcome | Split) -> dict[str, str]:
         stickiness = outcome.field if isinstance(outcome, Split) else "default"
-        return {"rollout": str(_percentage(flag, outcome)), "stickiness": stickiness, "groupId": flag.name}
+        return {
+            "rollout": str(_find_percentage(flag, outcome)),
+            "stickiness": stickiness,
+            "groupId": flag.name,
+        }
 
-    def _constraints(self, alternative: Alternative) -> list[Document]:
-        constraints = [self._constraint(each) for each in alternative if isinstance(each, Test)]
+    def _make_constraints(self, alternative: Alternative) -> list[Document]:
+        constraints = [self._find_constraint(each) for each in alternative if isinstance(each, Test)]
         if len(constraints) > self.limits.constraints:
             raise Unsupported(f"A rule needs more than {self.limits.constraints} constraints.")
         return [dict(constraint) for constraint in constraints]
 
-    def _constraint(self, test: Test) -> Document:
+    def _find_constraint(self, test: Test) -> Document:
         if test not in self._known:
-            self._known[test] = _constraint(test, self.limits)
+            self._known[test] = _make_constraint(test, self.limits)
         return self._known[test]
 
-    def _segments(self, alternative: Alternative) -> list[int]:
+    def _list_segments(self, alternative: Alternative) -> list[int]:
         segments = [each for each in alternative if isinstance(each, InSegment)]
         if len(segments) > self.limits.segments:
             raise Unsupported(f"A rule needs more than {self.limits.segments} segments.")
-        return [self._segment(segment) for segment in segments]
+        return [self._find_segment(segment) for segment in segments]
 
-    def _segment(self, segment: InSegment) -> int:
+    def _find_segment(self, segment: InSegment) -> int:
         """The id of a segment. One of the same name with other constraints gets another name."""
         assert isinstance(segment.condition, All)
-        constraints = self._constraints(tuple(_literals(segment.condition)))
+        constraints = self._make_constraints(tuple(_list_literals(segment.condition)))
         name, number = segment.name, 1
         while name in self.segments and self.segments[name][1] != constraints:
             number += 1
@@ -114,7 +118,7 @@ class Strategies:
         return identifier
 
 
-def _literals(condition: All) -> Iterator[Literal]:
+def _list_literals(condition: All) -> Iterator[Literal]:
     for part in condition.parts:
         assert isinstance(part, Test)
         yield part
@@ -135,7 +139,7 @@ def _can_be(outcome: Outcome | Split, result: Result) -> bool:
     return outcome is result
 
 
-def _percentage(flag: Flag, outcome: Outcome | Split) -> int:
+def _find_percentage(flag: Flag, outcome: Outcome | Split) -> int:
     """The rollout in whole percent. A share that is neither none nor all stays so."""
     if not isinstance(outcome, Split):
         return 100
@@ -146,11 +150,11 @@ def _percentage(flag: Flag, outcome: Outcome | Split) -> int:
     percent = 100 * on / total if total else 0
     rounded = min(max(round(percent), 1), 99) if 0 < percent < 100 else round(percent)
     if abs(rounded - percent) > 1e-6:
-        flag.differs("rounding", f"{percent:g} % becomes {rounded} %: rollouts are whole percentages.")
+        flag.add_difference("rounding", f"{percent:g} % becomes {rounded} %: rollouts are whole percentages.")
     return rounded
 
 
-def _on_shares(flag: Flag, outcome: Outcome | Split) -> dict[str, float]:
+def _find_shares(flag: Flag, outcome: Outcome | Split) -> dict[str, float]:
     """The weight of each variant."""
     if not isinstance(outcome, Split):
         return {outcome: 1.0} if isinstance(outcome, str) else {}
@@ -161,16 +165,16 @@ def _on_shares(flag: Flag, outcome: Outcome | Split) -> dict[str, float]:
     return shares
 
 
-def _variants(flag: Flag, shares: dict[str, float], outcome: Outcome | Split) -> Iterator[Document]:
+def _make_variants(flag: Flag, shares: dict[str, float], outcome: Outcome | Split) -> Iterator[Document]:
     """Variants with weights out of 1000, of which the largest takes what rounding leaves."""
     total = sum(shares.values())
     weights = {name: round(TOTAL_WEIGHT * weight / total) for name, weight in shares.items()}
     if any(abs(weights[name] - TOTAL_WEIGHT * weight / total) > 1e-6 for name, weight in shares.items()):
-        flag.differs("rounding", "Weights of variants are rounded to 0.1 %.")
+        flag.add_difference("rounding", "Weights of variants are rounded to 0.1 %.")
     largest = max(weights, key=weights.__getitem__, default="")
     for name, weight in weights.items():
         rest = TOTAL_WEIGHT - sum(weights.values()) if name == largest else 0
-        payload = _payload(name, flag.values[name])
+        payload = _make_payload(name, flag.values[name])
         yield {
             "name": name[:200],
             "weight": weight + rest,
@@ -180,7 +184,7 @@ def _variants(flag: Flag, shares: dict[str, float], outcome: Outcome | Split) ->
         }
 
 
-def _payload(name: str, value: Any) -> Document | None:
+def _make_payload(name: str, value: Any) -> Document | None:
     if value is None:
         return None
     if isinstance(value, str):
@@ -192,11 +196,11 @@ def _payload(name: str, value: Any) -> Document | None:
     if text == "null":  # numbers that are too large, infinite or none
         raise Unsupported(f"The value of {name} cannot be written as JSON.")
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return {"type": "number", "value": text_of(value)}
+        return {"type": "number", "value": format_text(value)}
     return {"type": "json", "value": text}
 
 
-def _constraint(test: Test, limits: Limits) -> Document:
+def _make_constraint(test: Test, limits: Limits) -> Document:
     """The constraint as an export has it. Raises Unsupported if SDKs could not read it."""
     operator = "NOT_IN" if test.operator == "IN" and test.inverted else test.operator
     constraint: Document = {"contextName": test.field, "operator": operator, "values": list(test.values)}
@@ -207,14 +211,16 @@ def _constraint(test: Test, limits: Limits) -> Document:
     if test.case_insensitive:
         constraint["caseInsensitive"] = True
     for value in test.values or (test.value,):
-        if fault := find_problem(operator, value) or _value_fault(value, limits if test.values else None):
+        if fault := find_problem(operator, value) or _find_value_fault(
+            value, limits if test.values else None
+        ):
             raise Unsupported(f"{test.field} is compared with {value[:60]!r}, which {fault}.")
     if unreadable := compile_constraint(constraint, Columns()).fault:
         raise Unsupported(f"SDKs could not read a constraint: {unreadable}.")
     return constraint
 
 
-def _value_fault(value: str, limits: Limits | None) -> str:
+def _find_value_fault(value: str, limits: Limits | None) -> str:
     if not value:
         return "is empty"
     return (

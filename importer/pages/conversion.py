@@ -55,7 +55,7 @@ class ConversionForm(forms.Form):
     )
 
 
-def conversion_context(conversion: Mapping[str, Any]) -> dict[str, Any]:
+def make_conversion_context(conversion: Mapping[str, Any]) -> dict[str, Any]:
     """``conversion``: the report that a run's preview stores."""
     counts = conversion["counts"]
     return {
@@ -63,7 +63,7 @@ def conversion_context(conversion: Mapping[str, Any]) -> dict[str, Any]:
         "conversion_counts": [
             (counts[each], str(each), MARKS[each]) for each in Exactness if counts.get(str(each))
         ],
-        "conversion_rows": list(_rows(conversion)),
+        "conversion_rows": list(_make_rows(conversion)),
         "conversion_form": ConversionForm(
             initial={"percentages": conversion["percentages"], "missing": conversion["missing"]}
         ),
@@ -71,7 +71,7 @@ def conversion_context(conversion: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _rows(conversion: Mapping[str, Any]) -> Iterator[ConvertedRow]:
+def _make_rows(conversion: Mapping[str, Any]) -> Iterator[ConvertedRow]:
     own = conversion["choices"]
     for flag in conversion["flags"]:
         present = own.get(flag["name"], "")

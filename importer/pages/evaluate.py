@@ -17,10 +17,10 @@ from groups.console import ConsolePage, Crumbs
 from importer.apply.execute import describe_change
 from importer.isolation import bulk_work, run_isolated
 from importer.models import ImportRun
-from importer.pages.naming import pages_above_part
+from importer.pages.naming import list_pages_above_part
 from importer.plan.build import plan_import
 from importer.plan.definitions import build_definitions
-from importer.runs import access_run, body_of
+from importer.runs import access_run, load_body
 from playground.engine.context import Context
 from playground.engine.evaluator import Evaluation, evaluate
 from playground.pages.form import make_form, read_form_options
@@ -50,7 +50,7 @@ class EvaluatePage(ConsolePage):
         return "Evaluate as if promoted" if self.run.promoted_from else "Evaluate as if imported"
 
     def crumbs(self) -> Crumbs:
-        return pages_above_part(self.run)
+        return list_pages_above_part(self.run)
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         self.run = access_run(self.caller, kwargs["run_id"])
@@ -86,11 +86,11 @@ def evaluate_as_if_imported(
 ) -> AsIfImported:
     """Evaluates both sides. ``page_query``, ``link``: query and URL of the page. Raises NotFound, Conflict."""
     run = access_run(caller, run_id)
-    plan = plan_import(body_of(run), caller=caller)
+    plan = plan_import(load_body(run), caller=caller)
     planned = build_definitions(plan)
     compiled = compile_playground(planned.flags, planned.segments, environment=run.environment).snapshot
     present = load_snapshot([run.project], run.environment).snapshot
-    evaluations = _evaluations(query, present, compiled)
+    evaluations = _evaluate_all(query, present, compiled)
     matrix = Matrix(evaluations, [Label.of("Now"), Label.of(f"After the {run.noun}")], page_query)
     used = frozenset(name for state in (present, compiled) for name in state.columns.fields())
     if page_query.get("format") == "csv":
@@ -101,7 +101,7 @@ def evaluate_as_if_imported(
     return AsIfImported(used, outdated, render_to_string("includes/matrix.html", context))
 
 
-def _evaluations(query: PlaygroundQuery, *states: Any) -> list[Evaluation]:
+def _evaluate_all(query: PlaygroundQuery, *states: Any) -> list[Evaluation]:
     """Evaluates all with the same context, time and random numbers.
 
     If a field has several values, only the first is used.

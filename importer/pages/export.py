@@ -10,7 +10,7 @@ import orjson
 from django.http import HttpRequest, HttpResponse
 
 from groups.console import ConsolePage
-from importer.api import file_name
+from importer.api import make_file_name
 from importer.export import Selection, export_selection
 from projects.access import access_project
 
@@ -28,5 +28,5 @@ class ExportFile(ConsolePage):
             saved_contexts="saved-contexts" in request.GET,
         )
         document = orjson.dumps(export_selection(selection, caller=self.caller))
-        headers = {"Content-Disposition": f'attachment; filename="{file_name(selection)}"'}
+        headers = {"Content-Disposition": f'attachment; filename="{make_file_name(selection)}"'}
         return HttpResponse(document, content_type="application/json", headers=headers)

@@ -62,7 +62,7 @@ class FlagRow:
         return [self.name, self.words, description]
 
 
-def listing_of(run: ImportRun, query: QueryDict) -> Listing[FlagReport]:
+def make_listing(run: ImportRun, query: QueryDict) -> Listing[FlagReport]:
     """The flags' reports, filtered, sorted and paged in SQL. Unchanged flags are hidden by default."""
     filters = (
         Filter("q", "Find a flag"),
@@ -78,5 +78,5 @@ def listing_of(run: ImportRun, query: QueryDict) -> Listing[FlagReport]:
     return Listing(query, reports, columns=columns, filters=filters, per_page=100)
 
 
-def csv_rows(listing: Listing[FlagReport], run: ImportRun) -> Iterator[list[Any]]:
+def list_csv_rows(listing: Listing[FlagReport], run: ImportRun) -> Iterator[list[Any]]:
     return (FlagRow(report, run).cells() for report in stream_rows(listing.all_rows))

@@ -10,7 +10,7 @@ from groups.console import ListPage
 from groups.models import User
 from importer.models import ImportRun
 from importer.pages.flag_rows import ACTIONS
-from importer.runs import visible_runs
+from importer.runs import find_visible_runs
 
 MARKS = {"pending": "info", "running": "info", "done": "plus", "undone": "warn"}
 SOURCES = {"api": "API", "console": "Console", "command": "Command line"}
@@ -38,7 +38,7 @@ class HistoryPage(ListPage):
     filters = (Filter("q", "Project or person"), Filter("state", "State", list(STATES.items())))
 
     def rows(self, values: dict[str, str]) -> Any:
-        runs = visible_runs(self.caller)
+        runs = find_visible_runs(self.caller)
         if values["q"]:
             runs = runs.filter(Q(project__icontains=values["q"]) | Q(caller_name__icontains=values["q"]))
         return runs.filter(state=values["state"]) if values["state"] else runs
@@ -50,7 +50,7 @@ class HistoryPage(ListPage):
             row.caller_name,
             target,
             row.source,
-            counts_text(row),
+            describe_counts(row),
             STATES[row.state],
         ]
 
@@ -61,7 +61,7 @@ class HistoryPage(ListPage):
             (
                 run,
                 people[run.caller_id].display_name if run.caller_id in people else run.caller_name,
-                list(counts_of(run)),
+                list(list_counts(run)),
                 SOURCES[run.source],
                 STATES[run.state],
                 MARKS.get(run.state, "plain"),
@@ -71,13 +71,13 @@ class HistoryPage(ListPage):
         return super().get_context_data(runs=rows, **kwargs)
 
 
-def counts_of(run: ImportRun) -> Iterator[tuple[int, str, str]]:
+def list_counts(run: ImportRun) -> Iterator[tuple[int, str, str]]:
     """The number of flags for each result that there is, with its label and the class of its pill."""
     for key, (label, mark) in ACTIONS.items():
         if run.counts.get(key):
             yield run.counts[key], label, mark
 
 
-def counts_text(run: ImportRun) -> str:
+def describe_counts(run: ImportRun) -> str:
     """The number of flags for each result: ``3 new, 1 changed``."""
-    return ", ".join(f"{number:,} {label}" for number, label, _ in counts_of(run))
+    return ", ".join(f"{number:,} {label}" for number, label, _ in list_counts(run))

@@ -24,7 +24,7 @@ def name_run(run: ImportRun) -> str:
     return f"{_PROMOTION.get(state, 'Promote')} {flags} to {run.environment}"
 
 
-def pages_above(run: ImportRun) -> Crumbs:
+def list_pages_above(run: ImportRun) -> Crumbs:
     if not run.promoted_from:
         return (("Past imports", reverse("imports")),)
     environments = (
@@ -34,6 +34,6 @@ def pages_above(run: ImportRun) -> Crumbs:
     return (PROJECTS, (name, project_url(run.project)), ("Environments", environments))
 
 
-def pages_above_part(run: ImportRun) -> Crumbs:
+def list_pages_above_part(run: ImportRun) -> Crumbs:
     """The same for a page of the run besides its own."""
-    return (*pages_above(run), (name_run(run), reverse("import-run", args=[run.id])))
+    return (*list_pages_above(run), (name_run(run), reverse("import-run", args=[run.id])))

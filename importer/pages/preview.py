@@ -27,7 +27,7 @@ def preview_context(run: ImportRun, ticked: Collection[str]) -> dict[str, Any]:
         "created": list(describe_created(preview)),
         "saved_contexts": list(describe_saved_contexts(preview)),
         "also": f" and {pluralize(saved_context_count, 'saved context')}"
-        if (saved_context_count := written_contexts(preview))
+        if (saved_context_count := count_written_contexts(preview))
         else "",
         "notes": list(list_notes(preview, run.environment)),
         "elsewhere": [name for name in preview.get("sources", ()) if name != run.environment],
@@ -72,7 +72,7 @@ def list_notes(preview: dict[str, Any], environment: str) -> Iterator[str]:
         yield f"Enabled without a strategy; the default will be added: {_join_names(names)}."
 
 
-def written_contexts(preview: dict[str, Any]) -> int:
+def count_written_contexts(preview: dict[str, Any]) -> int:
     """How many saved contexts the import creates or changes."""
     saved = preview.get("savedContexts", {})
     return sum(len(saved.get(action, ())) for action in ("create", "change"))
@@ -88,7 +88,7 @@ def explain_block(run: ImportRun) -> str:
         return refusal
     if run.preview.get("general"):
         return "Correct the file: some problems affect more than single flags."
-    if run.counts.get("create", 0) + run.counts.get("change", 0) + written_contexts(run.preview):
+    if run.counts.get("create", 0) + run.counts.get("change", 0) + count_written_contexts(run.preview):
         return ""
     if run.preview.get("problemCount"):
         return "Correct the file: none of its flags can be imported."

@@ -20,14 +20,14 @@ from importer.apply.undo import find_undoing, plan_undo, undo_import
 from importer.converting.runs import change_conversion
 from importer.isolation import run_isolated
 from importer.models import ImportRun
-from importer.pages.conversion import conversion_context, read_options
-from importer.pages.flag_rows import FlagRow, csv_rows, listing_of
-from importer.pages.history import counts_of
-from importer.pages.naming import name_run, pages_above
+from importer.pages.conversion import make_conversion_context, read_options
+from importer.pages.flag_rows import FlagRow, list_csv_rows, make_listing
+from importer.pages.history import list_counts
+from importer.pages.naming import list_pages_above, name_run
 from importer.pages.preview import preview_context
 from importer.pages.upload import STEPS
 from importer.promotion import ENABLED, STRATEGIES, VARIANTS
-from importer.runs import access_run, change_parts, check, confirm, promotion_of, run_document
+from importer.runs import access_run, change_parts, check, confirm, get_promotion, run_document
 from projects.console import api_path
 from projects.flags.archive.actions import revive_flags
 from projects.projects.required_comments import requires_comment
@@ -50,7 +50,7 @@ class RunPage(ConsolePage):
         return name_run(self.run)
 
     def crumbs(self) -> Crumbs:
-        return pages_above(self.run)
+        return list_pages_above(self.run)
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         self.run = access_run(self.caller, kwargs["run_id"])
@@ -62,7 +62,7 @@ class RunPage(ConsolePage):
                 headers={"Content-Disposition": f'attachment; filename="{name}.json"'},
             )
         if form == "csv":
-            rows = csv_rows(self.listing, self.run)
+            rows = list_csv_rows(self.listing, self.run)
             return make_csv_response(self.request, name, ["Flag", "Action", "Changes"], rows)
         response = self.render_to_response(self.get_context_data())
         if self.run.state == State.RUNNING:
@@ -84,7 +84,7 @@ class RunPage(ConsolePage):
 
     @cached_property
     def listing(self) -> Any:
-        return listing_of(self.run, self.request.GET)
+        return make_listing(self.run, self.request.GET)
 
     def get_template_names(self) -> list[str]:
         names = {State.PENDING: "preview", State.RUNNING: "running"}
@@ -99,7 +99,7 @@ class RunPage(ConsolePage):
             run=self.run,
             is_pending=is_pending,
             steps=STEPS,
-            counts=list(counts_of(self.run)),
+            counts=list(list_counts(self.run)),
             written=(written := self.run.counts.get("create", 0) + self.run.counts.get("change", 0)),
             undoable=written > 0 or bool(self.run.saved_contexts),
             parts=list(self.copied_parts()) if is_pending and self.run.promoted_from else (),
@@ -115,7 +115,7 @@ class RunPage(ConsolePage):
             changes=self.changes,
             comment_required=is_pending and requires_comment([self.run.project], [self.run.environment]),
             **(preview_context(self.run, self.request.GET.getlist("flag")) if is_pending else {}),
-            **(conversion_context(self.run.preview["conversion"]) if self.is_converted else {}),
+            **(make_conversion_context(self.run.preview["conversion"]) if self.is_converted else {}),
             **kwargs,
         )
 
@@ -125,7 +125,7 @@ class RunPage(ConsolePage):
 
     def copied_parts(self) -> Iterator[tuple[str, str, bool]]:
         """What a promotion can copy: its key, its name, and whether it is copied."""
-        copied = promotion_of(self.run).parts
+        copied = get_promotion(self.run).parts
         return ((part, label, part in copied) for part, label in PART_NAMES.items())
 
     def undoing(self, may_undo: bool) -> dict[str, Any]:
@@ -181,7 +181,7 @@ class RunPage(ConsolePage):
         elif action == "undo":
             undo_import(self.run.id, caller=self.caller)
         elif action == "copy":
-            parts = promotion_of(self.run).parts ^ {self.request.POST.get("toggle", "")}
+            parts = get_promotion(self.run).parts ^ {self.request.POST.get("toggle", "")}
             run_isolated(self.run.size, change_parts, self.run.id, parts, caller=self.caller)
         elif action == "convert":
             self.convert()

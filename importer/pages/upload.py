@@ -17,7 +17,7 @@ from importer.converting.files import ENDINGS
 from importer.converting.recognize import TITLES
 from importer.converting.runs import upload
 from importer.isolation import run_isolated
-from importer.runs import last_target
+from importer.runs import find_last_target
 from projects.models import Environment, Project
 
 STEPS = ("File", "Check changes", "Result")
@@ -85,11 +85,11 @@ class UploadPage(FormPage):
         named = {
             name: self.request.GET[name] for name in ("project", "environment") if name in self.request.GET
         }
-        return named or dict(last_target(self.caller))
+        return named or dict(find_last_target(self.caller))
 
     def get_form_kwargs(self) -> dict[str, Any]:
         return super().get_form_kwargs() | {
-            "projects": importable_projects(self.caller),
+            "projects": list_importable_projects(self.caller),
             "environments": list(Environment.objects.values_list("name", flat=True)),
         }
 
@@ -116,7 +116,7 @@ class UploadPage(FormPage):
             steps=STEPS,
             schema_errors=self.schema_errors[:PROBLEMS_SHOWN],
             more_schema_errors=max(len(self.schema_errors) - PROBLEMS_SHOWN, 0),
-            blocked="" if importable_projects(self.caller) else NO_PROJECT,
+            blocked="" if list_importable_projects(self.caller) else NO_PROJECT,
             limit=settings.IMPORT_BODY_LIMIT // 1_000_000,
             products=TITLES,
             **kwargs,
@@ -127,7 +127,7 @@ class UploadPage(FormPage):
         return f"{call} -H 'Content-Type: application/json' --data-binary @export.json"
 
 
-def importable_projects(caller: Caller) -> list[str]:
+def list_importable_projects(caller: Caller) -> list[str]:
     """The active projects in which this caller may change flags."""
     projects = Project.objects.active().readable_by(caller).values_list("id", flat=True)
     return [project for project in projects if caller.can(Permission.UPDATE_FEATURE, project=project)]

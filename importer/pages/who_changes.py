@@ -14,14 +14,14 @@ from flagadmin.core.lists.pages import curl_for, make_csv_response
 from groups.access import Caller
 from groups.console import ConsolePage, Crumbs
 from importer.apply.execute import describe_change
-from importer.expectations import find_unmet_of_file, saved_contexts_after
+from importer.expectations import find_unmet_of_file, predict_saved_contexts
 from importer.isolation import bulk_work, run_isolated
 from importer.models import ImportRun
-from importer.pages.naming import pages_above_part
+from importer.pages.naming import list_pages_above_part
 from importer.plan.build import plan_import
-from importer.runs import access_run, body_of
+from importer.runs import access_run, load_body
 from importer.states import plan_states
-from importer.who_changes import who_changes
+from importer.who_changes import compare_plan
 from playground.pages.changes import Changes
 from playground.pages.effects_view import EffectsView
 from playground.pages.lines import explain_by
@@ -50,7 +50,7 @@ class WhoChangesPage(ConsolePage):
     title = "Who changes"
 
     def crumbs(self) -> Crumbs:
-        return pages_above_part(self.run)
+        return list_pages_above_part(self.run)
 
     def curl(self) -> str:
         call = curl_for(self.request, "POST", "/api/admin/features-batch/compare")
@@ -78,17 +78,17 @@ def compare_if_imported(
 ) -> IfImported:
     """Compares both states. ``query``, ``link``: query and URL of the page. Raises NotFound, Conflict."""
     run = access_run(caller, run_id)
-    plan = plan_import(body_of(run), caller=caller)
+    plan = plan_import(load_body(run), caller=caller)
     explain = explain_by(reverse("import-evaluate", args=[run.id]))
     states = plan_states(plan)
-    comparison = who_changes(plan, caller=caller, flag=query.get("only", ""), states=states)
+    comparison = compare_plan(plan, caller=caller, flag=query.get("only", ""), states=states)
     changes = Changes(comparison, query, explain=explain, per_page=IN_PREVIEW if part else 0)
     if query.get("format") == "csv":
         return IfImported(header=changes.csv_header(), rows=list(changes.csv_rows()))
     assert run.checked_at is not None
     not_met = find_unmet_of_file(states, caller=caller)
     effects = find_effects(
-        caller, *states.pair.snapshots, flags=states.names, instead=saved_contexts_after(plan)
+        caller, *states.pair.snapshots, flags=states.names, instead=predict_saved_contexts(plan)
     )
     name = "importer/who_changes_summary.html" if part else "includes/changes.html"
     dependants = sum(flag.is_known and flag.name not in plan.flags for flag in comparison.flags)

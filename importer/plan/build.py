@@ -10,13 +10,13 @@ from groups.access import Caller
 from groups.permissions import Permission
 from importer.body.schemas import Body
 from importer.isolation import bulk_work
-from importer.plan.dependencies import dependency_issues
+from importer.plan.dependencies import find_dependency_issues
 from importer.plan.desired_state import build_desired_document
-from importer.plan.entries import Entries, Entry, gather, notes_on_children
+from importer.plan.entries import Entries, Entry, gather, list_notes_on_children
 from importer.plan.import_plan import Action, FlagPlan, Plan
 from importer.plan.issues import Issue, IssueKind
-from importer.plan.location import describe_location, is_skipped, location_issue
-from importer.plan.permissions import change_permissions, list_needed_permissions, missing_permissions
+from importer.plan.location import describe_location, find_location_issue, is_skipped
+from importer.plan.permissions import change_permissions, find_missing_permissions, list_needed_permissions
 from importer.plan.references import References, resolve_references
 from importer.plan.saved_contexts import plan_saved_contexts
 from importer.plan.stored import Document, StoredFlag, read_flags
@@ -32,12 +32,12 @@ def plan_import(body: Body, *, caller: Caller) -> Plan:
     if plan.target is not None:
         _plan_flags(plan, plan.target, gather(body), body.data.get("savedContexts", ()), caller)
     if plan.parts is not None:
-        plan.issues = list(_in_request(plan))
+        plan.issues = list(_move_to_request(plan))
     _refuse_flags_with_issues(plan)
     return plan
 
 
-def _in_request(plan: Plan) -> Iterator[Issue]:
+def _move_to_request(plan: Plan) -> Iterator[Issue]:
     """The issues of a promotion with paths of its request, which names flags and environments only."""
     places = {name: f"features[{index}]" for index, name in enumerate(plan.flags)}
     for issue in plan.issues:
@@ -59,7 +59,7 @@ def _plan_flags(
         plan.flags[entry.name] = _plan_flag(
             entry, stored.get(entry.name), plan, target, references, caller=caller
         )
-    plan.issues += dependency_issues(plan, live, stored, caller)
+    plan.issues += find_dependency_issues(plan, live, stored, caller)
     plan.issues += _limit_issues(plan, target)
     plan_saved_contexts(plan, saved_contexts, target, caller)
     not_skipped = [flag for flag in plan.flags.values() if flag.action is not Action.SKIP]
@@ -72,8 +72,13 @@ def _plan_flags(
         for planned in plan.saved_contexts.values()
     ):
         needed.append(Permission.UPDATE_CONTEXT_FIELD)
-    plan.missing_permissions = missing_permissions(needed, plan.project, plan.environment, caller=caller)
-    plan.notes = [*entries.notes, *references.notes, *notes_on_children(entries), *_notes(plan, entries)]
+    plan.missing_permissions = find_missing_permissions(needed, plan.project, plan.environment, caller=caller)
+    plan.notes = [
+        *entries.notes,
+        *references.notes,
+        *list_notes_on_children(entries),
+        *_list_notes(plan, entries),
+    ]
     plan.custom_strategy_types = sorted(entries.strategy_types() & references.custom_strategy_types)
     plan.sources = sorted(entries.sources)
 
@@ -92,11 +97,11 @@ def _plan_flag(
     if is_skipped(entry, stored):
         flag.action = Action.SKIP
         flag.reason = f"{name} is archived{describe_location(stored, target, caller)} and will be skipped."
-    elif issue := location_issue(entry, stored, target, caller):
+    elif issue := find_location_issue(entry, stored, target, caller):
         plan.issues.append(issue)
     else:
         if stored is None:
-            plan.issues += _name_issues(entry, target)
+            plan.issues += _find_name_issues(entry, target)
         before = stored.document if stored else None
         flag.after = build_desired_document(entry, before, references, target, plan.issues)
         flag.action = Action.CREATE if stored is None else Action.CHANGE
@@ -112,7 +117,7 @@ def _waits_to_be_on(entry: Entry, after: Document) -> bool:
     return entry.enabled is None and not after["enabled"]
 
 
-def _name_issues(entry: Entry, target: Target) -> Iterator[Issue]:
+def _find_name_issues(entry: Entry, target: Target) -> Iterator[Issue]:
     path, name = f"{entry.path}.name", entry.name
     if problem := find_name_problem(name):
         yield Issue(IssueKind.VALUE, path, f'"{name[:120]}": {problem}', name)
@@ -145,7 +150,7 @@ def _limit_issues(plan: Plan, target: Target) -> Iterator[Issue]:
         yield Issue(IssueKind.VALUE, "data.features", message)
 
 
-def _notes(plan: Plan, entries: Entries) -> Iterator[str]:
+def _list_notes(plan: Plan, entries: Entries) -> Iterator[str]:
     for flag in plan.flags.values():
         entry = entries.flags[flag.name]
         if flag.after is None:

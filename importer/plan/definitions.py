@@ -23,8 +23,8 @@ def build_definitions(plan: Plan) -> Definitions:
         if planned.after is None or planned.after["archived"]:
             flags.pop(planned.name, None)
         else:
-            flags[planned.name] = _definition(planned, planned.after, project)
-    return _with_segments(plan, [flags[name] for name in sorted(flags)], present)
+            flags[planned.name] = _make_definition(planned, planned.after, project)
+    return _add_segments(plan, [flags[name] for name in sorted(flags)], present)
 
 
 def find_changes(plan: Plan) -> tuple[set[str], Definitions]:
@@ -36,16 +36,18 @@ def find_changes(plan: Plan) -> tuple[set[str], Definitions]:
     stored = read_definitions([project], environment, flags=[flag.name for flag in planned])
     before = {flag["name"]: flag for flag in stored.flags}
     after = {
-        flag.name: _definition(flag, flag.after, project)
+        flag.name: _make_definition(flag, flag.after, project)
         for flag in planned
         if flag.after is not None and not flag.after["archived"]
     }
     names = {flag.name for flag in planned}
-    changed = {name for name in names if _evaluated(before.get(name)) != _evaluated(after.get(name))}
-    return changed, _with_segments(plan, [after[name] for name in sorted(changed & after.keys())], stored)
+    changed = {
+        name for name in names if _select_evaluated(before.get(name)) != _select_evaluated(after.get(name))
+    }
+    return changed, _add_segments(plan, [after[name] for name in sorted(changed & after.keys())], stored)
 
 
-def _evaluated(flag: FlagDefinition | None) -> dict[str, Any] | None:
+def _select_evaluated(flag: FlagDefinition | None) -> dict[str, Any] | None:
     """What evaluations depend on."""
     if flag is None:
         return None
@@ -53,7 +55,7 @@ def _evaluated(flag: FlagDefinition | None) -> dict[str, Any] | None:
     return {**flag, "strategies": strategies, "impression_data": False, "stale": False}
 
 
-def _definition(planned: FlagPlan, after: Document, project: str) -> FlagDefinition:
+def _make_definition(planned: FlagPlan, after: Document, project: str) -> FlagDefinition:
     return {
         "name": planned.name,
         "project": project,
@@ -69,7 +71,7 @@ def _definition(planned: FlagPlan, after: Document, project: str) -> FlagDefinit
     }
 
 
-def _with_segments(plan: Plan, flags: list[FlagDefinition], present: Definitions) -> Definitions:
+def _add_segments(plan: Plan, flags: list[FlagDefinition], present: Definitions) -> Definitions:
     """These flags with the segments they use: stored ones and those that the import would create."""
     assert plan.references is not None
     new: dict[int, Any] = {segment["id"]: segment for segment in plan.references.new_segments}

@@ -25,7 +25,7 @@ def read_dependencies(project: str) -> list[tuple[str, str]]:
         return cursor.fetchall()
 
 
-def dependency_issues(
+def find_dependency_issues(
     plan: Plan, entries: Mapping[str, Entry], stored: Mapping[str, StoredFlag], caller: Caller
 ) -> Iterator[Issue]:
     """Issues with dependencies. Runs one statement, none unless the plan adds a parent or archives a flag."""
@@ -34,7 +34,7 @@ def dependency_issues(
     if plan.target is None or not (any(entry.parents for entry in changed.values()) or archived):
         return
     kept = [(child, parent) for child, parent in read_dependencies(plan.project) if child not in changed]
-    locations = dict(_locations(plan, stored, caller))
+    locations = dict(_list_locations(plan, stored, caller))
     proposed = [
         ProposedDependency(entry.name, parent["feature"], f"{path}.feature")
         for entry in changed.values()
@@ -59,7 +59,7 @@ def _stays_active(plan: Plan, name: str) -> bool:
     return not (flag and flag.after and flag.after["archived"])
 
 
-def _locations(
+def _list_locations(
     plan: Plan, stored: Mapping[str, StoredFlag], caller: Caller
 ) -> Iterator[tuple[str, FlagState]]:
     """The location of each flag after the import, without flags that the caller may not read."""

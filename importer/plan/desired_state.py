@@ -65,7 +65,7 @@ def _copy_parts(
     if "strategies" in entry.parts:  # type: ignore[operator]
         problems: list[Issue] = []
         strategies = list(_build_strategies(entry, stored, references, target, problems))
-        if _without_order(strategies) != _without_order(stored["strategies"]):
+        if _drop_order(strategies) != _drop_order(stored["strategies"]):
             issues += problems
             _keep_orders(strategies, stored["strategies"])
             document["strategies"] = strategies
@@ -78,13 +78,13 @@ def _copy_parts(
     return document
 
 
-def _without_order(strategies: Iterable[StrategyDefinition]) -> list[Any]:
+def _drop_order(strategies: Iterable[StrategyDefinition]) -> list[Any]:
     return [{**strategy, "sortOrder": 0} for strategy in strategies]
 
 
 def _keep_orders(strategies: Sequence[Any], stored: Sequence[Any]) -> None:
     """Gives strategies that stay in their order the sort order that they have, so that these are not changed."""
-    old, new = ([orjson.dumps(each) for each in _without_order(side)] for side in (stored, strategies))
+    old, new = ([orjson.dumps(each) for each in _drop_order(side)] for side in (stored, strategies))
     matches = SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks()
     kept = {b + n: stored[a + n]["sortOrder"] for a, b, size in matches for n in range(size)}
     orders: list[int] = []
@@ -142,7 +142,7 @@ def _build_strategies(
     kept = [strategy.copy() for strategy in stored["strategies"]] if stored and entry.feature is None else []
     yield from kept
     first = 1 + max((strategy["sortOrder"] for strategy in kept), default=-1)
-    defaults = target.defaults(entry.name)
+    defaults = target.make_defaults(entry.name)
     count = len(kept) + len(entry.strategies)
     if count > target.limits.strategies and entry.strategies:
         message = f"must have at most {target.limits.strategies} strategies in an environment, not {count}"
@@ -151,7 +151,7 @@ def _build_strategies(
         copied_variants = strategy.get("variants", ()) if entry.parts else ()
         document = make_strategy(strategy, defaults, stored_variants=copied_variants)
         document["segments"] = _resolve_segments(entry, path, strategy, references, issues)
-        issues += _strategy_issues(entry, path, strategy, document, references, target)
+        issues += _find_strategy_issues(entry, path, strategy, document, references, target)
         if document["sortOrder"] is None:
             document["sortOrder"] = position
         yield document
@@ -169,7 +169,7 @@ def _resolve_segments(
     return segments
 
 
-def _strategy_issues(
+def _find_strategy_issues(
     entry: Entry,
     path: str,
     strategy: Any,
@@ -227,7 +227,7 @@ def _ensure_strategy(entry: Entry, document: Document, target: Target, issues: l
                 f"needs the default strategy to be enabled, but has {limit} strategies already, the limit"
             )
             issues.append(Issue(IssueKind.VALUE, path, message, entry.name))
-        document["strategies"].append(target.default_strategy_of(entry.name) | {"sortOrder": last + 1})
+        document["strategies"].append(target.find_default_strategy(entry.name) | {"sortOrder": last + 1})
 
 
 def _sort_strategies(strategies: list[Any]) -> None:

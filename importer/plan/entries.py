@@ -108,7 +108,7 @@ def _read_environments(entries: Entries, items: list[Any], environment: str) -> 
     seen: dict[str, WithPath] = {}
     for index, item in enumerate(items):
         path = f"data.featureEnvironments[{index}]"
-        name = flag_of_environment_entry(item, entries.flags)
+        name = find_flag_of_entry(item, entries.flags)
         if not name:
             entries.issues.append(
                 Issue(
@@ -124,7 +124,7 @@ def _read_environments(entries: Entries, items: list[Any], environment: str) -> 
         if name not in seen:
             seen[name] = path, item
             _take_environment(_ensure_entry(entries, name, path), path, item)
-        elif _content(seen[name][1]) != _content(item):
+        elif _get_content(seen[name][1]) != _get_content(item):
             entries.issues.append(
                 Issue(
                     IssueKind.VALUE,
@@ -136,7 +136,7 @@ def _read_environments(entries: Entries, items: list[Any], environment: str) -> 
     return seen
 
 
-def flag_of_environment_entry(item: Any, flags: Container[str]) -> str:
+def find_flag_of_entry(item: Any, flags: Container[str]) -> str:
     """The flag that an entry of ``featureEnvironments`` belongs to, or "" if the file does not have it.
 
     Without ``featureName``, ``name`` may be the name of the flag or of the environment.
@@ -144,7 +144,7 @@ def flag_of_environment_entry(item: Any, flags: Container[str]) -> str:
     return item.get("featureName") or (item["name"] if item["name"] in flags else "")
 
 
-def _content(item: Any) -> tuple[Any, ...]:
+def _get_content(item: Any) -> tuple[Any, ...]:
     return item["enabled"], item.get("variants"), item.get("strategies")
 
 
@@ -283,7 +283,7 @@ def _take_older_parents(entries: Entries, entry: Entry) -> None:
         )
 
 
-def notes_on_children(entries: Entries) -> Iterator[str]:
+def list_notes_on_children(entries: Entries) -> Iterator[str]:
     """Notes about ``features[].children`` that no dependency supports. Children are derived, not stored."""
     parents = {name: {p["feature"] for _, p in e.parents or ()} for name, e in entries.flags.items()}
     for entry in entries.flags.values():

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from importer.body.schemas import Body
-from importer.plan.entries import flag_of_environment_entry, gather
+from importer.plan.entries import find_flag_of_entry, gather
 
 FLAG_KEYS = {
     "features": "name",
@@ -27,9 +27,7 @@ def exclude_flags(body: Body, names: Iterable[str]) -> Body:
     if "featureEnvironments" in data:
         flags = {feature["name"] for feature in body.data["features"]}
         data["featureEnvironments"] = [
-            entry
-            for entry in data["featureEnvironments"]
-            if flag_of_environment_entry(entry, flags) not in excluded
+            entry for entry in data["featureEnvironments"] if find_flag_of_entry(entry, flags) not in excluded
         ]
     if "segments" in data:
         users = gather(body).segment_users()

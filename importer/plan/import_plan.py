@@ -14,8 +14,8 @@ from django.utils.functional import cached_property
 
 from flagadmin.core.errors import NotFound
 from groups.permissions import Permission
-from importer.body.schema_errors import validation_error
-from importer.plan.issues import Issue, IssueKind, no_access
+from importer.body.schema_errors import make_validation_error
+from importer.plan.issues import Issue, IssueKind, make_no_access
 from importer.plan.references import References
 from importer.plan.stored import Document, StoredFlag
 from importer.plan.target import Target
@@ -135,7 +135,7 @@ class Plan:
     def check(self) -> None:
         """Raises NoAccess if permissions are missing; NotFound or ValidationError if there are issues."""
         if self.missing_permissions:
-            raise no_access(self.missing_permissions, self.project)
+            raise make_no_access(self.missing_permissions, self.project)
         self.check_issues()
 
     def check_issues(self) -> None:
@@ -144,4 +144,4 @@ class Plan:
             if issue.kind is IssueKind.PROJECT:
                 raise NotFound(issue.message, details=[issue.problem() for issue in self.issues])
         if self.issues:
-            raise validation_error((issue.problem() for issue in self.issues), len(self.issues))
+            raise make_validation_error((issue.problem() for issue in self.issues), len(self.issues))

@@ -47,7 +47,7 @@ class Issue:
         return Problem(self.path, self.message if names_flag else f"{self.flag}: {self.message}")
 
 
-def no_access(missing: Sequence[Permission], project: str) -> NoAccess:
+def make_no_access(missing: Sequence[Permission], project: str) -> NoAccess:
     """A NoAccess error for all missing permissions: `You need the "Create flags" and … permissions in Shop.`"""
     names = " and ".join(f'"{name_permission(permission)}"' for permission in missing)
     noun = "permission" if len(missing) == 1 else "permissions"

@@ -28,7 +28,9 @@ def describe_location(stored: StoredFlag | None, target: Target, caller: Caller)
     return f" in project {stored.project}" if caller.can_read(stored.project) else " in another project"
 
 
-def location_issue(entry: Entry, stored: StoredFlag | None, target: Target, caller: Caller) -> Issue | None:
+def find_location_issue(
+    entry: Entry, stored: StoredFlag | None, target: Target, caller: Caller
+) -> Issue | None:
     """A flag must be active in the target project, or be new and listed in ``features``."""
     name, path = entry.name, f"{entry.path}.name" if entry.feature is not None else entry.path
     if entry.parts is not None and (stored is None or stored.project != target.project.id):

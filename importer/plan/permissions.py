@@ -76,7 +76,7 @@ def _has_stored(flag: FlagPlan, part: str) -> bool:
     return bool((flag.before or {}).get(part))
 
 
-def missing_permissions(
+def find_missing_permissions(
     needed: Iterable[Permission], project: str, environment: str, *, caller: Caller
 ) -> list[Permission]:
     return [p for p in needed if not caller.can(p, project=project, environment=environment)]

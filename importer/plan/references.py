@@ -69,24 +69,24 @@ def _resolve_context_fields(references: References, context_fields: Sequence[Any
             message = f"context field {name} is listed more than once"
             references.issues.append(Issue(IssueKind.VALUE, f"{path}.name", message))
         elif name in stored:
-            references.issues += _context_field_issues(path, context_field, stored[name], target)
+            references.issues += _find_context_field_issues(path, context_field, stored[name], target)
             if context_field.get("stickiness") and not stored[name].stickiness:
                 references.notes.append(
                     f"Context field {name} is used for stickiness in the file, but not here. It is not changed."
                 )
         else:
             _add_context_field(references, path, context_field, target)
-            if values := _legal_values(context_field):
+            if values := _list_legal_values(context_field):
                 legal[name] = frozenset(values)
         seen.add(name)
     references.known = replace(references.known, legal_values=legal)
 
 
-def _legal_values(context_field: Any) -> list[str]:
+def _list_legal_values(context_field: Any) -> list[str]:
     return [value["value"] for value in context_field.get("legalValues", [])]
 
 
-def _context_field_issues(
+def _find_context_field_issues(
     path: str, context_field: Any, stored: ContextField, target: Target
 ) -> Iterator[Issue]:
     """A stored context field must be usable in the project and have all legal values given in the file."""
@@ -96,7 +96,7 @@ def _context_field_issues(
         yield Issue(IssueKind.CONTEXT_FIELD, f"{path}.name", message, item=name)
         return
     legal = {value["value"] for value in stored.legal_values}
-    if unknown := [value for value in _legal_values(context_field) if value not in legal]:
+    if unknown := [value for value in _list_legal_values(context_field) if value not in legal]:
         are_not = "is not a legal value" if len(unknown) == 1 else "are not legal values"
         message = f"{choices(unknown)} {are_not} of context field {name}"
         yield Issue(IssueKind.CONTEXT_FIELD, f"{path}.legalValues", message, item=name)
@@ -150,12 +150,14 @@ def _resolve_segments(
                 references, path, segment, target
             )
         else:
-            references.issues.append(_missing_segment_issue(path, name, sorted(users.get(segment["id"], ()))))
+            references.issues.append(
+                _make_missing_segment_issue(path, name, sorted(users.get(segment["id"], ())))
+            )
     segments = {**references.known.segments, **{identifier: name for name, identifier in ids.items()}}
     references.known = replace(references.known, segments=segments)
 
 
-def _missing_segment_issue(path: str, name: str, used_by: Sequence[str]) -> Issue:
+def _make_missing_segment_issue(path: str, name: str, used_by: Sequence[str]) -> Issue:
     message = f"segment {name} does not exist."
     if used_by:
         message += f" Used by: {', '.join(used_by[:20])}. Create it, or exclude these flags."

@@ -88,7 +88,7 @@ def _plan_saved_context(name: str, entry: Any, around: _Around) -> SavedContextP
     return SavedContextPlan(name, project, Action.CREATE, before, after, enforced_in)
 
 
-def _file_expectations(entry: Any, environment: str) -> list[Document]:
+def _read_expectations(entry: Any, environment: str) -> list[Document]:
     return make_expectation_documents(
         [expectation | {"environment": environment} for expectation in entry.get("expectations", ())]
     )
@@ -97,7 +97,7 @@ def _file_expectations(entry: Any, environment: str) -> list[Document]:
 def _merge_expectations(entry: Any, before: Document, around: _Around) -> Iterator[Document]:
     """Those of other environments and other flags stay as they are."""
     environment = around.target.environment
-    incoming = {expectation["flag"]: expectation for expectation in _file_expectations(entry, environment)}
+    incoming = {expectation["flag"]: expectation for expectation in _read_expectations(entry, environment)}
     for expectation in before["expectations"]:
         if (
             expectation["environment"] != environment
@@ -117,7 +117,7 @@ def _problems(planned: SavedContextPlan, entry: Any, around: _Around, caller: Ca
     saved = SavedContext(name=planned.name, context=planned.after["context"], note=planned.after["note"])
     yield from saved_context_problems(saved)
     planned.after["context"] = saved.context
-    expectations = _file_expectations(entry, around.target.environment)
+    expectations = _read_expectations(entry, around.target.environment)
     stored = planned.before["expectations"] if planned.before else ()
     yield from expectation_problems(expectations, stored=stored, project=planned.project, known=around.known)
     if len(expectations) <= MAX_EXPECTATIONS < len(planned.after["expectations"]):

@@ -58,13 +58,13 @@ def read_flags(names: Collection[str], *, project: str, environment: str) -> dic
             enabled, variants = parts.read_state(flag_id)
             flag = stored[name] = StoredFlag(flag_id, name, owner, is_archived, switched_on=enabled)
             if owner == project:
-                flag.document = _document(is_archived, enabled, variants, *values)
+                flag.document = _make_document(is_archived, enabled, variants, *values)
                 _add_parts(flag, flag.document, parts)
         _add_tags_and_links(cursor, {flag.id: flag.document for flag in stored.values() if flag.document})
     return stored
 
 
-def _document(
+def _make_document(
     archived: bool,
     enabled: bool,
     variants: list[VariantDefinition],

@@ -23,12 +23,12 @@ class Target:
     default_strategy: dict[str, Any] | None
     limits: Limits
 
-    def defaults(self, flag: str) -> StrategyDefaults:
+    def make_defaults(self, flag: str) -> StrategyDefaults:
         return StrategyDefaults(flag, self.project.default_stickiness)
 
-    def default_strategy_of(self, flag: str) -> StrategyDefinition:
+    def find_default_strategy(self, flag: str) -> StrategyDefinition:
         """The strategy added to a flag that is enabled without an enabled strategy."""
-        return make_default_strategy(self.default_strategy, self.defaults(flag))
+        return make_default_strategy(self.default_strategy, self.make_defaults(flag))
 
     def state(self) -> list[Any]:
         """The parts of the target that a plan depends on, for its fingerprint."""

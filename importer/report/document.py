@@ -8,9 +8,9 @@ import orjson
 from flagadmin.core.db.copy_rows import copy_rows
 from importer.models import FlagReport, ImportRun
 from importer.plan.import_plan import Action, FlagPlan, Plan
-from importer.plan.issues import no_access
+from importer.plan.issues import make_no_access
 from importer.promotion import Promotion
-from importer.report.validation import validation_report
+from importer.report.validation import make_validation_report
 from projects.history.diff import Change, diff, summary
 
 MAX_KEPT = 1_000
@@ -22,7 +22,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
     return {
         **_plan_summary(plan),
         "problems": [issue.problem().as_dict() for issue in plan.issues],
-        "flags": [report.document() for report in flag_reports(plan)],
+        "flags": [report.document() for report in make_flag_reports(plan)],
     }
 
 
@@ -41,20 +41,20 @@ def _plan_summary(plan: Plan) -> dict[str, Any]:
             action.value: plan.saved_contexts_with(action)
             for action in (Action.CREATE, Action.CHANGE, Action.SAME)
         },
-        **validation_report(plan),
+        **make_validation_report(plan),
         "fingerprint": plan.fingerprint,
     }
 
 
-def promotion_document(promotion: Promotion, plan: Plan) -> dict[str, Any]:
+def make_promotion_document(promotion: Promotion, plan: Plan) -> dict[str, Any]:
     """What a promotion would do, as the API answers it. It changes whenever the plan does."""
     return {
         "project": plan.project,
         "from": promotion.source,
         "to": plan.environment,
         "counts": plan.counts,
-        "features": [report.document() for report in flag_reports(plan)],
-        **validation_report(plan),
+        "features": [report.document() for report in make_flag_reports(plan)],
+        **make_validation_report(plan),
         "fingerprint": plan.fingerprint,
     }
 
@@ -73,7 +73,7 @@ def preview_document(plan: Plan) -> dict[str, Any]:
         "notes": plan.notes[:MAX_KEPT],
         "noteCount": len(plan.notes),
         "defaulted": plan.defaulted[:MAX_KEPT],
-        "refusal": no_access(plan.missing_permissions, plan.project).message
+        "refusal": make_no_access(plan.missing_permissions, plan.project).message
         if plan.missing_permissions
         else "",
     }
@@ -82,11 +82,11 @@ def preview_document(plan: Plan) -> dict[str, Any]:
 # Flag by flag ----------------------------------------------------------------------------------------------
 
 
-def flag_reports(plan: Plan) -> Iterator[FlagReport]:
+def make_flag_reports(plan: Plan) -> Iterator[FlagReport]:
     """Reports for each flag with all changes, in the order of the file."""
     segments = plan.references.known.segments if plan.references else {}
     for flag in plan.flags.values():
-        report = brief_report(flag, plan)
+        report = make_brief_report(flag, plan)
         if flag.action is Action.CREATE and flag.after is not None:
             report.summary = summary(flag.after, segments)
         if flag.action is Action.CHANGE and flag.after is not None and flag.before is not None:
@@ -94,12 +94,12 @@ def flag_reports(plan: Plan) -> Iterator[FlagReport]:
         yield report
 
 
-def brief_reports(plan: Plan) -> Iterator[FlagReport]:
+def make_brief_reports(plan: Plan) -> Iterator[FlagReport]:
     """Reports for each flag without changes, which are in the audit log once an import is done."""
-    return (brief_report(flag, plan) for flag in plan.flags.values())
+    return (make_brief_report(flag, plan) for flag in plan.flags.values())
 
 
-def brief_report(flag: FlagPlan, plan: Plan) -> FlagReport:
+def make_brief_report(flag: FlagPlan, plan: Plan) -> FlagReport:
     in_project = flag.stored is not None and flag.stored.project == plan.project
     return FlagReport(name=flag.name, action=flag.action.value, reason=flag.reason, is_here=in_project)
 

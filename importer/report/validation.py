@@ -13,16 +13,16 @@ MAX_ITEMS = 5_000
 """The items listed in one entry."""
 
 
-def validation_report(plan: Plan) -> dict[str, list[Entry]]:
+def make_validation_report(plan: Plan) -> dict[str, list[Entry]]:
     """The response. Errors and permissions are empty if and only if the import would succeed now."""
     return {
-        "errors": list(_errors(plan)),
-        "warnings": list(_warnings(plan)),
-        "permissions": list(_permissions(plan)),
+        "errors": list(_list_errors(plan)),
+        "warnings": list(_list_warnings(plan)),
+        "permissions": list(_list_permissions(plan)),
     }
 
 
-def _entry(message: str, items: list[str]) -> Entry:
+def _make_entry(message: str, items: list[str]) -> Entry:
     if len(items) > MAX_ITEMS:
         items = [*items[:MAX_ITEMS], f"and {len(items) - MAX_ITEMS} more"]
     return {"message": message, "affectedItems": items}
@@ -31,7 +31,7 @@ def _entry(message: str, items: list[str]) -> Entry:
 # Errors ----------------------------------------------------------------------------------------------------
 
 
-def _errors(plan: Plan) -> Iterator[Entry]:
+def _list_errors(plan: Plan) -> Iterator[Entry]:
     by_kind: dict[IssueKind, list[Issue]] = {kind: [] for kind in IssueKind}
     for issue in plan.issues:
         by_kind[issue.kind].append(issue)
@@ -40,22 +40,22 @@ def _errors(plan: Plan) -> Iterator[Entry]:
         if not issues:
             continue
         if kind is IssueKind.FLAG_LIMIT:
-            yield from (_entry(issue.message, []) for issue in issues)
+            yield from (_make_entry(issue.message, []) for issue in issues)
         else:
-            yield _entry(_message(kind, plan), _items(kind, issues))
-    yield from _target_errors(plan, by_kind[IssueKind.PROJECT] + by_kind[IssueKind.VALUE])
+            yield _make_entry(_make_message(kind, plan), _list_items(kind, issues))
+    yield from _list_target_errors(plan, by_kind[IssueKind.PROJECT] + by_kind[IssueKind.VALUE])
 
 
-def _target_errors(plan: Plan, issues: list[Issue]) -> Iterator[Entry]:
+def _list_target_errors(plan: Plan, issues: list[Issue]) -> Iterator[Entry]:
     """Reports an invalid target in one message, and invalid values with their paths."""
     if plan.target is None:
-        yield from (_entry(issue.message, []) for issue in issues)
+        yield from (_make_entry(issue.message, []) for issue in issues)
     elif issues:
         items = [f"{problem.path}: {problem.message}" for problem in (issue.problem() for issue in issues)]
         message = (
             "These values cannot be imported:" if plan.parts is None else "These flags cannot be promoted:"
         )
-        yield _entry(message, items)
+        yield _make_entry(message, items)
 
 
 _ORDER = (
@@ -78,18 +78,18 @@ _MESSAGES = {
 }
 
 
-def _message(kind: IssueKind, plan: Plan) -> str:
+def _make_message(kind: IssueKind, plan: Plan) -> str:
     if kind is IssueKind.OTHER_PROJECT:
         return (
             "You cannot import a features that already exist in other projects. You already have the following "
             f"features defined outside of project {plan.project}:"
         )
     if kind is IssueKind.PATTERN:
-        return _pattern_message(plan)
+        return _make_pattern_message(plan)
     return _MESSAGES[kind]
 
 
-def _pattern_message(plan: Plan) -> str:
+def _make_pattern_message(plan: Plan) -> str:
     assert plan.target is not None
     project = plan.target.project
     parts = [
@@ -103,7 +103,7 @@ def _pattern_message(plan: Plan) -> str:
     return " ".join([*parts, "The following features do not match the pattern:"])
 
 
-def _items(kind: IssueKind, issues: list[Issue]) -> list[str]:
+def _list_items(kind: IssueKind, issues: list[Issue]) -> list[str]:
     """The names to list. Strategy types appear once for each strategy, as in the reference, others once."""
     items = [issue.item or issue.message for issue in issues]
     if kind is IssueKind.STRATEGY_TYPE:
@@ -114,7 +114,7 @@ def _items(kind: IssueKind, issues: list[Issue]) -> list[str]:
 # Warnings and permissions ----------------------------------------------------------------------------------
 
 
-def _warnings(plan: Plan) -> Iterator[Entry]:
+def _list_warnings(plan: Plan) -> Iterator[Entry]:
     listed = (
         (
             "The following strategy types will be used in import. Please make sure the strategy type parameters are "
@@ -141,12 +141,12 @@ def _warnings(plan: Plan) -> Iterator[Entry]:
             plan.defaulted,
         ),
     )
-    yield from (_entry(message, items) for message, items in listed if items)
+    yield from (_make_entry(message, items) for message, items in listed if items)
     if plan.notes:
-        yield _entry("Please note:", plan.notes)
+        yield _make_entry("Please note:", plan.notes)
 
 
-def _permissions(plan: Plan) -> Iterator[Entry]:
+def _list_permissions(plan: Plan) -> Iterator[Entry]:
     if plan.missing_permissions:
         items = [permission.display for permission in plan.missing_permissions]
-        yield _entry("We detected you are missing the following permissions:", items)
+        yield _make_entry("We detected you are missing the following permissions:", items)

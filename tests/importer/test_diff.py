@@ -6,7 +6,7 @@ import pytest
 
 from importer.body.schemas import read_body
 from importer.plan.build import plan_import
-from importer.report.document import flag_reports
+from importer.report.document import make_flag_reports
 from projects.history.diff import diff, summary
 from tests.support.import_bodies import body, strategy, switch
 
@@ -135,7 +135,7 @@ def test_every_change_of_a_plan_has_words(callers: Any, api: Any) -> None:
         featureStrategies=[strategy("one", parameters={"rollout": "40"})],
         featureEnvironments=[switch("one")],
     )
-    [report] = flag_reports(plan_import(read_body(then), caller=callers("admin")))
+    [report] = make_flag_reports(plan_import(read_body(then), caller=callers("admin")))
     assert report.document() == {
         "name": "one",
         "action": "change",

@@ -19,8 +19,8 @@ from importer.plan.build import plan_import
 from importer.plan.import_plan import Plan
 from importer.plan.stored import read_flags
 from importer.promotion import ENABLED, PARTS, STRATEGIES, VARIANTS, Promotion, read_promotion
-from importer.report.document import promotion_document
-from importer.runs import access_run, body_of, confirm_run, create_promotion
+from importer.report.document import make_promotion_document
+from importer.runs import access_run, confirm_run, create_promotion, load_body
 from projects.flags.archive.actions import archive_flags
 from projects.flags.environments.actions import disable_flag, enable_flag
 from projects.models import ContextField, Flag, Project, ProjectEnvironment, Segment
@@ -309,7 +309,7 @@ def test_another_plan_than_the_one_read_is_412(cart: Promotion, api: Any) -> Non
     assert documents("production")["cart"]["strategies"] == []
     promotion = Promotion("shop", "development", "production", ("cart",))
     current = json.loads(response.content)["current"]
-    assert current == json.loads(json.dumps(promotion_document(promotion, planned(promotion))))
+    assert current == json.loads(json.dumps(make_promotion_document(promotion, planned(promotion))))
 
 
 def test_is_one_change_with_an_event_for_each_flag(cart: Promotion, api: Any) -> None:
@@ -447,4 +447,4 @@ def test_undo_needs_what_the_changes_back_need(cart: Promotion, callers: Any) ->
 def test_a_done_promotion_is_not_promoted_again(cart: Promotion) -> None:
     run = promote_flags(cart, caller=WHO)
     with pytest.raises(Conflict, match="no longer pending"):
-        body_of(run)
+        load_body(run)

@@ -10,7 +10,7 @@ from flagadmin.core.errors import Conflict, NotFound, ValidationError
 from importer.apply.execute import OutdatedPlan, import_body
 from importer.body.schemas import read_body
 from importer.models import FlagReport, ImportRun
-from importer.runs import access_run, check_run, confirm_run, create_run, delete_expired, visible_runs
+from importer.runs import access_run, check_run, confirm_run, create_run, delete_expired, find_visible_runs
 from projects.models import Flag
 from tests.support.import_bodies import body, strategy
 
@@ -110,14 +110,14 @@ def test_belongs_to_its_uploader(kept, callers):
     assert access_run(callers("member"), kept.id).id == kept.id
     with pytest.raises(NotFound):
         access_run(callers("admin"), kept.id)
-    assert list(visible_runs(callers("admin"))) == []
+    assert list(find_visible_runs(callers("admin"))) == []
 
 
 def test_is_seen_by_readers_of_the_project_once_it_is_done(kept, callers):
     check_run(kept, caller=callers("member"))
     confirm_run(kept, caller=callers("member"), fingerprint=kept.fingerprint)
-    assert [run.id for run in visible_runs(callers("reader"))] == [kept.id]
-    assert list(visible_runs(callers("outsider"))) == []
+    assert [run.id for run in find_visible_runs(callers("reader"))] == [kept.id]
+    assert list(find_visible_runs(callers("outsider"))) == []
 
 
 def test_expires(kept, callers):

@@ -11,7 +11,7 @@ from flagadmin.core.audit.models import AuditEvent
 from groups.access import Caller
 from importer.body.schemas import read_body
 from importer.plan.build import plan_import
-from importer.who_changes import who_changes
+from importer.who_changes import compare_plan
 from playground.comparison.compare import Change
 from playground.comparison.documents import MAX_VALUE
 from playground.comparison.payloads import describe_difference, describe_payload
@@ -187,7 +187,7 @@ def test_imports(fee: Flag) -> None:
     }
     plan = plan_import(read_body(body("fee", **PRODUCTION, **data)), caller=WHO)
     assert plan.can_be_applied, plan.issues
-    [found] = who_changes(plan, caller=WHO).flags
+    [found] = compare_plan(plan, caller=WHO).flags
     assert found.counts[Change.PAYLOAD] == found.users > 0
 
 

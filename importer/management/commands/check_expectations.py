@@ -60,7 +60,7 @@ class Command(BaseCommand):
         people = parser.add_argument_group("who changes, with --as-if-imported")
         people.add_argument(
             "--at-most",
-            type=_percent,
+            type=_read_percent,
             metavar="PERCENT",
             help="of people who may get another result; more is exit status 1",
         )
@@ -70,7 +70,7 @@ class Command(BaseCommand):
         people.add_argument(
             "--fixed",
             action="append",
-            type=_field,
+            type=_read_field,
             metavar="FIELD=VALUE",
             help="what all of them have, such as country=DE; may be repeated",
         )
@@ -81,7 +81,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             _check_options(options)
-            refusals = list(self._refusals(options))
+            refusals = list(self._list_refusals(options))
         except AppError as error:
             for problem in error.details:
                 self.stderr.write(f"{problem.path}: {problem.message}")
@@ -89,7 +89,7 @@ class Command(BaseCommand):
         if refusals:
             raise CommandError(" ".join(refusals), returncode=NOT_MET)
 
-    def _refusals(self, options: Mapping[str, Any]) -> Iterator[str]:
+    def _list_refusals(self, options: Mapping[str, Any]) -> Iterator[str]:
         caller = Caller.system()
         choice = {"projects": options["project"], "environments": options["environment"]}
         if options["saved"]:
@@ -99,8 +99,8 @@ class Command(BaseCommand):
             return
         plan = _plan(options, caller)
         yield from self._report(self._check_import(plan, choice, options, caller), options)
-        if contexts := _contexts(options):
-            yield from self._people(plan, contexts, options["at_most"], caller)
+        if contexts := _read_contexts(options):
+            yield from self._check_people(plan, contexts, options["at_most"], caller)
 
     def _report(self, results: Sequence[Checked], options: Mapping[str, Any]) -> Iterator[str]:
         if options["junit"] is not None:
@@ -128,7 +128,7 @@ class Command(BaseCommand):
             self.stdout.write(f"{pluralize(before, 'expectation')} not met now either; --all counts them.")
         return counting
 
-    def _people(
+    def _check_people(
         self, plan: Plan, contexts: Mapping[str, Any], at_most: float | None, caller: Caller
     ) -> Iterator[str]:
         answer = answer_plan(plan, caller=caller, contexts=contexts, limit=0)
@@ -169,7 +169,7 @@ def _plan(options: Mapping[str, Any], caller: Caller) -> Plan:
     return plan
 
 
-def _contexts(options: Mapping[str, Any]) -> Mapping[str, Any]:
+def _read_contexts(options: Mapping[str, Any]) -> Mapping[str, Any]:
     """The contexts to compare, as in the body of a comparison. Raises ValidationError."""
     contexts: dict[str, Any] = {}
     if options["synthetic"] is not None:
@@ -184,14 +184,14 @@ def _contexts(options: Mapping[str, Any]) -> Mapping[str, Any]:
     return check_contexts(contexts) if contexts else {}
 
 
-def _percent(text: str) -> float:
+def _read_percent(text: str) -> float:
     percent = float(text.removesuffix("%"))
     if not 0 <= percent <= 100:
         raise argparse.ArgumentTypeError(f"must be from 0 to 100, not {text}")
     return percent
 
 
-def _field(text: str) -> tuple[str, str]:
+def _read_field(text: str) -> tuple[str, str]:
     field, equals, value = text.partition("=")
     if not (field and equals):
         raise argparse.ArgumentTypeError(f"must be FIELD=VALUE, not {text}")

@@ -93,7 +93,7 @@ class Command(BaseCommand):
             report.write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2))
         for flag in document["flags"]:
             if flag["action"] != Action.SAME:
-                self.stdout.write(f"{flag['action']:8} {flag['name']:40} {_details(flag)}".rstrip())
+                self.stdout.write(f"{flag['action']:8} {flag['name']:40} {_describe(flag)}".rstrip())
         counts = ", ".join(f"{count} {action}" for action, count in plan.counts.items())
         self.stdout.write(f"{plan.project} / {plan.environment}: {counts}")
         for kind in ("errors", "permissions", "warnings"):
@@ -113,7 +113,7 @@ def read_bytes(name: str) -> bytes:
         raise CommandError(f"Cannot read {name}: {error.strerror}") from None
 
 
-def _details(flag: dict[str, Any]) -> str:
+def _describe(flag: dict[str, Any]) -> str:
     changes = [
         f"{change['part']} {change['before'] or 'none'} → {change['after'] or 'none'}"
         for change in flag.get("changes", ())

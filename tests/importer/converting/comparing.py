@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from importer.converting.changes import definitions_of
+from importer.converting.changes import make_definitions
 from importer.converting.convert import Conversion, Exactness, Options, convert_file
 from playground.engine.context import Context
 from playground.engine.evaluator import evaluate
@@ -46,7 +46,7 @@ def make_users(fields: Mapping[str, Sequence[Any]], count: int = 1000, seed: int
 def evaluate_here(conversion: Conversion, users: Iterable[User]) -> list[dict[str, Any]]:
     """By user what each flag gives here: off, on, or the value of the variant."""
     flags = [flag for flag in conversion.flags if flag.exactness is not Exactness.LEFT_OUT]
-    definitions = definitions_of(flags, conversion.segments)
+    definitions = make_definitions(flags, conversion.segments)
     snapshot = compile_playground(definitions.flags, definitions.segments, environment="").snapshot
     kept = []
     for user in users:
