@@ -89,9 +89,6 @@ def note_left(source: Source, installation: Installation, settings: SourceSettin
         )
     for project in installation.projects:
         overview = project.overview
-        if links := [" ".join(map(str, link.values())) for link in overview.link_templates]:
-            detail = f"there are none here; links of flags come: {', '.join(links)}"
-            installation.cannot(f"link templates of project {project.id}", detail, project.id)
         if overview.mode != "open":
             detail = f"its mode is {overview.mode}; here, roles decide who can read a project"
             installation.cannot(f"privacy of project {project.id}", detail, project.id)

@@ -42,6 +42,7 @@ _NAMING = ("naming_pattern", "naming_example", "naming_description")
 MEMBERS = {
     "defaultStickiness": ("default_stickiness",),
     "featureLimit": ("flag_limit",),
+    "linkTemplates": ("link_templates",),
     "featureNaming.pattern": _NAMING,
     "featureNaming.example": ("naming_example",),
     "featureNaming.description": ("naming_description",),
@@ -89,7 +90,8 @@ class ProjectMove:
             for problem in error.details:
                 subject = f"{problem.path} of project {self.id}"
                 self.left.append(Line(Kind.CANNOT, subject, problem.message, self.id))
-            refused = {member for problem in error.details for member in MEMBERS.get(problem.path, ())}
+            paths = {problem.path.partition("[")[0] for problem in error.details}
+            refused = {member for path in paths for member in MEMBERS.get(path, ())}
             return {member: value for member, value in values.items() if member not in refused}
         return values
 
@@ -214,6 +216,9 @@ def _read_rules(overview: Overview) -> dict[str, Any]:
     naming = overview.naming
     return {
         "flag_limit": overview.flag_limit,
+        "link_templates": [
+            {"title": link.title, "urlTemplate": link.url} for link in overview.link_templates
+        ],
         "naming_pattern": (naming and naming.pattern) or "",
         "naming_example": (naming and naming.example) or "",
         "naming_description": (naming and naming.description) or "",

@@ -142,6 +142,11 @@ class UsedEnvironment(Shape):
     default_strategy: DefaultStrategy | None = Field(None, alias="defaultStrategy")
 
 
+class LinkTemplate(Shape):
+    title: str | None = None
+    url: str = Field(alias="urlTemplate")
+
+
 class Overview(Shape):
     name: str
     description: str | None = None
@@ -149,7 +154,7 @@ class Overview(Shape):
     default_stickiness: str = Field("default", alias="defaultStickiness")
     flag_limit: int | None = Field(None, alias="featureLimit")
     naming: Naming | None = Field(None, alias="featureNaming")
-    link_templates: list[dict[str, Any]] = Field([], alias="linkTemplates")
+    link_templates: list[LinkTemplate] = Field([], alias="linkTemplates")
     environments: list[UsedEnvironment]
 
 

@@ -15,6 +15,7 @@ from groups.access import Caller
 from groups.permissions import Permission
 from projects.access import access_flag_for_update, access_flags_for_update, access_project_for_update
 from projects.flags.limits import check_room
+from projects.flags.links.actions import add_first_links
 from projects.flags.name_rules import find_name_problem, find_pattern_problem
 from projects.flags.owner_rules import owner_problems
 from projects.flags.queries import make_metadata_document
@@ -74,6 +75,7 @@ def create_flag(project_id: str, new: NewFlag, *, caller: Caller) -> Flag:
         ),
         actor=caller,
     )
+    add_first_links(flag, caller=caller)
     return flag
 
 

@@ -60,6 +60,12 @@ class Project(models.Model):
         blank=True,
         help_text='Parts of comments that become links: [{"pattern": …, "url": "https://…/{match}"}].',
     )
+    link_templates = models.JSONField(
+        default=list,
+        db_default=[],
+        blank=True,
+        help_text='Links that new flags get: [{"title": …, "urlTemplate": "https://…/{{feature}}"}].',
+    )
     environments = models.ManyToManyField(Environment, through="ProjectEnvironment", related_name="projects")
 
     objects = ProjectQuerySet.as_manager()

@@ -62,6 +62,7 @@ def make_settings_document(project: Project) -> Document:
         "featureNaming": make_naming_document(project),
         "refuseBrokenExpectations": project.refuse_broken_expectations,
         "commentLinks": project.comment_links,
+        "linkTemplates": project.link_templates,
         "createdAt": iso(project.created_at),
         "archivedAt": iso(project.archived_at),
     }
@@ -116,7 +117,6 @@ def read_project_overview(project: Project, *, caller: Caller) -> Document:
             "environments": list_project_environment_documents(project),
             "featureTypeCounts": [{"type": kind, "count": n} for kind, n in types.annotate(Count("id"))],
             "owners": read_owners([project.pk]).get(project.pk, [{"ownerType": "system"}]),
-            "linkTemplates": [],
         }
         | make_health_document(counts)
         | counts

@@ -7,6 +7,7 @@ from playground.engine import patterns
 from projects.flags.name_rules import find_pattern_problem
 from projects.models import Project
 from projects.projects.comment_links import comment_link_problems
+from projects.projects.link_templates import link_template_problems
 from projects.rules import name_problems
 from projects.strategies.constraint_rules import shorten
 
@@ -34,6 +35,7 @@ def project_problems(project: Project, *, stickiness: Collection[str]) -> Iterat
         yield Problem("featureLimit", f"must be from 1 to {MAX_FLAGS}, or null for no limit")
     yield from naming_problems(project)
     yield from comment_link_problems(project.comment_links)
+    yield from link_template_problems(project.link_templates)
 
 
 def naming_problems(project: Project) -> Iterator[Problem]:

@@ -27,6 +27,13 @@ class CommentLink(Body):
     )
 
 
+class LinkTemplate(Body):
+    title = serializers.CharField(required=False, default=None, allow_null=True, allow_blank=True)
+    urlTemplate = serializers.CharField(
+        help_text="`{{feature}}` and `{{project}}` stand for the flag's name and the project's id."
+    )
+
+
 class ProjectChanges(Body):
     name = serializers.CharField(required=False, max_length=255)
     description = NullableText(required=False)
@@ -52,6 +59,12 @@ class ProjectChanges(Body):
         many=True,
         required=False,
         help_text="Links in comments, to tickets for example.",
+    )
+    linkTemplates = LinkTemplate(
+        source="link_templates",
+        many=True,
+        required=False,
+        help_text="Links that new flags get.",
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
@@ -170,7 +183,6 @@ class ProjectOverview(LatestOfProject, ProjectRecord):
     archivedFeatureCount = serializers.IntegerField()
     staleFeatureCount = serializers.IntegerField()
     owners = serializers.ListField(child=serializers.DictField())
-    linkTemplates = serializers.ListField(child=serializers.DictField(), help_text="Always empty.")
 
 
 class ProjectDetails(ProjectOverview):

@@ -44,21 +44,29 @@ COMMENTS = {
 }
 
 
-class CommentLinksField(forms.CharField):
-    """A line for each link: its pattern, a space and its URL. The value is the list that is stored."""
+class LinksField(forms.CharField):
+    """A line for each link: words, a space and its URL. The value is the list that is stored, with these two keys."""
 
     widget = forms.Textarea(
         attrs={"rows": 2, "spellcheck": "false", "autocapitalize": "none", "class": "mono"}
     )
 
+    def __init__(
+        self, *args: Any, keys: tuple[str, str], without_words: str | None = "", **kwargs: Any
+    ) -> None:
+        self.keys, self.without_words = keys, without_words
+        super().__init__(*args, **kwargs)
+
     def to_python(self, value: Any) -> Any:
         lines = (super().to_python(value) or "").splitlines()
         parts = [line.strip().rpartition(" ") for line in lines if line.strip()]
-        return [{"pattern": pattern.strip(), "url": url} for pattern, _, url in parts]
+        words_key, url_key = self.keys
+        return [{words_key: words.strip() or self.without_words, url_key: url} for words, _, url in parts]
 
     def prepare_value(self, value: Any) -> Any:
         if isinstance(value, list):
-            return "\n".join(f"{link['pattern']} {link['url']}" for link in value)
+            words_key, url_key = self.keys
+            return "\n".join(f"{link[words_key] or ''} {link[url_key]}".strip() for link in value)
         return value
 
     def has_changed(self, initial: Any, data: Any) -> bool:
@@ -89,8 +97,18 @@ class SettingsForm(forms.Form):
         help_text="Blocks saves that break a saved context's expectation. People who can switch flags may override.",
     )
 
-    comment_links = CommentLinksField(
+    link_templates = LinksField(
         required=False,
+        keys=("title", "urlTemplate"),
+        without_words=None,
+        label="Links of new flags",
+        help_text="On each line a title and a URL: Code https://code.example.com/search?q={{feature}}. "
+        "{{feature}} is the flag's name, {{project}} the project's id.",
+    )
+
+    comment_links = LinksField(
+        required=False,
+        keys=("pattern", "url"),
         label="Links in comments",
         help_text="On each line a regular expression (RE2) and a URL: PAY-[0-9]+ https://tickets.example.com/{match}. "
         "{match} is what the expression matches, or its first group.",
@@ -108,7 +126,7 @@ class SettingsPage(EditPage):
     title = "Settings"
     field_groups = (
         ("General", ("name", "description")),
-        ("Flags", ("default_stickiness", "flag_limit")),
+        ("Flags", ("default_stickiness", "flag_limit", "link_templates")),
         ("Names of flags", ("naming_pattern", "naming_example", "naming_description")),
         ("Expectations", ("refuse_broken_expectations",)),
         ("Comments", ("comment_links",)),
@@ -117,6 +135,7 @@ class SettingsPage(EditPage):
         "defaultStickiness": "default_stickiness",
         "featureLimit": "flag_limit",
         "commentLinks": "comment_links",
+        "linkTemplates": "link_templates",
         "featureNaming.pattern": "naming_pattern",
         "featureNaming.example": "naming_example",
         "featureNaming.description": "naming_description",

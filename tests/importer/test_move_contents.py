@@ -7,7 +7,16 @@ import pytest
 
 from groups.access import Caller
 from importer.moving import source
-from projects.models import ContextField, Flag, Project, ProjectEnvironment, Segment, Strategy, StrategyType
+from projects.models import (
+    ContextField,
+    Flag,
+    FlagLink,
+    Project,
+    ProjectEnvironment,
+    Segment,
+    Strategy,
+    StrategyType,
+)
 from releases.models import ReleasePlan, ReleaseTemplate
 from releases.plans.access import Place
 from releases.plans.actions import resume_plan
@@ -89,11 +98,13 @@ def test_values_that_are_no_longer_legal_or_not_readable_come_as_they_are(move):
 
 
 def test_settings_of_projects_that_are_not_possible_here_are_named(move):
+    link = {"title": "Ticket", "urlTemplate": "https://t.example/{{feature}}"}
+
     def change(answers, recording):
         overview = answers["/api/admin/projects/p0/overview"]
         overview["featureNaming"] = {"pattern": "^(?!old).*$", "example": "new", "description": "not old"}
         overview["defaultStickiness"] = "gone"
-        overview["linkTemplates"] = [{"title": "Ticket", "urlTemplate": "https://t.example/{{feature}}"}]
+        overview["linkTemplates"] = [link]
         overview["environments"][0]["defaultStrategy"] = {"name": "nobodyKnows"}
 
     (status, text), (again, later) = move(change, steps=("apply", "plan"))
@@ -103,8 +114,20 @@ def test_settings_of_projects_that_are_not_possible_here_are_named(move):
     assert (
         "cannot   default strategy of development in project p0: strategy type nobodyKnows not found" in text
     )
-    assert "Ticket https://t.example/{{feature}}" in text
-    assert Project.objects.get(id="p0").naming_pattern == ""
+    project = Project.objects.get(id="p0")
+    assert (project.naming_pattern, project.link_templates) == ("", [link])
+    # They are for new flags: those that move have their own.
+    assert not FlagLink.objects.filter(url__contains="t.example").exists()
+
+
+def test_link_templates_that_are_none_are_named(move):
+    def change(answers, recording):
+        overview = answers["/api/admin/projects/p0/overview"]
+        overview["linkTemplates"] = [{"title": None, "urlTemplate": "javascript:{{feature}}"}]
+
+    (status, text), (again, later) = move(change, steps=("apply", "plan"))
+    assert (status, again) == (0, 0), text + later
+    assert "cannot   linkTemplates[0].urlTemplate of project p0: must be a web URL" in text
 
 
 def test_strategy_types_that_were_deleted_there_come_as_deprecated_ones(move):

@@ -40,7 +40,7 @@ milestone_strategies: milestone_id sort_order title strategy_name parameters con
 milestones: id name sort_order release_plan_definition_id started_at
 project_environments: project_id environment_name default_strategy
 project_settings: project default_stickiness feature_limit feature_naming_pattern feature_naming_example
-    feature_naming_description
+    feature_naming_description link_templates
 projects: id name description
 release_plan_definitions: id discriminator name description archived_at project feature_name environment active_milestone_id
     release_plan_template_id
@@ -72,7 +72,7 @@ COLUMNS_LEFT = {
     "users.login_attempts users.is_system users.deleted_at users.permissions users.settings",
     "built in, or in an order of their own": "feature_types.name feature_types.description strategies.built_in "
     "strategies.display_name strategies.sort_order",
-    "the report names each": "project_settings.project_mode project_settings.link_templates "
+    "the report names each": "project_settings.project_mode "
     "environments.required_approvals projects.archived_at",
     "strategies of an active milestone are found by what they do": "feature_strategies.milestone_id",
     "strategies of milestones are never disabled": "milestone_strategies.disabled",

@@ -14,6 +14,7 @@ from projects.flags.links.rules import normalize_url
 from projects.flags.queries import make_link_document
 from projects.limits import Limits
 from projects.models import Flag, FlagLink
+from projects.projects.link_templates import make_links
 
 
 @transactional
@@ -57,6 +58,13 @@ def remove_link(project_id: str, name: str, link_id: str, *, caller: Caller) -> 
     link = access_link(flag, link_id)
     _record(EventType.FEATURE_LINK_REMOVED, flag, before=link, caller=caller)
     link.delete()
+
+
+def add_first_links(flag: Flag, *, caller: Caller) -> None:
+    """Those of its project's templates, for a new flag. Within its creation."""
+    for url, title in make_links(flag.project.link_templates, project=flag.project_id, feature=flag.name):
+        link = FlagLink.objects.create(flag=flag, url=url, title=title)
+        _record(EventType.FEATURE_LINK_ADDED, flag, after=link, caller=caller)
 
 
 def check_url(url: str) -> str:

@@ -88,6 +88,7 @@ def test_created_with_all_there_is_to_say(api, people):
         "archivedAt": None,
         "refuseBrokenExpectations": False,
         "commentLinks": [],
+        "linkTemplates": [],
     }
     overview = api["viewer"].get(f"{URL}/depot/overview").json()
     assert overview["environments"] == [{"environment": "production"}]
