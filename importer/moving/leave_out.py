@@ -7,7 +7,7 @@ from flagadmin.core.errors import Problem, ValidationError, choices
 from importer.moving.answers import Flags
 from importer.moving.installation import Installation, SourceProject
 from importer.moving.report import Kind, Line
-from importer.plan.exclude import FLAG_KEYS
+from importer.plan.exclude import FLAG_KEYS, name_flag
 from projects.models import Flag, Segment, StrategyType
 
 FLAG = "flag"
@@ -122,8 +122,8 @@ class Missing:
             segments = {each.get("id"): each.get("name", "") for each in data["segments"]}
             for strategy in data["featureStrategies"]:
                 used = [segments.get(key, "") for key in _read_segments(strategy)]
-                if reason := self.explain(strategy.get("name"), used):
-                    reasons.setdefault(strategy.get("featureName", ""), reason)
+                if reason := self.explain(str(strategy.get("name")), used):
+                    reasons.setdefault(name_flag("featureStrategies", strategy), reason)
         if reasons:
             here = Flag.objects.active().filter(project=project.id, name__in=reasons)
             _add_children(reasons, {*here.values_list("name", flat=True)}, [*_read_parents(project)])
@@ -150,7 +150,7 @@ class Missing:
         """Whether nothing of what the token is for moves."""
         return environment in self.environments or (bool(projects) and {*projects} <= self.projects)
 
-    def explain(self, strategy_type: Any, segments: Iterable[str]) -> str:
+    def explain(self, strategy_type: str, segments: Iterable[str]) -> str:
         """Why a strategy cannot be without what is left out; "" if it can."""
         if strategy_type in self.types:
             return f"its strategy type {strategy_type} is left out"
@@ -189,11 +189,7 @@ def _drop_flags(project: SourceProject, names: Collection[str]) -> None:
         return
     project.listed = [flag for flag in project.listed if flag.name not in names]
     for data in project.flags.values():
-        for part, key in FLAG_KEYS.items():
-            data[part] = [entry for entry in data[part] if entry.get(key) not in names]
-        switches = data["featureEnvironments"]
-        data["featureEnvironments"] = [
-            entry for entry in switches if entry.get("featureName", entry.get("name")) not in names
-        ]
+        for part in (*FLAG_KEYS, "featureEnvironments"):
+            data[part] = [entry for entry in data[part] if name_flag(part, entry) not in names]
         used = {key for strategy in data["featureStrategies"] for key in _read_segments(strategy)}
         data["segments"] = [segment for segment in data["segments"] if segment["id"] in used]

@@ -28,7 +28,7 @@ from importer.moving.report import Kind, Line
 from importer.moving.shapes import Overview, UsedEnvironment
 from importer.moving.shared import SegmentIds, move_field, move_segment
 from importer.plan.build import plan_import
-from importer.plan.exclude import exclude_flags
+from importer.plan.exclude import exclude_flags, name_flag
 from importer.plan.import_plan import Action, FlagPlan, Plan
 from importer.report.document import plan_document
 from projects.models import Flag, Project, ProjectEnvironment
@@ -196,8 +196,8 @@ class ProjectMove:
         """Which flag an entry that cannot be read is of."""
         flag = ""
         if place := ENTRY.match(problem.path):
-            entry = data[place[1]][int(place[2])]
-            flag = str(entry.get("featureName") or entry.get("feature") or entry.get("name") or "")
+            part, number = place.groups()
+            flag = name_flag(part, data.get(part, [])[int(number)])
         return _refuse(flag, where, f"{problem.path}: {problem.message}", self.id)
 
     def _is_conflict(self, flag: FlagPlan, environment: str) -> bool:

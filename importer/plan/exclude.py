@@ -1,6 +1,6 @@
 """Removes flags that the user excluded from an import body."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,13 @@ FLAG_KEYS = {
     "dependencies": "feature",
     "links": "feature",
 }
-"""The key that names the flag in the entries of each list."""
+"""The key that names the flag in the entries of each list, without those of environments, which have two."""
+
+
+def name_flag(part: str, entry: Mapping[str, Any]) -> str:
+    """The flag of an entry that nobody has checked, "" if there is none."""
+    keys = ("featureName", "name") if part == "featureEnvironments" else (FLAG_KEYS.get(part, ""),)
+    return next((name for key in keys if isinstance(name := entry.get(key), str)), "")
 
 
 def exclude_flags(body: Body, names: Iterable[str]) -> Body:
