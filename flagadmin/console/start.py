@@ -69,6 +69,7 @@ class StartPage(ConsolePage):
             project_count=number,
             flag_count=active.count(),
             steps=steps,
+            may_move=self.caller.can(Permission.ADMIN),
             connect_url=project_url(projects[0].pk, "connect")
             if number == 1
             else reverse("connect-anywhere"),

@@ -363,3 +363,11 @@ def test_the_start_page_of_an_empty_installation(browse):
     assert "Connect your application" in page
     assert "Create a flag" in page
     assert "Favorites" not in page
+
+
+@pytest.mark.django_db
+def test_whoever_arrives_from_unleash_finds_the_move(browse, people):
+    pages = {who: browse(who).get("/").content.decode() for who in ("admin", "owner")}
+    assert 'href="/move/"' in pages["admin"]
+    assert "Move from Unleash" not in pages["owner"]
+    assert "Import a file" in pages["owner"]
