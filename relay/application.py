@@ -21,7 +21,7 @@ from relay import intake
 from relay.copy import Copy
 from relay.flags import Body
 from relay.health import Health
-from relay.http import BULK_BOUNDS, Request, Response, receive, respond_error, respond_json
+from relay.http import BULK_BOUNDS, Receiver, Request, Response, respond_error, respond_json
 from relay.presence import PATH as RELAYS
 from relay.presence import Presence
 from relay.reports import ID_HEADER, Reports
@@ -62,6 +62,7 @@ class Application:
     ) -> None:
         self._tokens, self._copy, self._reports = tokens, copy, reports
         self._streams, self._presence, self._origins = streams, presence, origins
+        self._receiver = Receiver()
         self._routes: dict[tuple[str, str], Handler] = {
             ("GET", "/api/client/features"): self.get_features,
             ("GET", "/api/client/delta"): self.get_delta,
@@ -97,7 +98,7 @@ class Application:
 
     async def _answer(self, scope: Any, protocol: Any) -> Response:
         try:
-            request = await receive(scope, protocol)
+            request = await self._receiver.receive(scope, protocol)
             return await self._find_handler(request)(request)
         except AppError as error:
             return respond_error(scope.path, error)
@@ -164,8 +165,7 @@ class Application:
     async def get_feature(self, request: Request) -> Response:
         flags = await self._copy.find(await self._find_token(request, BACKEND))
         name = request.path.removeprefix("/api/client/features/")
-        feature = flags.feature(name)
-        if feature is None:
+        if (feature := flags.feature(name)) is None:
             raise NotFound(f"Could not find feature flag {name}")
         return respond_json(feature)
 
@@ -196,8 +196,7 @@ class Application:
         return None
 
     async def open_changes(self, request: Request) -> Events:
-        token = await self._find_token(request, BACKEND)
-        await self._copy.find(token)
+        await self._copy.find(token := await self._find_token(request, BACKEND))
         return self._streams.tell_changes(token, read_version(request))
 
     async def open_refetch(self, request: Request) -> Events:
