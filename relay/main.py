@@ -32,7 +32,7 @@ log = logging.getLogger("flagadmin.relay")
 
 THREADS = 8  # that ask the upstream at the same time
 BACKLOG = 1_024  # connections that wait to be accepted
-STOP_SECONDS = 15.0  # for requests that have begun: longer than a body may take
+STOP_SECONDS = 12.0  # for requests that have begun: longer than a body may take, shorter than units allow
 CONNECTIONS = 512  # that are served at the same time, beside streams
 
 
