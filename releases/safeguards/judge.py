@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
+from flagadmin.core.errors import pluralize
 from releases.models import ReleasePlan, Safeguard
 from releases.safeguards.numbers import (
     PERCENTILES,
@@ -127,7 +128,7 @@ def subtract(having: Number, lacking: Number) -> Number:
 
 
 def is_too_early(safeguard: Safeguard, begin: datetime, now: datetime) -> bool:
-    """A total that must not be too low is known only once all of its time has been counted."""
+    """A total that must not be too low is known only once all of its time has been pluralize."""
     is_low = safeguard.operator == "<" and safeguard.aggregation in TOTALS
     return is_low and now - begin < TIME_RANGES[safeguard.time_range]
 
@@ -165,7 +166,8 @@ def _say_silence(safeguard: Safeguard, number: Number, begin: datetime, now: dat
         )
         return Verdict(safeguard, State.NO_DATA, f"{safeguard}: {why}.")
     minutes = int((now - (number.latest or begin)).total_seconds() // 60)
-    return Verdict(safeguard, State.NO_DATA, f"{safeguard}: no numbers for {minutes} minutes.")
+    silence = f"no numbers for {pluralize(minutes, 'minute')}" if minutes else "waits for numbers"
+    return Verdict(safeguard, State.NO_DATA, f"{safeguard}: {silence}.")
 
 
 def _words_of(time_range: str) -> str:

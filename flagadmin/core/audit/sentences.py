@@ -62,7 +62,7 @@ _SENTENCES: dict[str, str] = {
     E.SIGNAL_SOURCE_DELETED: "deleted source of signals {subject}",
     E.CALENDAR_FEED_CREATED: "created an address for the calendar of {subject}",
     E.CALENDAR_FEED_DELETED: "deleted the calendar of {subject}",
-    E.SIGNAL_RECEIVED: "got a signal of {subject} about {feature} in {environment}",
+    E.SIGNAL_RECEIVED: "received a signal from {subject} about {feature} in {environment}",
     E.CHANGE_REQUESTS_CONFIGURED: "changed who must approve changes of {environment} in project {project}",
     E.CHANGE_REQUEST_CREATED: "began change request {subject} for {environment}",
     E.CHANGE_REQUEST_DISCARDED: "discarded change request {subject} for {environment}",

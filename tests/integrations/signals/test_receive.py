@@ -60,7 +60,7 @@ def test_a_firing_alert_turns_the_flag_off_and_says_why(cart, source, people, br
     assert (noted.type, noted.feature, noted.after["rule"]) == ("signal-received", "cart", "Checkout fails")
     page = page_text(browse("viewer").get("/projects/shop/features/cart/"))
     assert "Signal of monitoring: 5 % of checkouts fail" in page
-    assert "got a signal of monitoring" in page
+    assert "received a signal from monitoring" in page
 
 
 def test_an_alert_that_goes_on_acts_once_and_a_new_one_again(cart, source, people, callers):

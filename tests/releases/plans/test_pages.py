@@ -74,7 +74,7 @@ def test_the_page_of_a_plan_lists_milestones_and_takes_safeguards(browse, shop):
         "source": "internal",
     }
     assert owner.post(url(plan, "safeguard"), form).status_code == 302
-    assert "Errors: no numbers for" in page_text(owner.get(url(plan)))
+    assert "Errors: waits for numbers." in page_text(owner.get(url(plan)))
     owner.post(url(plan, "safeguard"), {"remove": Safeguard.objects.get().pk})
     assert not Safeguard.objects.exists()
 

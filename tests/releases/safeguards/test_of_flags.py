@@ -185,7 +185,7 @@ def test_the_page_lists_adds_and_removes(browse, flag):
     assert "None: it stays on whatever happens." in page_text(owner.get(PAGE))
     form = {"source": "internal", "metric": "errors", "aggregation": "count", "threshold": "3"}
     assert owner.post(PAGE, form).status_code == 302
-    assert "errors: no numbers for 0 minutes." in page_text(owner.get(PAGE))
+    assert "errors: waits for numbers." in page_text(owner.get(PAGE))
     assert owner.post(PAGE, form | {"threshold": "many"}).status_code == 400
     assert "Add a safeguard" not in page_text(browse("reader").get(PAGE))
     assert browse("reader").post(PAGE, form).status_code == 403
